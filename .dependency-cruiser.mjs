@@ -1,0 +1,52 @@
+// Import directions of docs/architecture.md, checked on the built tree (plain ES modules).
+// A lib may import the libs listed beside it, and only through their front door (src/index.js).
+const mayImport = {
+  agent: [],
+  policy: ['agent'],
+  data: ['agent', 'policy'],
+  'embedded-mongo': [],
+  'data-mongo': ['agent', 'policy', 'data'],
+  cluster: ['agent'],
+  audit: ['agent'],
+  tools: ['agent', 'policy', 'data', 'audit'],
+  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit'],
+  auth: ['agent', 'policy'],
+  streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],
+};
+
+const directions = Object.entries(mayImport).map(([lib, others]) => ({
+  name: `lib-${lib}`,
+  severity: 'error',
+  from: { path: `^dist/libs/${lib}/` },
+  to: { path: '^dist/(src|libs)/', pathNot: `^dist/libs/(${[lib, ...others].join('|')})/` },
+}));
+
+export default {
+  forbidden: [
+    { name: 'no-circular', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'no-unresolvable', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    {
+      name: 'lib-not-in-the-table',
+      severity: 'error',
+      from: { path: '^dist/libs/', pathNot: `^dist/libs/(${Object.keys(mayImport).join('|')})/` },
+      to: {},
+    },
+    ...directions,
+    {
+      name: 'libs-by-index-only',
+      severity: 'error',
+      from: { path: '^dist/(src|libs/([^/]+))/' },
+      to: { path: '^dist/libs/([^/]+)/', pathNot: ['/src/index\\.js$', '^dist/libs/$2/'] },
+    },
+    {
+      name: 'driver-only-in-the-mongo-adapter',
+      severity: 'error',
+      from: { pathNot: '^dist/libs/data-mongo/' },
+      to: { path: 'node_modules/mongodb/' },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
+  },
+};

@@ -1,0 +1,16 @@
+// Installs the heavy test partners (own package.json and lockfile each) when they are missing.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+let status = 0;
+for (const partner of ['test/oracles']) {
+  const folder = join(root, partner);
+  if (!existsSync(join(folder, 'package.json')) || existsSync(join(folder, 'node_modules', '.package-lock.json'))) continue;
+  console.log(`installing ${partner}`);
+  const run = spawnSync('npm', ['ci', '--omit=optional', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, stdio: 'inherit' });
+  status ||= run.status ?? 1;
+}
+process.exit(status);

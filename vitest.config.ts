@@ -1,0 +1,41 @@
+import { defineConfig } from 'vitest/config';
+
+const shared = {
+  ssr: { resolve: { conditions: ['source'] } },
+};
+
+export default defineConfig({
+  ...shared,
+  test: {
+    projects: [
+      {
+        ...shared,
+        test: {
+          name: 'unit',
+          include: ['libs/**/*.spec.ts', 'src/**/*.spec.ts'],
+          pool: 'forks',
+          isolate: false,
+          maxWorkers: 2,
+          setupFiles: ['reflect-metadata'],
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: 'scenarios',
+          include: ['test/**/*.e2e-spec.ts'],
+          pool: 'forks',
+          maxWorkers: 2,
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+          setupFiles: ['reflect-metadata'],
+        },
+      },
+    ],
+    coverage: {
+      provider: 'v8',
+      include: ['src/**/*.ts', 'libs/*/src/**/*.ts'],
+      reporter: ['text-summary', 'lcov'],
+    },
+  },
+});
