@@ -8,9 +8,16 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
 for (const partner of ['test/oracles']) {
   const folder = join(root, partner);
-  if (!existsSync(join(folder, 'package.json')) || existsSync(join(folder, 'node_modules', '.package-lock.json'))) continue;
+  if (
+    !existsSync(join(folder, 'package.json')) ||
+    existsSync(join(folder, 'node_modules', '.package-lock.json'))
+  )
+    continue;
   console.log(`installing ${partner}`);
-  const run = spawnSync('npm', ['ci', '--omit=optional', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: folder, stdio: 'inherit' });
+  const run = spawnSync('npm', ['ci', '--omit=optional', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: folder,
+    stdio: 'inherit',
+  });
   status ||= run.status ?? 1;
 }
 process.exit(status);

@@ -18,13 +18,21 @@ const steps = [
   ['build', process.execPath, ['tools/build.mjs']],
   ['imports', bin('depcruise'), ['dist/src', 'dist/libs', '--config', '.dependency-cruiser.mjs']],
   ['test partners', process.execPath, ['tools/test-partners.mjs']],
-  ['tests', bin('vitest'), ['run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...process.argv.slice(2)]],
+  [
+    'tests',
+    bin('vitest'),
+    ['run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...process.argv.slice(2)],
+  ],
 ];
 
 let failedSteps = 0;
 for (const [name, command, args] of steps) {
   const started = Date.now();
-  const run = spawnSync(command, args, { cwd: root, stdio: 'inherit', env: { ...process.env, CI: process.env.CI ?? '' } });
+  const run = spawnSync(command, args, {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, CI: process.env.CI ?? '' },
+  });
   const ok = run.status === 0;
   if (!ok && name !== 'tests') failedSteps += 1;
   console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
@@ -37,7 +45,9 @@ try {
   passed = summary.numPassedTests;
   failed += summary.numFailedTests;
   // A file that could not be loaded holds no failed test of its own, yet it is a failure.
-  failed += summary.testResults.filter((file) => file.status === 'failed' && file.assertionResults.every((t) => t.status !== 'failed')).length;
+  failed += summary.testResults.filter(
+    (file) => file.status === 'failed' && file.assertionResults.every((t) => t.status !== 'failed'),
+  ).length;
 } catch {
   failed += 1;
 }

@@ -1,0 +1,24 @@
+import type { Agent } from './agent.js';
+
+export interface ProgressUpdate {
+  readonly progress: number;
+  readonly total?: number;
+  readonly message?: string;
+}
+
+/** What travels with one request from the edge to the database. */
+export interface CallContext {
+  readonly agent: Agent;
+  readonly signal: AbortSignal;
+  /** `[A-Za-z0-9._-]{1,128}`; threads audit records and database comments, and is never an identity. */
+  readonly correlationId?: string;
+  /** A no-op when the transport cannot carry progress. */
+  progress(update: ProgressUpdate): void;
+}
+
+const CORRELATION_ID = /^[A-Za-z0-9._-]+$/;
+
+/** Ids with other characters are dropped, long ones cut to 128 characters. */
+export function sanitizeCorrelationId(value: string | undefined): string | undefined {
+  return value !== undefined && CORRELATION_ID.test(value) ? value.slice(0, 128) : undefined;
+}

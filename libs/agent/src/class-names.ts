@@ -1,0 +1,36 @@
+/** Parse's own classes, which may be written with or without the leading underscore. */
+const SYSTEM_CLASSES = new Set([
+  '_User',
+  '_Role',
+  '_Session',
+  '_Installation',
+  '_Product',
+  '_Audience',
+  '_JobStatus',
+  '_JobSchedule',
+  '_PushStatus',
+  '_Hooks',
+  '_GlobalConfig',
+  '_GraphQLConfig',
+  '_Idempotency',
+]);
+
+const CLASS_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+const OBJECT_ID = /^[A-Za-z0-9_-]{1,32}$/;
+
+export function isClassName(value: unknown): value is string {
+  return typeof value === 'string' && CLASS_NAME.test(value);
+}
+
+export function isObjectId(value: unknown): value is string {
+  return typeof value === 'string' && OBJECT_ID.test(value);
+}
+
+/** The stored name: `User` is `_User`; anything else is itself. */
+export function canonicalClassName(name: string): string {
+  return SYSTEM_CLASSES.has(`_${name}`) ? `_${name}` : name;
+}
+
+export function isSystemClassName(name: string): boolean {
+  return name.startsWith('_');
+}

@@ -1,0 +1,22 @@
+/** On whose behalf data is read. Exactly one per agent; never taken from tool arguments. */
+export type Identity =
+  | { readonly kind: 'master' }
+  | { readonly kind: 'sessionToken'; readonly token: string }
+  | { readonly kind: 'aclUser'; readonly userId: string }
+  | { readonly kind: 'aclRole'; readonly role: string };
+
+export const MASTER: Identity = Object.freeze({ kind: 'master' });
+
+export type AuthType = 'master_key' | 'session_token' | 'acl_user' | 'acl_role';
+
+const AUTH_TYPES: Record<Identity['kind'], AuthType> = {
+  master: 'master_key',
+  sessionToken: 'session_token',
+  aclUser: 'acl_user',
+  aclRole: 'acl_role',
+};
+
+/** The name audit records use for an identity. */
+export function authType(identity: Identity): AuthType {
+  return AUTH_TYPES[identity.kind];
+}

@@ -1,0 +1,11 @@
+export * from './agent.js';
+export * from './agent-shape.js';
+export * from './call-context.js';
+export * from './class-names.js';
+export * from './identity.js';
+export * from './name-filter.js';
+export * from './rate-limiter.js';
+export * from './refusal.js';
+export * as refusals from './refusals.js';
+export type { ClassFilterSite } from './refusals.js';
+export * from './tier.js';

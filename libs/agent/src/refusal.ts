@@ -1,0 +1,85 @@
+/** Stable codes of failures inside the tool layer (docs/refusals.md). They cross the wire as `parse.error_code`. */
+export const ERROR_CODES = [
+  'access_denied',
+  'permission_denied',
+  'tool_filtered',
+  'approval_denied',
+  'invalid_argument',
+  'invalid_query',
+  'pointer_shape_mismatch',
+  'parse_error',
+  'timeout',
+  'rate_limited',
+  'cancelled',
+  'not_implemented',
+  'security_blocked',
+  'internal_error',
+] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** What kind of access rule refused; the `kind` member of `parse.details`. */
+export const DENIAL_KINDS = [
+  'hidden_class',
+  'class_filter',
+  'clp_denied',
+  'field_denied',
+  'storage_form_field_ref',
+  'denied_field_key',
+  'protected_field_ref',
+  'tenant_scope',
+  'missing_tenant_scope',
+  'tenant_join_denied',
+  'unenforceable_scope',
+  'atlas_facet_filter_unsafe',
+] as const;
+export type DenialKind = (typeof DENIAL_KINDS)[number];
+
+/** Structured part of an `access_denied` refusal; only populated members are sent. */
+export interface RefusalDetails {
+  readonly kind?: DenialKind;
+  readonly denied_field?: string;
+  /** At most 20 names. */
+  readonly allowed_fields?: readonly string[];
+  readonly suggested_rewrite?: string;
+}
+
+/**
+ * A named "no". `message` is what the agent is told; `cause` is for the log alone and never leaves the process.
+ * An `opaque` refusal is answered on the wire as JSON-RPC -32602 `Invalid params` and nothing more.
+ */
+export interface Refusal {
+  readonly code: ErrorCode;
+  /** The check that refused, as named in docs/life-of-a-call.md. */
+  readonly gate: string;
+  readonly message: string;
+  readonly details?: RefusalDetails;
+  /** Seconds. */
+  readonly retryAfter?: number;
+  readonly opaque?: boolean;
+  /** Extra members of the failed result body (a refused collection scan adds `refused`, `reason`, `suggestion`). */
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** Private: why, for the operator's log. */
+  readonly cause?: string;
+}
+
+/** Carries a refusal through code that cannot return it: recursive translators, guards, tool handlers. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+  constructor(readonly refusal: Refusal) {
+    super(refusal.message);
+  }
+}
+
+/** Throws when a gate returned a refusal. */
+export function orThrow(refusal: Refusal | null | undefined): void {
+  if (refusal) throw new Refused(refusal);
+}
+
+/** The caller's credentials were not recognised: HTTP 401, JSON-RPC -32001, never a reason. */
+export class Unauthorized extends Error {
+  override readonly name = 'Unauthorized';
+  /** @param cause for the log only */
+  constructor(override readonly cause?: string) {
+    super('Unauthorized');
+  }
+}

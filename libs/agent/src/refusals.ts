@@ -1,0 +1,180 @@
+import type { DenialKind, Refusal, RefusalDetails } from './refusal.js';
+import type { Tier } from './tier.js';
+
+/** The refusal catalogue: every text an agent can be told, in one place. */
+
+const listed = (names: Iterable<string>): string => [...names].join(', ');
+
+export function invalidArgument(message: string, gate = 'arguments'): Refusal {
+  return { code: 'invalid_argument', gate, message: `Invalid arguments: ${message}` };
+}
+
+export function invalidQuery(message: string): Refusal {
+  return { code: 'invalid_query', gate: 'where', message };
+}
+
+export function accessDenied(
+  gate: string,
+  message: string,
+  kind?: DenialKind,
+  details?: RefusalDetails,
+): Refusal {
+  return {
+    code: 'access_denied',
+    gate,
+    message,
+    ...(kind || details ? { details: { ...(kind && { kind }), ...details } } : {}),
+  };
+}
+
+/** Opaque on the wire; `reason` is one of the reason tokens of docs/refusals.md and goes to the log. */
+export function securityBlocked(
+  gate: 'where' | 'pipeline' | 'canary' | 'arguments',
+  reason: string,
+  at?: string,
+): Refusal {
+  return {
+    code: 'security_blocked',
+    gate,
+    message: 'Invalid params',
+    opaque: true,
+    cause: at === undefined ? reason : `${reason} at ${at}`,
+  };
+}
+
+export function hiddenClass(className: string): Refusal {
+  return accessDenied('class', `Class '${className}' is not accessible to this agent`, 'hidden_class');
+}
+
+export type ClassFilterSite = 'Class' | 'Pipeline target' | 'Pointer-include target' | 'Query class';
+
+export function classFiltered(className: string, site: ClassFilterSite = 'Class'): Refusal {
+  return accessDenied(
+    'class',
+    `${site} '${className}' is outside this agent's classes: allowlist`,
+    'class_filter',
+  );
+}
+
+export function fieldDenied(
+  context: string,
+  reference: string,
+  root: string,
+  allowed: readonly string[],
+): Refusal {
+  const shown = allowed.slice(0, 20);
+  const more = allowed.length > shown.length ? ` (+${allowed.length - shown.length} more)` : '';
+  const details = { denied_field: root, allowed_fields: shown };
+  const outside = `${context} '${reference}' ("${root}") outside agent_fields allowlist. Allowed: ${listed(shown)}${more}`;
+  if (!root.startsWith('_p_')) return accessDenied('fields', outside, 'field_denied', details);
+  const bare = root.slice('_p_'.length);
+  const readable = allowed.includes(bare);
+  const hint = readable
+    ? ` '${root}' is the storage column of pointer '${bare}'; write "$${bare}" instead.`
+    : ` '${root}' is the storage form of a column; use logical field names.`;
+  return accessDenied('fields', outside + hint, 'storage_form_field_ref', {
+    ...details,
+    ...(readable && { suggested_rewrite: `$${bare}` }),
+  });
+}
+
+export function toolFiltered(tool: string): Refusal {
+  return {
+    code: 'tool_filtered',
+    gate: 'tool_filter',
+    message: `Tool '${tool}' is not enabled for this agent instance (excluded by its tools: filter)`,
+  };
+}
+
+export function mutationsNotAllowed(tool: string): Refusal {
+  return accessDenied(
+    'mutations',
+    `Raw mutation tool '${tool}' is not available to this client-mode agent: it needs allow_mutations: true, ` +
+      'PARSE_AGENT_ALLOW_WRITE_TOOLS=true and PARSE_AGENT_ALLOW_RAW_CRUD=true',
+  );
+}
+
+export function notClientSafe(tool: string, clientSafe: readonly string[]): Refusal {
+  return accessDenied(
+    'mode_ceiling',
+    `Tool '${tool}' is not available to client-mode agents. Available: ${listed(clientSafe)}. ` +
+      'Custom tools join by registering with client_safe: true',
+  );
+}
+
+export function tierTooLow(tool: string, needed: Tier | 'unknown', held: Tier): Refusal {
+  return {
+    code: 'permission_denied',
+    gate: 'tier',
+    message: `Permission denied: '${tool}' requires ${needed} permissions. Current level: ${held}`,
+  };
+}
+
+export function envGateClosed(
+  what: 'Raw CRUD' | 'Raw schema-mutating',
+  tool: string,
+  missing: readonly string[],
+): Refusal {
+  return accessDenied('env_gates', `${what} tool '${tool}' is disabled. Required: ${missing.join(' AND ')}`);
+}
+
+export function cancelled(reason?: string): Refusal {
+  return {
+    code: 'cancelled',
+    gate: 'cancellation',
+    message: reason ? `Cancelled by client (${reason})` : 'Cancelled by client',
+  };
+}
+
+export function rateLimited(limit: number, window: number, retryAfter: number): Refusal {
+  const seconds = Math.max(retryAfter, 0.1);
+  return {
+    code: 'rate_limited',
+    gate: 'rate_limit',
+    message: `Rate limit exceeded (${limit} requests per ${window}s). Retry after ${seconds.toFixed(1)}s`,
+    retryAfter: Number(seconds.toFixed(2)),
+  };
+}
+
+export function toolTimedOut(tool: string, seconds: number): Refusal {
+  return { code: 'timeout', gate: 'timeout', message: `Tool '${tool}' timed out after ${seconds}s` };
+}
+
+export function databaseTimedOut(maxTimeMs: number): Refusal {
+  return {
+    code: 'timeout',
+    gate: 'timeout',
+    message: `Query timed out at the database (max_time_ms=${maxTimeMs})`,
+  };
+}
+
+export function parseError(message: string, cause?: string): Refusal {
+  return { code: 'parse_error', gate: 'data', message: `Parse error: ${message}`, ...(cause && { cause }) };
+}
+
+export function objectNotFound(className: string, objectId: string): Refusal {
+  return parseError(`Object not found: ${className}#${objectId}`);
+}
+
+export function pointerShapeMismatch(className: string, field: string): Refusal {
+  return {
+    code: 'pointer_shape_mismatch',
+    gate: 'where',
+    message:
+      `Pointer-shape mismatch: '${field}' of ${className} holds pointers of unknown class; ` +
+      `write each value as {"__type":"Pointer","className":"<Class>","objectId":"<id>"}`,
+  };
+}
+
+export function notImplemented(message: string): Refusal {
+  return { code: 'not_implemented', gate: 'availability', message };
+}
+
+export function internalError(tool: string, cause?: string): Refusal {
+  return {
+    code: 'internal_error',
+    gate: 'handler',
+    message: `${tool} failed: internal error`,
+    ...(cause && { cause }),
+  };
+}

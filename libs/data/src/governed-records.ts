@@ -1,0 +1,70 @@
+import type { ClassPolicy, ClassSchema } from '#policy';
+import type { ParseRow } from './record-store.js';
+
+export interface FindOptions {
+  /** Parse constraint as the caller wrote it: untrusted, translated and checked inside. */
+  readonly where?: unknown;
+  readonly limit?: number;
+  readonly skip?: number;
+  /** `"-createdAt,title"`. */
+  readonly order?: unknown;
+  readonly keys?: unknown;
+  readonly include?: unknown;
+  /** Only `false` switches the class's canonical filter off. */
+  readonly applyCanonicalFilter?: unknown;
+}
+
+export interface RowPage {
+  readonly rows: ParseRow[];
+  /** Per included pointer, the large fields that were left out. Absent when no pointer was auto-projected. */
+  readonly truncatedIncludeFields?: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface AggregateOptions {
+  readonly applyCanonicalFilter?: unknown;
+  readonly rewriteLookups?: boolean;
+  /** Rows appended as a last `$limit` when the caller's pipeline ends in neither `$limit` nor `$count`. */
+  readonly autoLimit?: number;
+}
+
+export interface AggregateResult {
+  readonly rows: ParseRow[];
+  readonly route: 'mongo_direct' | 'parse_server';
+  readonly autoLimited: boolean;
+}
+
+/** A class as this agent may know it. */
+export interface GovernedClass {
+  readonly className: string;
+  readonly schema: ClassSchema;
+  readonly policy: ClassPolicy;
+  /** Readable wire names in schema order, the always-kept three included. */
+  readonly fields: readonly string[];
+}
+
+/**
+ * The only door from a tool to data, bound to one call. Every method runs class gate → field and query checks →
+ * tenant, agent and canonical filters → store → redaction; none can be skipped, because nothing here holds ungoverned rows.
+ * @throws Refused
+ */
+export interface GovernedRecords {
+  /** Rows only; `page` also tells what was left out. */
+  find(className: unknown, options?: FindOptions): Promise<ParseRow[]>;
+  page(className: unknown, options?: FindOptions): Promise<RowPage>;
+  count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>): Promise<number>;
+  /** @throws Refused `parse_error` when there is no such row for this agent */
+  get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'include'>): Promise<RowPage>;
+  /** Rows in no particular order; ids not found are simply absent. */
+  getMany(
+    className: unknown,
+    objectIds: readonly string[],
+    options?: Pick<FindOptions, 'include'>,
+  ): Promise<RowPage>;
+  /** The newest rows. */
+  samples(className: unknown, limit: number): Promise<ParseRow[]>;
+  aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions): Promise<AggregateResult>;
+  /** Every class this agent may know, sorted by name. */
+  classes(): Promise<readonly GovernedClass[]>;
+  /** @throws Refused as any class gate does; `invalid_argument` with suggestions for a class that does not exist */
+  describe(className: unknown): Promise<GovernedClass>;
+}

@@ -1,0 +1,102 @@
+import type { GovernedPipeline, Where } from '#policy';
+
+/** A row in Parse REST JSON: objectId, ISO createdAt/updatedAt, `{ __type }` values. */
+export type ParseRow = Record<string, unknown>;
+
+/** What every database operation carries. */
+export interface OperationContext {
+  /** Milliseconds after which the database itself gives up. */
+  readonly maxTimeMS: number;
+  /** Seen in the database's operation list and profiler: tool and correlation id. */
+  readonly comment: string;
+  readonly signal: AbortSignal;
+}
+
+export interface SortKey {
+  /** Wire name, may be dotted. */
+  readonly field: string;
+  readonly descending: boolean;
+}
+
+/** One pointer to resolve in place. A pointed-at row that `where` does not admit stays a bare pointer. */
+export interface IncludePlan {
+  /** Wire name of the pointer field on its parent. */
+  readonly field: string;
+  readonly targetClass: string;
+  /** The target's injected predicates. */
+  readonly where: Where;
+  /** Wire names to return of the target; absent: all. */
+  readonly keys?: readonly string[];
+  readonly include: readonly IncludePlan[];
+}
+
+export interface FindQuery {
+  readonly className: string;
+  readonly where: Where;
+  /** Wire names or dotted paths to return; absent: all. objectId, createdAt, updatedAt always come. */
+  readonly keys?: readonly string[];
+  readonly include?: readonly IncludePlan[];
+  readonly order?: readonly SortKey[];
+  readonly skip?: number;
+  readonly limit: number;
+}
+
+export interface CountQuery {
+  readonly className: string;
+  readonly where: Where;
+}
+
+export interface AggregateQuery {
+  readonly className: string;
+  readonly pipeline: GovernedPipeline;
+}
+
+/** The winning plan of a query as the database tells it. */
+export type QueryPlan = Readonly<Record<string, unknown>>;
+
+/**
+ * Reading rows, in Parse's words. It applies exactly the constraints it is given and knows nothing of agents:
+ * only `GovernedRecords` may hold one. Every method is one command to the database.
+ * @throws StoreError
+ */
+export abstract class RecordReader {
+  abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
+  abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
+  /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
+  abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
+  abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
+}
+
+/** Creating, changing and deleting rows. Separate, so that a reader cannot write. */
+export abstract class RecordWriter {
+  /** @returns the stored row */
+  abstract create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow>;
+  /** Applies `fields` (values or `{ __op }`) to the row that `where` admits. @returns the stored row, or null when none */
+  abstract update(
+    className: string,
+    objectId: string,
+    fields: ParseRow,
+    where: Where,
+    operation: OperationContext,
+  ): Promise<ParseRow | null>;
+  abstract delete(
+    className: string,
+    objectId: string,
+    where: Where,
+    operation: OperationContext,
+  ): Promise<boolean>;
+}
+
+export type StoreErrorCode =
+  'timeout' | 'unavailable' | 'duplicate' | 'invalid_query' | 'cancelled' | 'unsupported' | 'failed';
+
+/** A fault of the store in our words. The driver's text is the `cause`, for the log alone. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  constructor(
+    readonly code: StoreErrorCode,
+    options?: { readonly cause?: unknown },
+  ) {
+    super(code, options);
+  }
+}

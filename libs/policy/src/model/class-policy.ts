@@ -1,0 +1,72 @@
+/** `no`: not hidden. `exceptMaster`: true master posture passes the class gate, and only that gate. */
+export type Hiding = 'no' | 'always' | 'exceptMaster';
+
+export interface PropertyPolicy {
+  readonly type?: string;
+  readonly description?: string;
+  readonly targetClass?: string;
+  /** Allowed value → what it means. Documents, does not validate reads. */
+  readonly enum?: ReadonlyMap<string, string>;
+}
+
+export interface TenantScope {
+  /** Wire name of the column that holds the tenant. */
+  readonly field: string;
+  /** Tiers for which the scope does not apply. */
+  readonly bypass: readonly string[];
+}
+
+/** What an operator declared for one class; field names are wire names. */
+export interface ClassPolicy {
+  readonly className: string;
+  readonly hiding: Hiding;
+  readonly visible: boolean;
+  readonly description: string | null;
+  readonly usage: string | null;
+  /** Readable fields without the always-kept three; `null` when the class has no allowlist. */
+  readonly fields: readonly string[] | null;
+  readonly joinFields: readonly string[] | null;
+  readonly largeFields: readonly string[];
+  readonly canonicalFilter: Readonly<Record<string, unknown>> | null;
+  readonly tenantScope: TenantScope | null;
+  readonly allowCollscan: boolean;
+  readonly properties: ReadonlyMap<string, PropertyPolicy>;
+  /** Declared spelling → wire name, from `properties.<name>.field`. */
+  readonly aliases: ReadonlyMap<string, string>;
+}
+
+/** Readable on every class, whatever its allowlist. */
+export const ALWAYS_KEEP = ['objectId', 'createdAt', 'updatedAt'] as const;
+
+/** Process-wide switches (docs/policy.md#switches). */
+export interface PolicySwitches {
+  readonly requireApprovalFor: readonly string[];
+  readonly refuseCollscan: boolean;
+  readonly exposeExplain: boolean;
+  readonly concealHidden: boolean;
+  readonly agentDebug: boolean;
+  readonly includeSourceProvenance: boolean;
+  readonly strictToolFilter: boolean;
+  readonly strictClassFilter: boolean;
+  readonly suppressMasterKeyWarning: boolean;
+  readonly promptMarkerStrict: boolean;
+  readonly promptInjectionCanaries: readonly string[];
+  readonly canaryAction: 'notify' | 'refuse' | null;
+  readonly tokenCostPerMillionInput: number | null;
+  readonly embedCostPerMillionTokens: number | null;
+  readonly defaultRecursionDepth: number;
+  /** A bare id in `$in`/`$nin` on a pointer column of unknown class is refused instead of silently matching nothing. */
+  readonly strictPointerShapes: boolean;
+}
+
+/** The compiled policy: one lookup per class, whatever the number of classes. */
+export interface Policy {
+  /** Digest of what was declared; changes when the policy changes. */
+  readonly version: string;
+  readonly switches: PolicySwitches;
+  /** By canonical class name. */
+  readonly classes: ReadonlyMap<string, ClassPolicy>;
+  /** Some class is declared visible: listings and the relation graph are limited to visible classes. */
+  readonly hasVisibleClasses: boolean;
+  readonly hasTenantScopes: boolean;
+}

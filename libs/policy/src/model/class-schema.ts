@@ -1,0 +1,48 @@
+/** Parse field types as stored in `_SCHEMA` and told by Parse Server. */
+export type FieldType =
+  | 'String'
+  | 'Number'
+  | 'Boolean'
+  | 'Date'
+  | 'Object'
+  | 'Array'
+  | 'GeoPoint'
+  | 'File'
+  | 'Pointer'
+  | 'Relation'
+  | 'Bytes'
+  | 'Polygon'
+  | 'ACL';
+
+export interface FieldSchema {
+  readonly type: FieldType;
+  /** Pointer and Relation only. */
+  readonly targetClass?: string;
+  readonly required?: boolean;
+  readonly defaultValue?: unknown;
+}
+
+export interface IndexSchema {
+  readonly name: string;
+  /** Logical field names, in order. */
+  readonly fields: readonly string[];
+  readonly unique: boolean;
+}
+
+/** Class-level permissions as Parse stores them: operation → principal → true, plus protectedFields and pointer fields. */
+export type ClassLevelPermissions = Readonly<Record<string, unknown>>;
+
+/** A class as the database knows it, in logical (Parse) names. Includes objectId, createdAt, updatedAt and ACL. */
+export interface ClassSchema {
+  readonly className: string;
+  readonly fields: ReadonlyMap<string, FieldSchema>;
+  readonly indexes: readonly IndexSchema[];
+  readonly classLevelPermissions: ClassLevelPermissions | null;
+}
+
+/** All classes at one moment; immutable, so decisions may be cached against it. */
+export interface SchemaSnapshot {
+  get(className: string): ClassSchema | undefined;
+  /** Sorted. */
+  classNames(): readonly string[];
+}

@@ -1,0 +1,30 @@
+/**
+ * One class's spellings. Precedence: declared alias, then snake_case → lowerCamel; a leading underscore is kept,
+ * a leading capital is lowered.
+ */
+export class FieldNames {
+  constructor(private readonly aliases: ReadonlyMap<string, string> = new Map()) {}
+
+  /** The stored (wire) name of any accepted spelling of a top-level field. */
+  wireName(name: string): string {
+    return this.aliases.get(name) ?? toLowerCamel(name);
+  }
+
+  /** The wire name of a dotted path: only its root has spellings. */
+  wirePath(path: string): string {
+    const dot = path.indexOf('.');
+    if (dot < 0) return this.wireName(path);
+    return this.wireName(path.slice(0, dot)) + path.slice(dot);
+  }
+}
+
+export function toLowerCamel(name: string): string {
+  if (name.startsWith('_')) return name;
+  const camel = name.replace(/_+([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+  return camel.charAt(0).toLowerCase() + camel.slice(1);
+}
+
+export function rootOf(path: string): string {
+  const dot = path.indexOf('.');
+  return dot < 0 ? path : path.slice(0, dot);
+}

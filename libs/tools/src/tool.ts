@@ -1,0 +1,65 @@
+import type { CallContext, Refusal, Tier } from '#agent';
+import type { GovernedRecords } from '#data';
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export const TOOL_CATEGORIES = [
+  'discovery',
+  'schema',
+  'query',
+  'aggregate',
+  'mutation',
+  'export',
+  'custom',
+] as const;
+
+/** MCP tool annotations: hints to a host, never rules (MCP 2025-06-18, server/tools). */
+export interface ToolAnnotations {
+  readonly title?: string;
+  readonly readOnlyHint?: boolean;
+  readonly destructiveHint?: boolean;
+  readonly idempotentHint?: boolean;
+  readonly openWorldHint?: boolean;
+}
+
+/** What a tool is; behaviour is apart, on the provider that declares it. */
+export interface ToolDefinition {
+  readonly name: string;
+  readonly title?: string;
+  readonly description: string;
+  readonly category: string;
+  /** Lowest tier that may call it. */
+  readonly permission: Tier;
+  /** Seconds, at least 1. Default 30. */
+  readonly timeout: number;
+  readonly inputSchema: JsonSchema;
+  /** When declared, results are also sent as `structuredContent`. */
+  readonly outputSchema?: JsonSchema;
+  readonly annotations?: ToolAnnotations;
+  /** Callable by agents that act as a client without a master key. Default false. */
+  readonly clientSafe: boolean;
+}
+
+/** One invocation. `records` is already governed for the agent; there is no other way to data from here. */
+export interface ToolCall extends CallContext {
+  readonly tool: ToolDefinition;
+  readonly records: GovernedRecords;
+}
+
+/** A handler returns the result data (any JSON value) or throws `Refused`. */
+export type ToolHandler = (args: Readonly<Record<string, unknown>>, call: ToolCall) => unknown;
+
+/** What came of a call. `text` is the pretty-printed JSON of `data`, already within the size limit. */
+export type ToolOutcome =
+  | { readonly ok: true; readonly data: unknown; readonly text: string; readonly structured: boolean }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/** Runs tools through the one ordered pipeline. Listing and calling ask the same decision. */
+export abstract class ToolRunner {
+  /** The tools that this context's agent may call, in catalogue order. */
+  abstract list(context: Pick<CallContext, 'agent'>): readonly ToolDefinition[];
+  /** Whether any tool of that name exists, permitted or not. */
+  abstract has(name: string): boolean;
+  /** Never throws for what a caller did; a fault becomes `internal_error`. @throws Unauthorized */
+  abstract run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome>;
+}
