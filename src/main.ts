@@ -1,0 +1,10 @@
+import 'reflect-metadata';
+import { ConfigError } from './config/config-faults.js';
+import { serve } from './serve.js';
+
+try {
+  await serve(process.env, process.cwd());
+} catch (error) {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : String((error as Error).stack)}\n`);
+  process.exitCode = 1;
+}
