@@ -2,12 +2,9 @@ import { type CallHandler, type ExecutionContext, Injectable, type NestIntercept
 import { fromEvent, map, merge, mergeMap, type Observable, take, throwError, timer } from 'rxjs';
 import { Refused, refusals } from '#agent';
 import type { Policy } from '#policy';
-import { fitToSize, scanForCanaries, type ToolOutcome } from '#tools';
+import { type CanaryScan, compileCanaries, fitToSize, type ToolOutcome } from '#tools';
 import { cancelReason } from './guards.js';
 import { toolExecutionOf } from './tool-execution.js';
-
-/** Bytes of pretty-printed JSON that one result may have. */
-export const MAX_TOOL_RESPONSE_BYTES = 4_194_304;
 
 /** Ends the run, and with it the database operation, when the tool's time is up. */
 @Injectable()
@@ -46,10 +43,14 @@ export class CancellationInterceptor implements NestInterceptor {
 /** Serialises once, within the size limit, and looks for the operator's canaries in what would be sent. */
 @Injectable()
 export class ResultInterceptor implements NestInterceptor {
+  private readonly canaryIn: CanaryScan;
+
   constructor(
     private readonly policy: Policy,
-    private readonly onCanary: (phrase: string, tool: string, host: ExecutionContext) => void,
-  ) {}
+    private readonly onCanary: (phrase: string, host: ExecutionContext) => void,
+  ) {
+    this.canaryIn = compileCanaries(policy.switches.promptInjectionCanaries);
+  }
 
   intercept(host: ExecutionContext, next: CallHandler): Observable<ToolOutcome> {
     return next.handle().pipe(map((data) => this.outcome(data, host)));
@@ -57,15 +58,14 @@ export class ResultInterceptor implements NestInterceptor {
 
   private outcome(data: unknown, host: ExecutionContext): ToolOutcome {
     const { name, definition } = toolExecutionOf(host);
-    const fitted = fitToSize(name, data, MAX_TOOL_RESPONSE_BYTES);
+    const fitted = fitToSize(name, data);
     if ('gate' in fitted) return { ok: false, refusal: fitted };
-    const { promptInjectionCanaries, canaryAction } = this.policy.switches;
-    const phrase = scanForCanaries(fitted.text, promptInjectionCanaries);
+    const phrase = this.canaryIn(fitted.text);
     if (phrase !== null) {
-      this.onCanary(phrase, name, host);
-      if (canaryAction === 'refuse') throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
+      this.onCanary(phrase, host);
+      if (this.policy.switches.canaryAction === 'refuse') throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
     }
-    return { ok: true, data: fitted.data, text: fitted.text, structured: definition?.outputSchema !== undefined };
+    return { ok: true, data: fitted.data, text: fitted.text, structured: fitted.structured && definition?.outputSchema !== undefined };
   }
 }
 

@@ -28,8 +28,8 @@ export function createPipeline({ registry, policy, gates, approver, events }: Pi
     interceptors: [
       new TimeoutInterceptor(),
       new CancellationInterceptor(),
-      new ResultInterceptor(policy, (phrase, tool, host) => {
-        const { context, args } = toolExecutionOf(host);
+      new ResultInterceptor(policy, (phrase, host) => {
+        const { name: tool, context, args } = toolExecutionOf(host);
         const className = (args as { class_name?: unknown } | null)?.class_name;
         events.emit('parse.agent.prompt_injection_detected', {
           tool,
