@@ -3,7 +3,7 @@ export interface WarningLog {
   warn(message: string): void;
 }
 
-const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;
+const CONTROL_CHARACTERS = /[\p{Cc}\u2028\u2029]/gu;
 
 /** Untrusted text for one log line: control characters are written out, so that no line can be forged. */
 export function oneLine(text: string): string {
