@@ -2,8 +2,10 @@ import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Unauthorized } from '#agent';
 import { Authenticator } from '#auth';
-import { toolDescriptor } from '#dispatcher';
+import { describeTool, dialectOf, LEGACY_VERSIONS } from '#dispatcher';
 import { ToolRunner } from '#tools';
+
+const LATEST = dialectOf('legacy', LEGACY_VERSIONS[0]);
 
 /** The caller's tools as a bare list, for people and scripts. */
 @Controller()
@@ -20,7 +22,7 @@ export class ToolsController {
         headers: request.headers,
         remoteAddress: request.socket.remoteAddress,
       });
-      response.json(this.runner.list({ agent }).map((tool) => toolDescriptor(tool)));
+      response.json(this.runner.list({ agent }).map((tool) => describeTool(tool, LATEST)));
     } catch (error) {
       if (!(error instanceof Unauthorized)) throw error;
       response.status(401).json({ error: 'Unauthorized: invalid or missing API key' });

@@ -14,7 +14,7 @@ export * from './protocol-versions.js';
 export * from './records-source.js';
 export * from './response-limit.js';
 export * from './warning-log.js';
-export { toolDescriptor } from './methods/tool-descriptor.js';
+export { describeTool } from './methods/tool-descriptor.js';
 export { type ApprovalDecision, type ApprovalRequest, Approver, NoApprover } from './tool-pipeline/approver.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
