@@ -6,10 +6,24 @@ import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
 import { GovernedRecordsSource, RecordReader, SchemaCatalogue } from '#data';
 import { MongoConnection, MongoRecordReader, MongoSchemaCatalogue } from '#data-mongo';
-import { createPipeline, Kernel, NoApprover, ParleyToolRunner, RecordsSource, ToolExplorer } from '#dispatcher';
+import {
+  createPipeline,
+  Kernel,
+  NoApprover,
+  ParleyToolRunner,
+  RecordsSource,
+  ToolExplorer,
+} from '#dispatcher';
 import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
-import { BUILT_IN_TOOLS, PermittedTools, ToolCatalogue, ToolRegistry, ToolRunner, ToolSwitches } from '#tools';
+import {
+  BUILT_IN_TOOLS,
+  PermittedTools,
+  ToolCatalogue,
+  ToolRegistry,
+  ToolRunner,
+  ToolSwitches,
+} from '#tools';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
@@ -50,7 +64,12 @@ export class AppModule {
         },
         {
           provide: ToolRunner,
-          useFactory: (registry: ToolRegistry, records: GovernedRecordsSource, audit: AuditSink, events: EventEmitter2) =>
+          useFactory: (
+            registry: ToolRegistry,
+            records: GovernedRecordsSource,
+            audit: AuditSink,
+            events: EventEmitter2,
+          ) =>
             new ParleyToolRunner({
               registry,
               records,

@@ -17,7 +17,10 @@ const INSTRUCTIONS =
 export function productVersion(): string {
   for (const candidate of ['../package.json', '../../package.json']) {
     try {
-      const manifest = JSON.parse(readFileSync(new URL(candidate, import.meta.url), 'utf8')) as { name?: string; version?: string };
+      const manifest = JSON.parse(readFileSync(new URL(candidate, import.meta.url), 'utf8')) as {
+        name?: string;
+        version?: string;
+      };
       if (manifest.name === 'parley' && manifest.version) return manifest.version;
     } catch {
       // Not there: the next candidate.

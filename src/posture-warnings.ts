@@ -10,8 +10,12 @@ export function warnOfPostures({ agents, policy }: LoadedConfig, logger: Logger)
         'the class policy is all that limits what they read',
     );
   }
-  const writers = [...agents.values()].filter((shape) => shape.permissions !== 'readonly').map((shape) => shape.name);
+  const writers = [...agents.values()]
+    .filter((shape) => shape.permissions !== 'readonly')
+    .map((shape) => shape.name);
   if (writers.length > 0 && policy.switches.requireApprovalFor.length === 0) {
-    logger.warn(`[SECURITY] agents above readonly (${writers.join(', ')}) are served without any approval tier (requireApprovalFor)`);
+    logger.warn(
+      `[SECURITY] agents above readonly (${writers.join(', ')}) are served without any approval tier (requireApprovalFor)`,
+    );
   }
 }

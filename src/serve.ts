@@ -37,7 +37,10 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
   try {
     const app = await NestFactory.create<NestExpressApplication>(
       AppModule.compose({ loaded, connection: database.connection, gates: readEnvironmentGates(env) }),
-      { logger: new StderrLogger({ logLevels: ['log', 'warn', 'error', 'fatal'] }), forceCloseConnections: true },
+      {
+        logger: new StderrLogger({ logLevels: ['log', 'warn', 'error', 'fatal'] }),
+        forceCloseConnections: true,
+      },
     );
     app.disable('x-powered-by');
     warnOfPostures(loaded, new Logger('Parley'));

@@ -16,7 +16,9 @@ export function isLoopbackHost(host: string): boolean {
 export function assertMayStart(config: ParleyConfig, env: Environment): void {
   const enabled = env['PARSE_MCP_ENABLED'];
   if (enabled !== undefined && enabled !== '' && !isTruthy(enabled)) {
-    throw new ConfigError('environment', [{ path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` }]);
+    throw new ConfigError('environment', [
+      { path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` },
+    ]);
   }
   const { host } = config.server;
   if (isLoopbackHost(host)) return;

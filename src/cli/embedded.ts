@@ -13,7 +13,10 @@ export interface EmbeddedOptions {
 export async function runEmbedded({ port, database, seed, data }: EmbeddedOptions): Promise<void> {
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65535) throw new Error('--port must be a port number');
   const parsed = seed === undefined ? null : readSeedFile(seed);
-  const server = await EmbeddedMongo.start({ port: Number(port), ...(data !== undefined && { dataFile: data }) });
+  const server = await EmbeddedMongo.start({
+    port: Number(port),
+    ...(data !== undefined && { dataFile: data }),
+  });
   if (parsed) {
     const connection = new MongoConnection({ uri: server.uri, database });
     try {

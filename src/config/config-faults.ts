@@ -13,7 +13,10 @@ export class ConfigError extends Error {
     readonly faults: readonly ConfigFault[],
   ) {
     super(
-      [`${source} cannot be used:`, ...faults.map(({ path, message }) => `  ${path === '' ? '(file)' : path}: ${message}`)].join('\n'),
+      [
+        `${source} cannot be used:`,
+        ...faults.map(({ path, message }) => `  ${path === '' ? '(file)' : path}: ${message}`),
+      ].join('\n'),
     );
   }
 }

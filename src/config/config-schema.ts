@@ -49,15 +49,35 @@ const AGENT = {
     identity: {
       anyOf: [
         { const: 'master' },
-        { type: 'object', additionalProperties: false, required: ['session'], properties: { session: { const: 'caller' } } },
-        { type: 'object', additionalProperties: false, required: ['user'], properties: { user: { type: 'string' } } },
-        { type: 'object', additionalProperties: false, required: ['role'], properties: { role: { type: 'string' } } },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['session'],
+          properties: { session: { const: 'caller' } },
+        },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['user'],
+          properties: { user: { type: 'string' } },
+        },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['role'],
+          properties: { role: { type: 'string' } },
+        },
       ],
     },
     tools: {
       anyOf: [
         ...nameFilter.anyOf,
-        { type: 'object', additionalProperties: false, required: ['profile'], properties: { profile: { type: 'string' } } },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['profile'],
+          properties: { profile: { type: 'string' } },
+        },
       ],
     },
     methods: nameFilter,
@@ -66,7 +86,12 @@ const AGENT = {
     tenantId: {
       anyOf: [
         { type: ['string', 'number', 'null'] },
-        { type: 'object', additionalProperties: false, required: ['claim'], properties: { claim: { type: 'string' } } },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['claim'],
+          properties: { claim: { type: 'string' } },
+        },
       ],
     },
     allowMutations: { type: 'boolean' },
@@ -133,7 +158,11 @@ export const CONFIG_SCHEMA = {
         maxSessions: { type: 'integer', minimum: 1 },
       },
     },
-    llm: { type: 'object', additionalProperties: false, properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } } },
+    llm: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } },
+    },
     plugins: strings,
     agents: {
       type: 'object',

@@ -38,13 +38,13 @@ export interface DatabaseConfig {
 }
 
 export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
-  readonly identity?: 'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
+  readonly identity?:
+    'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
   readonly tenantId?: string | number | null | { readonly claim: string };
 }
 
 export type AuthRuleConfig =
-  | { readonly apiKey: string; readonly agent: string }
-  | { readonly anonymous: true; readonly agent: string };
+  { readonly apiKey: string; readonly agent: string } | { readonly anonymous: true; readonly agent: string };
 
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {
@@ -71,4 +71,8 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   preAuthRateLimit: null,
 });
 
-export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({ uri: 'embedded', name: 'parley', seed: null });
+export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
+  uri: 'embedded',
+  name: 'parley',
+  seed: null,
+});

@@ -15,7 +15,8 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
   ['PARSE_MASTER_KEY', 'parse', 'masterKey'],
 ];
 
-const isSection = (value: unknown): value is Section => value !== null && typeof value === 'object' && !Array.isArray(value);
+const isSection = (value: unknown): value is Section =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
 
 function typed(variable: string, value: string, faults: ConfigFault[]): unknown {
   if (variable !== 'PORT') return value;

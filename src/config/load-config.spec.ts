@@ -30,7 +30,13 @@ function faultsOf(yaml: string, env: Record<string, string> = {}) {
 describe('the configuration', () => {
   it('has documented defaults when the file says nothing', () => {
     const { config, agents } = load('');
-    expect(config.server).toMatchObject({ host: '127.0.0.1', port: 3001, path: '/mcp', maxBodySize: 1048576, sessions: 'lenient' });
+    expect(config.server).toMatchObject({
+      host: '127.0.0.1',
+      port: 3001,
+      path: '/mcp',
+      maxBodySize: 1048576,
+      sessions: 'lenient',
+    });
     expect(config.database).toEqual({ uri: 'embedded', name: 'parley', seed: null });
     expect(config.auth).toEqual([{ anonymous: true, agent: 'default' }]);
     expect([...agents.keys()]).toEqual(['default']);
@@ -57,10 +63,18 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
 
   it.each([
     ['an agent that does not exist', 'auth: [{ anonymous: true, agent: ghost }]', 'auth.0.agent'],
-    ['two credentials in one rule', 'agents: { a: {} }\nauth: [{ anonymous: true, apiKey: k, agent: a }]', 'auth.0'],
+    [
+      'two credentials in one rule',
+      'agents: { a: {} }\nauth: [{ anonymous: true, apiKey: k, agent: a }]',
+      'auth.0',
+    ],
     ['no credential in a rule', 'agents: { a: {} }\nauth: [{ agent: a }]', 'auth.0'],
     ['an unknown profile', 'agents: { a: { tools: { profile: fat } } }', 'agents.a'],
-    ['an unknown operator in a filter', 'agents: { a: { filters: { Post: { x: { $nq: 1 } } } } }', 'agents.a.filters.Post'],
+    [
+      'an unknown operator in a filter',
+      'agents: { a: { filters: { Post: { x: { $nq: 1 } } } } }',
+      'agents.a.filters.Post',
+    ],
     [
       'an internal column in a canonical filter',
       'policy: { classes: { Post: { canonicalFilter: { _hashed_password: x } } } }',
@@ -72,7 +86,11 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
       'policy.classes.Post.joinFields',
     ],
     ['one class declared twice', 'policy: { classes: { User: {}, _User: {} } }', 'policy.classes._User'],
-    ['an alias of an internal column', 'policy: { classes: { Post: { properties: { x: { field: _rperm } } } } }', 'policy.classes.Post.properties.x.field'],
+    [
+      'an alias of an internal column',
+      'policy: { classes: { Post: { properties: { x: { field: _rperm } } } } }',
+      'policy.classes.Post.properties.x.field',
+    ],
     ['a feature this version lacks', "redis: { url: 'redis://127.0.0.1' }", 'redis.url'],
     ['an identity this version lacks', 'agents: { a: { identity: { user: u1 } } }', 'agents.a.identity'],
     ['a key given twice', 'server: { port: 1 }\nserver: { port: 2 }', ''],
@@ -87,8 +105,11 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
 
 describe('variables inside values', () => {
   it('are replaced, with a default where one is given', () => {
-    const yaml = 'server: { port: ${PARLEY_PORT:-4100} }\ndatabase: { name: "db_${SUFFIX}" }';
-    expect(load(yaml, { SUFFIX: 'x' }).config).toMatchObject({ server: { port: 4100 }, database: { name: 'db_x' } });
+    const yaml = 'server:\n  port: ${PARLEY_PORT:-4100}\ndatabase: { name: "db_${SUFFIX}" }';
+    expect(load(yaml, { SUFFIX: 'x' }).config).toMatchObject({
+      server: { port: 4100 },
+      database: { name: 'db_x' },
+    });
     expect(load(yaml, { SUFFIX: 'x', PARLEY_PORT: '4200' }).config.server.port).toBe(4200);
   });
 
@@ -106,7 +127,11 @@ describe('variables inside values', () => {
 
 describe('the environment', () => {
   it('wins over the file', () => {
-    const { config } = load('server: { host: localhost, port: 1 }', { HOST: '::1', PORT: '4300', MONGODB_URI: 'mongodb://db/x' });
+    const { config } = load('server: { host: localhost, port: 1 }', {
+      HOST: '::1',
+      PORT: '4300',
+      MONGODB_URI: 'mongodb://db/x',
+    });
     expect(config.server).toMatchObject({ host: '::1', port: 4300 });
     expect(config.database.uri).toBe('mongodb://db/x');
   });
@@ -123,7 +148,8 @@ describe('the environment', () => {
 });
 
 describe('the start gate', () => {
-  const mayStart = (yaml: string, env: Record<string, string> = {}) => assertMayStart(load(yaml, env).config, env);
+  const mayStart = (yaml: string, env: Record<string, string> = {}) =>
+    assertMayStart(load(yaml, env).config, env);
 
   it.each(['127.0.0.1', '::1', 'localhost'])('opens %s without authentication', (host) => {
     expect(() => mayStart(`server: { host: "${host}" }`)).not.toThrow();

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { Ajv, type ErrorObject } from 'ajv';
-import { type AgentShape, compileAgentShape, type Identity, MASTER } from '#agent';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { type AgentShape, compileAgentShape } from '#agent';
 import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
-import { type AgentConfig, DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
+import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { overlayEnvironment } from './environment.js';
@@ -37,29 +37,37 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
   faults.push(...unavailableFeatures(overlaid));
   const compiled = compilePolicy(config.policy, {
-    strictPointerShapes: env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
+    strictPointerShapes:
+      env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
   });
   faults.push(...compiled.faults);
   const agents = compileAgents(config, faults);
   for (const [index, rule] of config.auth.entries()) {
-    if (!agents.has(rule.agent)) faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
+    if (!agents.has(rule.agent))
+      faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
     const kinds = ['apiKey', 'anonymous', 'parseSession', 'oauth'].filter((kind) => kind in rule);
     if (kinds.length !== 1) {
-      faults.push({ path: `auth.${index}`, message: 'exactly one of apiKey, anonymous, parseSession, oauth is needed' });
+      faults.push({
+        path: `auth.${index}`,
+        message: 'exactly one of apiKey, anonymous, parseSession, oauth is needed',
+      });
     }
   }
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy: compiled.policy, agents };
 }
 
-/** The identity an agent of this configuration runs under. Only `master` is served by this version. */
-export function identityOf(_agent: AgentConfig): Identity {
-  return MASTER;
+let compiledSchema: ValidateFunction | undefined;
+
+/** Compiled at first use and kept: compiling costs more than anything else at start. */
+function configSchema(): ValidateFunction {
+  return (compiledSchema ??= new Ajv({ allErrors: true, allowUnionTypes: true, strict: true }).compile(
+    CONFIG_SCHEMA,
+  ));
 }
 
 function validate(raw: unknown, faults: ConfigFault[]): boolean {
-  const ajv = new Ajv({ allErrors: true, allowUnionTypes: true, strict: true });
-  const check = ajv.compile(CONFIG_SCHEMA);
+  const check = configSchema();
   if (check(raw)) return faults.length === 0;
   const seen = new Set<string>();
   for (const error of check.errors ?? []) {
@@ -83,8 +91,14 @@ function describe(error: ErrorObject): ConfigFault {
   return { path, message: error.message ?? 'not valid' };
 }
 
-function withDefaults(given: Partial<ParleyConfig>, base: string, cwd: string, env: Environment): ParleyConfig {
-  const agents = given.agents && Object.keys(given.agents).length > 0 ? given.agents : { [DEFAULT_AGENT]: {} };
+function withDefaults(
+  given: Partial<ParleyConfig>,
+  base: string,
+  cwd: string,
+  env: Environment,
+): ParleyConfig {
+  const agents =
+    given.agents && Object.keys(given.agents).length > 0 ? given.agents : { [DEFAULT_AGENT]: {} };
   const database = { ...DEFAULT_DATABASE, ...given.database };
   // A path from the environment is the caller's, one from the file is the file's.
   const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
@@ -103,7 +117,10 @@ function compileAgents(config: ParleyConfig, faults: ConfigFault[]): Map<string,
     try {
       shapes.set(
         name,
-        compileAgentShape(name, { ...options, ...(typeof tenantId === 'object' ? {} : { tenantId: tenantId ?? null }) }),
+        compileAgentShape(name, {
+          ...options,
+          ...(typeof tenantId === 'object' ? {} : { tenantId: tenantId ?? null }),
+        }),
       );
     } catch (error) {
       faults.push({ path: `agents.${name}`, message: (error as Error).message });

@@ -32,7 +32,8 @@ export function readConfigFile(path: string, env: Environment): unknown {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
       const substituted = node.value.replace(REFERENCE, (_, name: string, fallback: string | undefined) => {
         const value = env[name] ?? fallback;
-        if (value === undefined) faults.push({ path: pathOf(ancestors), message: `environment variable ${name} is not set` });
+        if (value === undefined)
+          faults.push({ path: pathOf(ancestors), message: `environment variable ${name} is not set` });
         return value ?? '';
       });
       node.value = node.type === 'PLAIN' ? retype(substituted) : substituted;

@@ -21,7 +21,8 @@ export function readSeedFile(path: string): ReturnType<typeof parseSeed> {
   try {
     return parseSeed(JSON.parse(text));
   } catch (error) {
-    if (error instanceof SyntaxError) throw new ConfigError(path, [{ path: '', message: 'the seed file is not JSON' }]);
+    if (error instanceof SyntaxError)
+      throw new ConfigError(path, [{ path: '', message: 'the seed file is not JSON' }]);
     throw error;
   }
 }

@@ -20,6 +20,8 @@ export class HealthController {
   async ready(@Res() response: Response): Promise<void> {
     const mongodb = (await this.connection.ping(PROBE_TIMEOUT)) ? 'up' : 'down';
     const ready = mongodb === 'up';
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'unavailable', dependencies: { mongodb } });
+    response
+      .status(ready ? 200 : 503)
+      .json({ status: ready ? 'ready' : 'unavailable', dependencies: { mongodb } });
   }
 }

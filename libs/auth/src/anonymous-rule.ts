@@ -13,6 +13,10 @@ export class AnonymousRule extends AuthRule {
 
   recognise(credentials: Credentials): Agent | null {
     if (presentsCredential(credentials) || !isDirectLoopback(credentials)) return null;
-    return new Agent({ shape: this.shape, identity: this.identity, principal: `anonymous:${this.shape.name}` });
+    return new Agent({
+      shape: this.shape,
+      identity: this.identity,
+      principal: `anonymous:${this.shape.name}`,
+    });
   }
 }

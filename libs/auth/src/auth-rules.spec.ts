@@ -49,19 +49,27 @@ describe('anonymous access', () => {
     expect(anonymous.recognise(from({}, address))?.shape).toBe(guest);
   });
 
-  it.each(['10.0.0.1', '192.168.1.2', '::ffff:10.0.0.1', '127.0.0.1.example.com', ''])('is refused to %s', (address) => {
-    expect(anonymous.recognise(from({}, address))).toBeNull();
-  });
+  it.each(['10.0.0.1', '192.168.1.2', '::ffff:10.0.0.1', '127.0.0.1.example.com', ''])(
+    'is refused to %s',
+    (address) => {
+      expect(anonymous.recognise(from({}, address))).toBeNull();
+    },
+  );
 
-  it.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])('is refused to a proxy that speaks for others (%s)', (name) => {
-    expect(anonymous.recognise(from({ [name]: '127.0.0.1' }))).toBeNull();
-  });
+  it.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])(
+    'is refused to a proxy that speaks for others (%s)',
+    (name) => {
+      expect(anonymous.recognise(from({ [name]: '127.0.0.1' }))).toBeNull();
+    },
+  );
 });
 
 describe('the rules together', () => {
   it('let the first that recognises a credential decide', async () => {
     const both = new RuleAuthenticator([key, anonymous]);
-    await expect(both.authenticate(from({ 'x-mcp-api-key': 's3cret-key' }))).resolves.toMatchObject({ shape: analyst });
+    await expect(both.authenticate(from({ 'x-mcp-api-key': 's3cret-key' }))).resolves.toMatchObject({
+      shape: analyst,
+    });
     await expect(both.authenticate(from({}))).resolves.toMatchObject({ shape: guest });
   });
 

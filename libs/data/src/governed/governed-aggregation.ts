@@ -1,4 +1,4 @@
-import { type Agent, type Refusal } from '#agent';
+import { type Agent, type Refusal, Refused } from '#agent';
 import {
   type AgentScope,
   type ClassAccess,
@@ -6,12 +6,13 @@ import {
   governPipeline,
   isRefusal,
   type JoinScope,
+  joinTargets,
+  type Pipeline,
   validatePipeline,
-  walkPipeline,
   type Where,
 } from '#policy';
 import type { AggregateOptions } from '../governed-records.js';
-import { rowPredicate, rowPredicateOrThrow } from './row-predicate.js';
+import type { RowRules } from './row-rules.js';
 
 export interface GovernedStages {
   readonly stages: GovernedPipeline;
@@ -25,29 +26,58 @@ export class GovernedAggregation {
   constructor(
     private readonly agent: Agent,
     private readonly scope: AgentScope,
+    private readonly rules: RowRules,
   ) {}
 
-  govern(access: ClassAccess, pipeline: unknown, options: AggregateOptions & { canonical: boolean }): GovernedStages {
+  async govern(
+    access: ClassAccess,
+    pipeline: unknown,
+    options: AggregateOptions & { readonly canonical: boolean },
+  ): Promise<GovernedStages> {
     const valid = validatePipeline(pipeline);
-    walkPipeline(valid, access, this.scope.reachFor(this.agent));
-    const { where } = rowPredicateOrThrow(this.agent, this.scope, access.className, { canonical: options.canonical });
-    const governed = governPipeline(valid, { access, where }, (className) => this.joinScope(className));
-    const startsWithMatch = '$match' in (valid[0] ?? {});
-    const leading = governed[0]?.['$match'];
+    const { where } = await this.rules.predicate(access.className, { canonical: options.canonical });
+    const joins = await this.joinScopes(valid);
+    const reach = this.scope.reachFor(this.agent);
+    const governed = governPipeline(
+      valid,
+      { access, where },
+      (className) => joins.get(className) ?? this.scope.unreachable(className),
+      {
+        strictPointerShapes: this.scope.policy.switches.strictPointerShapes,
+        judgeClass: (className) => {
+          const judged = reach.reach(className, 'constraint');
+          return isRefusal(judged) ? judged : null;
+        },
+      },
+    );
+    const leading = '$match' in (valid[0] ?? {}) ? governed[0]?.['$match'] : undefined;
     const last = valid.at(-1) ?? {};
     const autoLimited = options.autoLimit !== undefined && !('$limit' in last) && !('$count' in last);
     return {
       stages: autoLimited ? [...governed, { $limit: options.autoLimit }] : governed,
-      scanned: startsWithMatch && leading !== undefined ? (leading as Where) : null,
+      scanned: leading === undefined ? null : (leading as Where),
       autoLimited,
     };
   }
 
-  private joinScope(className: string): JoinScope | Refusal {
-    const target = this.scope.reachFor(this.agent).reach(className, 'pipeline');
-    if (isRefusal(target)) return target;
-    const predicate = rowPredicate(this.agent, this.scope, target.className, { canonical: false });
-    return 'gate' in predicate ? predicate : { access: target, where: predicate.where };
+  /** Every class the pipeline joins, each with its gate's verdict and its own row limits, asked before the walk. */
+  private async joinScopes(pipeline: Pipeline): Promise<ReadonlyMap<string, JoinScope | Refusal>> {
+    const scopes = new Map<string, JoinScope | Refusal>();
+    for (const className of joinTargets(pipeline)) {
+      scopes.set(className, await this.joinScope(className));
+    }
+    return scopes;
+  }
+
+  private async joinScope(className: string): Promise<JoinScope | Refusal> {
+    const access = this.scope.reachFor(this.agent).reach(className, 'pipeline');
+    if (isRefusal(access)) return access;
+    try {
+      const { where } = await this.rules.predicate(access.className, { canonical: false });
+      return { access, where };
+    } catch (error) {
+      if (error instanceof Refused) return error.refusal;
+      throw error;
+    }
   }
 }
-

@@ -1,14 +1,7 @@
 import { type Agent, Refused, refusals } from '#agent';
-import {
-  type AgentScope,
-  ALWAYS_KEEP,
-  type ClassAccess,
-  isRefusal,
-  joinProjection,
-  rootOf,
-} from '#policy';
+import { type AgentScope, ALWAYS_KEEP, type ClassAccess, isRefusal, joinProjection, rootOf } from '#policy';
 import type { IncludePlan } from '../record-store.js';
-import { rowPredicateOrThrow } from './row-predicate.js';
+import type { RowRules } from './row-rules.js';
 
 const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const MAX_ENTRIES = 20;
@@ -29,11 +22,21 @@ interface Hop {
 
 function readEntries(include: unknown): string[] {
   if (include === undefined || include === null) return [];
-  if (!Array.isArray(include)) throw new Refused(refusals.invalidArgument('include must be an array of field names'));
-  if (include.length > MAX_ENTRIES) throw new Refused(refusals.invalidArgument(`include takes at most ${MAX_ENTRIES} entries`));
+  if (!Array.isArray(include))
+    throw new Refused(refusals.invalidArgument('include must be an array of field names'));
+  if (include.length > MAX_ENTRIES)
+    throw new Refused(refusals.invalidArgument(`include takes at most ${MAX_ENTRIES} entries`));
   for (const entry of include) {
-    if (typeof entry !== 'string' || !ENTRY.test(entry) || entry.split('.').some((part) => !/^[A-Za-z]/.test(part))) {
-      throw new Refused(refusals.invalidArgument('include entries must be field names; underscore-prefixed names are not permitted'));
+    if (
+      typeof entry !== 'string' ||
+      !ENTRY.test(entry) ||
+      entry.split('.').some((part) => !/^[A-Za-z]/.test(part))
+    ) {
+      throw new Refused(
+        refusals.invalidArgument(
+          'include entries must be field names; underscore-prefixed names are not permitted',
+        ),
+      );
     }
   }
   return include as string[];
@@ -47,15 +50,20 @@ export class IncludeResolver {
   constructor(
     private readonly agent: Agent,
     private readonly scope: AgentScope,
+    private readonly rules: RowRules,
   ) {}
 
   /** @param keys effective projection of the class in wire names; absent: everything */
-  resolve(include: unknown, access: ClassAccess, keys: readonly string[] | undefined): ResolvedIncludes {
+  async resolve(
+    include: unknown,
+    access: ClassAccess,
+    keys: readonly string[] | undefined,
+  ): Promise<ResolvedIncludes> {
     const roots = new Map<string, Hop>();
     for (const entry of readEntries(include)) this.addPath(entry.split('.'), access, roots);
     if (roots.size === 0) return { plans: [], keys };
     const truncated: Record<string, readonly string[]> = {};
-    const plans = [...roots].map(([field, hop]) => this.plan(field, hop, keys, truncated));
+    const plans = await this.plans(roots, keys, truncated);
     return {
       plans,
       keys: keys && [...new Set(keys.map((key) => (roots.has(rootOf(key)) ? rootOf(key) : key)))],
@@ -79,29 +87,51 @@ export class IncludeResolver {
     this.addPath(rest, target, hop.children);
   }
 
-  private plan(
+  private plans(
+    hops: ReadonlyMap<string, Hop>,
+    keys: readonly string[] | undefined,
+    truncated: Record<string, readonly string[]>,
+  ): Promise<IncludePlan[]> {
+    return Promise.all([...hops].map(([field, hop]) => this.plan(field, hop, keys, truncated)));
+  }
+
+  private async plan(
     field: string,
     hop: Hop,
     keys: readonly string[] | undefined,
     truncated: Record<string, readonly string[]>,
-  ): IncludePlan {
+  ): Promise<IncludePlan> {
     const { target } = hop;
     const named = this.namedKeys(field, target, keys);
-    const projected = named ?? this.autoProjected(field, hop, keys, truncated) ?? (target.readable && [...target.readable]);
+    const projected =
+      named ?? this.autoProjected(field, hop, keys, truncated) ?? (target.readable && [...target.readable]);
     const nested = projected ?? undefined;
     return {
       field,
       targetClass: target.className,
-      where: rowPredicateOrThrow(this.agent, this.scope, target.className, { canonical: false }).where,
-      ...(nested && { keys: [...new Set([...nested.map((key) => (hop.children.has(rootOf(key)) ? rootOf(key) : key)), ...ALWAYS_KEEP])] }),
-      include: [...hop.children].map(([child, childHop]) => this.plan(child, childHop, nested, {})),
+      where: (await this.rules.predicate(target.className, { canonical: false })).where,
+      ...(nested && {
+        keys: [
+          ...new Set([
+            ...nested.map((key) => (hop.children.has(rootOf(key)) ? rootOf(key) : key)),
+            ...ALWAYS_KEEP,
+          ]),
+        ],
+      }),
+      include: await this.plans(hop.children, nested, {}),
     };
   }
 
   /** `pointer.field` entries among the keys, as far as the target's allowlist goes. */
-  private namedKeys(field: string, target: ClassAccess, keys: readonly string[] | undefined): string[] | null {
+  private namedKeys(
+    field: string,
+    target: ClassAccess,
+    keys: readonly string[] | undefined,
+  ): string[] | null {
     const prefix = `${field}.`;
-    const named = keys?.filter((key) => key.startsWith(prefix)).map((key) => target.names.wirePath(key.slice(prefix.length)));
+    const named = keys
+      ?.filter((key) => key.startsWith(prefix))
+      .map((key) => target.names.wirePath(key.slice(prefix.length)));
     if (!named || named.length === 0) return null;
     return named.filter((key) => target.readable?.has(rootOf(key)) ?? true);
   }

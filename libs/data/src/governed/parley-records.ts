@@ -1,8 +1,6 @@
-import { type CallContext, isObjectId, Refused, type Refusal, refusals } from '#agent';
+import { isObjectId, Refused, type Refusal, refusals } from '#agent';
 import {
-  type AgentScope,
   allOf,
-
   type ClassAccess,
   foreignRow,
   isRefusal,
@@ -21,27 +19,23 @@ import type {
   GovernedRecords,
   RowPage,
 } from '../governed-records.js';
-import type { OperationContext, ParseRow, RecordReader } from '../record-store.js';
+import type { OperationContext, ParseRow } from '../record-store.js';
 import { GovernedAggregation } from './governed-aggregation.js';
-import { resolveCrossClass } from './cross-class.js';
 import { IncludeResolver } from './include-plan.js';
 import { readOptOut, readPage } from './page-options.js';
-import { type RowPredicate, rowPredicateOrThrow } from './row-predicate.js';
+import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
 import { atStore } from './store-faults.js';
-
-export interface RecordsParts {
-  readonly context: CallContext;
-  readonly operation: OperationContext;
-  readonly reader: RecordReader;
-  readonly scope: AgentScope;
-}
 
 type RowFilters = 'every' | 'withoutCanonical';
 
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
 export class ParleyRecords implements GovernedRecords {
-  constructor(private readonly parts: RecordsParts) {}
+  private readonly rules: RowRules;
+
+  constructor(private readonly parts: RecordsParts) {
+    this.rules = new RowRules(parts);
+  }
 
   async find(className: unknown, options: FindOptions = {}): Promise<ParseRow[]> {
     return (await this.page(className, options)).rows;
@@ -50,11 +44,11 @@ export class ParleyRecords implements GovernedRecords {
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
     const access = this.enter(className);
     const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const { where } = await this.compose(access, options.where, filters);
+    const where = await this.compose(access, options.where, filters);
     const { limit, skip } = readPage(options);
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
-    const includes = new IncludeResolver(this.parts.context.agent, this.parts.scope).resolve(options.include, access, keys);
+    const includes = await this.includes(options.include, access, keys);
     await this.refuseScan(access, where);
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
@@ -70,23 +64,36 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: this.redactAll(rows), ...(includes.truncated && { truncatedIncludeFields: includes.truncated }) };
+    return {
+      rows: this.redactAll(rows),
+      ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
+    };
   }
 
-  async count(className: unknown, options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {}): Promise<number> {
+  async count(
+    className: unknown,
+    options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
+  ): Promise<number> {
     const access = this.enter(className);
     const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const { where } = await this.compose(access, options.where, filters);
-    return this.atStore((operation) => this.parts.reader.count({ className: access.className, where }, operation));
+    const where = await this.compose(access, options.where, filters);
+    return this.atStore((operation) =>
+      this.parts.reader.count({ className: access.className, where }, operation),
+    );
   }
 
-  async get(className: unknown, objectId: unknown, options: Pick<FindOptions, 'include'> = {}): Promise<RowPage> {
+  async get(
+    className: unknown,
+    objectId: unknown,
+    options: Pick<FindOptions, 'include'> = {},
+  ): Promise<RowPage> {
     if (objectId === undefined || objectId === null || objectId === '') {
       throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
     }
     const access = this.enter(className);
     const page = await this.byIds(access, [objectId], options);
-    if (page.rows.length === 0) throw new Refused(refusals.objectNotFound(access.className, String(objectId)));
+    if (page.rows.length === 0)
+      throw new Refused(refusals.objectNotFound(access.className, String(objectId)));
     return page;
   }
 
@@ -102,11 +109,19 @@ export class ParleyRecords implements GovernedRecords {
     return this.find(className, { limit, order: '-createdAt' });
   }
 
-  async aggregate(className: unknown, pipeline: unknown, options: AggregateOptions = {}): Promise<AggregateResult> {
+  async aggregate(
+    className: unknown,
+    pipeline: unknown,
+    options: AggregateOptions = {},
+  ): Promise<AggregateResult> {
     const access = this.enter(className);
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const aggregation = new GovernedAggregation(this.parts.context.agent, this.parts.scope);
-    const { stages, scanned, autoLimited } = aggregation.govern(access, pipeline, { ...options, canonical });
+    const { agent, scope } = this.parts;
+    const aggregation = new GovernedAggregation(agent, scope, this.rules);
+    const { stages, scanned, autoLimited } = await aggregation.govern(access, pipeline, {
+      ...options,
+      canonical,
+    });
     if (scanned) await this.refuseScan(access, scanned);
     const rows = await this.atStore((operation) =>
       this.parts.reader.aggregate({ className: access.className, pipeline: stages }, operation),
@@ -133,41 +148,52 @@ export class ParleyRecords implements GovernedRecords {
     const { schema, readable } = access;
     if (!schema) return [];
     const fields = [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true);
-    return [{ className: access.className, schema, policy: this.parts.scope.classPolicy(access.className), fields }];
+    return [
+      { className: access.className, schema, policy: this.parts.scope.classPolicy(access.className), fields },
+    ];
   }
 
   private enter(className: unknown): ClassAccess {
-    const entered = this.parts.scope.enter(this.parts.context.agent, className);
+    const entered = this.parts.scope.enter(this.parts.agent, className);
     if (isRefusal(entered)) throw new Refused(entered);
     return entered;
   }
 
   /** Caller's constraint, checked and translated, under every predicate that the class carries for this agent. */
-  private async compose(
-    access: ClassAccess,
-    callerWhere: unknown,
-    filters: RowFilters,
-  ): Promise<{ where: Where; predicate: RowPredicate }> {
-    const { scope, context } = this.parts;
-    const predicate = rowPredicateOrThrow(context.agent, scope, access.className, { canonical: filters === 'every' });
-    if (predicate.tenant) this.refuse(tenantConflict(predicate.tenant, callerWhere, access.names, access.className));
-    const translated = translateWhere(callerWhere, access, scope.reachFor(context.agent), {
+  private async compose(access: ClassAccess, callerWhere: unknown, filters: RowFilters): Promise<Where> {
+    const { scope, agent } = this.parts;
+    const predicate = await this.rules.predicate(access.className, { canonical: filters === 'every' });
+    if (predicate.tenant)
+      this.refuse(tenantConflict(predicate.tenant, callerWhere, access.names, access.className));
+    const translated = translateWhere(callerWhere, access, scope.reachFor(agent), {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
     });
-    const resolved = await resolveCrossClass(translated, this);
-    return { where: allOf(predicate.where, resolved), predicate };
+    return allOf(predicate.where, await this.rules.answered(translated, 'caller'));
+  }
+
+  private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
+    return new IncludeResolver(this.parts.agent, this.parts.scope, this.rules).resolve(include, access, keys);
   }
 
   /** A row of another tenant refuses the whole call, on purpose not as "not found"; a row outside a filter is absent. */
-  private async byIds(access: ClassAccess, ids: readonly unknown[], options: Pick<FindOptions, 'include'>): Promise<RowPage> {
+  private async byIds(
+    access: ClassAccess,
+    ids: readonly unknown[],
+    options: Pick<FindOptions, 'include'>,
+  ): Promise<RowPage> {
     for (const id of ids) {
-      if (!isObjectId(id)) this.refuse(refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'));
+      if (!isObjectId(id))
+        this.refuse(
+          refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
+        );
     }
-    const { scope, context, reader } = this.parts;
-    const { tenant } = rowPredicateOrThrow(context.agent, scope, access.className, { canonical: false });
-    const keys = parseKeys(undefined, access);
-    const includes = new IncludeResolver(context.agent, scope).resolve(options.include, access, keys);
-    const where = allOf({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, scope.agentFilter(access.className));
+    const { reader } = this.parts;
+    const { tenant, where: limits } = await this.rules.predicate(access.className, {
+      canonical: false,
+      byId: true,
+    });
+    const includes = await this.includes(options.include, access, parseKeys(undefined, access));
+    const where = allOf({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
     const projected = includes.keys && tenant ? [...includes.keys, tenant.field] : includes.keys;
     const rows = await this.atStore((operation) =>
       reader.find(
@@ -183,9 +209,13 @@ export class ParleyRecords implements GovernedRecords {
     );
     if (tenant) {
       for (const row of rows) this.refuse(foreignRow(tenant, row, access.className));
-      if (access.readable && !access.readable.has(tenant.field)) for (const row of rows) delete row[tenant.field];
+      if (access.readable && !access.readable.has(tenant.field))
+        for (const row of rows) delete row[tenant.field];
     }
-    return { rows: this.redactAll(rows), ...(includes.truncated && { truncatedIncludeFields: includes.truncated }) };
+    return {
+      rows: this.redactAll(rows),
+      ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
+    };
   }
 
   private async refuseScan(access: ClassAccess, where: Where): Promise<void> {
@@ -206,4 +236,3 @@ export class ParleyRecords implements GovernedRecords {
     if (refusal) throw new Refused(refusal);
   }
 }
-

@@ -25,7 +25,7 @@ export class GovernedRecordsSource {
     return new DeferredRecords(async () => {
       const schemas = await atStore(operation, () => this.catalogue.snapshot());
       const scope = this.scopes.of(schemas, context.agent.shape);
-      return new ParleyRecords({ context, operation, reader: this.reader, scope });
+      return new ParleyRecords({ agent: context.agent, operation, reader: this.reader, scope });
     });
   }
 }

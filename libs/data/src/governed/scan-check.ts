@@ -5,7 +5,11 @@ import type { OperationContext, QueryPlan, RecordReader } from '../record-store.
 /** The plan of a query, walked through `inputStage` and `inputStages`. */
 function scansCollection(plan: unknown): boolean {
   if (plan === null || typeof plan !== 'object') return false;
-  const { stage, inputStage, inputStages } = plan as { stage?: unknown; inputStage?: unknown; inputStages?: unknown };
+  const { stage, inputStage, inputStages } = plan as {
+    stage?: unknown;
+    inputStage?: unknown;
+    inputStages?: unknown;
+  };
   if (stage === 'COLLSCAN') return true;
   return scansCollection(inputStage) || (Array.isArray(inputStages) && inputStages.some(scansCollection));
 }
@@ -26,7 +30,12 @@ export async function refuseCollectionScan(
   operation: OperationContext,
 ): Promise<void> {
   const { switches } = scope.policy;
-  if (!switches.refuseCollscan || scope.classPolicy(className).allowCollscan || Object.keys(where).length === 0) return;
+  if (
+    !switches.refuseCollscan ||
+    scope.classPolicy(className).allowCollscan ||
+    Object.keys(where).length === 0
+  )
+    return;
   let plan: unknown;
   try {
     plan = winningPlan(await reader.explain({ className, where }, operation));
@@ -40,7 +49,8 @@ export async function refuseCollectionScan(
     body: {
       refused: true,
       reason,
-      suggestion: 'Filter on an indexed field (get_schema lists the indexes; explain_query shows the plan), or narrow the query.',
+      suggestion:
+        'Filter on an indexed field (get_schema lists the indexes; explain_query shows the plan), or narrow the query.',
       ...(switches.exposeExplain && { winning_plan: plan }),
     },
   });

@@ -9,9 +9,17 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
     case 'cancelled':
       return refusals.cancelled();
     case 'invalid_query':
-      return { ...refusals.invalidQuery('The database refused the query: an operator or value does not fit its field'), ...(cause && { cause }) };
+      return {
+        ...refusals.invalidQuery(
+          'The database refused the query: an operator or value does not fit its field',
+        ),
+        ...(cause && { cause }),
+      };
     case 'unsupported':
-      return { ...refusals.notImplemented('This database does not support the requested operation'), ...(cause && { cause }) };
+      return {
+        ...refusals.notImplemented('This database does not support the requested operation'),
+        ...(cause && { cause }),
+      };
     case 'duplicate':
       return refusals.parseError('A row with this unique value already exists', cause);
     case 'unavailable':

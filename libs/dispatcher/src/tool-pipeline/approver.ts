@@ -8,8 +8,7 @@ export interface ApprovalRequest {
 }
 
 export type ApprovalDecision =
-  | { readonly outcome: 'approve' }
-  | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string };
+  { readonly outcome: 'approve' } | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string };
 
 /** Asks a person whether a gated call may run (docs/policy.md#approval). Anything but `approve` refuses it. */
 export abstract class Approver {

@@ -63,9 +63,14 @@ export class ResultInterceptor implements NestInterceptor {
     const phrase = this.canaryIn(fitted.text);
     if (phrase !== null) {
       this.onCanary(phrase, host);
-      if (this.policy.switches.canaryAction === 'refuse') throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
+      if (this.policy.switches.canaryAction === 'refuse')
+        throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
     }
-    return { ok: true, data: fitted.data, text: fitted.text, structured: fitted.structured && definition?.outputSchema !== undefined };
+    return {
+      ok: true,
+      data: fitted.data,
+      text: fitted.text,
+      structured: fitted.structured && definition?.outputSchema !== undefined,
+    };
   }
 }
-

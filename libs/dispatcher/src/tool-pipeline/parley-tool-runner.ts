@@ -28,7 +28,10 @@ export class ParleyToolRunner extends ToolRunner {
     return registry
       .all()
       .map(({ definition }) => definition)
-      .filter((tool) => toolGate(agent, tool.name, tool, () => []) === null && envGate(agent, tool.name, gates) === null);
+      .filter(
+        (tool) =>
+          toolGate(agent, tool.name, tool, () => []) === null && envGate(agent, tool.name, gates) === null,
+      );
   }
 
   has(name: string): boolean {
@@ -48,7 +51,13 @@ export class ParleyToolRunner extends ToolRunner {
     const definition = entry?.definition;
     const deadline = new AbortController();
     const signal = AbortSignal.any([context.signal, deadline.signal]);
-    const execution: ToolExecution = { name, definition, args, context, abort: (reason) => deadline.abort(reason) };
+    const execution: ToolExecution = {
+      name,
+      definition,
+      args,
+      context,
+      abort: (reason) => deadline.abort(reason),
+    };
     const ownContext: CallContext = {
       agent: context.agent,
       signal,
@@ -67,7 +76,13 @@ export class ParleyToolRunner extends ToolRunner {
     }
   }
 
-  private audit(name: string, args: unknown, context: CallContext, outcome: ToolOutcome, duration: number): void {
+  private audit(
+    name: string,
+    args: unknown,
+    context: CallContext,
+    outcome: ToolOutcome,
+    duration: number,
+  ): void {
     const { agent } = context;
     const refusal = outcome.ok ? undefined : outcome.refusal;
     const entry: AuditRecord = {
@@ -105,6 +120,7 @@ function refusalOf(error: unknown, tool: string): Refusal {
   if (error instanceof Refused) return error.refusal;
   // Unauthorized is the edge's to answer, not a tool failure.
   if (error instanceof Unauthorized) throw error;
-  const cause = error instanceof Error ? `${error.name}: ${error.message}\n${error.stack ?? ''}` : String(error);
+  const cause =
+    error instanceof Error ? `${error.name}: ${error.message}\n${error.stack ?? ''}` : String(error);
   return refusals.internalError(tool, cause);
 }

@@ -34,7 +34,9 @@ function aliasesOf(properties: Readonly<Record<string, PropertyConfig>>): Map<st
 }
 
 function propertyPolicy(property: PropertyConfig): PropertyPolicy {
-  const values = Object.entries(property.enum ?? {}).map(([value, meaning]) => [value, meaning ?? ''] as const);
+  const values = Object.entries(property.enum ?? {}).map(
+    ([value, meaning]) => [value, meaning ?? ''] as const,
+  );
   return {
     ...(property.type !== undefined && { type: property.type }),
     ...(property.description && { description: property.description }),
@@ -54,19 +56,27 @@ export function compileClass(
   const aliases = aliasesOf(config.properties ?? {});
   const names = new FieldNames(aliases);
   const wire = (list: readonly string[] | undefined): string[] | null =>
-    list ? [...new Set(list.map((name) => names.wireName(name)))].filter((name) => !isInternalField(name)) : null;
+    list
+      ? [...new Set(list.map((name) => names.wireName(name)))].filter((name) => !isInternalField(name))
+      : null;
 
-  const fields = wire(config.fields)?.filter((name) => !(ALWAYS_KEEP as readonly string[]).includes(name)) ?? null;
+  const fields =
+    wire(config.fields)?.filter((name) => !(ALWAYS_KEEP as readonly string[]).includes(name)) ?? null;
   const joinFields = wire(config.joinFields);
   if (fields && joinFields) {
-    const extras = joinFields.filter((name) => !fields.includes(name) && !(ALWAYS_KEEP as readonly string[]).includes(name));
+    const extras = joinFields.filter(
+      (name) => !fields.includes(name) && !(ALWAYS_KEEP as readonly string[]).includes(name),
+    );
     if (extras.length > 0) {
       faults.push({ path: `${path}.joinFields`, message: `not among fields: ${extras.join(', ')}` });
     }
   }
   for (const [spelling, column] of aliases) {
     if (isInternalField(column)) {
-      faults.push({ path: `${path}.properties.${spelling}.field`, message: `'${column}' is an internal column` });
+      faults.push({
+        path: `${path}.properties.${spelling}.field`,
+        message: `'${column}' is an internal column`,
+      });
     }
   }
   const properties = new Map<string, PropertyPolicy>();
@@ -88,7 +98,10 @@ export function compileClass(
       : null,
     allowCollscan: config.allowCollscan ?? false,
     searchable: config.searchable
-      ? { field: names.wireName(config.searchable.field), filterFields: wire(config.searchable.filterFields) ?? [] }
+      ? {
+          field: names.wireName(config.searchable.field),
+          filterFields: wire(config.searchable.filterFields) ?? [],
+        }
       : null,
     properties,
     aliases,

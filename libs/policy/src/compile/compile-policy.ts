@@ -31,12 +31,23 @@ export const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
  * It may name fields outside an allowlist; it may not use refused operators or internal columns.
  * @returns what is wrong, or null
  */
-export function constraintFault(constraint: unknown, className: string, names = new FieldNames()): string | null {
+export function constraintFault(
+  constraint: unknown,
+  className: string,
+  names = new FieldNames(),
+): string | null {
   try {
     translateWhere(
       constraint,
       { className, schema: undefined, names, readable: null },
-      { reach: (target) => ({ className: target, schema: undefined, names: new FieldNames(), readable: null }) },
+      {
+        reach: (target) => ({
+          className: target,
+          schema: undefined,
+          names: new FieldNames(),
+          readable: null,
+        }),
+      },
       { strictPointerShapes: false, checkFields: false },
     );
     return null;
@@ -53,18 +64,28 @@ export interface CompiledPolicy {
 }
 
 /** Compiles declarations that already passed `POLICY_CONFIG_SCHEMA`. */
-export function compilePolicy(config: PolicyConfig, environment: { readonly strictPointerShapes?: boolean } = {}): CompiledPolicy {
+export function compilePolicy(
+  config: PolicyConfig,
+  environment: { readonly strictPointerShapes?: boolean } = {},
+): CompiledPolicy {
   const faults: PolicyFault[] = [];
   const { classes: declared = {}, ...switches } = config;
   const classes = new Map<string, ClassPolicy>();
   for (const [name, classConfig] of Object.entries(declared)) {
     if (classes.has(canonicalClassName(name))) {
-      faults.push({ path: `policy.classes.${name}`, message: `declares the same class as '${canonicalClassName(name)}'` });
+      faults.push({
+        path: `policy.classes.${name}`,
+        message: `declares the same class as '${canonicalClassName(name)}'`,
+      });
     }
     const compiled = compileClass(name, classConfig, faults);
     classes.set(compiled.className, compiled);
     if (compiled.canonicalFilter) {
-      const fault = constraintFault(compiled.canonicalFilter, compiled.className, new FieldNames(compiled.aliases));
+      const fault = constraintFault(
+        compiled.canonicalFilter,
+        compiled.className,
+        new FieldNames(compiled.aliases),
+      );
       if (fault) faults.push({ path: `policy.classes.${name}.canonicalFilter`, message: fault });
     }
   }

@@ -78,7 +78,11 @@ export const POLICY_CONFIG_SCHEMA = {
     tokenCostPerMillionInput: cost,
     embedCostPerMillionTokens: cost,
     defaultRecursionDepth: { type: 'integer', minimum: 0 },
-    classes: { type: 'object', propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' }, additionalProperties: CLASS },
+    classes: {
+      type: 'object',
+      propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
+      additionalProperties: CLASS,
+    },
   },
 } as const;
 
@@ -106,6 +110,8 @@ export interface ClassConfig {
   readonly properties?: Readonly<Record<string, PropertyConfig>>;
 }
 
-export interface PolicyConfig extends Partial<Omit<import('../model/class-policy.js').PolicySwitches, 'strictPointerShapes'>> {
+export interface PolicyConfig extends Partial<
+  Omit<import('../model/class-policy.js').PolicySwitches, 'strictPointerShapes'>
+> {
   readonly classes?: Readonly<Record<string, ClassConfig>>;
 }

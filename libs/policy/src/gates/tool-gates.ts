@@ -36,19 +36,27 @@ export function readEnvironmentGates(env: Readonly<Record<string, string | undef
  * May this agent use this tool at all: operator filter, client-mode mutation gate, client-mode ceiling, tier, in that order.
  * Listing and calling both ask here.
  */
-export function toolGate(agent: Agent, name: string, tool: GatedTool | undefined, clientSafeNames: () => readonly string[]): Refusal | null {
+export function toolGate(
+  agent: Agent,
+  name: string,
+  tool: GatedTool | undefined,
+  clientSafeNames: () => readonly string[],
+): Refusal | null {
   const { shape } = agent;
   const tierPermits = tool !== undefined && tierCovers(shape.permissions, tool.permission);
   if (tierPermits && !shape.tools.permits(name)) return refusals.toolFiltered(name);
-  if (shape.clientMode && RAW_CRUD.has(name) && !shape.allowMutations) return refusals.mutationsNotAllowed(name);
-  if (shape.clientMode && tool && !tool.clientSafe && !RAW_CRUD.has(name)) return refusals.notClientSafe(name, clientSafeNames());
+  if (shape.clientMode && RAW_CRUD.has(name) && !shape.allowMutations)
+    return refusals.mutationsNotAllowed(name);
+  if (shape.clientMode && tool && !tool.clientSafe && !RAW_CRUD.has(name))
+    return refusals.notClientSafe(name, clientSafeNames());
   if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', shape.permissions);
   return null;
 }
 
 /** The environment pair that raw object and class tools need, and `allowMutations`; names only what is missing. */
 export function envGate(agent: Agent, name: string, gates: EnvironmentGates): Refusal | null {
-  const missing = (...needed: (keyof EnvironmentGates)[]) => needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
+  const missing = (...needed: (keyof EnvironmentGates)[]) =>
+    needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
   if (RAW_CRUD.has(name)) {
     const open = missing('PARSE_AGENT_ALLOW_WRITE_TOOLS', 'PARSE_AGENT_ALLOW_RAW_CRUD');
     if (!agent.shape.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');

@@ -19,7 +19,9 @@ describe('redaction', () => {
   });
 
   it('drops internal columns and ACL maps at any depth, in every posture', () => {
-    expect(hide({ a: [{ b: { _hashed_password: 'h', _rperm: [], ACL: {}, _auth_data_x: {}, keep: 1 } }] })).toEqual({
+    expect(
+      hide({ a: [{ b: { _hashed_password: 'h', _rperm: [], ACL: {}, _auth_data_x: {}, keep: 1 } }] }),
+    ).toEqual({
       a: [{ b: { keep: 1 } }],
     });
   });
@@ -47,6 +49,10 @@ describe('redaction', () => {
         fc.array(tie('node'), { maxLength: 3 }),
       ),
     })).node;
-    fc.assert(fc.property(tree, (value) => expect(JSON.stringify(hide(value))).not.toContain('LEAK')));
+    fc.assert(
+      fc.property(tree, (value) => {
+        expect(JSON.stringify(hide(value))).not.toContain('LEAK');
+      }),
+    );
   });
 });

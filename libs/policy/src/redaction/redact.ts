@@ -43,7 +43,8 @@ function walk(value: unknown, isWithheld: (className: string) => boolean, depth:
     if (isInternalField(key) || key === 'ACL') continue;
     if (withheldPointer(key, isWithheld) !== null) continue;
     // `__proto__` arriving as data must stay a plain member.
-    if (key === '__proto__') Object.defineProperty(kept, key, { value: walk(member, isWithheld, depth + 1), enumerable: true });
+    if (key === '__proto__')
+      Object.defineProperty(kept, key, { value: walk(member, isWithheld, depth + 1), enumerable: true });
     else kept[key] = walk(member, isWithheld, depth + 1);
   }
   return kept;

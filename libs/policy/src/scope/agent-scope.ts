@@ -53,25 +53,44 @@ export class AgentScope {
       return refusals.invalidArgument('missing required argument: class_name');
     }
     if (!isClassName(className)) {
-      return refusals.invalidArgument('class_name must be an identifier: letters, digits and underscores, at most 128', 'class');
+      return refusals.invalidArgument(
+        'class_name must be an identifier: letters, digits and underscores, at most 128',
+        'class',
+      );
     }
     const name = canonicalClassName(className);
-    return this.hiddenFrom(agent, name, className) ?? this.filtered(name, className, 'Class') ?? this.existing(name, className);
+    return (
+      this.hiddenFrom(agent, name, className) ??
+      this.filtered(name, className, 'Class') ??
+      this.existing(name, className)
+    );
   }
 
   /** The same gate for a class reached from another one. The master exception holds for cross-class operators only. */
   reachFor(agent: Agent): ClassReach {
     return {
       reach: (className, site) => {
-        if (!isClassName(className)) return refusals.securityBlocked(site === 'pipeline' ? 'pipeline' : 'where', 'cross_class_denied');
+        if (!isClassName(className))
+          return refusals.securityBlocked(site === 'pipeline' ? 'pipeline' : 'where', 'cross_class_denied');
         const name = canonicalClassName(className);
         if (site === 'pipeline' && name.startsWith('_') && !JOINABLE_SYSTEM_CLASSES.has(name)) {
-          return refusals.accessDenied('class', `${FILTER_SITES[site]} '${className}' is not accessible to this agent`);
+          return refusals.accessDenied(
+            'class',
+            `${FILTER_SITES[site]} '${className}' is not accessible to this agent`,
+          );
         }
-        const hidden = site === 'constraint' ? this.hiddenFrom(agent, name, className) : this.plainlyHidden(name, className);
+        const hidden =
+          site === 'constraint'
+            ? this.hiddenFrom(agent, name, className)
+            : this.plainlyHidden(name, className);
         return hidden ?? this.filtered(name, className, FILTER_SITES[site]) ?? this.existing(name, className);
       },
     };
+  }
+
+  /** The verdict for a class that no gate was asked about. */
+  unreachable(className: string): Refusal {
+    return refusals.hiddenClass(className);
   }
 
   /** Operator-declared constraints, translated once per schema: they may name fields that the agent may not. */
@@ -80,7 +99,11 @@ export class AgentScope {
   }
 
   canonicalFilter(className: string): Where | null {
-    return this.translated(`canonical:${className}`, className, () => this.classPolicy(className).canonicalFilter);
+    return this.translated(
+      `canonical:${className}`,
+      className,
+      () => this.classPolicy(className).canonicalFilter,
+    );
   }
 
   access(className: string): ClassAccess {

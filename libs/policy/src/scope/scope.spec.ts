@@ -60,18 +60,33 @@ describe('tenant scope', () => {
 
 describe('the projection of an included class', () => {
   const fields = new Map<string, FieldSchema>(
-    ['objectId', 'createdAt', 'updatedAt', 'ACL', 'name', 'bio', 'photo'].map((name) => [name, { type: 'String' }]),
+    ['objectId', 'createdAt', 'updatedAt', 'ACL', 'name', 'bio', 'photo'].map((name) => [
+      name,
+      { type: 'String' },
+    ]),
   );
   const schema: ClassSchema = { className: 'Author', fields, indexes: [], classLevelPermissions: null };
 
   it('is the join fields first', () => {
-    const policy = compileClass('Author', { joinFields: ['name'], fields: ['name', 'bio'], largeFields: ['bio'] });
-    expect(joinProjection(policy, schema)).toEqual({ source: 'join_fields', fields: ['name'], dropped: ['bio'] });
+    const policy = compileClass('Author', {
+      joinFields: ['name'],
+      fields: ['name', 'bio'],
+      largeFields: ['bio'],
+    });
+    expect(joinProjection(policy, schema)).toEqual({
+      source: 'join_fields',
+      fields: ['name'],
+      dropped: ['bio'],
+    });
   });
 
   it('is else the allowlist without large fields', () => {
     const policy = compileClass('Author', { fields: ['name', 'bio'], largeFields: ['bio'] });
-    expect(joinProjection(policy, schema)).toEqual({ source: 'allowlist_minus_large', fields: ['name'], dropped: ['bio'] });
+    expect(joinProjection(policy, schema)).toEqual({
+      source: 'allowlist_minus_large',
+      fields: ['name'],
+      dropped: ['bio'],
+    });
   });
 
   it('is else every field without the large ones', () => {
@@ -90,7 +105,11 @@ describe('the projection of an included class', () => {
 
 describe('suggestions', () => {
   it('are at most three near names, nearest first', () => {
-    expect(suggestNames('Sogn', ['Album', 'Song', 'Songs', 'Sign', 'Singer', 'X'])).toEqual(['Sign', 'Song', 'Songs']);
+    expect(suggestNames('Sogn', ['Album', 'Song', 'Songs', 'Sign', 'Singer', 'X'])).toEqual([
+      'Sign',
+      'Song',
+      'Songs',
+    ]);
   });
 
   it('are none when nothing is near', () => {

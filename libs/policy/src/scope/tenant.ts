@@ -37,7 +37,12 @@ export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding 
  * A caller may repeat its own tenant, under any spelling; anything else on that field is a conflict.
  * The predicate itself is always added, whatever the caller wrote.
  */
-export function tenantConflict(binding: TenantBinding, callerWhere: unknown, names: FieldNames, className: string): Refusal | null {
+export function tenantConflict(
+  binding: TenantBinding,
+  callerWhere: unknown,
+  names: FieldNames,
+  className: string,
+): Refusal | null {
   if (callerWhere === null || typeof callerWhere !== 'object' || Array.isArray(callerWhere)) return null;
   for (const [key, value] of Object.entries(callerWhere)) {
     if (key.startsWith('$') || names.wireName(key) !== binding.field) continue;
@@ -53,10 +58,18 @@ export function tenantWhere(binding: TenantBinding | null): Where | null {
 }
 
 /** After a fetch by id: the row must be the tenant's own. A missing value is a mismatch. */
-export function foreignRow(binding: TenantBinding, row: Readonly<Record<string, unknown>>, className: string): Refusal | null {
+export function foreignRow(
+  binding: TenantBinding,
+  row: Readonly<Record<string, unknown>>,
+  className: string,
+): Refusal | null {
   return row[binding.field] === binding.value
     ? null
-    : refusals.accessDenied('tenant', `The requested object of class '${className}' belongs to another tenant`, 'tenant_scope');
+    : refusals.accessDenied(
+        'tenant',
+        `The requested object of class '${className}' belongs to another tenant`,
+        'tenant_scope',
+      );
 }
 
 export { isRefusal as isTenantRefusal };
