@@ -84,6 +84,15 @@ export function fieldDenied(
   });
 }
 
+/** The rows of a joined class could not be limited to what the agent may see. */
+export function tenantJoinDenied(className: string): Refusal {
+  return accessDenied(
+    'joins',
+    `Pipeline target '${className}' cannot be joined: its row limits cannot be carried into the join`,
+    'tenant_join_denied',
+  );
+}
+
 export function toolFiltered(tool: string): Refusal {
   return {
     code: 'tool_filtered',
