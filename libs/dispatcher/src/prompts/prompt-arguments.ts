@@ -47,10 +47,16 @@ export function objectIdArgument(args: PromptArguments, name: string): string {
   return value;
 }
 
+/** False for a day its month does not have, which `Date` would carry over into the next. */
+function isCalendarDay(value: string): boolean {
+  const day = value.slice(0, 'YYYY-MM-DD'.length);
+  return new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
+}
+
 /** A full date-time, as UTC with milliseconds; a bare date is refused. @throws ProtocolFault -32602 */
 export function timestampArgument(args: PromptArguments, name: string): string {
   const value = requiredArgument(args, name);
-  const time = DATE_TIME.test(value) ? Date.parse(value) : Number.NaN;
+  const time = DATE_TIME.test(value) && isCalendarDay(value) ? Date.parse(value) : Number.NaN;
   if (Number.isNaN(time)) throw invalidParams(`${name} must be a valid ISO8601 timestamp ${got(value)}`);
   return new Date(time).toISOString();
 }
