@@ -1,7 +1,8 @@
 import type { Document } from 'mongodb';
 import type { GovernedPipeline, SchemaSnapshot } from '#policy';
 import { untranslatable } from '../errors.js';
-import { StorageNames } from '../storage/storage-names.js';
+import { StoredClasses } from '../storage/stored-classes.js';
+import type { StorageNames } from '../storage/storage-names.js';
 import { NO_VARIABLES, type Variables } from './expression-to-storage.js';
 import { RowScope } from './row-scope.js';
 import { sourceStrip } from './source-strip.js';
@@ -24,16 +25,17 @@ export function pipelineToStorage(
   schemas: SchemaSnapshot,
   options: PipelineOptions = {},
 ): MappedPipeline {
-  return new PipelineTranslator(schemas, options.rewriteLookups ?? true).source(
+  const classes = StoredClasses.of(schemas);
+  return new PipelineTranslator(classes, options.rewriteLookups ?? true).source(
     pipeline,
-    new StorageNames(className, schemas.get(className)),
+    classes.names(className),
     NO_VARIABLES,
   );
 }
 
 class PipelineTranslator {
   constructor(
-    private readonly schemas: SchemaSnapshot,
+    private readonly classes: StoredClasses,
     private readonly rewriteLookups: boolean,
   ) {}
 
@@ -62,7 +64,7 @@ class PipelineTranslator {
     return {
       rewriteLookups: this.rewriteLookups,
       variables,
-      namesOf: (className) => new StorageNames(className, this.schemas.get(className)),
+      namesOf: (className) => this.classes.names(className),
       joinedPipeline: (stages, names, bound) => this.source(stages, names, bound),
       branch: (stages, scope) => ({ stages: this.stages(stages, scope, variables), scope }),
     };

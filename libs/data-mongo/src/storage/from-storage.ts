@@ -104,11 +104,16 @@ export function valueFromStorage(
 }
 
 /** Columns whose stored form only the schema can tell apart from plain text and arrays. */
-export function columnFromStorage(value: unknown, field: FieldSchema | undefined, dates: DateForm): unknown {
+export function columnFromStorage(
+  value: unknown,
+  field: FieldSchema | undefined,
+  dates: DateForm,
+  keepKey?: (key: string) => boolean,
+): unknown {
   if (field?.type === 'GeoPoint' && isPair(value)) return geoPoint(value);
   if (field?.type === 'File' && typeof value === 'string') return { __type: 'File', name: value };
   if (field?.type === 'Bytes' && typeof value === 'string') return { __type: 'Bytes', base64: value };
-  return valueFromStorage(value, dates);
+  return valueFromStorage(value, dates, keepKey);
 }
 
 const isoText = (value: unknown): unknown => {
