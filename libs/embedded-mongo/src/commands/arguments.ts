@@ -12,7 +12,8 @@ const wrongType = (field: string, expected: string): Error =>
 export function collectionName(command: Document, field: string): string {
   const name = command[field];
   if (typeof name !== 'string') throw mongoError(73, `collection name has invalid type for '${field}'`);
-  if (name === '') throw mongoError(73, `Invalid namespace specified '${String(command['$db'] ?? '')}.'`);
+  if (name === '')
+    throw mongoError(73, `Invalid namespace specified: the collection name of '${field}' is empty`);
   return name;
 }
 

@@ -143,7 +143,7 @@ function modifyIndex(ctx: CommandContext, collection: Collection, change: Docume
 function refuseDuplicates(collection: Collection, index: CollectionIndex): void {
   const seen = new Map<string, Document>();
   const violations: Document[] = [];
-  for (const { document } of collection.snapshotRecords().slice()) {
+  for (const { document } of collection.snapshotRecords().range()) {
     for (const key of index.keysOf(document)?.keys ?? []) {
       const id = keyOfAll(key, index.collation);
       const other = seen.get(id);

@@ -7,7 +7,6 @@ import {
   collationOf,
   collectionName,
   documentOr,
-  optionalDocument,
   optionalNumber,
   optionalText,
   optionalCount,

@@ -163,7 +163,7 @@ export const validate: CommandHandler = (command, ctx) => {
   const keysPerIndex: Document = {};
   for (const index of collection.indexes) {
     let keys = 0;
-    for (const stored of collection.snapshotRecords().slice()) {
+    for (const stored of collection.snapshotRecords().range()) {
       ctx.operation.tick();
       keys += index.keysOf(stored.document)?.keys.length ?? 0;
     }

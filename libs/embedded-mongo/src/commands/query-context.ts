@@ -37,7 +37,7 @@ export function queryContext(
 /** The documents of a collection as they are now. */
 export function* documentsOf(collection: Collection | undefined): Generator<Document> {
   if (!collection) return;
-  for (const stored of collection.snapshotRecords().slice()) yield stored.document;
+  for (const stored of collection.snapshotRecords().range()) yield stored.document;
 }
 
 /** Errors: 291 when no geo index covers the field. */
@@ -51,8 +51,9 @@ export function requireGeoIndex(collection: Collection | undefined, path: string
 function textIndexOf(collection: Collection): TextIndex | undefined {
   const spec = collection.indexes.find((index) => index.spec['weights'] !== undefined)?.spec;
   if (!spec || !isDocument(spec['weights'])) return undefined;
+  const language = spec['default_language'];
   return {
     fields: Object.entries(spec['weights']).map(([path, weight]) => ({ path, weight: toDouble(weight) })),
-    language: String(spec['default_language'] ?? 'english'),
+    ...(typeof language === 'string' ? { language } : {}),
   };
 }

@@ -30,7 +30,7 @@ function replaceAll(ctx: CommandContext, db: string, coll: string, documents: Do
   for (const index of target?.indexes.slice(1) ?? []) trial.addIndex(index.spec);
   for (const draft of drafts) trial.insert(draft);
   const collection = ctx.workspace.obtain(db, coll);
-  for (const stored of collection.snapshotRecords().slice()) ctx.workspace.remove(collection, stored);
+  for (const stored of collection.snapshotRecords().range()) ctx.workspace.remove(collection, stored);
   for (const draft of drafts) ctx.workspace.insert(collection, draft);
 }
 

@@ -21,9 +21,9 @@ export function conditionsOf(filter: Document): Condition[] {
     return Object.entries(operand).flatMap(([operator, value]): Condition[] => {
       if (operator === '$options') return [];
       if (operator === '$regex' && !(value instanceof BSONRegExp)) {
-        return [
-          { field: key, operator, operand: new BSONRegExp(String(value), String(operand['$options'] ?? '')) },
-        ];
+        const options = operand['$options'] ?? '';
+        if (typeof value !== 'string' || typeof options !== 'string') return [];
+        return [{ field: key, operator, operand: new BSONRegExp(value, options) }];
       }
       // Options beside a ready-made expression replace its own.
       if (operator === '$regex' && operand['$options'] !== undefined) return [];
@@ -125,14 +125,14 @@ function literalPrefix({ pattern, options }: BSONRegExp): string | undefined {
   const plain = /^(?:\^|\\A)([^\\^$.*+?()[\]{}|#\s]*)([\s\S]?)/.exec(pattern);
   if (!plain?.[1]) return undefined;
   // A quantifier belongs to the character before it, which is then optional.
-  const letters = [...plain[1]];
+  const letters = Array.from(plain[1]);
   if (/[*?{]/.test(plain[2] ?? '')) letters.pop();
   return letters.join('') || undefined;
 }
 
 /** The smallest string above every string with this prefix; undefined when there is none. */
 function nextString(prefix: string): string | undefined {
-  const points = [...prefix].map((letter) => letter.codePointAt(0) ?? 0);
+  const points = Array.from(prefix, (letter) => letter.codePointAt(0) ?? 0);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     if (last === 0x10ffff) continue;
     // Surrogates are no characters of their own.

@@ -56,7 +56,7 @@ export class IndexScan {
     const reverse = direction < 0;
     let steps = 0;
     for (const { from, to } of reverse ? this.stretches.toReversed() : this.stretches) {
-      for (const entry of this.entries.slice(from, to, reverse)) {
+      for (const entry of this.entries.range(from, to, reverse)) {
         counts.keys += 1;
         steps += 1;
         if (steps % STEPS_PER_PAUSE === 0) yield PAUSE;

@@ -87,7 +87,7 @@ function collectionScan(collection: Collection, direction: 1 | -1, sorted = fals
     cost: records.size,
     *run(counts) {
       let steps = 0;
-      for (const stored of records.slice(0, records.size, direction < 0)) {
+      for (const stored of records.range(0, records.size, direction < 0)) {
         counts.documents += 1;
         steps += 1;
         if (steps % STEPS_PER_PAUSE === 0) yield PAUSE;

@@ -99,7 +99,7 @@ export class Collection {
       );
     }
     const index = new CollectionIndex(spec);
-    for (const stored of this.records.slice()) {
+    for (const stored of this.records.range()) {
       const keys = index.keysOf(stored.document);
       if (keys) this.refuseDuplicate(index, keys, stored.recordId);
       index.add(keys, stored.recordId);

@@ -43,7 +43,7 @@ export function* recordsOf(catalog: Catalog): Generator<Document> {
   for (const collection of catalog.all()) {
     const { db, coll } = collection.ns;
     yield { c: [{ o: 'create', db, coll, options: collection.options, uuid: collection.uuid }] };
-    for (const stored of collection.snapshotRecords().slice()) {
+    for (const stored of collection.snapshotRecords().range()) {
       yield { c: [{ o: 'insert', db, coll, d: stored.raw }] };
     }
     for (const { spec } of collection.indexes.slice(1)) yield { c: [{ o: 'createIndexes', db, coll, spec }] };

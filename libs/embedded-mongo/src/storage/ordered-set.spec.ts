@@ -14,16 +14,13 @@ describe('OrderedSet', () => {
         const set = numbers();
         const model = new Set<number>();
         for (const { add, value } of list) {
-          if (add) {
-            set.insert(value);
-            model.add(value);
-          } else {
-            expect(set.remove(value)).toBe(model.delete(value));
-          }
+          if (add) set.insert(value);
+          const known = add ? model.add(value).has(value) : model.delete(value);
+          expect(add || set.remove(value)).toBe(known);
         }
         const sorted = [...model].sort((a, b) => a - b);
-        expect([...set.slice()]).toEqual(sorted);
-        expect([...set.slice(0, set.size, true)]).toEqual(sorted.toReversed());
+        expect([...set.range()]).toEqual(sorted);
+        expect([...set.range(0, set.size, true)]).toEqual(sorted.toReversed());
         expect(set.size).toBe(sorted.length);
         for (const probe of [-1, 0, 57, 200, 401]) {
           const rank = sorted.filter((value) => value < probe).length;
@@ -43,14 +40,14 @@ describe('OrderedSet', () => {
         (initial, later) => {
           const set = numbers();
           for (const value of initial) set.insert(value);
-          const before = [...set.slice()];
+          const before = [...set.range()];
           const snapshot = set.snapshot();
           for (const value of later) if (value % 2) set.insert(value + 1000);
           for (const value of later) set.remove(value);
-          expect([...snapshot.slice()]).toEqual(before);
-          const live = [...set.slice()];
+          expect([...snapshot.range()]).toEqual(before);
+          const live = [...set.range()];
           for (const value of later) snapshot.insert(value - 1000);
-          expect([...set.slice()]).toEqual(live);
+          expect([...set.range()]).toEqual(live);
         },
       ),
       { numRuns: 60 },
@@ -61,6 +58,6 @@ describe('OrderedSet', () => {
     const set = new OrderedSet<{ id: number; text: string }>((a, b) => a.id - b.id);
     set.insert({ id: 1, text: 'old' });
     set.insert({ id: 1, text: 'new' });
-    expect([...set.slice()]).toEqual([{ id: 1, text: 'new' }]);
+    expect([...set.range()]).toEqual([{ id: 1, text: 'new' }]);
   });
 });

@@ -103,7 +103,7 @@ export class OrderedSet<T> {
   }
 
   /** The items of ranks `from` (inclusive) to `to` (exclusive), backwards when `reverse`. Do not write meanwhile. */
-  *slice(from = 0, to = this.size, reverse = false): Generator<T> {
+  *range(from = 0, to = this.size, reverse = false): Generator<T> {
     const low = Math.max(0, from);
     const high = Math.min(this.size, to);
     if (reverse) {

@@ -105,7 +105,7 @@ class Reader {
       case T.date:
         return new Date(Number(this.take(8).readBigInt64LE(0)));
       case T.regex:
-        return new BSONRegExp(this.cstring(), [...this.cstring()].sort().join(''));
+        return new BSONRegExp(this.cstring(), Array.from(this.cstring()).sort().join(''));
       case T.dbPointer:
         return new DBRef(this.string(), new ObjectId(Buffer.from(this.take(12))));
       case T.code:
