@@ -106,7 +106,7 @@ export class ChangeLog {
     // Dropping one by one would shift the whole array each time.
     if (drop === 0) return;
     this.forgotten = this.entries[drop - 1]?.key ?? this.forgotten;
-    this.entries = this.entries.range(drop);
+    this.entries = this.entries.slice(drop);
     this.base += drop;
   }
 
