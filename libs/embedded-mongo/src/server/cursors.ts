@@ -64,7 +64,7 @@ export class CursorTable {
 
   add(cursor: Omit<Cursor, 'id' | 'lastUsed' | 'inUse'>): Cursor {
     if (this.open.size >= MAX_CURSORS)
-      throw mongoError(261, `too many open cursors, the limit is ${MAX_CURSORS}`);
+      throw mongoError(146, `too many open cursors, the limit is ${MAX_CURSORS}`);
     this.sequence += 1;
     // Random upper half: a client cannot guess another client's cursor.
     const id = Long.fromBits(this.sequence, 1 + Math.floor(Math.random() * 0x7ffffffe));
