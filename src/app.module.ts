@@ -49,8 +49,12 @@ export class AppModule {
         ...BUILT_IN_TOOLS,
         ToolExplorer,
         { provide: MongoConnection, useValue: connection },
-        { provide: RecordReader, useFactory: () => new MongoRecordReader(connection, connection.schemas) },
         { provide: SchemaCatalogue, useFactory: () => new MongoSchemaCatalogue(connection) },
+        {
+          provide: RecordReader,
+          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
+          inject: [SchemaCatalogue],
+        },
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: AuditSink, useClass: LoggerAuditSink },

@@ -124,12 +124,12 @@ async function commandsPerCall(service, uri) {
     };
   };
   const calls = [
-    ['query_class', { class_name: 'Album', limit: 50 }],
-    ['count_objects', { class_name: 'Album' }],
-    ['get_object', { class_name: 'Album', object_id: 'none' }],
-    ['aggregate', { class_name: 'Album', pipeline: [{ $group: { _id: '$genre', n: { $sum: 1 } } }] }],
+    { name: 'query_class', args: { class_name: 'Album', limit: 50 } },
+    { name: 'count_objects', args: { class_name: 'Album' } },
+    { name: 'get_object', args: { class_name: 'Album', object_id: 'none' } },
+    { name: 'aggregate', args: { class_name: 'Album', pipeline: [{ $group: { _id: '$genre', n: { $sum: 1 } } }] } },
   ];
-  for (const [name, args] of calls) {
+  for (const { name, args } of calls) {
     await once(service.url, call(name, args), headers);
     const before = await counters();
     await once(service.url, call(name, args), headers);

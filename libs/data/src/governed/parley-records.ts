@@ -93,7 +93,7 @@ export class ParleyRecords implements GovernedRecords {
     const access = this.enter(className);
     const page = await this.byIds(access, [objectId], options);
     if (page.rows.length === 0)
-      throw new Refused(refusals.objectNotFound(access.className, String(objectId)));
+      throw new Refused(refusals.objectNotFound(access.className, objectId as string));
     return page;
   }
 
