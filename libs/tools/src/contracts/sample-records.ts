@@ -124,11 +124,12 @@ export function sampleClass(
   };
 }
 
-export const QUIET: ToolSwitches = {
-  includeSourceProvenance: false,
-  promptMarkerStrict: false,
-  agentDebug: false,
-};
+/** All switches off but these. */
+export function switches(on: Partial<ToolSwitches> = {}): ToolSwitches {
+  return { includeSourceProvenance: false, promptMarkerStrict: false, agentDebug: false, ...on };
+}
+
+export const QUIET = switches();
 
 /** The call that the only tool of a provider would get. */
 export function callOf(provider: object, records: GovernedRecords, permissions: Tier = 'readonly'): ToolCall {

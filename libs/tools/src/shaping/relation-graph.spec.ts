@@ -46,6 +46,12 @@ describe('the relation graph', () => {
     expect(relationEdges([USER, visible, shown]).map(({ via }) => via)).toEqual(['Post.tags']);
   });
 
+  it('keeps to a subset of classes, both ends, where one is asked for', () => {
+    expect(relationEdges([USER, POST, TAG], new Set(['Post', 'Tag'])).map(({ via }) => via)).toEqual([
+      'Post.tags',
+    ]);
+  });
+
   it('drops names that are not identifiers', () => {
     expect(relationEdges([USER, sampleClass('Post', { 'bad name': pointer('_User') })])).toEqual([]);
   });
