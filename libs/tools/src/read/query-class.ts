@@ -10,7 +10,6 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
-import { withoutAcl } from '../shaping/simplify.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
 import type { ToolCall } from '../tool.js';
 import { ToolSwitches } from '../tool-switches.js';
@@ -126,8 +125,7 @@ export class QueryClass {
 
   /** Every fetched row in one piece of text, values in Parse's own form. */
   private text({ className }: Query, rows: readonly ParseRow[], format: TextFormat, call: ToolCall) {
-    const readable = rows.map((row) => withoutAcl(row) as ParseRow);
-    const written = sourced(readable, className, call, this.switches);
+    const written = sourced(rows, className, call, this.switches);
     const { headers, output } = formatRows(format, written, inferColumns(written), this.switches);
     return { class_name: className, format, headers, row_count: rows.length, output };
   }

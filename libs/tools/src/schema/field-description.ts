@@ -1,5 +1,4 @@
-import type { ClassPolicy, FieldSchema, PropertyPolicy } from '#policy';
-import { toLowerCamel } from '#policy';
+import type { FieldSchema, PropertyPolicy } from '#policy';
 import { hardenSchemaText, type SchemaTextOptions } from '../shaping/schema-text.js';
 import { simplify } from '../shaping/simplify.js';
 
@@ -18,21 +17,6 @@ const TYPE_NAMES = new Map<string, string>([
   ['Polygon', 'polygon (geo shape)'],
   ['ACL', 'access control list'],
 ]);
-
-/** What an operator said about each field, found by the name it is stored under. */
-export function propertiesByWireName({
-  properties,
-  aliases,
-}: ClassPolicy): ReadonlyMap<string, PropertyPolicy> {
-  const byWireName = new Map<string, PropertyPolicy>();
-  // Later entries win: an alias says more than the wire name itself, and that more than a snake_case spelling.
-  const rank = (name: string) => (aliases.has(name) ? 2 : toLowerCamel(name) === name ? 1 : 0);
-  for (const [name, property] of [...properties].sort(([a], [b]) => rank(a) - rank(b)))
-    byWireName.set(aliases.get(name) ?? toLowerCamel(name), property);
-  // A wire name that no rule would produce, such as one with a capital, is still found under itself.
-  for (const [name, property] of properties) if (!byWireName.has(name)) byWireName.set(name, property);
-  return byWireName;
-}
 
 /** How to constrain a pointer: agents otherwise guess at storage forms that match nothing. */
 function pointerHint(field: string, target: string): string {
@@ -57,6 +41,7 @@ function allowedValues(property: PropertyPolicy | undefined, text: SchemaTextOpt
 }
 
 export interface FieldContext {
+  /** By wire name. */
   readonly properties: ReadonlyMap<string, PropertyPolicy>;
   readonly largeFields: readonly string[];
   /** Classes the agent may know; any other target is told as a reference to something unnamed. */

@@ -12,7 +12,7 @@ import { hardenSchemaText } from '../shaping/schema-text.js';
 import type { ToolCall } from '../tool.js';
 import { ToolSwitches } from '../tool-switches.js';
 import { describePermissions } from './class-permissions.js';
-import { describeField, propertiesByWireName } from './field-description.js';
+import { describeField } from './field-description.js';
 import { allowedFields, joinFields } from './join-fields.js';
 import { describeMethods } from './method-description.js';
 
@@ -76,9 +76,8 @@ export class GetSchema {
     const all = await call.records.classes();
     const { className, schema, policy } = known;
     const text = { strict: this.switches.promptMarkerStrict };
-    const properties = propertiesByWireName(policy);
     const context = {
-      properties,
+      properties: policy.properties,
       largeFields: policy.largeFields,
       knownClasses: new Set(all.map((other) => other.className)),
       text,
@@ -93,7 +92,7 @@ export class GetSchema {
     const allowed = allowedFields(policy);
     const joined = joinFields(
       policy,
-      [...properties.keys()].filter((name) => schema.fields.has(name)),
+      [...policy.properties.keys()].filter((name) => schema.fields.has(name)),
     );
     return {
       class_name: className,

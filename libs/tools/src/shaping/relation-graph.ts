@@ -33,9 +33,13 @@ function edge(holder: string, field: string, type: string, target: string): Rela
 /**
  * How the classes an agent knows refer to each other. Both ends and the field are readable by it, because only such
  * classes and fields come in.
+ * @param subset only edges with both ends among these classes
  */
-export function relationEdges(classes: readonly GovernedClass[]): readonly RelationEdge[] {
-  const nodes = drawn(classes);
+export function relationEdges(
+  classes: readonly GovernedClass[],
+  subset?: ReadonlySet<string>,
+): readonly RelationEdge[] {
+  const nodes = drawn(classes).filter(({ className }) => subset?.has(className) ?? true);
   const names = new Set(nodes.map(({ className }) => className));
   return nodes.flatMap(({ className, schema, fields }) =>
     fields.flatMap((field) => {

@@ -57,12 +57,3 @@ export function simplifyRow(row: Readonly<ParseRow>): ParseRow {
     Object.entries(row).flatMap(([key, value]) => (key === 'ACL' ? [] : [[key, simplify(value)]])),
   );
 }
-
-/** The value as it is, `ACL` dropped at any depth: for formats that keep Parse's own value forms. */
-export function withoutAcl(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutAcl);
-  if (value === null || typeof value !== 'object' || value instanceof Date) return value;
-  return Object.fromEntries(
-    Object.entries(value).flatMap(([key, member]) => (key === 'ACL' ? [] : [[key, withoutAcl(member)]])),
-  );
-}
