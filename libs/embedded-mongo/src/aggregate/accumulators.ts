@@ -87,7 +87,7 @@ export function deviation(sample: boolean): Accumulator {
 
 function push(): Accumulator {
   const items: unknown[] = [];
-  return { add: (value) => void (value !== undefined && items.push(value)), result: () => items };
+  return { add: (value) => void (value !== undefined && items.push(value)), result: () => [...items] };
 }
 
 function addToSet(collation: Collation | undefined): Accumulator {
@@ -111,7 +111,7 @@ function mergeObjects(): Accumulator {
         throw mongoError(40400, `$mergeObjects requires object inputs, but input ${typeName(value)} is not`);
       for (const key of Object.keys(value)) setField(merged, key, value[key]);
     },
-    result: () => merged,
+    result: () => ({ ...merged }),
   };
 }
 
