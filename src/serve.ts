@@ -5,6 +5,7 @@ import type { Server } from 'node:http';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { AppModule } from './app.module.js';
+import { ConfigError } from './config/config-faults.js';
 import type { Environment } from './config/read-config-file.js';
 import { type LoadedConfig, loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
@@ -38,7 +39,7 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
     const app = await NestFactory.create<NestExpressApplication>(
       AppModule.compose({ loaded, connection: database.connection, gates: readEnvironmentGates(env) }),
       {
-        logger: new StderrLogger({ logLevels: ['log', 'warn', 'error', 'fatal'] }),
+        logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }),
         forceCloseConnections: true,
       },
     );
@@ -49,7 +50,7 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
     await app.init();
     mountEdge(server, edge);
     const { host, port } = loaded.config.server;
-    await app.listen(port, host);
+    await listen(app, port, host);
     const close = async () => {
       await edge.close();
       await app.close();
@@ -62,6 +63,16 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
   } catch (error) {
     await database.close();
     throw error;
+  }
+}
+
+async function listen(app: NestExpressApplication, port: number, host: string): Promise<void> {
+  try {
+    await app.listen(port, host);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL') throw error;
+    throw new ConfigError('server', [{ path: 'server.port', message: `cannot listen on ${host}:${port} (${code})` }]);
   }
 }
 

@@ -3,7 +3,7 @@ import { ConsoleLogger, type ConsoleLoggerOptions, type LogLevel } from '@nestjs
 /** Nest's console logger on stderr: stdout belongs to protocols and to the output of commands. */
 export class StderrLogger extends ConsoleLogger {
   constructor(options: ConsoleLoggerOptions = {}) {
-    super({ colors: process.stderr.isTTY, ...options });
+    super({ colors: process.stderr.isTTY === true && process.env['NO_COLOR'] === undefined, ...options });
   }
 
   protected override printMessages(messages: unknown[], context?: string, logLevel?: LogLevel): void {

@@ -18,7 +18,10 @@ export class HealthController {
 
   @Get('ready')
   async ready(@Res() response: Response): Promise<void> {
-    const mongodb = (await this.connection.ping(PROBE_TIMEOUT)) ? 'up' : 'down';
+    const mongodb = await this.connection.ping(PROBE_TIMEOUT).then(
+      () => 'up' as const,
+      () => 'down' as const,
+    );
     const ready = mongodb === 'up';
     response
       .status(ready ? 200 : 503)
