@@ -105,7 +105,7 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
   $reduce: (argument, frame) => {
     const { input, initialValue, in: body } = members(argument);
     const element = documentIn(input, frame);
-    const value = documentIn(initialValue, frame) ?? element;
+    const value = documentIn(initialValue, frame) ?? documentIn(body, frame) ?? element;
     const inner = frame.bind([
       ['this', element],
       ['value', value],

@@ -71,6 +71,10 @@ function fieldClause(
 
 const LISTS = new Set(['$in', '$nin', '$all']);
 const COMPARISONS = new Set(['$eq', '$ne', '$lt', '$lte', '$gt', '$gte']);
+/** Operators whose operand says nothing about the column's type. */
+const OTHERS = new Set(
+  '$exists $type $size $mod $regex $options $elemMatch $geoWithin $geoIntersects $comment'.split(' '),
+);
 
 function conditionValue(value: unknown, column: Column, rules: ValueRules): unknown {
   if (!isPlainObject(value) || isTyped(value)) return columnValue(value, column, rules);
@@ -84,7 +88,12 @@ function operandValue(operator: string, operand: unknown, column: Column, rules:
   if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch)) return operand;
   if (LISTS.has(operator) && Array.isArray(operand)) return columnValues(operand, column, rules);
   if (operator === '$not') return conditionValue(operand, column, rules);
-  return operand;
+  if (OTHERS.has(operator) || LISTS.has(operator)) return operand;
+  throw new Refused(
+    refusals.invalidQuery(
+      `Operator '${operator.slice(0, 64)}' cannot be used in a $match on '${column.path}'`,
+    ),
+  );
 }
 
 function isElementMatch(value: unknown): boolean {

@@ -59,6 +59,10 @@ const SHAPES: Readonly<Record<StageName, Shape>> = {
     joinTarget(join['from'], at);
     for (const field of fields) fieldName(join[field], at);
     optionalFieldName(join['depthField'], at);
+    // Its rows are projected afterwards under these names, which a dotted path would spread over other values.
+    if ([join['as'], join['depthField']].some((name) => String(name).includes('.'))) {
+      throw pipelineBlocked('invalid_stage_value', at);
+    }
     if (join['maxDepth'] !== undefined) count(join['maxDepth'], at);
     if (join['restrictSearchWithMatch'] !== undefined) object(join['restrictSearchWithMatch'], at);
   },
@@ -102,7 +106,7 @@ function joinTarget(target: unknown, at: string): void {
 }
 
 function fieldName(name: unknown, at: string): void {
-  if (typeof name !== 'string' || name === '' || name.startsWith('$') || name.includes('\0')) {
+  if (typeof name !== 'string' || name === '' || name.startsWith('$') || /\0|__proto__/.test(name)) {
     throw pipelineBlocked('invalid_stage_value', at);
   }
   if (hasInternalSegment(name)) throw pipelineBlocked('denied_internal_field', at);
