@@ -102,7 +102,11 @@ export interface KernelUnderTest {
   readonly tools: SmallToolRunner;
   readonly prompts: PromptRegistry;
   readonly warnings: string[];
-  ask(method: unknown, params?: unknown, context?: Partial<DispatchContext>): Promise<KernelReply>;
+  readonly ask: (
+    method: unknown,
+    params?: unknown,
+    context?: Partial<DispatchContext>,
+  ) => Promise<KernelReply>;
 }
 
 export function kernelUnderTest(tools = smallCatalogue()): KernelUnderTest {

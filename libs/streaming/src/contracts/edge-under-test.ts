@@ -104,7 +104,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  json(): Record<string, unknown>;
+  readonly json: () => Record<string, unknown>;
 }
 
 export interface Asked {
@@ -124,8 +124,8 @@ export interface EdgeUnderTest {
   readonly warnings: string[];
   readonly url: string;
   readonly port: number;
-  ask(asked?: Asked): Promise<Answer>;
-  stop(): Promise<void>;
+  readonly ask: (asked?: Asked) => Promise<Answer>;
+  readonly stop: () => Promise<void>;
 }
 
 function bytesOf(body: unknown): Buffer {

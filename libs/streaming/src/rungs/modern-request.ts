@@ -51,7 +51,7 @@ export const modernShape = modernRung('modern-shape', ({ message: { jsonrpc, id 
   return errorReply(
     400,
     { code: RPC.invalidRequest, message: 'Invalid Request' },
-    validId ? (id ?? null) : null,
+    typeof id === 'string' || typeof id === 'number' ? id : null,
   );
 });
 
