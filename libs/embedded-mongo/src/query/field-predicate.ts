@@ -158,7 +158,7 @@ function elementTest(argument: Document, scope: FieldScope): ValueTest {
   // An array is seen as a document whose fields are its positions.
   return (item) => {
     if (isDocument(item)) return predicate.test(item);
-    return Array.isArray(item) && predicate.test({ ...item } as Document);
+    return Array.isArray(item) && predicate.test(Object.fromEntries(item.entries()));
   };
 }
 

@@ -1,3 +1,4 @@
+import { codePoints } from '../bson/code-points.js';
 import { mongoError } from '../errors.js';
 import {
   characterAtom,
@@ -267,7 +268,9 @@ class Translator {
     const text = this.pattern.slice(this.at + 2, end < 0 ? undefined : end);
     this.at = end < 0 ? this.pattern.length : end + 2;
     if (text === '') return undefined;
-    const atoms = [...text].map((character) => characterAtom(character.codePointAt(0) as number, modes.fold));
+    const atoms = codePoints(text).map((character) =>
+      characterAtom(character.codePointAt(0) as number, modes.fold),
+    );
     // A quantifier after \E belongs to the last character alone.
     const last = this.quantified(plain(atoms.pop() as string));
     return { source: `(?:${atoms.join('')}${last.source})`, cost: last.cost };

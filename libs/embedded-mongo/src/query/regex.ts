@@ -46,7 +46,7 @@ export function compileRegex(value: unknown, options?: unknown): CompiledRegex {
         ? value.options
         : '';
   if (options && inherited) throw mongoError(51075, 'options set in both $regex and $options');
-  const flags = [...(options || inherited)].sort().join('');
+  const flags = (options || inherited).split('').sort().join('');
   const key = `${flags}/${pattern}`;
   let found = cache.get(key);
   if (!found) {

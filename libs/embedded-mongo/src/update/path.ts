@@ -1,6 +1,6 @@
 import { badValue, failedToParse, mongoError } from '../errors.js';
 import { getField, isDocument, setField, type Document } from '../bson/document.js';
-import { printValue } from '../bson/identical.js';
+import { printValue } from '../bson/print.js';
 import { arrayIndex } from '../bson/path.js';
 import type { Predicate } from '../query/context.js';
 

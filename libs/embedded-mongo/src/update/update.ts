@@ -1,6 +1,7 @@
 import { failedToParse, mongoError } from '../errors.js';
 import { firstKey, getField, idFirst, isDocument, type Document } from '../bson/document.js';
-import { identical, printValue } from '../bson/identical.js';
+import { identical } from '../bson/identical.js';
+import { printValue } from '../bson/print.js';
 import { typeName } from '../bson/type-name.js';
 import { compilePredicate } from '../query/filter.js';
 import type { Filter, QueryContext } from '../query/context.js';

@@ -1,6 +1,6 @@
 import { Binary, Decimal128, Long, ObjectId, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
-import { getField, isDocument, type Document } from '../../bson/document.js';
+import { getField, isDocument } from '../../bson/document.js';
 import {
   doubleValue,
   fitsLong,
@@ -177,7 +177,7 @@ const convertOperator: OperatorCompiler = (argument, builder, name) => {
       throw mongoError(9, `${name} found an unknown or unsupported argument: ${key}`);
     }
   }
-  const part = (key: keyof Document & string): Evaluator | undefined =>
+  const part = (key: string): Evaluator | undefined =>
     Object.hasOwn(argument, key) ? builder.compile(argument[key]) : undefined;
   const [input, to, onError, onNull] = [part('input'), part('to'), part('onError'), part('onNull')];
   if (!input) throw mongoError(9, `Missing 'input' parameter to ${name}`);

@@ -1,3 +1,4 @@
+import { codePoints } from '../../bson/code-points.js';
 import { BSONRegExp } from 'bson';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
@@ -45,11 +46,9 @@ function searching(argument: unknown, builder: Builder, name: string): (scope: S
   };
 }
 
-const codePoints = (text: string, end: number): number => [...text.slice(0, end)].length;
-
 const describe = (text: string, match: RegexMatch): object => ({
   match: match.text,
-  idx: codePoints(text, match.index),
+  idx: codePoints(text.slice(0, match.index)).length,
   captures: match.captures,
 });
 

@@ -1,3 +1,4 @@
+import { codePoints } from '../../bson/code-points.js';
 import { Binary } from 'bson';
 import { mongoError } from '../../errors.js';
 import { compareStrings } from '../../bson/compare.js';
@@ -38,7 +39,7 @@ const trimming =
           ? given
           : '\0\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a',
       );
-      const points = [...value];
+      const points = codePoints(value);
       let from = 0;
       let to = points.length;
       while (start && from < to && drop.has(points[from] as string)) from++;
@@ -66,8 +67,8 @@ const indexOf =
           bytes ? 40092 : 40094,
           `${name} requires a string as the second argument, found: ${typeName(wanted)}`,
         );
-      const haystack: ArrayLike<unknown> = bytes ? Buffer.from(text) : [...text];
-      const needle: ArrayLike<unknown> = bytes ? Buffer.from(wanted) : [...wanted];
+      const haystack: ArrayLike<unknown> = bytes ? Buffer.from(text) : codePoints(text);
+      const needle: ArrayLike<unknown> = bytes ? Buffer.from(wanted) : codePoints(wanted);
       const from = first ? position(first(scope), name) : 0;
       const to = Math.min(haystack.length, last ? position(last(scope), name) : haystack.length);
       for (let i = from; i + needle.length <= to; i++) {
@@ -94,7 +95,9 @@ const substringPoints: OperatorCompiler = (argument, builder, name) => {
     const count = intArgument(length(scope), name, 34452, 'its length');
     if (start < 0) throw mongoError(34455, `${name}: the starting index must be nonnegative integer.`);
     if (count < 0) throw mongoError(34454, `${name}: length must be a nonnegative integer.`);
-    return [...text].slice(start, start + count).join('');
+    return codePoints(text)
+      .slice(start, start + count)
+      .join('');
   };
 };
 
@@ -159,7 +162,7 @@ export const stringOperators: OperatorTable = {
   $strLenCP: unary((value, name) => {
     if (typeof value !== 'string')
       throw mongoError(34471, `${name} requires a string argument, found: ${typeName(value)}`);
-    return [...value].length;
+    return codePoints(value).length;
   }),
   $strLenBytes: unary((value, name) => {
     if (typeof value !== 'string')

@@ -1,3 +1,4 @@
+import { printValue } from '../../bson/print.js';
 import { mongoError } from '../../errors.js';
 import { addNumbers, multiplyNumbers } from '../../bson/arithmetic.js';
 import { compareValues } from '../../bson/compare.js';
@@ -34,7 +35,7 @@ function readRange(spec: Document): Range {
       'The step parameter in a range statement must be a strictly positive numeric value',
     );
   if (unit !== undefined && !isDateUnit(unit))
-    throw mongoError(9, `unknown time unit value: ${String(unit)}`);
+    throw mongoError(9, `unknown time unit value: ${printValue(unit)}`);
   if (bounds === 'full' || bounds === 'partition') return { step, unit, bounds };
   if (!Array.isArray(bounds) || bounds.length !== 2)
     throw mongoError(

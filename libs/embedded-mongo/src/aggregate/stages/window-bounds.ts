@@ -1,3 +1,4 @@
+import { printValue } from '../../bson/print.js';
 import { failedToParse, mongoError } from '../../errors.js';
 import { addNumbers } from '../../bson/arithmetic.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
@@ -48,7 +49,7 @@ export function windowBounds(spec: unknown, sortBy: unknown): WindowBounds {
     throw mongoError(5339902, 'Range-based bounds require a sortBy with exactly one ascending field');
   }
   if (unit !== undefined && !isDateUnit(unit))
-    throw failedToParse(`unknown time unit value: ${String(unit)}`);
+    throw failedToParse(`unknown time unit value: ${printValue(unit)}`);
   return rangeWindow(lower, upper, unit);
 }
 
