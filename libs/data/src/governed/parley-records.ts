@@ -124,7 +124,14 @@ export class ParleyRecords implements GovernedRecords {
     });
     if (scanned) await this.refuseScan(access, scanned);
     const rows = await this.atStore((operation) =>
-      this.parts.reader.aggregate({ className: access.className, pipeline: stages }, operation),
+      this.parts.reader.aggregate(
+        {
+          className: access.className,
+          pipeline: stages,
+          ...(options.rewriteLookups !== undefined && { rewriteLookups: options.rewriteLookups }),
+        },
+        operation,
+      ),
     );
     return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
   }
