@@ -194,6 +194,7 @@ export class ParleyRecords implements GovernedRecords {
           refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
         );
     }
+    if (ids.length === 0) return { rows: [] };
     const { reader } = this.parts;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
