@@ -4,8 +4,20 @@ import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
-import { GovernedRecordsSource, RecordReader, SchemaCatalogue } from '#data';
-import { MongoConnection, MongoRecordReader, MongoSchemaCatalogue } from '#data-mongo';
+import {
+  CachedPrincipalDirectory,
+  GovernedRecordsSource,
+  PrincipalDirectory,
+  PrincipalResolver,
+  RecordReader,
+  SchemaCatalogue,
+} from '#data';
+import {
+  MongoConnection,
+  MongoPrincipalDirectory,
+  MongoRecordReader,
+  MongoSchemaCatalogue,
+} from '#data-mongo';
 import {
   createPipeline,
   Kernel,
@@ -36,6 +48,9 @@ export interface ServiceParts {
   readonly gates: EnvironmentGates;
 }
 
+/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
+const SESSIONS = { identitySeconds: 30 };
+
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
@@ -59,12 +74,25 @@ export class AppModule {
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: AuditSink, useClass: LoggerAuditSink },
         { provide: SessionStore, useClass: ProcessSessionStore },
-        { provide: Authenticator, useFactory: () => createAuthenticator(loaded) },
+        {
+          provide: PrincipalDirectory,
+          useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
+        },
+        {
+          provide: Authenticator,
+          useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
+          inject: [PrincipalDirectory],
+        },
         {
           provide: GovernedRecordsSource,
-          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue) =>
-            new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue),
-          inject: [RecordReader, SchemaCatalogue],
+          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, directory: PrincipalDirectory) =>
+            new GovernedRecordsSource(
+              new AgentScopes(policy),
+              reader,
+              catalogue,
+              new PrincipalResolver(directory),
+            ),
+          inject: [RecordReader, SchemaCatalogue, PrincipalDirectory],
         },
         {
           provide: ToolRunner,

@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type AgentShape, compileAgentShape } from '#agent';
 import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
+import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
@@ -19,6 +20,8 @@ export interface LoadedConfig {
   readonly config: ParleyConfig;
   readonly policy: Policy;
   readonly agents: ReadonlyMap<string, AgentShape>;
+  /** By the names of the agents. */
+  readonly identities: ReadonlyMap<string, AgentIdentity>;
 }
 
 /**
@@ -42,6 +45,12 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
   });
   faults.push(...compiled.faults);
   const agents = compileAgents(config, faults);
+  const identities = new Map(
+    Object.entries(config.agents).map(
+      ([name, agent]) => [name, readAgentIdentity(name, agent, faults)] as const,
+    ),
+  );
+  faults.push(...identityFaults(config.auth, config.agents, identities));
   for (const [index, rule] of config.auth.entries()) {
     if (!agents.has(rule.agent))
       faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
@@ -54,7 +63,7 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
     }
   }
   if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy: compiled.policy, agents };
+  return { config, policy: compiled.policy, agents, identities };
 }
 
 let compiledSchema: ValidateFunction | undefined;

@@ -46,6 +46,15 @@ export interface CountQuery {
   readonly where: Where;
 }
 
+/** The rows that a relation of one row leads to. */
+export interface RelationQuery {
+  readonly className: string;
+  readonly objectId: string;
+  /** Wire name of the relation. */
+  readonly field: string;
+  readonly limit: number;
+}
+
 export interface AggregateQuery {
   readonly className: string;
   readonly pipeline: GovernedPipeline;
@@ -57,13 +66,16 @@ export interface AggregateQuery {
 export type QueryPlan = Readonly<Record<string, unknown>>;
 
 /**
- * Reading rows, in Parse's words. It applies exactly the constraints it is given and knows nothing of agents:
+ * Reading rows, in Parse's words. A constraint may hold `{ $readableBy: { principals } }` beside fields: rows whose read
+ * rights name one of them, and rows without rights of their own. It applies exactly the constraints it is given and knows nothing of agents:
  * only `GovernedRecords` may hold one. Every method is one command to the database.
  * @throws StoreError
  */
 export abstract class RecordReader {
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
+  /** Object ids of the rows at the other end, whether or not they still exist. */
+  abstract related(query: RelationQuery, operation: OperationContext): Promise<readonly string[]>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
   abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;

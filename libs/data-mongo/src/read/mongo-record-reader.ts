@@ -7,9 +7,11 @@ import {
   type ParseRow,
   type QueryPlan,
   RecordReader,
+  type RelationQuery,
   type SchemaCatalogue,
 } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
+import { joinCollection } from '../storage/join-collection.js';
 import { asStoreOperation } from '../errors.js';
 import { pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
@@ -89,6 +91,24 @@ export class MongoRecordReader extends RecordReader {
       const names = (await this.classes()).names(query.className);
       const filter = classWhereToQuery(query.where, names, true);
       return this.connection.collection(query.className).countDocuments(filter, limits(operation));
+    });
+  }
+
+  related(query: RelationQuery, operation: OperationContext): Promise<readonly string[]> {
+    return asStoreOperation(operation.signal, async () => {
+      const rows = await this.connection
+        .collection(joinCollection(query.className, query.field))
+        .find<Document>(
+          { owningId: { $eq: query.objectId } },
+          {
+            ...limits(operation),
+            projection: { _id: 0, relatedId: 1 },
+            limit: query.limit,
+            batchSize: query.limit,
+          },
+        )
+        .toArray();
+      return rows.map((row) => String(row['relatedId']));
     });
   }
 

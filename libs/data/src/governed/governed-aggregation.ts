@@ -35,7 +35,10 @@ export class GovernedAggregation {
     options: AggregateOptions & { readonly canonical: boolean },
   ): Promise<GovernedStages> {
     const valid = validatePipeline(pipeline);
-    const { where } = await this.rules.predicate(access.className, { canonical: options.canonical });
+    const { where } = await this.rules.predicate(access.className, {
+      canonical: options.canonical,
+      operation: 'find',
+    });
     const joins = await this.joinScopes(valid);
     const reach = this.scope.reachFor(this.agent);
     const governed = governPipeline(
@@ -45,7 +48,7 @@ export class GovernedAggregation {
       {
         strictPointerShapes: this.scope.policy.switches.strictPointerShapes,
         judgeClass: (className) => {
-          const judged = reach.reach(className, 'constraint');
+          const judged = reach.reach(className, 'pointer');
           return isRefusal(judged) ? judged : null;
         },
       },
@@ -73,7 +76,10 @@ export class GovernedAggregation {
     const access = this.scope.reachFor(this.agent).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
     try {
-      const { where } = await this.rules.predicate(access.className, { canonical: false });
+      const { where } = await this.rules.predicate(access.className, {
+        canonical: false,
+        operation: 'find',
+      });
       return { access, where };
     } catch (error) {
       if (error instanceof Refused) return error.refusal;

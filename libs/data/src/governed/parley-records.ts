@@ -6,10 +6,12 @@ import {
   isRefusal,
   parseKeys,
   parseOrder,
+  type ReadOperation,
   redact,
   tenantConflict,
   translateWhere,
   type Where,
+  withholdUnreadable,
 } from '#policy';
 import type {
   AggregateOptions,
@@ -23,6 +25,7 @@ import type { OperationContext, ParseRow } from '../record-store.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
 import { readOptOut, readPage } from './page-options.js';
+import { guardRow, type RowGuard } from './row-guard.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
 import { atStore } from './store-faults.js';
@@ -42,14 +45,14 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const where = await this.compose(access, options.where, filters);
+    const { where, asked } = await this.compose(access, options.where, filters, 'find');
     const { limit, skip } = readPage(options);
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
-    await this.refuseScan(access, where);
+    if (Object.keys(asked).length > 0) await this.refuseScan(access, where);
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
         {
@@ -65,7 +68,7 @@ export class ParleyRecords implements GovernedRecords {
       ),
     );
     return {
-      rows: this.redactAll(rows),
+      rows: this.shown(rows, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -74,9 +77,9 @@ export class ParleyRecords implements GovernedRecords {
     className: unknown,
     options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
   ): Promise<number> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'count');
     const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const where = await this.compose(access, options.where, filters);
+    const { where } = await this.compose(access, options.where, filters, 'count');
     return this.atStore((operation) =>
       this.parts.reader.count({ className: access.className, where }, operation),
     );
@@ -90,7 +93,7 @@ export class ParleyRecords implements GovernedRecords {
     if (objectId === undefined || objectId === null || objectId === '') {
       throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
     }
-    const access = this.enter(className);
+    const access = this.enter(className, 'get');
     const page = await this.byIds(access, [objectId], options);
     if (page.rows.length === 0)
       throw new Refused(refusals.objectNotFound(access.className, objectId as string));
@@ -102,7 +105,7 @@ export class ParleyRecords implements GovernedRecords {
     objectIds: readonly string[],
     options: Pick<FindOptions, 'include'> = {},
   ): Promise<RowPage> {
-    return this.byIds(this.enter(className), objectIds, options);
+    return this.byIds(this.enter(className, 'get'), objectIds, options);
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
@@ -114,7 +117,7 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const { agent, scope } = this.parts;
     const aggregation = new GovernedAggregation(agent, scope, this.rules);
@@ -133,19 +136,19 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
+    return { rows: this.shown(rows), route: 'mongo_direct', autoLimited };
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
     const { scope } = this.parts;
     return scope.schemas
       .classNames()
-      .filter((name) => !scope.isWithheld(name))
+      .filter((name) => scope.isListed(name))
       .flatMap((name) => this.known(scope.access(name)));
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'describe');
     const [known] = this.known(access);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
@@ -160,22 +163,34 @@ export class ParleyRecords implements GovernedRecords {
     ];
   }
 
-  private enter(className: unknown): ClassAccess {
-    const entered = this.parts.scope.enter(this.parts.agent, className);
+  private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
+    const entered = this.parts.scope.enter(this.parts.agent, className, operation);
     if (isRefusal(entered)) throw new Refused(entered);
     return entered;
   }
 
-  /** Caller's constraint, checked and translated, under every predicate that the class carries for this agent. */
-  private async compose(access: ClassAccess, callerWhere: unknown, filters: RowFilters): Promise<Where> {
+  /**
+   * Caller's constraint, checked and translated, under every predicate that the class carries for this agent. `asked` is
+   * that without the caller's rights, which everyone but the master key has: what a collection-scan check is about.
+   */
+  private async compose(
+    access: ClassAccess,
+    callerWhere: unknown,
+    filters: RowFilters,
+    operation: ReadOperation,
+  ): Promise<{ readonly where: Where; readonly asked: Where }> {
     const { scope, agent } = this.parts;
-    const predicate = await this.rules.predicate(access.className, { canonical: filters === 'every' });
+    const predicate = await this.rules.predicate(access.className, {
+      canonical: filters === 'every',
+      operation,
+    });
     if (predicate.tenant)
       this.refuse(tenantConflict(predicate.tenant, callerWhere, access.names, access.className));
     const translated = translateWhere(callerWhere, access, scope.reachFor(agent), {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
     });
-    return allOf(predicate.where, await this.rules.answered(translated, 'caller'));
+    const answered = await this.rules.answered(translated, 'caller');
+    return { where: allOf(predicate.where, answered), asked: allOf(predicate.declared, answered) };
   }
 
   private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
@@ -198,6 +213,7 @@ export class ParleyRecords implements GovernedRecords {
     const { reader } = this.parts;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
+      operation: 'get',
       byId: true,
     });
     const includes = await this.includes(options.include, access, parseKeys(undefined, access));
@@ -221,7 +237,7 @@ export class ParleyRecords implements GovernedRecords {
         for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: this.redactAll(rows),
+      rows: this.shown(rows, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -236,8 +252,15 @@ export class ParleyRecords implements GovernedRecords {
     return atStore(operation, () => work(operation));
   }
 
-  private redactAll(rows: ParseRow[]): ParseRow[] {
-    return rows.map((row) => redact(row, (name) => this.parts.scope.isWithheld(name)) as ParseRow);
+  /** The last passes over every row: protected columns, rows inside rows, withheld classes and internal columns. */
+  private shown(rows: ParseRow[], guard?: RowGuard): ParseRow[] {
+    const { scope } = this.parts;
+    const { strings } = scope.rights.principals;
+    return rows.map((row) => {
+      if (guard) guardRow(row, guard);
+      const own = strings === null ? row : withholdUnreadable(row, strings);
+      return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
+    });
   }
 
   private refuse(refusal: Refusal | null): void {

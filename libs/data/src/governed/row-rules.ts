@@ -6,6 +6,8 @@ import {
   type CrossClassQuery,
   isTenantRefusal,
   mapCrossClass,
+  type Pointer,
+  type ReadOperation,
   type TenantBinding,
   tenantBinding,
   tenantWhere,
@@ -27,8 +29,18 @@ export interface RecordsParts {
 /** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
 export interface RowPredicate {
   readonly tenant: TenantBinding | null;
-  /** Tenant and agent filter; the canonical filter too when asked for. No question to another class is left in it. */
+  /** What the operator declared: tenant and agent filter; the canonical filter too when asked for. */
+  readonly declared: Where;
+  /** All of it: the caller's rights in the database, then what was declared. No question to another class is left in it. */
   readonly where: Where;
+}
+
+export interface PredicateOptions {
+  readonly canonical: boolean;
+  /** What class-level permissions call this reading; pointer permissions differ by it. */
+  readonly operation: ReadOperation;
+  /** The row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such. */
+  readonly byId?: boolean;
 }
 
 /** Who put a question to another class: a caller's answer is limited to the rows that exist for the agent. */
@@ -38,25 +50,21 @@ type Asker = 'caller' | 'operator';
 export class RowRules {
   constructor(private readonly parts: RecordsParts) {}
 
-  /**
-   * @param options.byId the row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such
-   * @throws Refused when the agent has no tenant on a scoped class
-   */
-  async predicate(
-    className: string,
-    options: { readonly canonical: boolean; readonly byId?: boolean },
-  ): Promise<RowPredicate> {
+  /** @throws Refused when the agent has no tenant on a scoped class */
+  async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
     const { agent, scope } = this.parts;
     const tenant = tenantBinding(agent, scope.classPolicy(className));
     if (isTenantRefusal(tenant)) throw new Refused(tenant);
-    const declared = allOf(
+    const filters = allOf(
       scope.agentFilter(className),
       options.canonical ? scope.canonicalFilter(className) : null,
     );
-    return {
-      tenant,
-      where: allOf(options.byId ? null : tenantWhere(tenant), await this.answered(declared, 'operator')),
-    };
+    const declared = allOf(
+      options.byId ? null : tenantWhere(tenant),
+      await this.answered(filters, 'operator'),
+    );
+    const rights = scope.rights.rows(className, options.operation);
+    return { tenant, declared, where: allOf(rights, declared) };
   }
 
   /** The constraint with every question to another class answered by a bounded query of its own. */
@@ -65,10 +73,12 @@ export class RowRules {
   }
 
   private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
-    // The store follows a relation itself; the rows it leads to carry their own class's predicate already.
-    if (query.operator === '$relatedTo') return { $relatedTo: { object: query.object, key: query.key } };
+    if (query.operator === '$relatedTo') return this.related(query.object, query.key, asker);
     const { className, operator, field } = query;
-    const limits = asker === 'caller' ? (await this.predicate(className, { canonical: true })).where : {};
+    const limits =
+      asker === 'caller'
+        ? (await this.predicate(className, { canonical: true, operation: 'find' })).where
+        : {};
     const key = 'key' in query ? query.key : 'objectId';
     const { reader, operation } = this.parts;
     const rows = await atStore(operation, () =>
@@ -77,17 +87,43 @@ export class RowRules {
         operation,
       ),
     );
-    if (rows.length > MAX_ANSWERS) {
-      throw new Refused(
-        refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
-      );
-    }
+    refuseTooMany(rows.length, operator, className);
     const values =
       'key' in query
         ? rows.flatMap((row) => valuesAt(row, key))
         : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
+
+  /** The rows a relation leads to carry their own class's predicate; whose relation it is must exist for the caller too. */
+  private async related(owner: Pointer, field: string, asker: Asker): Promise<Where> {
+    const { className, objectId } = owner;
+    const { reader, operation } = this.parts;
+    if (asker === 'caller' && !(await this.exists(className, objectId))) return { objectId: { $in: [] } };
+    const ids = await atStore(operation, () =>
+      reader.related({ className, objectId, field, limit: MAX_ANSWERS + 1 }, operation),
+    );
+    refuseTooMany(ids.length, '$relatedTo', className);
+    return { objectId: { $in: ids } };
+  }
+
+  private async exists(className: string, objectId: string): Promise<boolean> {
+    const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
+    // Without any limit on the rows, an owner that is missing has no relation to follow either.
+    if (Object.keys(where).length === 0) return true;
+    const { reader, operation } = this.parts;
+    const owners = await atStore(operation, () =>
+      reader.find({ className, where: allOf({ objectId }, where), keys: ['objectId'], limit: 1 }, operation),
+    );
+    return owners.length > 0;
+  }
+}
+
+function refuseTooMany(count: number, operator: string, className: string): void {
+  if (count <= MAX_ANSWERS) return;
+  throw new Refused(
+    refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
+  );
 }
 
 function valuesAt(row: ParseRow, path: string): unknown[] {
