@@ -42,7 +42,10 @@ const looseness = (intervals: readonly Interval[], index: CollectionIndex): numb
 
 /** Whether the index holds every document that can match the filter. */
 export function holdsAllMatches(index: CollectionIndex, conditions: readonly Condition[]): boolean {
-  if (index.definition.sparse && !conditions.some((one) => index.definition.fields.includes(one.field) && excludesNull(one)))
+  if (
+    index.definition.sparse &&
+    !conditions.some((one) => index.definition.fields.includes(one.field) && excludesNull(one))
+  )
     return false;
   const partial = index.spec['partialFilterExpression'];
   return partial === undefined || (isDocument(partial) && implies(conditions, partial));

@@ -168,7 +168,9 @@ export class Collection {
 
   /** Parse Server and others read the index name and the key out of this text. */
   private duplicateKey(index: CollectionIndex, key: readonly unknown[]): MongoError {
-    const keyValue: Document = Object.fromEntries(index.definition.fields.map((field, i) => [field, key[i] ?? null]));
+    const keyValue: Document = Object.fromEntries(
+      index.definition.fields.map((field, i) => [field, key[i] ?? null]),
+    );
     return mongoError(
       11000,
       `E11000 duplicate key error collection: ${this.fullName} index: ${index.spec.name} dup key: ${shellText(keyValue)}`,

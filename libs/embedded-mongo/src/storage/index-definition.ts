@@ -27,7 +27,9 @@ export class IndexDefinition {
     this.sparse = spec['sparse'] === true;
     const { collation, partialFilterExpression: partial } = spec;
     this.collation = isDocument(collation) ? compileCollation(collation) : undefined;
-    this.partial = isDocument(partial) ? compileFilter(partial, { tick: () => {}, now: new Date(0) }) : undefined;
+    this.partial = isDocument(partial)
+      ? compileFilter(partial, { tick: () => {}, now: new Date(0) })
+      : undefined;
   }
 
   /** Compares two keys, or the common prefix of a key and a shorter bound, in index order. */
