@@ -1,0 +1,3 @@
+import type { StageTable } from '../stage.js';
+
+export const fillStages: StageTable = {};
