@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FindQuery, IncludePlan, ParseRow, RecordReader } from '../record-store.js';
 import { MUSIC_SEED } from './music-seed.js';
-import { storeErrorCode, unhurried } from './operation.js';
+import { PATIENT, storeErrorCode, unhurried } from './operation.js';
 
 export interface OpenReader {
   readonly reader: RecordReader;
@@ -20,7 +20,7 @@ const include = (field: string, targetClass: string, more: Partial<IncludePlan> 
 
 /** What every way of reading rows promises. @param open a store that holds the given seed and nothing else */
 export function recordReaderContract(name: string, open: (seed: unknown) => Promise<OpenReader>): void {
-  describe(`${name} reads records`, () => {
+  describe(`${name} reads records`, PATIENT, () => {
     let store: OpenReader;
     beforeAll(async () => {
       store = await open(MUSIC_SEED);
