@@ -11,7 +11,12 @@ export const INTERNAL = ['_hashed_password', '_rperm', 'authData', '_auth_data_x
 
 const own = fc.constantFrom(...OWN);
 const made = fc.constantFrom(...MADE);
-const out = fc.constantFrom('x', 'y', 'n');
+export const newNames = fc.constantFrom('x', 'y', 'n');
+/** As well the names of what must stay hidden, which a caller may give to values of its own. */
+export const anyNames = fc.oneof(
+  { weight: 4, arbitrary: newNames },
+  { weight: 1, arbitrary: fc.constantFrom('royalty', 'fee.x') },
+);
 
 const name = fc.oneof(
   { weight: 10, arbitrary: own },
@@ -50,7 +55,9 @@ const { expression } = fc.letrec<{ expression: unknown }>((tie) => ({
       fc.record({ $gt: fc.tuple(tie('expression'), tie('expression')) }),
       fc.record({ $cond: fc.tuple(tie('expression'), tie('expression'), tie('expression')) }),
       fc.record({ $getField: fc.oneof(name, fc.record({ field: name, input: tie('expression') })) }),
-      fc.record({ $setField: fc.record({ field: out, input: tie('expression'), value: tie('expression') }) }),
+      fc.record({
+        $setField: fc.record({ field: newNames, input: tie('expression'), value: tie('expression') }),
+      }),
       fc.record({ $unsetField: fc.record({ field: name, input: tie('expression') }) }),
       fc.record({ $let: fc.record({ vars: fc.record({ v: tie('expression') }), in: tie('expression') }) }),
       fc.record({
@@ -102,56 +109,61 @@ const accumulator = fc.oneof(
   fc.record({ $first: expression }),
 );
 const direction = fc.constantFrom(1, -1);
-const joined = fc.constantFrom('Song', 'Artist', 'Note');
-
 type Stages = { stage: Record<string, unknown>; stages: Record<string, unknown>[] };
-const { stages } = fc.letrec<Stages>((tie) => ({
-  stages: fc.array(tie('stage'), { minLength: 1, maxLength: 4 }),
-  stage: fc.oneof(
-    { maxDepth: 2 },
-    fc.record({ $match: match }),
-    fc.record({ $limit: fc.nat({ max: 5 }).map((n) => n + 1) }),
-    fc.record({ $sort: fc.dictionary(path, direction, { minKeys: 1, maxKeys: 2 }) }),
-    fc.record({
-      $project: fc.dictionary(path, fc.oneof(fc.constantFrom<unknown>(1, true, 2), expression), {
-        minKeys: 1,
-        maxKeys: 3,
+/**
+ * @param classes what may be joined
+ * @param outputs names for computed values
+ */
+export function pipelines(classes: readonly string[], outputs: fc.Arbitrary<string>) {
+  const joined = fc.constantFrom(...classes);
+  return fc.letrec<Stages>((tie) => ({
+    stages: fc.array(tie('stage'), { minLength: 1, maxLength: 4 }),
+    stage: fc.oneof(
+      { maxDepth: 2 },
+      fc.record({ $match: match }),
+      fc.record({ $limit: fc.nat({ max: 5 }).map((n) => n + 1) }),
+      fc.record({ $sort: fc.dictionary(path, direction, { minKeys: 1, maxKeys: 2 }) }),
+      fc.record({
+        $project: fc
+          .tuple(
+            fc.dictionary(path, fc.constantFrom<unknown>(1, true, 2), { maxKeys: 2 }),
+            fc.dictionary(outputs, expression, { minKeys: 1, maxKeys: 2 }),
+          )
+          .map(([included, computed]) => ({ ...included, ...computed })),
       }),
-    }),
-    fc.record({ $project: fc.dictionary(own, fc.constant(0), { minKeys: 1, maxKeys: 2 }) }),
-    fc.record({ $addFields: fc.dictionary(out, expression, { minKeys: 1, maxKeys: 2 }) }),
-    fc.record({ $group: fc.tuple(expression, accumulator).map(([_id, n]) => ({ _id, n })) }),
-    fc.record({ $sortByCount: expression }),
-    fc.record({ $count: out }),
-    fc.record({ $unwind: path.map((to) => `$${to}`) }),
-    fc.record({ $replaceWith: fc.oneof(reference, fc.record({ x: expression })) }),
-    fc.record({ $unset: own }),
-    fc.record({
-      $redact: fc.record({ $cond: fc.tuple(expression, fc.constant('$$KEEP'), fc.constant('$$PRUNE')) }),
-    }),
-    fc.record({ $facet: fc.record({ x: tie('stages') }) }),
-    fc.record({ $unionWith: fc.oneof(joined, fc.record({ coll: joined, pipeline: tie('stages') })) }),
-    fc.record({
-      $lookup: fc.record({
-        from: joined,
-        let: fc.record({ v: expression }),
-        pipeline: tie('stages'),
-        as: fc.constant('joined'),
+      fc.record({ $project: fc.dictionary(own, fc.constant(0), { minKeys: 1, maxKeys: 2 }) }),
+      fc.record({ $addFields: fc.dictionary(outputs, expression, { minKeys: 1, maxKeys: 2 }) }),
+      fc.record({ $group: fc.tuple(expression, accumulator).map(([_id, n]) => ({ _id, n })) }),
+      fc.record({ $sortByCount: expression }),
+      fc.record({ $count: outputs }),
+      fc.record({ $unwind: path.map((to) => `$${to}`) }),
+      fc.record({ $replaceWith: fc.oneof(reference, fc.record({ x: expression })) }),
+      fc.record({ $unset: own }),
+      fc.record({
+        $redact: fc.record({ $cond: fc.tuple(expression, fc.constant('$$KEEP'), fc.constant('$$PRUNE')) }),
       }),
-    }),
-    fc.record({
-      $lookup: fc.record({ from: joined, localField: path, foreignField: path, as: fc.constant('joined') }),
-    }),
-    fc.record({
-      $graphLookup: fc.record({
-        from: joined,
-        startWith: reference,
-        connectFromField: path,
-        connectToField: path,
-        as: fc.constant('joined'),
+      fc.record({ $facet: fc.record({ x: tie('stages') }) }),
+      fc.record({ $unionWith: fc.oneof(joined, fc.record({ coll: joined, pipeline: tie('stages') })) }),
+      fc.record({
+        $lookup: fc.record({
+          from: joined,
+          let: fc.record({ v: expression }),
+          pipeline: tie('stages'),
+          as: fc.constant('joined'),
+        }),
       }),
-    }),
-  ),
-}));
-
-export const anyPipeline = stages;
+      fc.record({
+        $lookup: fc.record({ from: joined, localField: path, foreignField: path, as: fc.constant('joined') }),
+      }),
+      fc.record({
+        $graphLookup: fc.record({
+          from: joined,
+          startWith: reference,
+          connectFromField: path,
+          connectToField: path,
+          as: fc.constant('joined'),
+        }),
+      }),
+    ),
+  })).stages;
+}
