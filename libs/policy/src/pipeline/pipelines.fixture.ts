@@ -7,7 +7,7 @@ const MADE = ['x', 'y', 'n', '_id', 'count', 'joined'];
 /** Outside the allowlist of Song and of Artist. */
 export const HIDDEN = ['royalty', 'fee', 'orgId', 'org_id'];
 /** Kept by Parse for itself. */
-export const INTERNAL = ['_hashed_password', '_rperm', 'authData', '_auth_data_x', 'session_token'];
+const INTERNAL = ['_hashed_password', '_rperm', 'authData', '_auth_data_x', 'session_token'];
 
 const own = fc.constantFrom(...OWN);
 const made = fc.constantFrom(...MADE);
