@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
 const shared = {
-  ssr: { resolve: { conditions: ['source'] } },
+  ssr: { resolve: { conditions: ['parley-source'] } },
 };
 
 export default defineConfig({

@@ -49,6 +49,8 @@ export interface CountQuery {
 export interface AggregateQuery {
   readonly className: string;
   readonly pipeline: GovernedPipeline;
+  /** Joins between pointers and ids are turned into ones that match. Default true. */
+  readonly rewriteLookups?: boolean;
 }
 
 /** The winning plan of a query as the database tells it. */

@@ -1,0 +1,80 @@
+import { MongoBulkWriteError, MongoNetworkError, MongoServerError, MongoServerSelectionError } from 'mongodb';
+import { StoreError, type StoreErrorCode } from '#data';
+import { UnstorableValue } from './storage/unstorable-value.js';
+
+const TIMED_OUT = new Set([50, 262]);
+const DUPLICATE = new Set([11000, 11001, 12582]);
+const CANCELLED = new Set([11601, 11602, 237]);
+/** Search and other features this deployment does not have, wrong wire version, unknown command. */
+const UNSUPPORTED = new Set([59, 238, 303, 31082, 6047401, 72, 115, 40414]);
+/** The server cannot serve anyone right now: shutting down, stepping down, no primary. */
+const UNAVAILABLE = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
+/** Authentication and authorization are the operator's affair, never the query's. */
+const OPERATOR_FAULT = new Set([8, 11, 13, 18, 20]);
+const BAD_QUERY = new Set([2, 3, 4, 9, 14, 16, 17, 27, 28, 52, 54, 56, 57, 241, 291]);
+
+/** Codes above this number are raised at one place in the server's parsers and expressions each. */
+const FIRST_PARSER_CODE = 10_000;
+
+const SEARCH_UNAVAILABLE = /\$search|\$vectorSearch|search index|Atlas/i;
+
+function codeOfServerError(error: MongoServerError): StoreErrorCode {
+  const code = typeof error.code === 'number' ? error.code : 0;
+  if (TIMED_OUT.has(code)) return 'timeout';
+  if (DUPLICATE.has(code)) return 'duplicate';
+  if (CANCELLED.has(code)) return 'cancelled';
+  if (UNSUPPORTED.has(code)) return 'unsupported';
+  if (UNAVAILABLE.has(code)) return 'unavailable';
+  if (OPERATOR_FAULT.has(code)) return 'failed';
+  // An unknown stage and a missing search service share a code; only the text tells them apart.
+  if (code === 40324 && SEARCH_UNAVAILABLE.test(error.message)) return 'unsupported';
+  return BAD_QUERY.has(code) || code >= FIRST_PARSER_CODE ? 'invalid_query' : 'failed';
+}
+
+const nameOf = (error: unknown): unknown => (error as { name?: unknown } | null)?.name;
+
+/** Driver faults that mean no connection could be had; several have no exported class. */
+const NO_CONNECTION = new Set([
+  'MongoWaitQueueTimeoutError',
+  'MongoNotConnectedError',
+  'MongoTopologyClosedError',
+  'MongoClientClosedError',
+]);
+
+function isAbort(error: unknown, signal: AbortSignal | undefined): boolean {
+  if (signal?.aborted) return true;
+  return nameOf(error) === 'AbortError';
+}
+
+function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode {
+  if (error instanceof UnstorableValue) return 'invalid_query';
+  if (isAbort(error, signal)) return 'cancelled';
+  if (error instanceof MongoServerSelectionError || error instanceof MongoNetworkError) return 'unavailable';
+  if (NO_CONNECTION.has(String(nameOf(error)))) return 'unavailable';
+  if (error instanceof MongoBulkWriteError && DUPLICATE.has(Number(error.code))) return 'duplicate';
+  if (error instanceof MongoServerError) return codeOfServerError(error);
+  return 'failed';
+}
+
+/** Any fault of an operation as a `StoreError`. What the driver said is kept as its cause and goes no further. */
+export function storeErrorOf(error: unknown, signal?: AbortSignal): StoreError {
+  return error instanceof StoreError ? error : new StoreError(codeOf(error, signal), { cause: error });
+}
+
+/** Runs one operation; whatever it throws comes out as a `StoreError`. */
+export async function asStoreOperation<T>(
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    signal?.throwIfAborted();
+    return await work();
+  } catch (error) {
+    throw storeErrorOf(error, signal);
+  }
+}
+
+/** A query this adapter cannot translate; the reason is for the log. */
+export function untranslatable(reason: string): StoreError {
+  return new StoreError('invalid_query', { cause: new Error(reason) });
+}

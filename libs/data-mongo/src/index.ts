@@ -1,0 +1,6 @@
+export { MongoConnection, type MongoConnectionOptions } from './connection/mongo-connection.js';
+export { MongoRecordReader } from './read/mongo-record-reader.js';
+export { MongoSchemaCatalogue, type SchemaCatalogueOptions } from './schema/mongo-schema-catalogue.js';
+export { loadSeed, type LoadedSeed, type LoadSeedOptions } from './seed/load-seed.js';
+export { parseSeed } from './seed/parse-seed.js';
+export { type Seed, SeedError } from './seed/seed.js';

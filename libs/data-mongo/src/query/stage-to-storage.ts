@@ -1,0 +1,179 @@
+import type { Document } from 'mongodb';
+import { untranslatable } from '../errors.js';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { ExpressionMapper, sortKeysToStorage } from './expression-to-storage.js';
+import { graphLookupToStorage, lookupToStorage, unionToStorage } from './join-stages.js';
+import { projectToStorage } from './project-stage.js';
+import type { RowScope, ScopedColumn } from './row-scope.js';
+import type { StageContext } from './stage-context.js';
+import { whereToQuery } from './where-to-query.js';
+
+/** Maps the value of one stage and moves the scope past it. Returns the stages to run in its place. */
+type StageTranslator = (value: unknown, scope: RowScope, context: StageContext) => Document[];
+
+const objectOf = (value: unknown, stage: string): Record<string, unknown> => {
+  if (!isPlainObject(value)) throw untranslatable(`${stage} needs an object`);
+  return value;
+};
+
+const rootOf = (path: string): string => path.split('.', 1)[0] as string;
+
+function match(value: unknown, scope: RowScope, context: StageContext): Document[] {
+  const mapper = new ExpressionMapper(scope, context.variables);
+  const query = whereToQuery(objectOf(value, '$match'), {
+    resolve: (path) => scope.resolve(path),
+    filterOnly: true,
+    expression: (expression) => mapper.map(expression),
+  });
+  return [{ $match: query }];
+}
+
+function addFields(value: unknown, scope: RowScope, context: StageContext): Document[] {
+  const mapper = new ExpressionMapper(scope, context.variables);
+  const fields = objectOf(value, '$addFields');
+  const mapped: Document = {};
+  const outputs: [string, Omit<ScopedColumn, 'column'> | undefined][] = [];
+  for (const [key, expression] of Object.entries(fields)) {
+    const inside = key.includes('.');
+    setOwn(mapped, inside ? scope.resolve(key).column : key, mapper.map(expression));
+    if (!inside) outputs.push([key, mapper.typeOf(expression)]);
+  }
+  for (const [name, type] of outputs) scope.introduce(name, type);
+  return [{ $addFields: mapped }];
+}
+
+function unset(value: unknown, scope: RowScope): Document[] {
+  const paths = (Array.isArray(value) ? value : [value]).filter((path) => typeof path === 'string');
+  const columns = paths.flatMap((path) =>
+    path === 'ACL' ? ['_acl', '_rperm', '_wperm'] : [scope.resolve(path).column],
+  );
+  return [{ $unset: columns }];
+}
+
+/** The shape `$group`, `$bucket` and `$bucketAuto` share: `_id` and named accumulators replace the rows. */
+function grouped(
+  key: unknown,
+  outputs: Readonly<Record<string, unknown>>,
+  mapper: ExpressionMapper,
+  scope: RowScope,
+): Document {
+  const names: [string, ScopedColumn][] = [['_id', { column: '_id', ...mapper.typeOf(key) }]];
+  const mapped: Document = {};
+  for (const [name, accumulator] of Object.entries(outputs)) {
+    setOwn(mapped, name, mapper.map(accumulator));
+    names.push([name, { column: name, ...mapper.typeOf(accumulator) }]);
+  }
+  scope.replaceBy(names);
+  return mapped;
+}
+
+function group(value: unknown, scope: RowScope, context: StageContext): Document[] {
+  const mapper = new ExpressionMapper(scope, context.variables);
+  const { _id, ...accumulators } = objectOf(value, '$group');
+  const key = mapper.map(_id);
+  return [{ $group: { _id: key, ...grouped(_id, accumulators, mapper, scope) } }];
+}
+
+const bucket =
+  (stage: '$bucket' | '$bucketAuto'): StageTranslator =>
+  (value, scope, context) => {
+    const mapper = new ExpressionMapper(scope, context.variables);
+    const form = objectOf(value, stage);
+    const { groupBy, output, ...others } = form;
+    const outputs = output === undefined ? { count: { $sum: 1 } } : objectOf(output, `${stage}.output`);
+    const mapped = { ...(mapper.map(others) as Document), groupBy: mapper.map(groupBy) };
+    const accumulators = grouped(undefined, outputs, mapper, scope);
+    return [{ [stage]: { ...mapped, ...(output !== undefined && { output: accumulators }) } }];
+  };
+
+function sortByCount(value: unknown, scope: RowScope, context: StageContext): Document[] {
+  const mapper = new ExpressionMapper(scope, context.variables);
+  const key = mapper.map(value);
+  grouped(value, { count: { $sum: 1 } }, mapper, scope);
+  return [{ $sortByCount: key }];
+}
+
+function count(value: unknown, scope: RowScope): Document[] {
+  if (typeof value !== 'string') throw untranslatable('$count needs a name');
+  scope.replaceBy([[value, { column: value }]]);
+  return [{ $count: value }];
+}
+
+function sort(value: unknown, scope: RowScope): Document[] {
+  return [{ $sort: sortKeysToStorage(objectOf(value, '$sort'), (path) => scope.resolve(path).column) }];
+}
+
+function unwind(value: unknown, scope: RowScope): Document[] {
+  const form = typeof value === 'string' ? { path: value } : objectOf(value, '$unwind');
+  const { path } = form;
+  if (typeof path !== 'string' || !path.startsWith('$')) throw untranslatable('$unwind needs a path');
+  const name = path.slice(1);
+  const { column, field, rows, list } = scope.resolve(name);
+  if (list) scope.introduce(name, { ...(field && { field }), ...(rows && { rows }) });
+  const index = (form as Record<string, unknown>)['includeArrayIndex'];
+  if (typeof index === 'string') scope.introduce(rootOf(index));
+  const mapped = `$${column}`;
+  return [{ $unwind: typeof value === 'string' ? mapped : { ...form, path: mapped } }];
+}
+
+const replaceRoot =
+  (stage: '$replaceRoot' | '$replaceWith'): StageTranslator =>
+  (value, scope, context) => {
+    const mapper = new ExpressionMapper(scope, context.variables);
+    const root = stage === '$replaceRoot' ? objectOf(value, stage)['newRoot'] : value;
+    const mapped = mapper.map(root);
+    scope.become(mapper.typeOf(root).rows);
+    return [{ [stage]: stage === '$replaceRoot' ? { newRoot: mapped } : mapped }];
+  };
+
+function facet(value: unknown, scope: RowScope, context: StageContext): Document[] {
+  const branches = objectOf(value, '$facet');
+  const mapped: Document = {};
+  const names: [string, ScopedColumn][] = [];
+  for (const [name, stages] of Object.entries(branches)) {
+    if (!Array.isArray(stages) || !stages.every(isPlainObject))
+      throw untranslatable('a facet is a list of stages');
+    const branch = context.branch(stages, scope.fork());
+    setOwn(mapped, name, branch.stages);
+    names.push([name, { column: name, rows: branch.scope }]);
+  }
+  scope.replaceBy(names);
+  return [{ $facet: mapped }];
+}
+
+const asWritten =
+  (stage: string): StageTranslator =>
+  (value) => [{ [stage]: value }];
+
+const expression =
+  (stage: string): StageTranslator =>
+  (value, scope, context) => [{ [stage]: new ExpressionMapper(scope, context.variables).map(value) }];
+
+/** Every stage that can run. What is not listed is refused, whatever was checked before. */
+export const STAGES: Readonly<Record<string, StageTranslator>> = {
+  $match: match,
+  $project: (value, scope, context) => [{ $project: projectToStorage(value, scope, context.variables) }],
+  $addFields: addFields,
+  $set: addFields,
+  $unset: unset,
+  $group: group,
+  $bucket: bucket('$bucket'),
+  $bucketAuto: bucket('$bucketAuto'),
+  $sortByCount: sortByCount,
+  $count: count,
+  $sort: sort,
+  $limit: asWritten('$limit'),
+  $skip: asWritten('$skip'),
+  $sample: asWritten('$sample'),
+  $unwind: unwind,
+  $replaceRoot: replaceRoot('$replaceRoot'),
+  $replaceWith: replaceRoot('$replaceWith'),
+  $redact: expression('$redact'),
+  $lookup: lookupToStorage,
+  $graphLookup: graphLookupToStorage,
+  $unionWith: unionToStorage,
+  $facet: facet,
+  $search: asWritten('$search'),
+  $searchMeta: asWritten('$searchMeta'),
+  $vectorSearch: asWritten('$vectorSearch'),
+};

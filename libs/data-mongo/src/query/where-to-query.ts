@@ -1,0 +1,175 @@
+import type { Document } from 'mongodb';
+import { untranslatable } from '../errors.js';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import type { StorageNames } from '../storage/storage-names.js';
+import { isTyped } from '../storage/to-storage.js';
+import { asPointerColumn, type ColumnRef, type ColumnResolver, sourceColumn } from './column-ref.js';
+import { mentionsPointer, operandsToStorage, operandToStorage } from './constraint-values.js';
+import { intersectsToQuery, isDistanceKey, nearToQuery, withinToQuery } from './geo-to-query.js';
+
+export interface QueryForm {
+  readonly resolve: ColumnResolver;
+  /** The database only filters with it (counts, `$match`): near operators become circles. Default false. */
+  readonly filterOnly?: boolean;
+  /** Translates `$expr`; absent where expressions have no place. */
+  readonly expression?: (expression: unknown) => unknown;
+}
+
+/** A filter over stored rows of one class. @throws StoreError `invalid_query` */
+export function classWhereToQuery(
+  where: Readonly<Record<string, unknown>>,
+  names: StorageNames,
+  filterOnly = false,
+): Document {
+  return whereToQuery(where, { resolve: (path) => sourceColumn(names, path), filterOnly });
+}
+
+/** A Parse constraint as a MongoDB filter. @throws StoreError `invalid_query` */
+export function whereToQuery(where: Readonly<Record<string, unknown>>, form: QueryForm): Document {
+  const parts = Object.entries(where).map(([key, value]) => partToQuery(key, value, form));
+  return allOf(parts);
+}
+
+/** Parts on different columns share one object; a column named twice needs `$and`, or the last would win. */
+function allOf(parts: readonly Document[]): Document {
+  const query: Document = {};
+  const rest: Document[] = [];
+  for (const part of parts) {
+    const clashes = Object.keys(part).some((key) => Object.hasOwn(query, key));
+    if (clashes) rest.push(part);
+    else for (const [key, value] of Object.entries(part)) setOwn(query, key, value);
+  }
+  if (rest.length === 0) return query;
+  return { $and: [query, ...rest] };
+}
+
+function partToQuery(key: string, value: unknown, form: QueryForm): Document {
+  if (key === '$and' || key === '$or' || key === '$nor') return { [key]: branches(key, value, form) };
+  if (key === '$text') return textToQuery(value);
+  if (key === '$expr' && form.expression) return { $expr: form.expression(value) };
+  if (key === '$comment') return {};
+  if (key.startsWith('$')) throw untranslatable(`'${key}' cannot stand at the top of a query`);
+  if (isConstraint(value) && '$text' in value) return textToQuery(value['$text']);
+  const named = form.resolve(key);
+  const ref = named.undeclared && mentionsPointer(value) ? asPointerColumn(named) : named;
+  return isConstraint(value)
+    ? constraintToQuery(value, ref, form)
+    : { [ref.column]: operandToStorage(value, ref) };
+}
+
+function branches(key: string, value: unknown, form: QueryForm): Document[] {
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isPlainObject))
+    throw untranslatable(`${key} needs a list of constraints`);
+  return value.map((branch) => whereToQuery(branch, form));
+}
+
+/** An object of operators, as against an object to compare with. */
+function isConstraint(value: unknown): value is Record<string, unknown> {
+  if (!isPlainObject(value) || isTyped(value)) return false;
+  const operators = Object.keys(value).filter((key) => key.startsWith('$')).length;
+  if (operators > 0 && operators < Object.keys(value).length)
+    throw untranslatable('a constraint mixes operators and fields');
+  return operators > 0;
+}
+
+function textToQuery(operand: unknown): Document {
+  const search = isPlainObject(operand) ? operand['$search'] : undefined;
+  const options = isPlainObject(search) ? search : (operand as Record<string, unknown>);
+  const term = isPlainObject(search) ? search['$term'] : search;
+  if (typeof term !== 'string') throw untranslatable('$text needs $search text');
+  const query: Document = { $search: term };
+  for (const option of ['$language', '$caseSensitive', '$diacriticSensitive']) {
+    if (options[option] !== undefined) query[option] = options[option];
+  }
+  return { $text: query };
+}
+
+type OperatorTranslator = (operand: unknown, ref: ColumnRef, form: QueryForm) => Document;
+
+const sameOperator =
+  (operator: string): OperatorTranslator =>
+  (operand, ref) => ({ [operator]: operandToStorage(operand, ref) });
+
+const listOperator =
+  (operator: string): OperatorTranslator =>
+  (operand, ref) => ({ [operator]: operandsToStorage(operand, ref, operator) });
+
+/** Members of array columns are stored in nested form whatever the path says. */
+const memberList: OperatorTranslator = (operand, ref) => ({
+  $all: operandsToStorage(operand, { ...ref, nested: true }, '$all'),
+});
+
+const verbatim =
+  (operator: string): OperatorTranslator =>
+  (operand) => ({ [operator]: operand });
+
+const OPERATORS: Readonly<Record<string, OperatorTranslator>> = {
+  $eq: sameOperator('$eq'),
+  $ne: sameOperator('$ne'),
+  $lt: sameOperator('$lt'),
+  $lte: sameOperator('$lte'),
+  $gt: sameOperator('$gt'),
+  $gte: sameOperator('$gte'),
+  $in: listOperator('$in'),
+  $nin: listOperator('$nin'),
+  $all: memberList,
+  $containsAll: memberList,
+  $exists: verbatim('$exists'),
+  $regex: verbatim('$regex'),
+  $options: verbatim('$options'),
+  $size: verbatim('$size'),
+  $type: verbatim('$type'),
+  $mod: verbatim('$mod'),
+  $geoWithin: withinToQuery,
+  $within: withinToQuery,
+  $geoIntersects: intersectsToQuery,
+  $not: (operand, ref, form) => ({ $not: operatorsToQuery(operand, ref, form) }),
+  $elemMatch: (operand, ref, form) => ({ $elemMatch: elementToQuery(operand, ref, form) }),
+};
+
+function constraintToQuery(constraint: Record<string, unknown>, ref: ColumnRef, form: QueryForm): Document {
+  const { $containedIn, $containedBy, ...others } = constraint;
+  const parts: Document[] = [];
+  if (Object.keys(others).length > 0) parts.push({ [ref.column]: operatorsToQuery(others, ref, form) });
+  if ($containedBy !== undefined) parts.push(subsetToQuery($containedBy, ref));
+  if ($containedIn !== undefined) {
+    const scalar = () => ({ [ref.column]: { $in: operandsToStorage($containedIn, ref, '$containedIn') } });
+    parts.push(ref.field?.type === 'Array' ? subsetToQuery($containedIn, ref) : scalar());
+  }
+  return allOf(parts);
+}
+
+/** Every element is one of the listed values; a row without the array qualifies. */
+function subsetToQuery(list: unknown, ref: ColumnRef): Document {
+  const values = operandsToStorage(list, { ...ref, nested: true }, '$containedIn');
+  return { $nor: [{ [ref.column]: { $elemMatch: { $nin: values } } }] };
+}
+
+function operatorsToQuery(constraint: unknown, ref: ColumnRef, form: QueryForm): Document {
+  if (!isPlainObject(constraint)) throw untranslatable('an operator object is expected');
+  const query: Document = {};
+  for (const [operator, operand] of Object.entries(constraint)) {
+    if (isDistanceKey(operator)) continue;
+    if (operator === '$nearSphere' || operator === '$near') {
+      Object.assign(query, nearToQuery(constraint, form.filterOnly ?? false));
+      continue;
+    }
+    const translate = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
+    if (!translate) throw untranslatable(`unknown operator '${operator}'`);
+    Object.assign(query, translate(operand, ref, form));
+  }
+  return query;
+}
+
+/** Elements have names of their own, which are stored as written. */
+function elementToQuery(operand: unknown, ref: ColumnRef, form: QueryForm): Document {
+  if (!isPlainObject(operand)) throw untranslatable('$elemMatch needs an object');
+  const element = { ...ref, nested: true };
+  const keys = Object.keys(operand);
+  const logical = keys.every((key) => key === '$and' || key === '$or' || key === '$nor');
+  if (keys.some((key) => key.startsWith('$')) && !logical) return operatorsToQuery(operand, element, form);
+  return whereToQuery(operand, {
+    ...form,
+    resolve: (path) => ({ column: path, nested: true, undeclared: false }),
+  });
+}

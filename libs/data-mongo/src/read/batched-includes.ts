@@ -1,0 +1,63 @@
+import type { FindQuery, IncludePlan, ParseRow } from '#data';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { isPointer } from '../storage/pointer-string.js';
+import { includedRow } from './include-lookups.js';
+
+/** Ids asked for in one command. */
+const BATCH = 1000;
+
+type Find = (query: FindQuery) => Promise<ParseRow[]>;
+
+/** Whether the command that read rows of this class left the include unresolved. */
+export type NeedsBatch = (plan: IncludePlan, className: string) => boolean;
+
+/**
+ * Resolves includes that the rows' own command could not join: pointers inside arrays, and every pointer of a search
+ * by distance. One further find per plan and thousand ids, all under the same deadline.
+ */
+export async function resolveBatched(
+  rows: readonly ParseRow[],
+  className: string,
+  plans: readonly IncludePlan[],
+  needsBatch: NeedsBatch,
+  find: Find,
+): Promise<void> {
+  for (const plan of plans) {
+    if (needsBatch(plan, className)) await replacePointers(rows, plan, find);
+    else await resolveBatched(joinedRows(rows, plan), plan.targetClass, plan.include, needsBatch, find);
+  }
+}
+
+/** The rows a join already put in place, whose own includes may still need a batch. */
+function joinedRows(rows: readonly ParseRow[], plan: IncludePlan): ParseRow[] {
+  return rows
+    .map((row) => row[plan.field])
+    .filter((value): value is ParseRow => isPlainObject(value) && value['__type'] === 'Object');
+}
+
+async function replacePointers(rows: readonly ParseRow[], plan: IncludePlan, find: Find): Promise<void> {
+  const ids = [...new Set(rows.flatMap((row) => pointersIn(row[plan.field], plan)))];
+  const found = new Map<string, ParseRow>();
+  for (let from = 0; from < ids.length; from += BATCH) {
+    const batch = ids.slice(from, from + BATCH);
+    const where = { $and: [plan.where, { objectId: { $in: batch } }] };
+    const { targetClass: className, keys, include } = plan;
+    for (const row of await find({ className, where, ...(keys && { keys }), include, limit: batch.length }))
+      found.set(String(row['objectId']), includedRow(row, plan));
+  }
+  const resolve = (value: unknown): unknown =>
+    isPointer(value) && value.className === plan.targetClass ? (found.get(value.objectId) ?? value) : value;
+  for (const row of rows) {
+    const value = row[plan.field];
+    if (value !== undefined)
+      setOwn(row, plan.field, Array.isArray(value) ? value.map(resolve) : resolve(value));
+  }
+}
+
+function pointersIn(value: unknown, plan: IncludePlan): string[] {
+  const members: unknown[] = Array.isArray(value) ? value : [value];
+  return members
+    .filter(isPointer)
+    .filter((pointer) => pointer.className === plan.targetClass)
+    .map((pointer) => pointer.objectId);
+}

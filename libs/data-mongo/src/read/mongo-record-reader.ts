@@ -1,0 +1,158 @@
+import type { Document } from 'mongodb';
+import {
+  type AggregateQuery,
+  type CountQuery,
+  type FindQuery,
+  type OperationContext,
+  type ParseRow,
+  type QueryPlan,
+  RecordReader,
+  type SchemaCatalogue,
+} from '#data';
+import type { MongoConnection } from '../connection/mongo-connection.js';
+import { asStoreOperation } from '../errors.js';
+import { pipelineToStorage } from '../query/pipeline-to-storage.js';
+import { classWhereToQuery } from '../query/where-to-query.js';
+import { aggregateRow } from '../storage/aggregate-row.js';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import type { StorageNames } from '../storage/storage-names.js';
+import { StoredClasses } from '../storage/stored-classes.js';
+import { type NeedsBatch, resolveBatched } from './batched-includes.js';
+import { isJoinable, requestProjection, rowStages, rowWithIncludes } from './include-lookups.js';
+
+/** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
+const AGGREGATE_BATCH = 5000;
+
+/**
+ * Reads Parse rows straight from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside
+ * that command; pointers in arrays, and all pointers of a search by distance, cost one further find per include.
+ */
+export class MongoRecordReader extends RecordReader {
+  constructor(
+    private readonly connection: MongoConnection,
+    private readonly catalogue: SchemaCatalogue,
+  ) {
+    super();
+  }
+
+  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return asStoreOperation(operation.signal, async () => {
+      const classes = await this.classes();
+      const names = classes.names(query.className);
+      if (!(query.limit > 0)) return [];
+      const include = query.include ?? [];
+      const joined = include.some((plan) => isJoinable(plan, names)) && !searchesByDistance(query.where);
+      const documents = joined
+        ? await this.findJoined(query, names, classes, operation)
+        : await this.findPlain(query, names, operation);
+      const rows = documents.map((document) => rowWithIncludes(document, query, names, classes));
+      const needsBatch: NeedsBatch = (plan, className) =>
+        !joined || !isJoinable(plan, classes.names(className));
+      await resolveBatched(rows, query.className, include, needsBatch, (further) =>
+        this.find(further, operation),
+      );
+      return rows;
+    });
+  }
+
+  private findPlain(query: FindQuery, names: StorageNames, operation: OperationContext): Promise<Document[]> {
+    const projection = requestProjection(query, names);
+    const cursor = this.connection
+      .collection(query.className)
+      .find<Document>(classWhereToQuery(query.where, names), {
+        ...limits(operation),
+        ...(projection && { projection }),
+        ...(query.order && { sort: sortOf(query.order, names) }),
+        ...(query.skip !== undefined && { skip: query.skip }),
+        // One batch holds the whole limit, so that a find is one round trip wherever 16 MB allow.
+        limit: query.limit,
+        batchSize: query.limit,
+      });
+    return cursor.toArray();
+  }
+
+  private findJoined(
+    query: FindQuery,
+    names: StorageNames,
+    classes: StoredClasses,
+    operation: OperationContext,
+  ): Promise<Document[]> {
+    const pipeline: Document[] = [{ $match: classWhereToQuery(query.where, names) }];
+    if (query.order && query.order.length > 0) pipeline.push({ $sort: sortOf(query.order, names) });
+    if (query.skip) pipeline.push({ $skip: query.skip });
+    pipeline.push({ $limit: query.limit }, ...rowStages(query, names, classes));
+    return this.run(query.className, pipeline, query.limit + 1, operation);
+  }
+
+  count(query: CountQuery, operation: OperationContext): Promise<number> {
+    return asStoreOperation(operation.signal, async () => {
+      const names = (await this.classes()).names(query.className);
+      const filter = classWhereToQuery(query.where, names, true);
+      return this.connection.collection(query.className).countDocuments(filter, limits(operation));
+    });
+  }
+
+  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return asStoreOperation(operation.signal, async () => {
+      const { stages, scope } = pipelineToStorage(
+        query.pipeline,
+        query.className,
+        await this.catalogue.snapshot(),
+        { rewriteLookups: query.rewriteLookups ?? true },
+      );
+      const documents = await this.run(query.className, stages, AGGREGATE_BATCH, operation);
+      return documents.map((document) => aggregateRow(document, scope));
+    });
+  }
+
+  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+    return asStoreOperation(operation.signal, async () => {
+      const names = (await this.classes()).names(query.className);
+      const { maxTimeMS, comment, signal } = limits(operation);
+      const find = { find: query.className, filter: classWhereToQuery(query.where, names), comment };
+      const answer = await this.connection.db.command(
+        { explain: find, verbosity: 'queryPlanner', maxTimeMS, comment },
+        { signal },
+      );
+      return winningPlan(answer);
+    });
+  }
+
+  private run(
+    className: string,
+    pipeline: readonly Document[],
+    batchSize: number,
+    operation: OperationContext,
+  ): Promise<Document[]> {
+    return this.connection
+      .collection(className)
+      .aggregate<Document>([...pipeline], { ...limits(operation), batchSize })
+      .toArray();
+  }
+
+  private async classes(): Promise<StoredClasses> {
+    return StoredClasses.of(await this.catalogue.snapshot());
+  }
+}
+
+const limits = ({ maxTimeMS, comment, signal }: OperationContext) => ({ maxTimeMS, comment, signal });
+
+function sortOf(order: NonNullable<FindQuery['order']>, names: StorageNames): Document {
+  const sort: Document = {};
+  for (const { field, descending } of order) setOwn(sort, names.path(field), descending ? -1 : 1);
+  return sort;
+}
+
+/** Such a search sorts by itself, which only a plain find can do. */
+function searchesByDistance(where: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(where).some(([key, value]) => {
+    if (key === '$and' && Array.isArray(value)) return value.filter(isPlainObject).some(searchesByDistance);
+    return isPlainObject(value) && ('$nearSphere' in value || '$near' in value);
+  });
+}
+
+function winningPlan(answer: Document): QueryPlan {
+  const plan: unknown = answer['queryPlanner']?.winningPlan;
+  if (!isPlainObject(plan)) return {};
+  return isPlainObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
+}

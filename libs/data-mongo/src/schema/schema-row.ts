@@ -1,0 +1,126 @@
+import type { Document } from 'mongodb';
+import type { ClassLevelPermissions, ClassSchema, FieldSchema, FieldType, IndexSchema } from '#policy';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { StorageNames } from '../storage/storage-names.js';
+import { BUILT_IN_COLUMNS, SYSTEM_COLUMNS, UNLISTED_COLUMNS } from './default-columns.js';
+
+const STORED_TYPES: Readonly<Record<string, FieldType>> = {
+  string: 'String',
+  number: 'Number',
+  boolean: 'Boolean',
+  date: 'Date',
+  map: 'Object',
+  object: 'Object',
+  array: 'Array',
+  geopoint: 'GeoPoint',
+  file: 'File',
+  bytes: 'Bytes',
+  polygon: 'Polygon',
+};
+
+/** A column's type as `_SCHEMA` writes it: `string`, `*Author`, `relation<_User>`. */
+export function storedType({ type, targetClass }: FieldSchema): string {
+  if (type === 'Pointer') return `*${targetClass}`;
+  if (type === 'Relation') return `relation<${targetClass}>`;
+  return type.toLowerCase();
+}
+
+function typeFromStorage(stored: unknown): FieldSchema | null {
+  if (typeof stored !== 'string') return null;
+  if (stored.startsWith('*')) return { type: 'Pointer', targetClass: stored.slice(1) };
+  const relation = /^relation<(.+)>$/.exec(stored);
+  if (relation) return { type: 'Relation', targetClass: relation[1] as string };
+  const type = STORED_TYPES[stored];
+  return type ? { type } : null;
+}
+
+function fieldsOf(row: Document): Map<string, FieldSchema> {
+  const options: unknown = row['_metadata']?.fields_options;
+  const fields = new Map<string, FieldSchema>([['objectId', BUILT_IN_COLUMNS['objectId'] as FieldSchema]]);
+  for (const [name, field] of Object.entries(SYSTEM_COLUMNS[String(row['_id'])] ?? {}))
+    fields.set(name, field);
+  for (const [name, stored] of Object.entries(row)) {
+    const type = name.startsWith('_') || UNLISTED_COLUMNS.has(name) ? null : typeFromStorage(stored);
+    if (!type) continue;
+    const more = isPlainObject(options) && isPlainObject(options[name]) ? options[name] : {};
+    fields.set(name, {
+      ...type,
+      ...(typeof more['required'] === 'boolean' && { required: more['required'] }),
+      ...(more['defaultValue'] !== undefined && { defaultValue: more['defaultValue'] }),
+    });
+  }
+  for (const [name, field] of Object.entries(BUILT_IN_COLUMNS)) fields.set(name, field);
+  return fields;
+}
+
+const OPERATIONS = ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'] as const;
+
+/** Parse reads an operation that stored permissions leave out as permitted to nobody. Without any, all are open. */
+function permissionsOf(row: Document): ClassLevelPermissions | null {
+  const stored: unknown = row['_metadata']?.class_permissions;
+  if (!isPlainObject(stored)) return null;
+  const closed = Object.fromEntries(OPERATIONS.map((operation) => [operation, {}]));
+  return { ...closed, protectedFields: {}, ...stored };
+}
+
+export interface StoredIndex {
+  readonly name: string;
+  readonly key: Readonly<Record<string, unknown>>;
+  readonly unique?: boolean;
+}
+
+/** The indexes a schema row lists, or null when it lists none and the collection must be asked. */
+export function listedIndexes(row: Document): readonly StoredIndex[] | null {
+  const stored: unknown = row['_metadata']?.indexes;
+  if (!isPlainObject(stored)) return null;
+  return Object.entries(stored)
+    .filter((entry): entry is [string, Record<string, unknown>] => isPlainObject(entry[1]))
+    .map(([name, key]) => ({ name, key, unique: isParseUnique(String(row['_id']), name) }));
+}
+
+/** Schema rows do not say which indexes are unique; those Parse itself makes are known. */
+function isParseUnique(className: string, index: string): boolean {
+  if (index === '_id_') return true;
+  if (className === '_User') return index === 'username_1' || index === 'email_1';
+  return className === '_Role' && index === 'name_1';
+}
+
+export function classSchemaOf(row: Document, indexes: readonly StoredIndex[]): ClassSchema {
+  const className = String(row['_id']);
+  const schema = { className, fields: fieldsOf(row), indexes: [], classLevelPermissions: permissionsOf(row) };
+  const names = new StorageNames(className, schema);
+  return { ...schema, indexes: indexes.map((index) => indexSchema(index, names)) };
+}
+
+function indexSchema(index: StoredIndex, names: StorageNames): IndexSchema {
+  const fields = Object.keys(index.key)
+    .filter((column) => column !== '_fts' && column !== '_ftsx')
+    .map((column) => names.fieldOf(column));
+  return { name: index.name, fields, unique: index.unique === true || index.name === '_id_' };
+}
+
+/** What a schema row is made from. Index keys are in logical names. */
+export interface SchemaRowParts {
+  readonly className: string;
+  readonly fields: ReadonlyMap<string, FieldSchema>;
+  readonly classLevelPermissions: ClassLevelPermissions | null;
+  readonly indexes: readonly StoredIndex[];
+}
+
+/** The `_SCHEMA` row of a class, as Parse Server writes it. */
+export function schemaRow({ className, fields, classLevelPermissions, indexes }: SchemaRowParts): Document {
+  const row: Document = { _id: className, objectId: 'string', updatedAt: 'date', createdAt: 'date' };
+  const options: Document = {};
+  for (const [name, field] of fields) {
+    if (name in BUILT_IN_COLUMNS) continue;
+    setOwn(row, name, storedType(field));
+    const { type: _type, targetClass: _target, ...more } = field;
+    if (Object.keys(more).length > 0) setOwn(options, name, more);
+  }
+  row['_metadata'] = {
+    ...(Object.keys(options).length > 0 && { fields_options: options }),
+    ...(classLevelPermissions && { class_permissions: classLevelPermissions }),
+    indexes: Object.fromEntries([['_id_', { _id: 1 }], ...indexes.map(({ name, key }) => [name, key])]),
+  };
+  return row;
+}

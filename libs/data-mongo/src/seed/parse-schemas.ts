@@ -1,0 +1,169 @@
+import { canonicalClassName, isClassName } from '#agent';
+import type { ClassLevelPermissions, FieldSchema, FieldType } from '#policy';
+import { BUILT_IN_COLUMNS, SYSTEM_COLUMNS } from '../schema/default-columns.js';
+import { isSameType, typeName } from '../schema/field-type-of.js';
+import type { StoredIndex } from '../schema/schema-row.js';
+import { isPlainObject } from '../storage/own-property.js';
+import type { FaultList } from './fault-list.js';
+import type { SeedClass } from './seed.js';
+
+const FIELD_TYPES = new Set<string>([
+  'String',
+  'Number',
+  'Boolean',
+  'Date',
+  'Object',
+  'Array',
+  'GeoPoint',
+  'File',
+  'Pointer',
+  'Relation',
+  'Bytes',
+  'Polygon',
+  'ACL',
+] satisfies FieldType[]);
+
+const PERMISSIONS = [
+  'ACL',
+  'find',
+  'count',
+  'get',
+  'create',
+  'update',
+  'delete',
+  'addField',
+  'readUserFields',
+  'writeUserFields',
+  'protectedFields',
+];
+
+const INDEX_KINDS = new Set<unknown>([1, -1, 'text', '2d', '2dsphere', 'hashed']);
+
+const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]*$/;
+
+export const isFieldName = (name: string): boolean => FIELD_NAME.test(name);
+
+/** A class being put together: declared fields first, then what rows add. */
+export class DraftClass {
+  readonly fields = new Map<string, FieldSchema>();
+  classLevelPermissions: ClassLevelPermissions | null = null;
+  indexes: readonly StoredIndex[] = [];
+
+  constructor(readonly className: string) {
+    const known = { ...BUILT_IN_COLUMNS, ...SYSTEM_COLUMNS[className] };
+    for (const [name, field] of Object.entries(known)) this.fields.set(name, field);
+  }
+
+  /** Gives a field its type, or notes that it already has another. */
+  declare(name: string, field: FieldSchema, path: string, faults: FaultList): void {
+    const known = this.fields.get(name);
+    if (!known) this.fields.set(name, field);
+    else if (!isSameType(known, field))
+      faults.add(
+        path,
+        `is a ${typeName(field)} where '${name}' of ${this.className} is a ${typeName(known)}`,
+      );
+  }
+
+  finish(): SeedClass {
+    const { className, fields, classLevelPermissions, indexes } = this;
+    return { className, fields, classLevelPermissions, indexes };
+  }
+}
+
+export class DraftClasses {
+  private readonly drafts = new Map<string, DraftClass>();
+
+  of(className: string): DraftClass {
+    const known = this.drafts.get(className);
+    if (known) return known;
+    const draft = new DraftClass(className);
+    this.drafts.set(className, draft);
+    return draft;
+  }
+
+  has(className: string): boolean {
+    return this.drafts.has(className);
+  }
+
+  [Symbol.iterator](): Iterator<DraftClass> {
+    return this.drafts.values();
+  }
+}
+
+export function parseSchemas(value: unknown, classes: DraftClasses, faults: FaultList): void {
+  faults.list(value, 'schemas').forEach((entry, index) => {
+    const path = `schemas[${index}]`;
+    const schema = faults.object(entry, path, ['className', 'fields', 'classLevelPermissions', 'indexes']);
+    if (!isClassName(schema['className'])) {
+      faults.add(`${path}.className`, 'must be a class name');
+      return;
+    }
+    const className = canonicalClassName(schema['className']);
+    if (classes.has(className)) faults.add(`${path}.className`, `'${className}' is declared twice`);
+    const draft = classes.of(className);
+    parseFields(schema['fields'] ?? {}, `${path}.fields`, draft, faults);
+    if (schema['classLevelPermissions'] !== undefined)
+      draft.classLevelPermissions = faults.object(
+        schema['classLevelPermissions'],
+        `${path}.classLevelPermissions`,
+        PERMISSIONS,
+      );
+    draft.indexes = parseIndexes(schema['indexes'] ?? {}, `${path}.indexes`, faults);
+  });
+}
+
+function parseFields(value: unknown, path: string, draft: DraftClass, faults: FaultList): void {
+  for (const [name, declared] of Object.entries(faults.object(value, path))) {
+    const at = `${path}.${name}`;
+    const field = faults.object(declared, at, ['type', 'targetClass', 'required', 'defaultValue']);
+    const { type, targetClass, required, defaultValue } = field;
+    if (!isFieldName(name)) faults.add(at, 'is not a field name');
+    if (typeof type !== 'string' || !FIELD_TYPES.has(type)) {
+      faults.add(`${at}.type`, `must be one of ${[...FIELD_TYPES].join(', ')}`);
+      continue;
+    }
+    const points = type === 'Pointer' || type === 'Relation';
+    if (points !== isClassName(targetClass))
+      faults.add(
+        `${at}.targetClass`,
+        points ? 'must name the class pointed at' : 'belongs to pointers and relations',
+      );
+    if (required !== undefined && typeof required !== 'boolean')
+      faults.add(`${at}.required`, 'must be true or false');
+    const schema: FieldSchema = {
+      type: type as FieldType,
+      ...(points && isClassName(targetClass) && { targetClass: canonicalClassName(targetClass) }),
+      ...(typeof required === 'boolean' && { required }),
+      ...(defaultValue !== undefined && { defaultValue }),
+    };
+    draft.declare(name, schema, at, faults);
+  }
+}
+
+function parseIndexes(value: unknown, path: string, faults: FaultList): StoredIndex[] {
+  const indexes: StoredIndex[] = [];
+  for (const [name, key] of Object.entries(faults.object(value, path))) {
+    const at = `${path}.${name}`;
+    if (!isPlainObject(key) || Object.keys(key).length === 0) {
+      faults.add(at, 'must map fields to 1, -1, text, 2d, 2dsphere or hashed');
+      continue;
+    }
+    for (const [field, kind] of Object.entries(key))
+      if (!INDEX_KINDS.has(kind)) faults.add(`${at}.${field}`, 'must be 1, -1, text, 2d, 2dsphere or hashed');
+    if (name !== '_id_') indexes.push({ name, key });
+  }
+  return indexes;
+}
+
+/** Index keys name fields, which may only be known once all rows were read. */
+export function checkIndexes(classes: DraftClasses, faults: FaultList): void {
+  for (const { className, fields, indexes } of classes) {
+    for (const { name, key } of indexes) {
+      for (const column of Object.keys(key)) {
+        const root = column.replace(/^_p_/, '').split('.', 1)[0] as string;
+        if (!fields.has(root)) faults.add(`schemas.${className}.indexes.${name}.${column}`, 'no such field');
+      }
+    }
+  }
+}

@@ -1,0 +1,295 @@
+import { BSON, Decimal128, type Document, Long, ObjectId, UUID } from 'mongodb';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ParseRow } from '#data';
+import { MUSIC } from '#data-contracts';
+import { columnsToAcl } from './access-lists.js';
+import { documentToRow, valueFromStorage } from './from-storage.js';
+import { StorageNames } from './storage-names.js';
+import { rowToDocument } from './to-storage.js';
+import { UnstorableValue } from './unstorable-value.js';
+
+const ALBUM = new StorageNames('Album', MUSIC.get('Album'));
+const ARTIST = new StorageNames('Artist', MUSIC.get('Artist'));
+
+const FANS = { __type: 'Relation', className: '_User' };
+
+const throughBson = (document: Document): Document => BSON.deserialize(BSON.serialize(document));
+const readBack = (row: ParseRow, names = ALBUM) =>
+  documentToRow(throughBson(rowToDocument(row, names)), names);
+
+const iso = fc
+  .date({ min: new Date('1900-01-01'), max: new Date('2100-01-01'), noInvalidDate: true })
+  .map((date) => date.toISOString());
+const id = fc.stringMatching(/^[A-Za-z0-9]{10}$/);
+const typedDate = iso.map((text) => ({ __type: 'Date', iso: text }));
+const pointerTo = (className: string) => id.map((objectId) => ({ __type: 'Pointer', className, objectId }));
+const bytes = fc
+  .uint8Array({ maxLength: 40 })
+  .map((raw) => ({ __type: 'Bytes', base64: Buffer.from(raw).toString('base64') }));
+const latitude = fc.double({ min: -90, max: 90, noNaN: true }).map((value) => value + 0);
+const longitude = fc.double({ min: -180, max: 180, noNaN: true }).map((value) => value + 0);
+const geoPoint = fc.record({ __type: fc.constant('GeoPoint'), latitude, longitude });
+const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0);
+const key = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_]{0,8}$/).filter((name) => !name.startsWith('__'));
+
+const { nested } = fc.letrec((tie) => ({
+  nested: fc.oneof(
+    { maxDepth: 4 },
+    fc.string(),
+    number,
+    fc.boolean(),
+    fc.constant(null),
+    typedDate,
+    bytes,
+    geoPoint,
+    pointerTo('Artist'),
+    fc.array(tie('nested'), { maxLength: 4 }),
+    fc.dictionary(key, tie('nested'), { maxKeys: 4 }),
+  ),
+}));
+
+const acl = fc.dictionary(
+  fc.oneof(
+    fc.constant('*'),
+    id,
+    id.map((name) => `role:${name}`),
+  ),
+  fc.constantFrom({ read: true }, { write: true }, { read: true, write: true }),
+  { maxKeys: 4 },
+);
+
+const album = fc.record(
+  {
+    objectId: id,
+    createdAt: iso,
+    updatedAt: iso,
+    ACL: acl,
+    title: fc.string(),
+    artist: pointerTo('Artist'),
+    released: typedDate,
+    price: number,
+    tags: fc.array(nested, { maxLength: 5 }),
+    cover: fc.record({ __type: fc.constant('File'), name: fc.string({ minLength: 1 }) }),
+    extra: fc.dictionary(key, nested, { maxKeys: 4 }),
+    thumbnail: bytes,
+    undeclared: pointerTo('Label'),
+  },
+  { requiredKeys: ['objectId'] },
+);
+
+describe('storage form', () => {
+  it('gives back every row exactly as it was stored', () => {
+    fc.assert(
+      fc.property(album, (row) => {
+        expect(readBack(row)).toEqual({ ...row, fans: FANS });
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('never lets a typed value or a dollar key into a column name', () => {
+    fc.assert(
+      fc.property(album, (row) => {
+        const allowed = /^(_id|_created_at|_updated_at|_acl|_rperm|_wperm|_p_(artist|undeclared)|[a-z]+)$/;
+        for (const column of Object.keys(rowToDocument(row, ALBUM))) expect(column).toMatch(allowed);
+      }),
+    );
+  });
+
+  it('stores a pointer as Class$id under _p_, a place as longitude and latitude, a file as its name', () => {
+    const row = {
+      objectId: 'a1',
+      artist: { __type: 'Pointer', className: 'Artist', objectId: 'b1' },
+      cover: { __type: 'File', name: 'front.png', url: 'http://elsewhere' },
+    };
+    expect(rowToDocument(row, ALBUM)).toEqual({ _id: 'a1', _p_artist: 'Artist$b1', cover: 'front.png' });
+    const home = { __type: 'GeoPoint', latitude: 48.2, longitude: 16.37 };
+    expect(rowToDocument({ home }, ARTIST)).toEqual({ home: [16.37, 48.2] });
+    expect(readBack({ home }, ARTIST)).toEqual({ home });
+  });
+
+  it('closes a polygon and swaps its pairs to GeoJSON order', () => {
+    const region = {
+      __type: 'Polygon',
+      coordinates: [
+        [1, 2],
+        [3, 4],
+        [5, 0],
+      ],
+    };
+    const stored = rowToDocument({ region }, ALBUM);
+    expect(stored).toEqual({
+      region: {
+        type: 'Polygon',
+        coordinates: [
+          [
+            [2, 1],
+            [4, 3],
+            [0, 5],
+            [2, 1],
+          ],
+        ],
+      },
+    });
+    expect(documentToRow(stored, ALBUM)['region']).toEqual({
+      __type: 'Polygon',
+      coordinates: [
+        [1, 2],
+        [3, 4],
+        [5, 0],
+        [1, 2],
+      ],
+    });
+  });
+
+  it('keeps an ACL in the three columns Parse reads', () => {
+    const ACL = { '*': { read: true }, u1: { read: true, write: true }, 'role:crew': { write: true } };
+    const stored = rowToDocument({ ACL }, ALBUM);
+    expect(stored).toEqual({
+      _rperm: ['*', 'u1'],
+      _wperm: ['u1', 'role:crew'],
+      _acl: { '*': { r: true }, u1: { r: true, w: true }, 'role:crew': { w: true } },
+    });
+    expect(documentToRow(stored, ALBUM)['ACL']).toEqual(ACL);
+  });
+
+  it('reads an ACL from the old column alone', () => {
+    expect(columnsToAcl({ _acl: { u1: { r: true, w: true } } })).toEqual({ u1: { read: true, write: true } });
+  });
+
+  it('tells an empty ACL from none', () => {
+    expect(rowToDocument({ ACL: {} }, ALBUM)).toEqual({ _rperm: [], _wperm: [], _acl: {} });
+    expect(documentToRow({ _id: 'x', _rperm: [], _wperm: [] }, ARTIST)).toEqual({ objectId: 'x', ACL: {} });
+    expect(documentToRow({ _id: 'x' }, ARTIST)).toEqual({ objectId: 'x' });
+  });
+
+  it('answers a relation by its class and stores no column for it', () => {
+    expect(rowToDocument({ fans: FANS }, ALBUM)).toEqual({});
+    expect(documentToRow({ _id: 'x' }, ALBUM)['fans']).toEqual(FANS);
+    expect(documentToRow({ _id: 'x' }, ALBUM, new Set(['title']))).toEqual({ objectId: 'x' });
+  });
+});
+
+describe('columns Parse keeps for itself', () => {
+  const secrets = [
+    '_hashed_password',
+    '_session_token',
+    '_perishable_token',
+    '_email_verify_token',
+    '_failed_login_count',
+    '_tombstone',
+    '_auth_data_anonymous',
+    '_unheard_of',
+  ];
+
+  it.each(secrets)('never answers %s', (column) => {
+    const user = new StorageNames('_User', MUSIC.get('_User'));
+    expect(documentToRow({ _id: 'u', username: 'ada', [column]: 'secret' }, user)).toEqual({
+      objectId: 'u',
+      username: 'ada',
+    });
+  });
+});
+
+describe('BSON values', () => {
+  const cases: [string, unknown, unknown][] = [
+    ['a small long is a number', Long.fromString('42'), 42],
+    ['a long beyond exact numbers is text', Long.fromString('9007199254740993'), '9007199254740993'],
+    ['the largest exact integer is a number', Long.fromString('9007199254740991'), 9007199254740991],
+    ['a decimal that is a number', Decimal128.fromString('12.50'), 12.5],
+    ['a decimal with an exponent', Decimal128.fromString('1E+3'), 1000],
+    [
+      'a decimal no number holds',
+      Decimal128.fromString('0.1000000000000000000001'),
+      '0.1000000000000000000001',
+    ],
+    ['zero in decimal', Decimal128.fromString('0.00'), 0],
+    ['a decimal NaN', Decimal128.fromString('NaN'), 'NaN'],
+    ['an object id', new ObjectId('0123456789abcdef01234567'), '0123456789abcdef01234567'],
+    [
+      'binary',
+      new UUID('00112233-4455-6677-8899-aabbccddeeff'),
+      { __type: 'Bytes', base64: 'ABEiM0RVZneImaq7zN3u/w==' },
+    ],
+    [
+      'a GeoJSON point',
+      { type: 'Point', coordinates: [16, 48] },
+      { __type: 'GeoPoint', latitude: 48, longitude: 16 },
+    ],
+    [
+      'another geometry',
+      {
+        type: 'LineString',
+        coordinates: [
+          [0, 1],
+          [1, 0],
+        ],
+      },
+      {
+        type: 'LineString',
+        coordinates: [
+          [0, 1],
+          [1, 0],
+        ],
+      },
+    ],
+    ['undefined', undefined, null],
+  ];
+
+  it.each(cases)('reads %s', (_title, stored, json) => {
+    expect(valueFromStorage(stored, 'typed')).toEqual(json);
+  });
+
+  it('writes dates with three decimals and Z', () => {
+    const date = new Date('2026-05-04T03:02:01Z');
+    expect(valueFromStorage([date], 'typed')).toEqual([{ __type: 'Date', iso: '2026-05-04T03:02:01.000Z' }]);
+    expect(valueFromStorage([date], 'text')).toEqual(['2026-05-04T03:02:01.000Z']);
+  });
+
+  it('copies a key named __proto__ without touching prototypes', () => {
+    const stored = throughBson({ extra: JSON.parse('{"__proto__": {"admin": true}}') });
+    const extra = documentToRow(stored, ALBUM)['extra'] as object;
+    expect(Object.keys(extra)).toEqual(['__proto__']);
+    expect('admin' in extra).toBe(false);
+  });
+});
+
+describe('values that cannot be stored', () => {
+  const cases: [string, ParseRow, string][] = [
+    ['a bad date', { released: { __type: 'Date', iso: 'yesterday' } }, 'released'],
+    ['a bad date deep inside', { extra: { when: [{ __type: 'Date', iso: 'no' }] } }, 'extra.when.0'],
+    ['a place off the globe', { region: { __type: 'GeoPoint', latitude: 91, longitude: 0 } }, 'region'],
+    [
+      'a line for a polygon',
+      {
+        region: {
+          __type: 'Polygon',
+          coordinates: [
+            [0, 0],
+            [1, 1],
+          ],
+        },
+      },
+      'region',
+    ],
+    ['bytes that are no base64', { thumbnail: { __type: 'Bytes', base64: '???' } }, 'thumbnail'],
+    ['a pointer without id', { artist: { __type: 'Pointer', className: 'Artist' } }, 'artist'],
+    ['a nested operator key', { extra: { $where: '1' } }, 'extra.$where'],
+    ['a nested dotted key', { extra: { 'a.b': 1 } }, 'extra.a.b'],
+    ['an ACL that is no object', { ACL: ['*'] }, 'ACL'],
+    ['an ACL with other rights', { ACL: { u1: { admin: true } } }, 'ACL'],
+    ['a function', { title: () => 1 }, 'title'],
+  ];
+
+  it.each(cases)('refuses %s and names its place', (_title, row, place) => {
+    let thrown: unknown;
+    try {
+      rowToDocument(row, ALBUM);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(UnstorableValue);
+    expect((thrown as UnstorableValue).path).toBe(place);
+  });
+});

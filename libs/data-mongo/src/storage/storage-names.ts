@@ -1,0 +1,77 @@
+import type { ClassSchema, FieldSchema } from '#policy';
+
+const BUILT_IN_COLUMNS: ReadonlyMap<string, string> = new Map([
+  ['objectId', '_id'],
+  ['createdAt', '_created_at'],
+  ['updatedAt', '_updated_at'],
+  ['sessionToken', '_session_token'],
+]);
+
+const BUILT_IN_FIELDS: ReadonlyMap<string, FieldSchema> = new Map([
+  ['objectId', { type: 'String' }],
+  ['createdAt', { type: 'Date' }],
+  ['updatedAt', { type: 'Date' }],
+]);
+
+/** `_Audience` alone keeps two of its fields under names of their own. */
+const AUDIENCE_COLUMNS: ReadonlyMap<string, string> = new Map([
+  ['lastUsed', '_last_used'],
+  ['timesUsed', 'times_used'],
+]);
+
+const POINTER_PREFIX = '_p_';
+
+/** Field names of one class and the columns that hold them. A class without a schema has only the built-in ones. */
+export class StorageNames {
+  private readonly columns = new Map<string, string>();
+  private readonly fieldsByColumn = new Map<string, string>();
+  /** Relation fields and their target classes: they have no column. */
+  readonly relations = new Map<string, string>();
+
+  constructor(
+    readonly className: string,
+    readonly schema?: ClassSchema,
+  ) {
+    const own = className === '_Audience' ? [...BUILT_IN_COLUMNS, ...AUDIENCE_COLUMNS] : BUILT_IN_COLUMNS;
+    for (const [field, column] of own) this.bind(field, column);
+    for (const [field, { type, targetClass }] of schema?.fields ?? []) {
+      if (type === 'Pointer') this.bind(field, POINTER_PREFIX + field);
+      if (type === 'Relation') this.relations.set(field, targetClass ?? '');
+    }
+  }
+
+  private bind(field: string, column: string): void {
+    this.columns.set(field, column);
+    this.fieldsByColumn.set(column, field);
+  }
+
+  field(name: string): FieldSchema | undefined {
+    return this.schema?.fields.get(name) ?? BUILT_IN_FIELDS.get(name);
+  }
+
+  /** The column of a top-level field; names the schema does not know are stored verbatim. */
+  column(field: string): string {
+    return this.columns.get(field) ?? field;
+  }
+
+  /** Only the root of a dotted path has a column of its own. */
+  path(path: string): string {
+    const dot = path.indexOf('.');
+    return dot < 0 ? this.column(path) : this.column(path.slice(0, dot)) + path.slice(dot);
+  }
+
+  /** The field a column holds. A pointer column outside the schema is known by its prefix. */
+  fieldOf(column: string): string {
+    const declared = this.fieldsByColumn.get(column);
+    if (declared !== undefined) return declared;
+    return column.startsWith(POINTER_PREFIX) ? column.slice(POINTER_PREFIX.length) : column;
+  }
+}
+
+export function pointerColumn(field: string): string {
+  return POINTER_PREFIX + field;
+}
+
+export function isPointerColumn(column: string): boolean {
+  return column.startsWith(POINTER_PREFIX);
+}

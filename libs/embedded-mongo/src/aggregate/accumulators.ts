@@ -1,0 +1,260 @@
+import { mongoError, scriptRefused } from '../errors.js';
+import type { Collation } from '../bson/collation.js';
+import { compareValues, compileSort } from '../bson/compare.js';
+import { getField, isDocument, setField, type Document } from '../bson/document.js';
+import { keyOf } from '../bson/key-string.js';
+import { doubleValue, numberKind, toDouble } from '../bson/number.js';
+import { divideNumbers } from '../bson/arithmetic.js';
+import { typeName } from '../bson/type-name.js';
+import { intArgument, named } from './arguments.js';
+import { nullish, type Builder, type Evaluator, type Scope } from './evaluate.js';
+import { NumberSum } from './number-sum.js';
+import { percentileSpec, percentilesOf } from './percentile.js';
+
+/** Folds the values of one group. */
+export interface Accumulator {
+  add(value: unknown, scope: Scope): void;
+  result(): unknown;
+}
+
+/** A compiled accumulator: what to read from each document, and how to start a group. */
+export interface AccumulatorPlan {
+  readonly input: Evaluator;
+  create(): Accumulator;
+}
+
+type AccumulatorCompiler = (argument: unknown, builder: Builder, name: string) => AccumulatorPlan;
+
+/** An accumulator whose argument is one expression. */
+const simple =
+  (create: (collation: Collation | undefined) => Accumulator): AccumulatorCompiler =>
+  (argument, builder, name) => {
+    if (Array.isArray(argument)) {
+      if (argument.length !== 1) throw mongoError(40237, `The ${name} accumulator is a unary operator`);
+      return { input: builder.compile(argument[0]), create: () => create(builder.ctx.collation) };
+    }
+    return { input: builder.compile(argument), create: () => create(builder.ctx.collation) };
+  };
+
+export function extreme(direction: 1 | -1, collation: Collation | undefined): Accumulator {
+  let best: unknown;
+  return {
+    add: (value) => {
+      if (nullish(value)) return;
+      if (best === undefined || compareValues(value, best, collation) * direction < 0) best = value;
+    },
+    result: () => best ?? null,
+  };
+}
+
+export function sum(): Accumulator {
+  const total = new NumberSum();
+  return { add: (value) => total.add(value), result: () => total.total() };
+}
+
+export function average(): Accumulator {
+  const total = new NumberSum();
+  let count = 0;
+  return {
+    add: (value) => {
+      if (numberKind(value) === undefined) return;
+      total.add(value);
+      count++;
+    },
+    result: () => (count === 0 ? null : divideNumbers(total.total(), count)),
+  };
+}
+
+/** Welford's method; the sample form needs two values. */
+export function deviation(sample: boolean): Accumulator {
+  let count = 0;
+  let mean = 0;
+  let squares = 0;
+  return {
+    add: (value) => {
+      if (numberKind(value) === undefined) return;
+      const x = toDouble(value);
+      const before = x - mean;
+      mean += before / ++count;
+      squares += before * (x - mean);
+    },
+    result: () => {
+      const divisor = sample ? count - 1 : count;
+      return divisor < 1 ? null : doubleValue(Math.sqrt(squares / divisor));
+    },
+  };
+}
+
+function push(): Accumulator {
+  const items: unknown[] = [];
+  return { add: (value) => void (value !== undefined && items.push(value)), result: () => [...items] };
+}
+
+function addToSet(collation: Collation | undefined): Accumulator {
+  const items = new Map<string, unknown>();
+  return {
+    add: (value) => {
+      if (value === undefined) return;
+      const key = keyOf(value, collation);
+      if (!items.has(key)) items.set(key, value);
+    },
+    result: () => [...items.values()],
+  };
+}
+
+function mergeObjects(): Accumulator {
+  const merged: Document = {};
+  return {
+    add: (value) => {
+      if (nullish(value)) return;
+      if (!isDocument(value))
+        throw mongoError(40400, `$mergeObjects requires object inputs, but input ${typeName(value)} is not`);
+      for (const key of Object.keys(value)) setField(merged, key, value[key]);
+    },
+    result: () => ({ ...merged }),
+  };
+}
+
+const edge = (last: boolean): AccumulatorCompiler =>
+  simple(() => {
+    let value: unknown;
+    let seen = false;
+    return {
+      add: (next) => {
+        if (last || !seen) value = next ?? null;
+        seen = true;
+      },
+      result: () => value ?? null,
+    };
+  });
+
+/** `$firstN`, `$lastN`, `$minN`, `$maxN`: the argument is `{input, n}`. */
+const several =
+  (
+    keep: (items: unknown[], n: number, collation: Collation | undefined) => unknown[],
+    skipNull: boolean,
+  ): AccumulatorCompiler =>
+  (argument, builder, name) => {
+    const { input, n } = named(argument, builder, name, ['input', 'n']) as Record<string, Evaluator>;
+    return {
+      input: input as Evaluator,
+      create: () => {
+        const items: unknown[] = [];
+        let count: number | undefined;
+        return {
+          add: (value, scope) => {
+            count ??= positiveCount((n as Evaluator)(scope), name);
+            if (!skipNull || !nullish(value)) items.push(value ?? null);
+          },
+          result: () => keep(items, count ?? 0, builder.ctx.collation),
+        };
+      },
+    };
+  };
+
+export function positiveCount(value: unknown, name: string): number {
+  const count = intArgument(value, name, 5787902, "'n'");
+  if (count < 1) throw mongoError(5787908, `'n' must be greater than 0, found ${count} for ${name}`);
+  return count;
+}
+
+export const smallest =
+  (direction: 1 | -1) =>
+  (items: unknown[], n: number, collation: Collation | undefined): unknown[] =>
+    [...items].sort((a, b) => compareValues(a, b, collation) * direction).slice(0, n);
+
+/** `$top`, `$bottom` and their N forms: `{sortBy, output, n}`. */
+const ranked =
+  (fromEnd: boolean, many: boolean): AccumulatorCompiler =>
+  (argument, builder, name) => {
+    if (!isDocument(argument))
+      throw mongoError(5788001, `specification must be an object; found ${typeName(argument)}`);
+    const sortBy = getField(argument, 'sortBy');
+    if (!isDocument(sortBy)) throw mongoError(5788005, `Missing value for 'sortBy' in ${name}`);
+    const { sortBy: _spec, ...rest } = argument;
+    const compiled = named<'output' | 'n'>(rest, builder, name, many ? ['output', 'n'] : ['output']);
+    const order = compileSort(sortBy, builder.ctx.collation);
+    return {
+      input: compiled.output as Evaluator,
+      create: () => {
+        const entries: { keys: unknown[]; value: unknown }[] = [];
+        let count = 1;
+        return {
+          add: (value, scope) => {
+            if (compiled.n && entries.length === 0) count = positiveCount(compiled.n(scope), name);
+            entries.push({ keys: order.keysOf(scope.root as Document), value: value ?? null });
+          },
+          result: () => {
+            entries.sort((a, b) => order.compareKeys(a.keys, b.keys));
+            const kept = fromEnd ? entries.slice(-count) : entries.slice(0, count);
+            const values = kept.map((entry) => entry.value);
+            return many ? values : (values[0] ?? null);
+          },
+        };
+      },
+    };
+  };
+
+const percentile: AccumulatorCompiler = (argument, builder, name) => {
+  const spec = percentileSpec(argument, builder, name);
+  return {
+    input: spec.input,
+    create: () => {
+      const items: number[] = [];
+      return {
+        add: (value) => void (numberKind(value) !== undefined && items.push(toDouble(value))),
+        result: () => percentilesOf(items, spec),
+      };
+    },
+  };
+};
+
+const compilers: Readonly<Record<string, AccumulatorCompiler>> = {
+  $sum: simple(sum),
+  $avg: simple(average),
+  $min: simple((collation) => extreme(1, collation)),
+  $max: simple((collation) => extreme(-1, collation)),
+  $stdDevPop: simple(() => deviation(false)),
+  $stdDevSamp: simple(() => deviation(true)),
+  $push: (argument, builder) => ({ input: builder.compile(argument), create: push }),
+  $addToSet: (argument, builder) => ({
+    input: builder.compile(argument),
+    create: () => addToSet(builder.ctx.collation),
+  }),
+  $mergeObjects: simple(mergeObjects),
+  $first: edge(false),
+  $last: edge(true),
+  $count: (argument, builder, name) => {
+    if (!isDocument(argument) || Object.keys(argument).length > 0) {
+      throw mongoError(2, `${name} takes no arguments, i.e. $count: {}`);
+    }
+    return { input: builder.compile({ $literal: 1 }), create: sum };
+  },
+  $firstN: several((items, n) => items.slice(0, n), false),
+  $lastN: several((items, n) => items.slice(-n), false),
+  $minN: several(smallest(1), true),
+  $maxN: several(smallest(-1), true),
+  $top: ranked(false, false),
+  $bottom: ranked(true, false),
+  $topN: ranked(false, true),
+  $bottomN: ranked(true, true),
+  $median: percentile,
+  $percentile: percentile,
+};
+
+/** Compiles one output field of `$group`. Errors: 40234 when it is no accumulator, 15952 for an unknown one. */
+export function compileAccumulator(field: string, spec: unknown, builder: Builder): AccumulatorPlan {
+  if (!isDocument(spec)) throw mongoError(40234, `The field '${field}' must be an accumulator object`);
+  const names = Object.keys(spec);
+  const [name] = names;
+  if (names.length !== 1 || name === undefined) {
+    throw mongoError(40238, `The field '${field}' must specify one accumulator`);
+  }
+  if (name === '$accumulator' || name === '$function') throw scriptRefused(name);
+  const compile = Object.hasOwn(compilers, name) ? compilers[name] : undefined;
+  if (!compile) {
+    if (!name.startsWith('$')) throw mongoError(40234, `The field '${field}' must be an accumulator object`);
+    throw mongoError(15952, `unknown group operator '${name}'`);
+  }
+  return compile(getField(spec, name), builder, name);
+}

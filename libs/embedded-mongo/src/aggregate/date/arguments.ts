@@ -1,0 +1,52 @@
+import { printValue } from '../../bson/print.js';
+import { ObjectId, Timestamp } from 'bson';
+import { mongoError } from '../../errors.js';
+import { typeName } from '../../bson/type-name.js';
+import { nullish, type Evaluator, type Scope } from '../evaluate.js';
+import { isDateUnit, type DateUnit } from './calendar.js';
+import { utcZone, zoneOf, type Zone } from './zone.js';
+
+/** The instant of a date, an ObjectId or a timestamp; null stays null. Errors: 16006 for other types. */
+export function instantOf(value: unknown): number | null {
+  if (nullish(value)) return null;
+  if (value instanceof Date) return Number(value);
+  if (value instanceof ObjectId) return Number(value.getTimestamp());
+  if (value instanceof Timestamp) return value.t * 1000;
+  throw mongoError(16006, `can't convert from BSON type ${typeName(value)} to Date`);
+}
+
+/** The zone an argument names; null when it is null. Errors: 40517 when it is no string. */
+export function zoneArgument(timezone: Evaluator | undefined, scope: Scope): Zone | null {
+  if (!timezone) return utcZone;
+  const name = timezone(scope);
+  if (nullish(name)) return null;
+  if (typeof name !== 'string')
+    throw mongoError(40517, `timezone must evaluate to a string, found ${typeName(name)}`);
+  return zoneOf(name);
+}
+
+/** A unit of `$dateAdd` and its kin; null when it is null. Errors: 9 for an unknown one. */
+export function unitArgument(value: unknown, name: string): DateUnit | null {
+  if (nullish(value)) return null;
+  if (!isDateUnit(value))
+    throw mongoError(
+      9,
+      `parameter 'unit' value of ${name} cannot be recognized as a time unit: ${printValue(value)}`,
+    );
+  return value;
+}
+
+const weekDays = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday'];
+
+/** The day a week begins on, Sunday being 0. Errors: 9 for an unknown name. */
+export function startOfWeek(value: unknown, name: string): number {
+  if (nullish(value)) return 0;
+  const text = typeof value === 'string' ? value.toLowerCase() : '';
+  const day = weekDays.findIndex((full) => full === text || full.slice(0, 3) === text);
+  if (day < 0)
+    throw mongoError(
+      9,
+      `parameter 'startOfWeek' value of ${name} cannot be recognized as a day of a week: ${printValue(value)}`,
+    );
+  return day;
+}

@@ -1,0 +1,68 @@
+/** Calendar arithmetic on local times, which are milliseconds read as if they were UTC. */
+
+export const dayLength = 86_400_000;
+
+/** A local time from calendar fields; fields out of range carry over, as in month 14. */
+export function localTime(year: number, month: number, day: number, ...time: number[]): number {
+  const [hour = 0, minute = 0, second = 0, millisecond = 0] = time;
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  return Number(date) + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond;
+}
+
+export const dayOfYear = (local: Date): number =>
+  Math.floor((Number(local) - localTime(local.getUTCFullYear(), 1, 1)) / dayLength) + 1;
+
+/** Monday is 1, Sunday 7. */
+export const isoDayOfWeek = (local: Date): number => local.getUTCDay() || 7;
+
+/** Weeks begin on Sunday; days before the first Sunday are in week 0. */
+export const sundayWeek = (local: Date): number => Math.floor((dayOfYear(local) + 6 - local.getUTCDay()) / 7);
+
+/** The year and week of ISO 8601: a week belongs to the year of its Thursday. */
+export function isoWeek(local: Date): { year: number; week: number } {
+  const thursday = new Date(Number(local) + (4 - isoDayOfWeek(local)) * dayLength);
+  return { year: thursday.getUTCFullYear(), week: Math.floor((dayOfYear(thursday) - 1) / 7) + 1 };
+}
+
+/** The local midnight that begins a day of an ISO week. */
+export function isoWeekDate(year: number, week: number, day: number): number {
+  const fourth = new Date(localTime(year, 1, 4));
+  return Number(fourth) + ((week - 1) * 7 + (day - isoDayOfWeek(fourth))) * dayLength;
+}
+
+/** Moves by months; a day the target month lacks becomes its last. */
+export function addMonths(local: number, months: number): number {
+  const date = new Date(local);
+  const month = date.getUTCFullYear() * 12 + date.getUTCMonth() + months;
+  const year = Math.floor(month / 12);
+  const inYear = month - year * 12 + 1;
+  const lastDay = new Date(localTime(year, inYear + 1, 0)).getUTCDate();
+  const time = ((local % dayLength) + dayLength) % dayLength;
+  return localTime(year, inYear, Math.min(date.getUTCDate(), lastDay)) + time;
+}
+
+/** Months since year 0. */
+export const monthNumber = (local: number): number => {
+  const date = new Date(local);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
+};
+
+export type DateUnit =
+  'year' | 'quarter' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second' | 'millisecond';
+
+/** Units of fixed length, in milliseconds. */
+export const unitLength: Readonly<Partial<Record<DateUnit, number>>> = {
+  week: 7 * dayLength,
+  day: dayLength,
+  hour: 3_600_000,
+  minute: 60_000,
+  second: 1000,
+  millisecond: 1,
+};
+
+/** Units of the calendar, in months. */
+export const unitMonths: Readonly<Partial<Record<DateUnit, number>>> = { year: 12, quarter: 3, month: 1 };
+
+export const isDateUnit = (value: unknown): value is DateUnit =>
+  typeof value === 'string' && (Object.hasOwn(unitLength, value) || Object.hasOwn(unitMonths, value));

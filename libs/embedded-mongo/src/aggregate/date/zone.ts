@@ -1,0 +1,83 @@
+import { mongoError } from '../../errors.js';
+
+/** A time zone: its distance from UTC at an instant, and the instant of a local time. */
+export interface Zone {
+  readonly name: string;
+  /** Milliseconds to add to UTC for local time. */
+  offsetAt(utc: number): number;
+  /** The instant of a local wall-clock time; a time the clocks skip moves forward, a repeated one is the first. */
+  utcOf(local: number): number;
+}
+
+const quarterHour = 900_000;
+const day = 86_400_000;
+const cachedOffsets = 20_000;
+const zones = new Map<string, Zone>();
+
+export const utcZone: Zone = { name: 'UTC', offsetAt: () => 0, utcOf: (local) => local };
+
+/** Reads an Olson name, `UTC`, `GMT` or an offset such as `+05:30`. Errors: 40485 for anything else. */
+export function zoneOf(name: string): Zone {
+  let zone = zones.get(name);
+  if (!zone) {
+    zone = /^(UTC|GMT|Z)$/i.test(name) ? utcZone : (fixedZone(name) ?? olsonZone(name));
+    zones.set(name, zone);
+  }
+  return zone;
+}
+
+function fixedZone(name: string): Zone | undefined {
+  const match = /^([+-])(\d{2})(?::?(\d{2}))?$/.exec(name);
+  if (!match) return undefined;
+  const offset = (Number(match[2]) * 60 + Number(match[3] ?? 0)) * 60_000 * (match[1] === '-' ? -1 : 1);
+  return { name, offsetAt: () => offset, utcOf: (local) => local - offset };
+}
+
+function olsonZone(name: string): Zone {
+  const format = formatterOf(name);
+  const offsets = new Map<number, number>();
+  // Clocks change on the quarter hour, so one question to Intl answers for fifteen minutes.
+  const offsetAt = (utc: number): number => {
+    const bucket = Math.floor(utc / quarterHour);
+    let offset = offsets.get(bucket);
+    if (offset === undefined) {
+      if (offsets.size >= cachedOffsets) offsets.clear();
+      offsets.set(bucket, (offset = measureOffset(format, bucket * quarterHour)));
+    }
+    return offset;
+  };
+  const utcOf = (local: number): number => {
+    const before = offsetAt(local - day);
+    const candidates = [local - before, local - offsetAt(local + day)].sort((a, b) => a - b);
+    return candidates.find((utc) => utc + offsetAt(utc) === local) ?? local - before;
+  };
+  return { name, offsetAt, utcOf };
+}
+
+function formatterOf(name: string): Intl.DateTimeFormat {
+  try {
+    return new Intl.DateTimeFormat('en-US', {
+      timeZone: name,
+      hourCycle: 'h23',
+      era: 'short',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+    });
+  } catch {
+    throw mongoError(40485, `unrecognized time zone identifier: "${name}"`);
+  }
+}
+
+function measureOffset(format: Intl.DateTimeFormat, utc: number): number {
+  const parts: Record<string, string> = {};
+  for (const part of format.formatToParts(utc)) parts[part.type] = part.value;
+  const year = Number(parts['year']) * (parts['era'] === 'BC' ? -1 : 1) + (parts['era'] === 'BC' ? 1 : 0);
+  const local = new Date(0);
+  local.setUTCFullYear(year, Number(parts['month']) - 1, Number(parts['day']));
+  local.setUTCHours(Number(parts['hour']), Number(parts['minute']), Number(parts['second']));
+  return Number(local) - Math.floor(utc / 1000) * 1000;
+}

@@ -1,0 +1,42 @@
+import type { Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import type { QueryContext } from '../query/context.js';
+
+/** Where an expression is evaluated: the document, the current object, and the bound variables. */
+export interface Scope {
+  readonly root: unknown;
+  current: unknown;
+  /** One slot per variable the compiled expression binds. */
+  readonly variables: unknown[];
+}
+
+/** A compiled expression; undefined is a missing value. */
+export type Evaluator = (scope: Scope) => unknown;
+
+/** What an operator's compiler is given. */
+export interface Builder {
+  readonly ctx: QueryContext;
+  compile(expression: unknown): Evaluator;
+  /** A builder that knows further variables, and the slots they live in. */
+  bind(names: readonly string[]): { builder: Builder; slots: readonly number[] };
+}
+
+/** Compiles the argument of one operator. */
+export type OperatorCompiler = (argument: unknown, builder: Builder, name: string) => Evaluator;
+
+export type OperatorTable = Readonly<Record<string, OperatorCompiler>>;
+
+/** An expression ready to run against documents. */
+export interface Expression {
+  /** `current` is what field paths start from when it is not the document itself. */
+  evaluate(doc: Document, current?: unknown): unknown;
+}
+
+/** Truth in expressions: false, null, missing and zero are false, everything else is true. */
+export function truthy(value: unknown): boolean {
+  if (value === true) return true;
+  if (value === false || value === null || value === undefined) return false;
+  return numberKind(value) === undefined || toDouble(value) !== 0;
+}
+
+export const nullish = (value: unknown): value is null | undefined => value === null || value === undefined;

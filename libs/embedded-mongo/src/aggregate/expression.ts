@@ -1,0 +1,192 @@
+import { mongoError, notImplemented, scriptRefused } from '../errors.js';
+import { Timestamp } from 'bson';
+import { firstKey, getField, isDocument, setField, type Document } from '../bson/document.js';
+import { parseFieldPath, type FieldPath } from '../bson/path.js';
+import type { QueryContext } from '../query/context.js';
+import type { Builder, Evaluator, Expression, OperatorTable, Scope } from './evaluate.js';
+import { accumulatorExpressions } from './operators/accumulator-expressions.js';
+import { arithmeticOperators } from './operators/arithmetic.js';
+import { arrayOperators } from './operators/array.js';
+import { arrayShapeOperators } from './operators/array-shape.js';
+import { comparisonOperators } from './operators/comparison.js';
+import { conditionalOperators } from './operators/conditional.js';
+import { conversionOperators } from './operators/conversion.js';
+import { dateOperators } from './operators/date.js';
+import { dateArithmeticOperators } from './operators/date-arithmetic.js';
+import { dateTextOperators } from './operators/date-text.js';
+import { objectOperators } from './operators/object.js';
+import { regexOperators } from './operators/regex.js';
+import { setOperators } from './operators/set.js';
+import { stringOperators } from './operators/string.js';
+import { trigonometryOperators } from './operators/trigonometry.js';
+
+const operators: OperatorTable = Object.assign(
+  Object.create(null) as OperatorTable,
+  accumulatorExpressions,
+  arithmeticOperators,
+  arrayOperators,
+  arrayShapeOperators,
+  comparisonOperators,
+  conditionalOperators,
+  conversionOperators,
+  dateOperators,
+  dateArithmeticOperators,
+  dateTextOperators,
+  objectOperators,
+  regexOperators,
+  setOperators,
+  stringOperators,
+  trigonometryOperators,
+);
+
+const scripts = new Set(['$function', '$accumulator', '$where']);
+const known = new Set(['$meta', '$toHashedIndexKey', '$encStrContains', '$sampleRate', '$createObjectId']);
+
+/**
+ * Compiles an aggregation expression once. Errors: 168 for an unknown operator,
+ * 17276 for an undefined variable, 15983 for an object with more than one operator.
+ */
+export function compileExpression(expression: unknown, ctx: QueryContext): Expression {
+  const evaluator = expressionBuilder(ctx).compile(expression);
+  return { evaluate: (doc, current = doc) => evaluator({ root: doc, current, variables: [] }) };
+}
+
+/** A builder for stages that compile several expressions of their own. */
+export const expressionBuilder = (ctx: QueryContext): Builder =>
+  new ExpressionBuilder(ctx, new Map(), { count: 0 });
+
+class ExpressionBuilder implements Builder {
+  constructor(
+    readonly ctx: QueryContext,
+    private readonly names: ReadonlyMap<string, number>,
+    private readonly slots: { count: number },
+  ) {}
+
+  bind(names: readonly string[]): { builder: Builder; slots: readonly number[] } {
+    const extended = new Map(this.names);
+    const slots = names.map((name) => {
+      checkVariableName(name);
+      const slot = this.slots.count++;
+      extended.set(name, slot);
+      return slot;
+    });
+    return { builder: new ExpressionBuilder(this.ctx, extended, this.slots), slots };
+  }
+
+  compile(expression: unknown): Evaluator {
+    if (typeof expression === 'string') {
+      if (expression.startsWith('$$')) return this.variable(expression.slice(2));
+      if (expression.startsWith('$')) return fieldEvaluator(parseFieldPath(expression.slice(1)));
+      return () => expression;
+    }
+    if (Array.isArray(expression)) {
+      const items = expression.map((item) => this.compile(item));
+      return (scope) => items.map((item) => item(scope) ?? null);
+    }
+    if (!isDocument(expression)) return () => expression;
+    const first = firstKey(expression);
+    return first?.startsWith('$') ? this.operator(first, expression) : this.object(expression);
+  }
+
+  private operator(name: string, expression: Document): Evaluator {
+    if (Object.keys(expression).length !== 1) {
+      throw mongoError(
+        15983,
+        `an object representing an expression must have exactly one field: ${name} has company`,
+      );
+    }
+    if (scripts.has(name)) throw scriptRefused(name);
+    if (known.has(name)) throw notImplemented(`the expression ${name}`);
+    const compile = operators[name];
+    if (!compile) throw mongoError(168, `Unrecognized expression '${name}'`);
+    return compile(getField(expression, name), this, name);
+  }
+
+  private object(expression: Document): Evaluator {
+    const fields = Object.keys(expression).map((name): [string, Evaluator] => {
+      if (name.startsWith('$'))
+        throw mongoError(15983, `unexpected operator ${name} among the fields of an object`);
+      if (name.includes('.')) {
+        throw mongoError(
+          16412,
+          `FieldPath field names may not contain '.'. Consider using $getField or $setField.`,
+        );
+      }
+      return [name, this.compile(getField(expression, name))];
+    });
+    return (scope) => {
+      const result: Document = {};
+      for (const [name, evaluate] of fields) {
+        const value = evaluate(scope);
+        if (value !== undefined) setField(result, name, value);
+      }
+      return result;
+    };
+  }
+
+  private variable(reference: string): Evaluator {
+    const [name = '', ...rest] = reference.split('.');
+    const path = rest.length > 0 ? parseFieldPath(rest.join('.')) : undefined;
+    const base = this.variableBase(name);
+    return path ? (scope) => readPath(base(scope), path, 0) : base;
+  }
+
+  private variableBase(name: string): Evaluator {
+    const slot = this.names.get(name);
+    if (slot !== undefined) return (scope) => scope.variables[slot];
+    const { ctx } = this;
+    switch (name) {
+      case 'ROOT':
+        return (scope) => scope.root;
+      case 'CURRENT':
+        return (scope) => scope.current;
+      case 'NOW':
+        return () => ctx.now;
+      case 'CLUSTER_TIME': {
+        const time = new Timestamp({ t: Math.floor(Number(ctx.now) / 1000), i: 1 });
+        return () => time;
+      }
+      case 'REMOVE':
+        return () => undefined;
+      default:
+    }
+    const { variables } = ctx;
+    if (!variables || !Object.hasOwn(variables, name)) {
+      throw mongoError(17276, `Use of undefined variable: ${name}`);
+    }
+    return () => variables[name];
+  }
+}
+
+function checkVariableName(name: string): void {
+  if (name !== 'CURRENT' && !/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name)) {
+    throw mongoError(16867, `'${name}' starts with an invalid character for a user variable name`);
+  }
+}
+
+function fieldEvaluator(path: FieldPath): Evaluator {
+  const [only] = path.parts;
+  if (path.parts.length === 1 && only !== undefined) {
+    return (scope) =>
+      isDocument(scope.current) ? getField(scope.current, only) : readPath(scope.current, path, 0);
+  }
+  return (scope: Scope) => readPath(scope.current, path, 0);
+}
+
+/** A path of an expression: arrays on the way are mapped, positions are no path parts here. */
+export function readPath(value: unknown, path: FieldPath, depth: number): unknown {
+  let current = value;
+  for (let i = depth; i < path.parts.length; i++) {
+    if (Array.isArray(current)) {
+      const found: unknown[] = [];
+      for (const item of current) {
+        const inner = readPath(item, path, i);
+        if (inner !== undefined) found.push(inner);
+      }
+      return found;
+    }
+    if (!isDocument(current)) return undefined;
+    current = getField(current, path.parts[i] as string);
+  }
+  return current;
+}

@@ -1,0 +1,63 @@
+import { mongoError } from '../../errors.js';
+import { isDocument, setField, type Document } from '../../bson/document.js';
+import { numberKind, toDouble } from '../../bson/number.js';
+import { typeName } from '../../bson/type-name.js';
+import { average, deviation, extreme, sum, type Accumulator } from '../accumulators.js';
+import { positional, variadic } from '../arguments.js';
+import {
+  nullish,
+  type Builder,
+  type Evaluator,
+  type OperatorCompiler,
+  type OperatorTable,
+} from '../evaluate.js';
+import { percentileSpec, percentilesOf } from '../percentile.js';
+
+/** As an expression an accumulator folds its arguments, or the elements of a single array argument. */
+const folding =
+  (create: (builder: Builder) => Accumulator): OperatorCompiler =>
+  (argument, builder, name) => {
+    const all = positional(argument, builder, name, 0, Infinity);
+    const [only] = all;
+    return (scope) => {
+      const accumulator = create(builder);
+      if (all.length === 1 && only) {
+        const value = only(scope);
+        if (Array.isArray(value)) for (const item of value) accumulator.add(item, scope);
+        else accumulator.add(value, scope);
+      } else for (const one of all) accumulator.add(one(scope), scope);
+      return accumulator.result();
+    };
+  };
+
+const percentile: OperatorCompiler = (argument, builder, name) => {
+  const spec = percentileSpec(argument, builder, name);
+  const input: Evaluator = spec.input;
+  return (scope) => {
+    const value = input(scope);
+    const items: unknown[] = Array.isArray(value) ? value : [value];
+    return percentilesOf(items.filter((item) => numberKind(item) !== undefined).map(toDouble), spec);
+  };
+};
+
+export const accumulatorExpressions: OperatorTable = {
+  $sum: folding(sum),
+  $avg: folding(average),
+  $min: folding((builder) => extreme(1, builder.ctx.collation)),
+  $max: folding((builder) => extreme(-1, builder.ctx.collation)),
+  $stdDevPop: folding(() => deviation(false)),
+  $stdDevSamp: folding(() => deviation(true)),
+  $median: percentile,
+  $percentile: percentile,
+  $mergeObjects: variadic((values) => {
+    const [only] = values;
+    const merged: Document = {};
+    for (const value of values.length === 1 && Array.isArray(only) ? (only as unknown[]) : values) {
+      if (nullish(value)) continue;
+      if (!isDocument(value))
+        throw mongoError(40400, `$mergeObjects requires object inputs, but input ${typeName(value)} is not`);
+      for (const key of Object.keys(value)) setField(merged, key, value[key]);
+    }
+    return merged;
+  }),
+};

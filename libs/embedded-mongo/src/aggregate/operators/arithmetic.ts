@@ -1,0 +1,228 @@
+import { printValue } from '../../bson/print.js';
+import { Decimal128, Long } from 'bson';
+import { mongoError } from '../../errors.js';
+import {
+  addNumbers,
+  divideNumbers,
+  multiplyNumbers,
+  remainder,
+  roundNumber,
+  subtractNumbers,
+} from '../../bson/arithmetic.js';
+import { decimalParts, packDecimal } from '../../bson/decimal.js';
+import {
+  doubleValue,
+  integerValue,
+  numberKind,
+  toBigInt,
+  toDecimal128,
+  toDouble,
+  wholeNumber,
+} from '../../bson/number.js';
+import { typeName } from '../../bson/type-name.js';
+import { binary, positional, unary, variadic } from '../arguments.js';
+import { nullish, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+
+const number = (value: unknown, name: string, code = 28765): unknown => {
+  if (numberKind(value) === undefined)
+    throw mongoError(code, `${name} only supports numeric types, not ${typeName(value)}`);
+  return value;
+};
+
+/** A function of one double: decimals are computed through the double and stay decimals. */
+const real = (
+  apply: (value: number) => number,
+  check?: (value: number, name: string) => void,
+): OperatorCompiler =>
+  unary((value, name) => {
+    if (nullish(value)) return null;
+    const double = toDouble(number(value, name));
+    check?.(double, name);
+    return keepDecimal(value, apply(double));
+  });
+
+const keepDecimal = (like: unknown, result: number): unknown =>
+  like instanceof Decimal128 ? Decimal128.fromString(String(result)) : doubleValue(result);
+
+const rounding =
+  (mode: 'halfEven' | 'truncate'): OperatorCompiler =>
+  (argument, builder, name) => {
+    const [value, places] = positional(argument, builder, name, 1, 2);
+    return (scope) => {
+      const input = value?.(scope);
+      const digits = places ? places(scope) : 0;
+      if (nullish(input) || nullish(digits)) return null;
+      number(input, name, 51081);
+      const count = wholeNumber(digits);
+      if (count === undefined || count < -20 || count > 100) {
+        throw mongoError(
+          51083,
+          `cannot apply ${name} with precision value ${printValue(digits)} value must be in [-20, 100]`,
+        );
+      }
+      return roundNumber(input, count, mode);
+    };
+  };
+
+const toWhole = (apply: (value: number) => number, upward: boolean): OperatorCompiler =>
+  unary((value, name) => {
+    if (nullish(value)) return null;
+    const kind = numberKind(number(value, name));
+    if (kind === 'int' || kind === 'long') return value;
+    if (kind === 'double') return doubleValue(apply(toDouble(value)));
+    const parts = decimalParts(value as Decimal128);
+    if (typeof parts === 'number' || parts.exponent >= 0) return value;
+    const unit = 10n ** BigInt(-parts.exponent);
+    const kept = parts.coefficient / unit;
+    const rest = parts.coefficient % unit;
+    const step = upward ? (rest > 0n ? 1n : 0n) : rest < 0n ? -1n : 0n;
+    return packDecimal({ coefficient: kept + step, exponent: 0 });
+  });
+
+export const arithmeticOperators: OperatorTable = {
+  $add: variadic((values) => {
+    let date = false;
+    let sum: unknown = 0;
+    for (const value of values) {
+      if (nullish(value)) return null;
+      if (value instanceof Date) {
+        if (date) throw mongoError(16612, 'only one date allowed in an $add expression');
+        date = true;
+        sum = addNumbers(sum, Long.fromNumber(Number(value)));
+      } else if (numberKind(value) === undefined) {
+        throw mongoError(14, `$add only supports numeric or date types, not ${typeName(value)}`);
+      } else sum = addNumbers(sum, value);
+    }
+    return date ? new Date(Math.round(toDouble(sum))) : sum;
+  }),
+  $subtract: binary((a, b) => {
+    if (nullish(a) || nullish(b)) return null;
+    if (a instanceof Date) {
+      if (b instanceof Date) return Long.fromNumber(Number(a) - Number(b));
+      if (numberKind(b) !== undefined) return new Date(Math.round(Number(a) - toDouble(b)));
+    } else if (numberKind(a) !== undefined && numberKind(b) !== undefined) return subtractNumbers(a, b);
+    throw mongoError(14, `can't $subtract ${typeName(b)} from ${typeName(a)}`);
+  }),
+  $multiply: variadic((values, name) => {
+    let result: unknown = 1;
+    for (const value of values) {
+      if (nullish(value)) return null;
+      if (numberKind(value) === undefined)
+        throw mongoError(14, `${name} only supports numeric types, not ${typeName(value)}`);
+      result = multiplyNumbers(result, value);
+    }
+    return result;
+  }),
+  $divide: binary((a, b) => {
+    if (nullish(a) || nullish(b)) return null;
+    if (numberKind(a) === undefined || numberKind(b) === undefined) {
+      throw mongoError(14, `$divide only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
+    }
+    if (toDouble(b) === 0) throw mongoError(2, "can't $divide by zero");
+    return divideNumbers(a, b);
+  }),
+  $mod: binary((a, b) => {
+    if (nullish(a) || nullish(b)) return null;
+    if (numberKind(a) === undefined || numberKind(b) === undefined) {
+      throw mongoError(16611, `$mod only supports numeric types, not ${typeName(a)} and ${typeName(b)}`);
+    }
+    if (toDouble(b) === 0) throw mongoError(16610, "can't $mod by zero");
+    return remainder(a, b);
+  }),
+  $abs: unary((value, name) => {
+    if (nullish(value)) return null;
+    const kind = numberKind(number(value, name));
+    if (kind === 'double') return doubleValue(Math.abs(toDouble(value)));
+    if (kind === 'long' && toBigInt(value) === -(2n ** 63n))
+      throw mongoError(28680, "can't take $abs of long long min");
+    return toDouble(value) < 0 ? subtractNumbers(0, value) : value;
+  }),
+  $ceil: toWhole(Math.ceil, true),
+  $floor: toWhole(Math.floor, false),
+  $round: rounding('halfEven'),
+  $trunc: rounding('truncate'),
+  $sqrt: real(Math.sqrt, (value) => {
+    if (value < 0) throw mongoError(28714, "$sqrt's argument must be greater than or equal to 0");
+  }),
+  $exp: real(Math.exp),
+  $ln: real(Math.log, (value) => {
+    if (value <= 0) throw mongoError(28766, `$ln's argument must be a positive number, but is ${value}`);
+  }),
+  $log10: real(Math.log10, (value) => {
+    if (value <= 0) throw mongoError(28761, `$log10's argument must be a positive number, but is ${value}`);
+  }),
+  $log: binary((value, base) => {
+    if (nullish(value) || nullish(base)) return null;
+    if (numberKind(value) === undefined)
+      throw mongoError(28756, `$log's argument must be numeric, not ${typeName(value)}`);
+    if (numberKind(base) === undefined)
+      throw mongoError(28757, `$log's base must be numeric, not ${typeName(base)}`);
+    if (toDouble(value) <= 0)
+      throw mongoError(28758, `$log's argument must be a positive number, but is ${toDouble(value)}`);
+    if (toDouble(base) <= 0 || toDouble(base) === 1) {
+      throw mongoError(
+        28759,
+        `$log's base must be a positive number not equal to 1, but is ${toDouble(base)}`,
+      );
+    }
+    const [x, y] = [toDouble(value), toDouble(base)];
+    return keepDecimal(value, y === 10 ? Math.log10(x) : y === 2 ? Math.log2(x) : Math.log(x) / Math.log(y));
+  }),
+  $pow: binary((base, exponent) => {
+    if (nullish(base) || nullish(exponent)) return null;
+    if (numberKind(base) === undefined)
+      throw mongoError(28762, `$pow's base must be numeric, not ${typeName(base)}`);
+    if (numberKind(exponent) === undefined)
+      throw mongoError(28763, `$pow's exponent must be numeric, not ${typeName(exponent)}`);
+    if (toDouble(base) === 0 && toDouble(exponent) < 0) {
+      throw mongoError(28764, '$pow cannot take a base of 0 and a negative exponent');
+    }
+    return power(base, exponent);
+  }),
+  $bitAnd: bitwise((a, b) => a & b, -1n),
+  $bitOr: bitwise((a, b) => a | b, 0n),
+  $bitXor: bitwise((a, b) => a ^ b, 0n),
+  $bitNot: unary((value, name) => {
+    if (nullish(value)) return null;
+    const kind = numberKind(value);
+    if (kind !== 'int' && kind !== 'long')
+      throw mongoError(28765, `${name} only supports int and long, not: ${typeName(value)}.`);
+    return integerValue(~toBigInt(value), kind);
+  }),
+  $rand: () => () => doubleValue(Math.random()),
+};
+
+function power(base: unknown, exponent: unknown): unknown {
+  const kinds = [numberKind(base), numberKind(exponent)];
+  if (kinds.includes('decimal')) {
+    const count = wholeNumber(exponent);
+    const parts = decimalParts(toDecimal128(base));
+    if (count !== undefined && count >= 0 && count <= 1000 && typeof parts !== 'number') {
+      return packDecimal({
+        coefficient: parts.coefficient ** BigInt(count),
+        exponent: parts.exponent * count,
+      });
+    }
+    return Decimal128.fromString(String(toDouble(base) ** toDouble(exponent)));
+  }
+  const result = toDouble(base) ** toDouble(exponent);
+  if (kinds.includes('double') || toDouble(exponent) < 0) return doubleValue(result);
+  if (!Number.isFinite(result) || Math.abs(result) > 2 ** 64) return doubleValue(result);
+  return integerValue(toBigInt(base) ** toBigInt(exponent), kinds.includes('long') ? 'long' : 'int');
+}
+
+function bitwise(apply: (a: bigint, b: bigint) => bigint, start: bigint): OperatorCompiler {
+  return variadic((values, name) => {
+    let result = start;
+    let long = false;
+    for (const value of values) {
+      if (nullish(value)) return null;
+      const kind = numberKind(value);
+      if (kind !== 'int' && kind !== 'long')
+        throw mongoError(14, `${name} only supports int and long operands.`);
+      long ||= kind === 'long';
+      result = apply(result, toBigInt(value));
+    }
+    return integerValue(result, long ? 'long' : 'int');
+  });
+}

@@ -1,0 +1,134 @@
+import { mongoError } from '../../errors.js';
+import { getField, isDocument, setField, type Document } from '../../bson/document.js';
+import { typeName } from '../../bson/type-name.js';
+import { intArgument, positional, unary, variadic } from '../arguments.js';
+import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+
+const rangeLimit = 1_000_000;
+
+const range: OperatorCompiler = (argument, builder, name) => {
+  const [first, last, by] = positional(argument, builder, name, 2, 3) as [
+    Evaluator,
+    Evaluator,
+    Evaluator | undefined,
+  ];
+  return (scope) => {
+    const start = intArgument(first(scope), name, 34444, 'a starting value');
+    const end = intArgument(last(scope), name, 34446, 'an ending value');
+    const step = by ? intArgument(by(scope), name, 34448, 'a step value') : 1;
+    if (step === 0) throw mongoError(34449, `${name} requires a non-zero step value`);
+    const length = Math.max(0, Math.ceil((end - start) / step));
+    if (length > rangeLimit) throw mongoError(2, `${name} would build an array of ${length} elements`);
+    return Array.from({ length }, (_, i) => start + i * step);
+  };
+};
+
+const zip: OperatorCompiler = (argument, builder, name) => {
+  if (!isDocument(argument)) throw mongoError(34460, `${name} only supports an object as an argument`);
+  const inputs = getField(argument, 'inputs');
+  if (!Array.isArray(inputs) || inputs.length === 0)
+    throw mongoError(34461, `inputs must be a non-empty array of expressions`);
+  const lists = inputs.map((item) => builder.compile(item));
+  const longest = getField(argument, 'useLongestLength') === true;
+  const given = getField(argument, 'defaults');
+  if (given !== undefined && !longest)
+    throw mongoError(34466, 'cannot specify defaults unless useLongestLength is true');
+  if (given !== undefined && (!Array.isArray(given) || given.length !== inputs.length)) {
+    throw mongoError(34467, 'defaults and inputs must have the same length');
+  }
+  const defaults = Array.isArray(given) ? given.map((item) => builder.compile(item)) : undefined;
+  return (scope) => {
+    const values = lists.map((list) => list(scope));
+    if (values.some(nullish)) return null;
+    const arrays = values.map((value) => {
+      if (!Array.isArray(value))
+        throw mongoError(34468, `${name} found a non-array expression in input: ${typeName(value)}`);
+      return value as unknown[];
+    });
+    const lengths = arrays.map((items) => items.length);
+    const length = longest ? Math.max(...lengths) : Math.min(...lengths);
+    const fill = defaults?.map((item) => item(scope) ?? null);
+    return Array.from({ length }, (_, i) =>
+      arrays.map((items, k) => (i < items.length ? items[i] : (fill?.[k] ?? null))),
+    );
+  };
+};
+
+function pairOf(item: unknown, name: string): [string, unknown] {
+  if (Array.isArray(item)) {
+    if (item.length !== 2)
+      throw mongoError(
+        40397,
+        `${name} requires an array of size 2 arrays, found array of size: ${item.length}`,
+      );
+    if (typeof item[0] !== 'string')
+      throw mongoError(
+        40395,
+        `${name} requires an array of key-value pairs, where the key must be of type string. Found key type: ${typeName(item[0])}`,
+      );
+    return [item[0], item[1]];
+  }
+  if (!isDocument(item))
+    throw mongoError(40398, `Unrecognised input type format for ${name}: ${typeName(item)}`);
+  if (Object.keys(item).length !== 2 || !Object.hasOwn(item, 'k') || !Object.hasOwn(item, 'v')) {
+    throw mongoError(40393, `${name} requires an object with keys 'k' and 'v'. Missing either or both keys`);
+  }
+  if (typeof item['k'] !== 'string')
+    throw mongoError(
+      40394,
+      `${name} requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: ${typeName(item['k'])}`,
+    );
+  return [item['k'], item['v']];
+}
+
+const splitJoin: OperatorTable = {
+  $concatArrays: variadic((values, name) => {
+    const result: unknown[] = [];
+    for (const value of values) {
+      if (nullish(value)) return null;
+      if (!Array.isArray(value))
+        throw mongoError(28664, `${name} only supports arrays, not ${typeName(value)}`);
+      for (const item of value) result.push(item);
+    }
+    return result;
+  }),
+  $reverseArray: unary((value, name) => {
+    if (nullish(value)) return null;
+    if (!Array.isArray(value))
+      throw mongoError(
+        34435,
+        `The argument to ${name} must be an array, but was of type: ${typeName(value)}`,
+      );
+    return [...value].reverse();
+  }),
+};
+
+/** Operators that build arrays, or turn them into objects and back. */
+export const arrayShapeOperators: OperatorTable = {
+  ...splitJoin,
+  $range: range,
+  $zip: zip,
+  $arrayToObject: (argument, builder, name) => {
+    // The argument may be the list of pairs itself, so only [[…]] with one inner list is unwrapped.
+    const unwrap = Array.isArray(argument) && argument.length === 1;
+    const input = builder.compile(unwrap ? argument[0] : argument);
+    return (scope) => {
+      const value = input(scope);
+      if (nullish(value)) return null;
+      if (!Array.isArray(value))
+        throw mongoError(40386, `${name} requires an array input, found: ${typeName(value)}`);
+      const result: Document = {};
+      for (const item of value) {
+        const [key, field] = pairOf(item, name);
+        setField(result, key, field ?? null);
+      }
+      return result;
+    };
+  },
+  $objectToArray: unary((value, name) => {
+    if (nullish(value)) return null;
+    if (!isDocument(value))
+      throw mongoError(40390, `${name} requires a document input, found: ${typeName(value)}`);
+    return Object.keys(value).map((k) => ({ k, v: value[k] }));
+  }),
+};

@@ -1,0 +1,34 @@
+import { compareValues } from '../../bson/compare.js';
+import type { Collation } from '../../bson/collation.js';
+import { positional } from '../arguments.js';
+import { truthy, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+
+const ordered =
+  (accept: (order: number) => unknown): OperatorCompiler =>
+  (argument, builder, name) => {
+    const [a, b] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
+    const collation: Collation | undefined = builder.ctx.collation;
+    return (scope) => accept(compareValues(a(scope), b(scope), collation));
+  };
+
+export const comparisonOperators: OperatorTable = {
+  $eq: ordered((order) => order === 0),
+  $ne: ordered((order) => order !== 0),
+  $gt: ordered((order) => order > 0),
+  $gte: ordered((order) => order >= 0),
+  $lt: ordered((order) => order < 0),
+  $lte: ordered((order) => order <= 0),
+  $cmp: ordered((order) => order),
+  $and: (argument, builder, name) => {
+    const all = positional(argument, builder, name, 0, Infinity);
+    return (scope) => all.every((one) => truthy(one(scope)));
+  },
+  $or: (argument, builder, name) => {
+    const all = positional(argument, builder, name, 0, Infinity);
+    return (scope) => all.some((one) => truthy(one(scope)));
+  },
+  $not: (argument, builder, name) => {
+    const [value] = positional(argument, builder, name, 1) as [Evaluator];
+    return (scope) => !truthy(value(scope));
+  },
+};

@@ -1,0 +1,64 @@
+import { mongoError } from '../../errors.js';
+import { getField, isDocument } from '../../bson/document.js';
+import { named, positional } from '../arguments.js';
+import { nullish, truthy, type Evaluator, type OperatorTable } from '../evaluate.js';
+
+export const conditionalOperators: OperatorTable = {
+  $cond: (argument, builder, name) => {
+    let parts: readonly (Evaluator | undefined)[];
+    if (isDocument(argument)) {
+      const { if: test, then, else: otherwise } = named(argument, builder, name, ['if', 'then', 'else']);
+      parts = [test, then, otherwise];
+    } else parts = positional(argument, builder, name, 3);
+    const [test, then, otherwise] = parts as [Evaluator, Evaluator, Evaluator];
+    return (scope) => (truthy(test(scope)) ? then(scope) : otherwise(scope));
+  },
+  $ifNull: (argument, builder, name) => {
+    const all = positional(argument, builder, name, 2, Infinity);
+    return (scope) => {
+      let value: unknown;
+      for (const one of all) {
+        value = one(scope);
+        if (!nullish(value)) return value;
+      }
+      return value;
+    };
+  },
+  $switch: (argument, builder) => {
+    if (!isDocument(argument)) throw mongoError(40060, '$switch requires an object as an argument');
+    const branches = getField(argument, 'branches');
+    if (!Array.isArray(branches)) throw mongoError(40061, "$switch expected an array for 'branches'");
+    if (branches.length === 0) throw mongoError(40068, '$switch requires at least one branch.');
+    const compiled = branches.map((branch) => {
+      const { case: test, then } = named(branch, builder, '$switch branch', ['case', 'then']);
+      return [test, then] as [Evaluator, Evaluator];
+    });
+    const fallback = Object.hasOwn(argument, 'default') ? builder.compile(argument['default']) : undefined;
+    return (scope) => {
+      for (const [test, then] of compiled) if (truthy(test(scope))) return then(scope);
+      if (fallback) return fallback(scope);
+      throw mongoError(
+        40066,
+        '$switch could not find a matching branch for an input, and no default was specified.',
+      );
+    };
+  },
+  $let: (argument, builder) => {
+    if (!isDocument(argument)) throw mongoError(16874, '$let only supports an object as its argument');
+    const definitions = getField(argument, 'vars');
+    if (!isDocument(definitions)) throw mongoError(16876, "Missing 'vars' parameter to $let");
+    if (!Object.hasOwn(argument, 'in')) throw mongoError(16877, "Missing 'in' parameter to $let");
+    const names = Object.keys(definitions);
+    const values = names.map((name) => builder.compile(definitions[name]));
+    const { builder: inner, slots } = builder.bind(names);
+    const body = inner.compile(argument['in']);
+    const currentAt = names.indexOf('CURRENT');
+    return (scope) => {
+      const computed = values.map((value) => value(scope));
+      slots.forEach((slot, i) => (scope.variables[slot] = computed[i]));
+      return currentAt < 0 ? body(scope) : body({ ...scope, current: computed[currentAt] });
+    };
+  },
+  $literal: (argument) => () => argument,
+  $const: (argument) => () => argument,
+};

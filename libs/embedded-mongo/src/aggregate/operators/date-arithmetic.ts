@@ -1,0 +1,143 @@
+import { Long } from 'bson';
+import { mongoError } from '../../errors.js';
+import { wholeNumber } from '../../bson/number.js';
+import { instantOf, startOfWeek, unitArgument, zoneArgument } from '../date/arguments.js';
+import {
+  addMonths,
+  dayLength,
+  localTime,
+  monthNumber,
+  unitLength,
+  unitMonths,
+  type DateUnit,
+} from '../date/calendar.js';
+import type { Zone } from '../date/zone.js';
+import { named } from '../arguments.js';
+import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+
+const millisecondLimit = 8.64e15;
+
+/** Days and longer move the wall clock, hours and shorter move the instant. */
+export function addToDate(instant: number, unit: DateUnit, amount: number, zone: Zone): number {
+  const months = unitMonths[unit];
+  const length = unitLength[unit] ?? 0;
+  if (months === undefined && length < dayLength) return instant + amount * length;
+  const local = instant + zone.offsetAt(instant);
+  return zone.utcOf(months === undefined ? local + amount * length : addMonths(local, amount * months));
+}
+
+const adding =
+  (direction: 1 | -1): OperatorCompiler =>
+  (argument, builder, name) => {
+    const parts = named<'startDate' | 'unit' | 'amount' | 'timezone'>(
+      argument,
+      builder,
+      name,
+      ['startDate', 'unit', 'amount'],
+      ['timezone'],
+    );
+    const [startDate, unit, amount] = [parts.startDate, parts.unit, parts.amount] as [
+      Evaluator,
+      Evaluator,
+      Evaluator,
+    ];
+    return (scope) => {
+      const instant = instantOf(startDate(scope));
+      const kind = unitArgument(unit(scope), name);
+      const count = amount(scope);
+      const zone = zoneArgument(parts.timezone, scope);
+      if (instant === null || kind === null || zone === null || nullish(count)) return null;
+      const whole = wholeNumber(count);
+      if (whole === undefined) throw mongoError(5166405, `${name} expects integer amount of time units`);
+      const result = addToDate(instant, kind, whole * direction, zone);
+      if (!(Math.abs(result) <= millisecondLimit)) throw mongoError(5166406, `${name} overflowed`);
+      return new Date(result);
+    };
+  };
+
+const difference: OperatorCompiler = (argument, builder, name) => {
+  const parts = named<'startDate' | 'endDate' | 'unit' | 'timezone' | 'startOfWeek'>(
+    argument,
+    builder,
+    name,
+    ['startDate', 'endDate', 'unit'],
+    ['timezone', 'startOfWeek'],
+  );
+  const [startDate, endDate, unit] = [parts.startDate, parts.endDate, parts.unit] as [
+    Evaluator,
+    Evaluator,
+    Evaluator,
+  ];
+  return (scope) => {
+    const start = instantOf(startDate(scope));
+    const end = instantOf(endDate(scope));
+    const kind = unitArgument(unit(scope), name);
+    const zone = zoneArgument(parts.timezone, scope);
+    if (start === null || end === null || kind === null || zone === null) return null;
+    const weekStart = kind === 'week' ? startOfWeek(parts.startOfWeek?.(scope), name) : 0;
+    return Long.fromNumber(unitNumber(end, kind, zone, weekStart) - unitNumber(start, kind, zone, weekStart));
+  };
+};
+
+/** How many whole units lie between an epoch and an instant: a difference counts the boundaries crossed. */
+function unitNumber(instant: number, unit: DateUnit, zone: Zone, weekStart: number): number {
+  const offset = zone.offsetAt(instant);
+  const months = unitMonths[unit];
+  if (months !== undefined) return Math.floor(monthNumber(instant + offset) / months);
+  const length = unitLength[unit] as number;
+  if (unit === 'day') return Math.floor((instant + offset) / length);
+  // The epoch was a Thursday.
+  if (unit === 'week') return Math.floor((instant + offset + (4 - weekStart) * dayLength) / length);
+  return Math.floor((instant + (offset % length)) / length);
+}
+
+const truncate: OperatorCompiler = (argument, builder, name) => {
+  const parts = named<'date' | 'unit' | 'binSize' | 'timezone' | 'startOfWeek'>(
+    argument,
+    builder,
+    name,
+    ['date', 'unit'],
+    ['binSize', 'timezone', 'startOfWeek'],
+  );
+  const [date, unit] = [parts.date, parts.unit] as [Evaluator, Evaluator];
+  return (scope) => {
+    const instant = instantOf(date(scope));
+    const kind = unitArgument(unit(scope), name);
+    const zone = zoneArgument(parts.timezone, scope);
+    const size = parts.binSize ? parts.binSize(scope) : 1;
+    if (instant === null || kind === null || zone === null || nullish(size)) return null;
+    const bin = wholeNumber(size);
+    if (bin === undefined || bin < 1)
+      throw mongoError(5439018, `${name} requires 'binSize' to be a positive integer`);
+    const weekStart = kind === 'week' ? startOfWeek(parts.startOfWeek?.(scope), name) : 0;
+    return new Date(truncateDate(instant, kind, bin, zone, weekStart));
+  };
+};
+
+const reference = localTime(2000, 1, 1);
+
+/** Bins are counted from the year 2000; it began on a Saturday, so weeks are counted from the next start of week. */
+function truncateDate(instant: number, unit: DateUnit, bin: number, zone: Zone, weekStart: number): number {
+  const months = unitMonths[unit];
+  const local = instant + zone.offsetAt(instant);
+  if (months !== undefined) {
+    const size = months * bin;
+    const start = Math.floor((monthNumber(local) - monthNumber(reference)) / size) * size;
+    return zone.utcOf(addMonths(reference, start));
+  }
+  const size = (unitLength[unit] as number) * bin;
+  if (unit === 'day' || unit === 'week') {
+    const origin = reference + (unit === 'week' ? ((weekStart + 1) % 7) * dayLength : 0);
+    return zone.utcOf(origin + Math.floor((local - origin) / size) * size);
+  }
+  const origin = zone.utcOf(reference);
+  return origin + Math.floor((instant - origin) / size) * size;
+}
+
+/** Operators that move, compare and round dates. */
+export const dateArithmeticOperators: OperatorTable = {
+  $dateAdd: adding(1),
+  $dateSubtract: adding(-1),
+  $dateDiff: difference,
+  $dateTrunc: truncate,
+};

@@ -1,0 +1,74 @@
+import { printValue } from '../../bson/print.js';
+import { mongoError } from '../../errors.js';
+import { typeName } from '../../bson/type-name.js';
+import { instantOf, zoneArgument } from '../date/arguments.js';
+import { compileDateFormat } from '../date/format.js';
+import { parseIsoDate, parseWithFormat } from '../date/parse.js';
+import { utcZone } from '../date/zone.js';
+import { named } from '../arguments.js';
+import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
+
+const formats = new Map<string, ReturnType<typeof compileDateFormat>>();
+
+function formatter(format: string): ReturnType<typeof compileDateFormat> {
+  let compiled = formats.get(format);
+  if (!compiled) {
+    if (formats.size > 200) formats.clear();
+    formats.set(format, (compiled = compileDateFormat(format)));
+  }
+  return compiled;
+}
+
+const toString: OperatorCompiler = (argument, builder, name) => {
+  const parts = named<'date' | 'format' | 'timezone' | 'onNull'>(
+    argument,
+    builder,
+    name,
+    ['date'],
+    ['format', 'timezone', 'onNull'],
+  );
+  return (scope) => {
+    const instant = instantOf((parts.date as Evaluator)(scope));
+    const zone = zoneArgument(parts.timezone, scope);
+    const format = parts.format?.(scope);
+    if (instant === null) return parts.onNull ? parts.onNull(scope) : null;
+    if (zone === null || (parts.format && nullish(format))) return null;
+    if (format !== undefined && typeof format !== 'string') {
+      throw mongoError(18533, `${name} requires that 'format' be a string, found: ${typeName(format)}`);
+    }
+    const standard = zone === utcZone ? '%Y-%m-%dT%H:%M:%S.%LZ' : '%Y-%m-%dT%H:%M:%S.%L';
+    return formatter(typeof format === 'string' ? format : standard)(instant, zone);
+  };
+};
+
+const fromString: OperatorCompiler = (argument, builder, name) => {
+  const parts = named<'dateString' | 'format' | 'timezone' | 'onNull' | 'onError'>(
+    argument,
+    builder,
+    name,
+    ['dateString'],
+    ['format', 'timezone', 'onNull', 'onError'],
+  );
+  return (scope) => {
+    const text = (parts.dateString as Evaluator)(scope);
+    const zone = parts.timezone ? zoneArgument(parts.timezone, scope) : undefined;
+    const format = parts.format?.(scope);
+    if (nullish(text)) return parts.onNull ? parts.onNull(scope) : null;
+    if (zone === null || (parts.format && nullish(format))) return null;
+    try {
+      if (typeof text !== 'string') {
+        throw mongoError(
+          241,
+          `${name} requires that 'dateString' be a string, found: ${typeName(text)} with value ${printValue(text)}`,
+        );
+      }
+      return typeof format === 'string' ? parseWithFormat(text, format, zone) : parseIsoDate(text, zone);
+    } catch (error) {
+      if (parts.onError) return parts.onError(scope);
+      throw error;
+    }
+  };
+};
+
+/** Dates to text and back. */
+export const dateTextOperators: OperatorTable = { $dateToString: toString, $dateFromString: fromString };

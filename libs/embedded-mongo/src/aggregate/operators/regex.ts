@@ -1,0 +1,90 @@
+import { codePoints } from '../../bson/code-points.js';
+import { BSONRegExp } from 'bson';
+import { mongoError } from '../../errors.js';
+import { typeName } from '../../bson/type-name.js';
+import { compileRegex, isRegex, type CompiledRegex, type RegexMatch } from '../../query/regex.js';
+import { named } from '../arguments.js';
+import {
+  nullish,
+  type Builder,
+  type Evaluator,
+  type OperatorCompiler,
+  type OperatorTable,
+  type Scope,
+} from '../evaluate.js';
+
+interface Search {
+  readonly text: string;
+  readonly regex: CompiledRegex;
+}
+
+/** Reads `{input, regex, options}`; undefined when input or pattern is null. */
+function searching(argument: unknown, builder: Builder, name: string): (scope: Scope) => Search | undefined {
+  const parts = named<'input' | 'regex' | 'options'>(
+    argument,
+    builder,
+    name,
+    ['input', 'regex'],
+    ['options'],
+  );
+  const [input, pattern] = [parts.input, parts.regex] as [Evaluator, Evaluator];
+  return (scope) => {
+    const text = input(scope);
+    const regex = pattern(scope);
+    const options = parts.options?.(scope);
+    if (!nullish(text) && typeof text !== 'string')
+      throw mongoError(51104, `${name} needs 'input' to be of type string, found: ${typeName(text)}`);
+    if (!nullish(regex) && typeof regex !== 'string' && !isRegex(regex))
+      throw mongoError(51105, `${name} needs 'regex' to be of type string or regex`);
+    if (!nullish(options) && typeof options !== 'string')
+      throw mongoError(51106, `${name} needs 'options' to be of type string`);
+    if (options && regex instanceof BSONRegExp && regex.options !== '') {
+      throw mongoError(51107, `${name}: found regex options specified in both 'regex' and 'options' fields`);
+    }
+    if (typeof text !== 'string' || nullish(regex)) return undefined;
+    return { text, regex: compileRegex(regex, options ?? undefined) };
+  };
+}
+
+const describe = (text: string, match: RegexMatch): object => ({
+  match: match.text,
+  idx: codePoints(text.slice(0, match.index)).length,
+  captures: match.captures,
+});
+
+const test: OperatorCompiler = (argument, builder, name) => {
+  const search = searching(argument, builder, name);
+  return (scope) => {
+    const found = search(scope);
+    return found !== undefined && found.regex.test(found.text);
+  };
+};
+
+const find: OperatorCompiler = (argument, builder, name) => {
+  const search = searching(argument, builder, name);
+  return (scope) => {
+    const found = search(scope);
+    const match = found?.regex.exec(found.text, 0);
+    return found && match ? describe(found.text, match) : null;
+  };
+};
+
+const findAll: OperatorCompiler = (argument, builder, name) => {
+  const search = searching(argument, builder, name);
+  return (scope) => {
+    const found = search(scope);
+    const matches: object[] = [];
+    if (!found) return matches;
+    let from = 0;
+    while (from <= found.text.length) {
+      builder.ctx.tick();
+      const match = found.regex.exec(found.text, from);
+      if (!match) break;
+      matches.push(describe(found.text, match));
+      from = match.index + (match.text.length || 1);
+    }
+    return matches;
+  };
+};
+
+export const regexOperators: OperatorTable = { $regexMatch: test, $regexFind: find, $regexFindAll: findAll };

@@ -1,0 +1,91 @@
+import { mongoError } from '../../errors.js';
+import { compareValues } from '../../bson/compare.js';
+import { keyOf } from '../../bson/key-string.js';
+import { typeName } from '../../bson/type-name.js';
+import { positional, variadic } from '../arguments.js';
+import {
+  nullish,
+  truthy,
+  type Builder,
+  type Evaluator,
+  type OperatorCompiler,
+  type OperatorTable,
+} from '../evaluate.js';
+
+type Keyed = Map<string, unknown>;
+
+function keyed(value: unknown, name: string, code: number, builder: Builder): Keyed {
+  if (!Array.isArray(value))
+    throw mongoError(
+      code,
+      `All operands of ${name} must be arrays. One argument is of type: ${typeName(value)}`,
+    );
+  const { ctx } = builder;
+  const result: Keyed = new Map();
+  for (const item of value) {
+    ctx.tick();
+    const key = keyOf(item, ctx.collation);
+    if (!result.has(key)) result.set(key, item);
+  }
+  return result;
+}
+
+/** Sets come out in value order, so the same set always reads the same. */
+const ordered = (set: Keyed, builder: Builder): unknown[] =>
+  [...set.values()].sort((a, b) => compareValues(a, b, builder.ctx.collation));
+
+const pairwise =
+  (code: number, apply: (a: Keyed, b: Keyed) => unknown): OperatorCompiler =>
+  (argument, builder, name) => {
+    const [first, second] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
+    return (scope) => {
+      const a = first(scope);
+      const b = second(scope);
+      if (name === '$setDifference' && (nullish(a) || nullish(b))) return null;
+      return apply(keyed(a, name, code, builder), keyed(b, name, code, builder));
+    };
+  };
+
+/** `$anyElementTrue` and `$allElementsTrue` take their list as the only element of an array. */
+const elements =
+  (decide: (items: unknown[]) => boolean, code: number): OperatorCompiler =>
+  (argument, builder, name) => {
+    const [input] = positional(argument, builder, name, 1) as [Evaluator];
+    return (scope) => {
+      const value = input(scope);
+      if (!Array.isArray(value))
+        throw mongoError(code, `${name}'s argument must be an array, but is ${typeName(value)}`);
+      return decide(value);
+    };
+  };
+
+export const setOperators: OperatorTable = {
+  $setUnion: variadic((values, name, builder) => {
+    const result: Keyed = new Map();
+    for (const value of values) {
+      if (nullish(value)) return null;
+      for (const [key, item] of keyed(value, name, 17043, builder))
+        if (!result.has(key)) result.set(key, item);
+    }
+    return ordered(result, builder);
+  }),
+  $setIntersection: variadic((values, name, builder) => {
+    let result: Keyed | undefined;
+    for (const value of values) {
+      if (nullish(value)) return null;
+      const next = keyed(value, name, 17047, builder);
+      result = result ? new Map([...result].filter(([key]) => next.has(key))) : next;
+    }
+    return ordered(result ?? new Map(), builder);
+  }),
+  $setDifference: pairwise(17048, (a, b) => [...a].filter(([key]) => !b.has(key)).map(([, item]) => item)),
+  $setIsSubset: pairwise(17046, (a, b) => [...a.keys()].every((key) => b.has(key))),
+  $setEquals: variadic((values, name, builder) => {
+    if (values.length < 2)
+      throw mongoError(17045, `${name} needs at least two arguments had: ${values.length}`);
+    const [first, ...rest] = values.map((value) => keyed(value, name, 17044, builder)) as [Keyed, ...Keyed[]];
+    return rest.every((set) => set.size === first.size && [...set.keys()].every((key) => first.has(key)));
+  }),
+  $anyElementTrue: elements((items) => items.some(truthy), 17041),
+  $allElementsTrue: elements((items) => items.every(truthy), 17040),
+};

@@ -1,0 +1,98 @@
+import { failedToParse, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import type { QueryContext } from '../query/context.js';
+import type { PipelineContext, StageBuilder, StageRun, StageTable } from './stage.js';
+import { fieldStages } from './stages/fields.js';
+import { flowStages } from './stages/flow.js';
+import { geoStages } from './stages/geo-near.js';
+import { graphLookupStages } from './stages/graph-lookup.js';
+import { groupStages } from './stages/group.js';
+import { bucketStages } from './stages/bucket.js';
+import { densifyStages } from './stages/densify.js';
+import { fillStages } from './stages/fill.js';
+import { joinStages } from './stages/lookup.js';
+import { windowStages } from './stages/window.js';
+
+export type { PipelineContext, StageRun } from './stage.js';
+export { splitWriteStage, type WriteStage } from './write-stage.js';
+
+const stages: StageTable = Object.assign(
+  Object.create(null) as StageTable,
+  fieldStages,
+  flowStages,
+  geoStages,
+  graphLookupStages,
+  groupStages,
+  bucketStages,
+  densifyStages,
+  fillStages,
+  joinStages,
+  windowStages,
+);
+
+const firstOnly = new Set(['$geoNear', '$documents']);
+const search = new Set(['$search', '$searchMeta', '$vectorSearch', '$listSearchIndexes']);
+/** Stages of MongoDB that this server has not, or that its commands answer before a pipeline runs. */
+const elsewhere = new Set(
+  (
+    '$changeStream $changeStreamSplitLargeEvent $collStats $currentOp $indexStats $listLocalSessions $listSampledQueries ' +
+    '$listSessions $planCacheStats $querySettings $queryStats $shardedDataDistribution $rankFusion $scoreFusion $score'
+  ).split(' '),
+);
+
+/**
+ * Runs an aggregation lazily. Errors before the first document: 40323 for a malformed stage, 40324 for an
+ * unknown one, 31082 for search, 238 for what this server lacks, and the codes of each stage.
+ */
+export function runPipeline(
+  pipeline: Document[],
+  source: Iterable<Document>,
+  ctx: PipelineContext,
+): Iterable<Document> {
+  return compilePipeline(pipeline, ctx)(source);
+}
+
+/** Compiles a pipeline once for many runs. */
+export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
+  const runs = pipeline.map((stage, i) => compileStage(stage, i, pipeline.length, ctx));
+  return (source) => {
+    let current = source;
+    for (const run of runs) current = run(current);
+    return current;
+  };
+}
+
+function compileStage(stage: unknown, position: number, length: number, ctx: QueryContext): StageRun {
+  if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
+  const names = Object.keys(stage);
+  const [name] = names;
+  if (names.length !== 1 || name === undefined) {
+    throw mongoError(40323, 'A pipeline stage specification object must contain exactly one field.');
+  }
+  if (search.has(name)) {
+    throw mongoError(
+      31082,
+      `Using ${name} requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable.`,
+    );
+  }
+  if (name === '$out' || name === '$merge') {
+    throw position < length - 1
+      ? mongoError(40601, `${name} can only be the final stage in the pipeline`)
+      : mongoError(51047, `${name} is not allowed within this pipeline`);
+  }
+  if (elsewhere.has(name)) throw notImplemented(`the stage ${name} in this place`);
+  const compile = stages[name];
+  if (!compile) throw mongoError(40324, `Unrecognized pipeline stage name: '${name}'`);
+  if (firstOnly.has(name) && position > 0) {
+    throw mongoError(40602, `${name} is only valid as the first stage in a pipeline.`);
+  }
+  return compile(getField(stage, name), builderFor(ctx), name);
+}
+
+const builderFor = (ctx: QueryContext): StageBuilder => ({
+  ctx,
+  pipeline: (inner, innerCtx) => {
+    if (!Array.isArray(inner)) throw failedToParse("'pipeline' must be an array of stages");
+    return compilePipeline(inner, innerCtx);
+  },
+});

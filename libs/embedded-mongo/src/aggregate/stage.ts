@@ -1,0 +1,46 @@
+import { mongoError } from '../errors.js';
+import type { Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import type { QueryContext } from '../query/context.js';
+
+/** The context of a pipeline: the collections it may join, and its `let` variables. */
+export type PipelineContext = QueryContext & {
+  collection(name: string): Iterable<Document>;
+  readonly variables: Record<string, unknown>;
+};
+
+/** A compiled stage or pipeline; running it twice gives two independent, lazy results. */
+export type StageRun = (source: Iterable<Document>) => Iterable<Document>;
+
+/** What a stage's compiler is given: its context, and a way to compile pipelines inside it. */
+export interface StageBuilder {
+  readonly ctx: QueryContext;
+  pipeline(stages: unknown, ctx: QueryContext): StageRun;
+}
+
+/** Compiles the specification of one stage; all validation happens here, before any document is read. */
+export type StageCompiler = (spec: unknown, builder: StageBuilder, name: string) => StageRun;
+
+export type StageTable = Readonly<Record<string, StageCompiler>>;
+
+/** One document in, one out. */
+export const mapping = (ctx: QueryContext, apply: (doc: Document) => Document): StageRun =>
+  function* (source) {
+    for (const doc of source) {
+      ctx.tick();
+      yield apply(doc);
+    }
+  };
+
+/** A whole number option of a stage. */
+export function wholeOption(value: unknown, code: number, message: string): number {
+  const double = toDouble(value);
+  if (numberKind(value) === undefined || !Number.isInteger(double)) throw mongoError(code, message);
+  return double;
+}
+
+/** Documents of another collection; a stage that joins is refused where there is no database around it. */
+export function collectionOf(ctx: QueryContext, name: string): Iterable<Document> {
+  if (!ctx.collection) throw mongoError(238, 'joins are not supported in this place by the embedded server');
+  return ctx.collection(name);
+}

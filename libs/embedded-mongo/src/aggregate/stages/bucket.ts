@@ -1,0 +1,125 @@
+import { mongoError } from '../../errors.js';
+import { compareValues, typeRank } from '../../bson/compare.js';
+import { getField, isDocument, type Document } from '../../bson/document.js';
+import type { Accumulator } from '../accumulators.js';
+import { compileExpression } from '../expression.js';
+import { wholeOption, type StageCompiler, type StageTable } from '../stage.js';
+import { GroupOutput } from './group.js';
+
+const defaultOutput = { count: { $sum: 1 } };
+
+const bucket: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(40201, 'Argument to $bucket stage must be an object');
+  const groupBy = compileExpression(required(spec, 'groupBy'), ctx);
+  const boundaries = readBoundaries(required(spec, 'boundaries'));
+  const hasDefault = Object.hasOwn(spec, 'default');
+  const fallback = constant(getField(spec, 'default'));
+  if (hasDefault && typeRank(fallback) === typeRank(boundaries[0]) && place(fallback, boundaries) >= 0) {
+    throw mongoError(
+      40199,
+      "The $bucket 'default' field must be less than the lowest boundary or greater than or equal to the highest boundary.",
+    );
+  }
+  const output = new GroupOutput((getField(spec, 'output') as Document | undefined) ?? defaultOutput, ctx);
+  return function* (source) {
+    const buckets = new Map<number, Accumulator[]>();
+    for (const doc of source) {
+      ctx.tick();
+      const index = place(groupBy.evaluate(doc) ?? null, boundaries);
+      if (index < 0 && !hasDefault) {
+        throw mongoError(
+          40066,
+          '$switch could not find a matching branch for an input, and no default was specified.',
+        );
+      }
+      let accumulators = buckets.get(index);
+      if (!accumulators) buckets.set(index, (accumulators = output.start()));
+      output.add(accumulators, doc);
+    }
+    const results = [...buckets].map(([index, accumulators]) => ({
+      id: index < 0 ? fallback : boundaries[index],
+      accumulators,
+    }));
+    results.sort((a, b) => compareValues(a.id, b.id));
+    for (const { id, accumulators } of results) yield output.finish(id, accumulators);
+  };
+};
+
+function required(spec: Document, name: string): unknown {
+  if (!Object.hasOwn(spec, name)) throw mongoError(40198, `$bucket requires '${name}' to be specified`);
+  return spec[name];
+}
+
+const constant = (value: unknown): unknown =>
+  isDocument(value) && Object.hasOwn(value, '$literal') ? value['$literal'] : value;
+
+function readBoundaries(value: unknown): unknown[] {
+  if (!Array.isArray(value)) throw mongoError(40200, "The $bucket 'boundaries' field must be an array");
+  if (value.length < 2) throw mongoError(40192, "The $bucket 'boundaries' field must have at least 2 values");
+  const boundaries = value.map(constant);
+  for (let i = 1; i < boundaries.length; i++) {
+    if (typeRank(boundaries[i]) !== typeRank(boundaries[0])) {
+      throw mongoError(40193, "All values in the 'boundaries' option to $bucket must have the same type");
+    }
+    if (compareValues(boundaries[i - 1], boundaries[i]) >= 0) {
+      throw mongoError(40194, "The 'boundaries' option to $bucket must be sorted");
+    }
+  }
+  return boundaries;
+}
+
+/** The bucket whose lower bound is inclusive and upper bound exclusive, or -1. */
+function place(value: unknown, boundaries: readonly unknown[]): number {
+  if (compareValues(value, boundaries[0]) < 0) return -1;
+  let low = 0;
+  let high = boundaries.length - 1;
+  if (compareValues(value, boundaries[high]) >= 0) return -1;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (compareValues(value, boundaries[middle]) >= 0) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+const bucketAuto: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(40240, 'The argument to $bucketAuto must be an object');
+  const groupBy = compileExpression(getField(spec, 'groupBy'), ctx);
+  const wanted = wholeOption(
+    getField(spec, 'buckets'),
+    40241,
+    "The $bucketAuto 'buckets' field must be a numeric value",
+  );
+  if (wanted <= 0) throw mongoError(40243, "The $bucketAuto 'buckets' field must be greater than 0");
+  if (getField(spec, 'granularity') !== undefined)
+    throw mongoError(238, '$bucketAuto granularity is not supported by the embedded server');
+  const output = new GroupOutput((getField(spec, 'output') as Document | undefined) ?? defaultOutput, ctx);
+  return function* (source) {
+    const entries: { value: unknown; doc: Document }[] = [];
+    for (const doc of source) {
+      ctx.tick();
+      entries.push({ value: groupBy.evaluate(doc) ?? null, doc });
+    }
+    entries.sort((a, b) => compareValues(a.value, b.value, ctx.collation));
+    const size = Math.max(1, Math.round(entries.length / wanted));
+    let at = 0;
+    for (let number = 1; at < entries.length; number++) {
+      const start = at;
+      const end = number >= wanted ? entries.length : Math.min(entries.length, at + size);
+      const accumulators = output.start();
+      // Equal values never part company, so a bucket may take more than its share.
+      while (at < end || (at < entries.length && sameValue(entries[at - 1], entries[at]))) {
+        output.add(accumulators, (entries[at] as { doc: Document }).doc);
+        at++;
+      }
+      const max = (entries[at] ?? entries.at(-1))?.value;
+      yield output.finish({ min: entries[start]?.value, max }, accumulators);
+    }
+  };
+
+  function sameValue(a: { value: unknown } | undefined, b: { value: unknown } | undefined): boolean {
+    return compareValues(a?.value, b?.value, ctx.collation) === 0;
+  }
+};
+
+export const bucketStages: StageTable = { $bucket: bucket, $bucketAuto: bucketAuto };

@@ -1,0 +1,120 @@
+import { mongoError } from '../../errors.js';
+import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { parseFieldPath } from '../../bson/path.js';
+import { typeName } from '../../bson/type-name.js';
+import { printValue } from '../../bson/print.js';
+import { compileProjection } from '../../projection/projection.js';
+import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
+import { compileExpression } from '../expression.js';
+import { mapping, type StageCompiler, type StageTable } from '../stage.js';
+
+const project: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(15969, '$project specification must be an object');
+  if (firstKey(spec) === undefined)
+    throw mongoError(
+      51272,
+      'Invalid $project :: caused by :: projection specification must have at least one field',
+    );
+  return mapping(ctx, compileProjection(spec, ctx, undefined, 'aggregate'));
+};
+
+const addFields: StageCompiler = (spec, { ctx }, name) => {
+  if (!isDocument(spec))
+    throw mongoError(40272, `${name} specification stage must be an object, got ${typeName(spec)}`);
+  const tree = new ProjectionNode();
+  const add = (path: string, value: unknown): void => {
+    const first = isDocument(value) ? firstKey(value) : undefined;
+    if (isDocument(value) && first !== undefined && !first.startsWith('$')) {
+      for (const key of Object.keys(value)) add(`${path}.${key}`, value[key]);
+      return;
+    }
+    const expression = compileExpression(value, ctx);
+    tree.add(parseFieldPath(path).parts, { kind: 'compute', evaluate: (root) => expression.evaluate(root) });
+  };
+  for (const path of Object.keys(spec)) add(path, getField(spec, path));
+  return mapping(ctx, (doc) => applyTree(doc, tree, 'keep', doc));
+};
+
+const unset: StageCompiler = (spec, { ctx }) => {
+  const paths: unknown[] = Array.isArray(spec) ? spec : [spec];
+  if (paths.length === 0)
+    throw mongoError(31119, '$unset specification must be a string or an array with at least one field');
+  const tree = new ProjectionNode();
+  for (const path of paths) {
+    if (typeof path !== 'string')
+      throw mongoError(31002, '$unset specification must be a string or an array of strings');
+    tree.add(parseFieldPath(path).parts, { kind: 'exclude' });
+  }
+  return mapping(ctx, (doc) => applyTree(doc, tree, 'keep', doc));
+};
+
+const replaceRoot: StageCompiler = (spec, { ctx }, name) => {
+  let newRoot = spec;
+  if (name === '$replaceRoot') {
+    if (!isDocument(spec))
+      throw mongoError(40229, 'expected an object as specification for $replaceRoot stage');
+    if (!Object.hasOwn(spec, 'newRoot'))
+      throw mongoError(40231, 'no newRoot specified for the $replaceRoot stage');
+    newRoot = spec['newRoot'];
+  }
+  const expression = compileExpression(newRoot, ctx);
+  return mapping(ctx, (doc) => {
+    const root = expression.evaluate(doc);
+    if (isDocument(root)) return root;
+    throw mongoError(
+      40228,
+      `'newRoot' expression must evaluate to an object, but resulting value was: ${printValue(root)}. Type of resulting value: '${typeName(root)}'`,
+    );
+  });
+};
+
+const prune = Symbol('prune');
+const keep = Symbol('keep');
+const descend = Symbol('descend');
+
+const redact: StageCompiler = (spec, { ctx }) => {
+  const variables = { ...ctx.variables, PRUNE: prune, KEEP: keep, DESCEND: descend };
+  const expression = compileExpression(spec, { ...ctx, variables });
+  const level = (current: Document, root: Document): Document | undefined => {
+    ctx.tick();
+    const verdict = expression.evaluate(root, current);
+    if (verdict === keep) return current;
+    if (verdict === prune) return undefined;
+    if (verdict !== descend) {
+      throw mongoError(
+        17053,
+        "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned " +
+          printValue(verdict),
+      );
+    }
+    const result: Document = {};
+    for (const key of Object.keys(current)) {
+      const value = inside(current[key], root);
+      if (value !== undefined)
+        Object.defineProperty(result, key, { value, writable: true, enumerable: true, configurable: true });
+    }
+    return result;
+  };
+  const inside = (value: unknown, root: Document): unknown => {
+    if (isDocument(value)) return level(value, root);
+    if (!Array.isArray(value)) return value;
+    return value.map((item) => inside(item, root)).filter((item) => item !== undefined);
+  };
+  return function* (source) {
+    for (const doc of source) {
+      const result = level(doc, doc);
+      if (result) yield result;
+    }
+  };
+};
+
+/** Stages that give each document another shape. */
+export const fieldStages: StageTable = {
+  $project: project,
+  $addFields: addFields,
+  $set: addFields,
+  $unset: unset,
+  $replaceRoot: replaceRoot,
+  $replaceWith: replaceRoot,
+  $redact: redact,
+};

@@ -1,0 +1,195 @@
+import { Long } from 'bson';
+import { mongoError } from '../../errors.js';
+import { compileSort } from '../../bson/compare.js';
+import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { nestedValue, withNested } from '../../bson/nested.js';
+import { parseFieldPath } from '../../bson/path.js';
+import { numberKind, toDouble } from '../../bson/number.js';
+import { compileFilter } from '../../query/filter.js';
+import type { QueryContext } from '../../query/context.js';
+import { compileExpression } from '../expression.js';
+import { wholeOption, type StageCompiler, type StageRun, type StageTable } from '../stage.js';
+
+const match: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(15959, 'the match filter must be an expression in an object');
+  const filter = compileFilter(spec, ctx);
+  return function* (source) {
+    for (const doc of source) {
+      ctx.tick();
+      if (filter.matches(doc)) yield doc;
+    }
+  };
+};
+
+/** Sorts all documents by keys read once; equal keys keep their order. */
+export function sortRun(spec: Document, ctx: QueryContext): StageRun {
+  const order = compileSort(spec, ctx.collation, ctx.textScore);
+  return function* (source) {
+    const entries: { doc: Document; keys: unknown[] }[] = [];
+    for (const doc of source) {
+      ctx.tick();
+      entries.push({ doc, keys: order.keysOf(doc) });
+    }
+    entries.sort((a, b) => {
+      ctx.tick();
+      return order.compareKeys(a.keys, b.keys);
+    });
+    for (const entry of entries) yield entry.doc;
+  };
+}
+
+const sort: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(15973, 'the $sort key specification must be an object');
+  if (firstKey(spec) === undefined) throw mongoError(15976, '$sort stage must have at least one sort key');
+  return sortRun(spec, ctx);
+};
+
+const limit: StageCompiler = (spec, { ctx }) => {
+  const count = wholeOption(spec, 5107201, 'invalid argument to $limit stage: Expected a whole number');
+  if (count <= 0) throw mongoError(15958, 'the limit must be positive');
+  return function* (source) {
+    let left = count;
+    for (const doc of source) {
+      ctx.tick();
+      yield doc;
+      if (--left === 0) return;
+    }
+  };
+};
+
+const skip: StageCompiler = (spec, { ctx }) => {
+  const count = wholeOption(spec, 5107200, 'invalid argument to $skip stage: Expected a whole number');
+  if (count < 0) throw mongoError(5107200, 'invalid argument to $skip stage: Expected a non-negative number');
+  return function* (source) {
+    let left = count;
+    for (const doc of source) {
+      ctx.tick();
+      if (left > 0) left--;
+      else yield doc;
+    }
+  };
+};
+
+const unwind: StageCompiler = (spec, { ctx }) => {
+  const options: Document = isDocument(spec) ? spec : { path: spec };
+  const path = getField(options, 'path');
+  if (typeof path !== 'string') throw mongoError(28808, 'expected a string as the path for $unwind stage');
+  if (!path.startsWith('$'))
+    throw mongoError(28818, `path option to $unwind stage should be prefixed with a '$': ${path}`);
+  const { parts } = parseFieldPath(path.slice(1));
+  const indexName = getField(options, 'includeArrayIndex');
+  if (
+    indexName !== undefined &&
+    (typeof indexName !== 'string' || indexName === '' || indexName.startsWith('$'))
+  ) {
+    throw mongoError(28810, 'expected a non-empty string for the includeArrayIndex option to $unwind stage');
+  }
+  const indexPath = typeof indexName === 'string' ? parseFieldPath(indexName).parts : undefined;
+  const preserve = getField(options, 'preserveNullAndEmptyArrays') === true;
+  const numbered = (doc: Document, index: number | null): Document =>
+    indexPath ? withNested(doc, indexPath, index === null ? null : Long.fromNumber(index)) : doc;
+  return function* (source) {
+    for (const doc of source) {
+      ctx.tick();
+      const value = nestedValue(doc, parts);
+      if (!Array.isArray(value)) {
+        if (value !== undefined && value !== null) yield numbered(doc, null);
+        else if (preserve) yield numbered(doc, null);
+      } else if (value.length === 0) {
+        if (preserve) yield numbered(withNested(doc, parts, undefined), null);
+      } else {
+        for (const [index, item] of value.entries()) {
+          ctx.tick();
+          yield numbered(withNested(doc, parts, item), index);
+        }
+      }
+    }
+  };
+};
+
+const count: StageCompiler = (spec, { ctx }) => {
+  if (typeof spec !== 'string') throw mongoError(40156, 'the count field must be a non-empty string');
+  if (spec === '') throw mongoError(40157, 'the count field must be a non-empty string');
+  if (spec.startsWith('$')) throw mongoError(40158, 'the count field cannot be a $-prefixed path');
+  if (spec.includes('.')) throw mongoError(40160, "the count field cannot contain '.'");
+  return function* (source) {
+    let total = 0;
+    for (const _doc of source) {
+      ctx.tick();
+      total++;
+    }
+    if (total > 0) yield { [spec]: total };
+  };
+};
+
+const sample: StageCompiler = (spec, { ctx }) => {
+  const size = isDocument(spec) ? getField(spec, 'size') : undefined;
+  if (numberKind(size) === undefined) throw mongoError(28746, 'size argument to $sample must be a number');
+  const wanted = Math.trunc(toDouble(size));
+  if (!(wanted > 0)) throw mongoError(28747, 'size argument to $sample must be a positive integer');
+  return function* (source) {
+    // Reservoir sampling: one pass, every document with the same chance.
+    const kept: Document[] = [];
+    let seen = 0;
+    for (const doc of source) {
+      ctx.tick();
+      seen++;
+      if (kept.length < wanted) kept.push(doc);
+      else {
+        const place = Math.floor(Math.random() * seen);
+        if (place < wanted) kept[place] = doc;
+      }
+    }
+    yield* kept;
+  };
+};
+
+const facet: StageCompiler = (spec, builder) => {
+  if (!isDocument(spec) || firstKey(spec) === undefined) {
+    throw mongoError(40169, 'the $facet specification must be a non-empty object');
+  }
+  const branches = Object.keys(spec).map((name) => {
+    const stages = getField(spec, name);
+    if (!Array.isArray(stages))
+      throw mongoError(40170, `arguments to $facet must be arrays, ${name} is no array`);
+    for (const stage of stages) {
+      const inner = isDocument(stage) ? (firstKey(stage) ?? '') : '';
+      if (
+        ['$facet', '$geoNear', '$out', '$merge', '$documents', '$collStats', '$indexStats'].includes(inner)
+      ) {
+        throw mongoError(40600, `${inner} is not allowed to be used within a $facet stage`);
+      }
+    }
+    return { name, run: builder.pipeline(stages, builder.ctx) };
+  });
+  return function* (source) {
+    const docs = [...source];
+    const result: Document = {};
+    for (const { name, run } of branches) result[name] = [...run(docs)];
+    yield result;
+  };
+};
+
+const documents: StageCompiler = (spec, { ctx }) => {
+  const expression = compileExpression(spec, ctx);
+  return function* () {
+    const docs = expression.evaluate({});
+    if (!Array.isArray(docs) || !docs.every(isDocument)) {
+      throw mongoError(5858203, 'an array of documents is expected for $documents');
+    }
+    yield* docs;
+  };
+};
+
+/** Stages that choose, order and count documents. */
+export const flowStages: StageTable = {
+  $match: match,
+  $sort: sort,
+  $limit: limit,
+  $skip: skip,
+  $unwind: unwind,
+  $count: count,
+  $sample: sample,
+  $facet: facet,
+  $documents: documents,
+};

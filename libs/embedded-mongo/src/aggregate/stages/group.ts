@@ -1,0 +1,78 @@
+import { mongoError } from '../../errors.js';
+import { getField, isDocument, setField, type Document } from '../../bson/document.js';
+import { keyOf } from '../../bson/key-string.js';
+import type { QueryContext } from '../../query/context.js';
+import { compileAccumulator, type Accumulator, type AccumulatorPlan } from '../accumulators.js';
+import { expressionBuilder } from '../expression.js';
+import type { Scope } from '../evaluate.js';
+import type { StageCompiler, StageTable } from '../stage.js';
+import { sortRun } from './flow.js';
+
+/** The output fields of a grouping stage, compiled. */
+export class GroupOutput {
+  private readonly fields: { name: string; plan: AccumulatorPlan }[];
+
+  constructor(spec: Document, ctx: QueryContext) {
+    const builder = expressionBuilder(ctx);
+    this.fields = Object.keys(spec).map((name) => {
+      if (name.includes('.')) throw mongoError(40235, `The field name '${name}' cannot contain '.'`);
+      if (name.startsWith('$'))
+        throw mongoError(40236, `The field name '${name}' cannot be an operator name`);
+      return { name, plan: compileAccumulator(name, getField(spec, name), builder) };
+    });
+  }
+
+  start(): Accumulator[] {
+    return this.fields.map((field) => field.plan.create());
+  }
+
+  add(accumulators: readonly Accumulator[], doc: Document): void {
+    const scope: Scope = { root: doc, current: doc, variables: [] };
+    for (const [i, field] of this.fields.entries()) accumulators[i]?.add(field.plan.input(scope), scope);
+  }
+
+  finish(id: unknown, accumulators: readonly Accumulator[]): Document {
+    const result: Document = { _id: id };
+    for (const [i, field] of this.fields.entries()) setField(result, field.name, accumulators[i]?.result());
+    return result;
+  }
+}
+
+const group: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(15947, "a group's fields must be specified in an object");
+  if (!Object.hasOwn(spec, '_id')) throw mongoError(15955, 'a group specification must include an _id');
+  const { _id, ...outputs } = spec;
+  const output = new GroupOutput(outputs, ctx);
+  const identity = expressionBuilder(ctx).compile(_id);
+  return function* (source) {
+    const groups = new Map<string, { id: unknown; accumulators: Accumulator[] }>();
+    for (const doc of source) {
+      ctx.tick();
+      const id = identity({ root: doc, current: doc, variables: [] }) ?? null;
+      const key = keyOf(id, ctx.collation);
+      let entry = groups.get(key);
+      if (!entry) groups.set(key, (entry = { id, accumulators: output.start() }));
+      output.add(entry.accumulators, doc);
+    }
+    for (const { id, accumulators } of groups.values()) {
+      ctx.tick();
+      yield output.finish(id, accumulators);
+    }
+  };
+};
+
+const sortByCount: StageCompiler = (spec, builder, name) => {
+  const valid =
+    (typeof spec === 'string' && spec.startsWith('$')) ||
+    (isDocument(spec) && Object.keys(spec)[0]?.startsWith('$'));
+  if (!valid)
+    throw mongoError(
+      40147,
+      'the sortByCount field must be defined as a $-prefixed path or an expression inside an object',
+    );
+  const grouped = group({ _id: spec, count: { $sum: 1 } }, builder, name);
+  const sorted = sortRun({ count: -1 }, builder.ctx);
+  return (source) => sorted(grouped(source));
+};
+
+export const groupStages: StageTable = { $group: group, $sortByCount: sortByCount };

@@ -1,0 +1,63 @@
+import type { Document } from '../../bson/document.js';
+import { keyOf } from '../../bson/key-string.js';
+import { leafValues, parseFieldPath, someValue, type FieldPath } from '../../bson/path.js';
+import type { QueryContext } from '../../query/context.js';
+import { readPath } from '../expression.js';
+
+/** A hash of a collection by the values at one path: a join costs one lookup per value, not a scan. */
+export class JoinTable {
+  private readonly buckets = new Map<string, number[]>();
+
+  private constructor(
+    private readonly docs: readonly Document[],
+    private readonly ctx: QueryContext,
+    valuesOf: (doc: Document) => unknown[],
+  ) {
+    for (const [position, doc] of docs.entries()) {
+      ctx.tick();
+      for (const key of new Set(valuesOf(doc).map((value) => keyOf(value, ctx.collation)))) {
+        const bucket = this.buckets.get(key);
+        if (bucket) bucket.push(position);
+        else this.buckets.set(key, [position]);
+      }
+    }
+  }
+
+  /** As a query sees the path: array elements count, and missing is null. */
+  static byQueryPath(docs: readonly Document[], path: string, ctx: QueryContext): JoinTable {
+    const parsed = parseFieldPath(path);
+    return new JoinTable(docs, ctx, (doc) => leafValues(doc, parsed).map((value) => value ?? null));
+  }
+
+  /** As an expression sees the path: one value, missing apart from null. */
+  static byExpressionPath(docs: readonly Document[], path: string, ctx: QueryContext): JoinTable {
+    const parsed = parseFieldPath(path);
+    return new JoinTable(docs, ctx, (doc) => [readPath(doc, parsed, 0)]);
+  }
+
+  /** Documents with any of the values, in their own order. */
+  find(values: readonly unknown[]): Document[] {
+    const [only] = values;
+    if (values.length === 1) return this.at(only).map((position) => this.docs[position] as Document);
+    const positions = new Set<number>();
+    for (const value of values) {
+      this.ctx.tick();
+      for (const position of this.at(value)) positions.add(position);
+    }
+    return [...positions].sort((a, b) => a - b).map((position) => this.docs[position] as Document);
+  }
+
+  private at(value: unknown): readonly number[] {
+    return this.buckets.get(keyOf(value, this.ctx.collation)) ?? [];
+  }
+}
+
+/** The values a local field joins by: an array joins by its elements, a missing field as null. */
+export function localValues(doc: Document, path: FieldPath): unknown[] {
+  const found: unknown[] = [];
+  someValue(doc, path, 0, 'elements', (value) => {
+    if (!Array.isArray(value)) found.push(value ?? null);
+    return false;
+  });
+  return found;
+}

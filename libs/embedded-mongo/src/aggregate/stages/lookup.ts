@@ -1,0 +1,189 @@
+import { failedToParse, mongoError } from '../../errors.js';
+import { getField, isDocument, firstKey, type Document } from '../../bson/document.js';
+import { withNested } from '../../bson/nested.js';
+import { parseFieldPath } from '../../bson/path.js';
+import type { QueryContext } from '../../query/context.js';
+import { compileExpression } from '../expression.js';
+import type { Expression } from '../evaluate.js';
+import {
+  collectionOf,
+  type StageBuilder,
+  type StageCompiler,
+  type StageRun,
+  type StageTable,
+} from '../stage.js';
+import { JoinTable, localValues } from './join-table.js';
+
+interface LookupSpec {
+  readonly from: string | undefined;
+  readonly as: readonly string[];
+  readonly localField: string | undefined;
+  readonly foreignField: string | undefined;
+  readonly variables: Document;
+  readonly pipeline: readonly unknown[] | undefined;
+}
+
+function readSpec(spec: unknown): LookupSpec {
+  if (!isDocument(spec)) throw failedToParse('the $lookup specification must be an object');
+  for (const key of Object.keys(spec)) {
+    if (!['from', 'as', 'localField', 'foreignField', 'let', 'pipeline'].includes(key)) {
+      throw failedToParse(`unknown argument to $lookup: ${key}`);
+    }
+  }
+  const text = (name: string): string | undefined => {
+    const value = getField(spec, name);
+    if (value !== undefined && typeof value !== 'string')
+      throw failedToParse(`$lookup argument '${name}' must be a string`);
+    return value;
+  };
+  const pipeline = getField(spec, 'pipeline');
+  if (pipeline !== undefined && !Array.isArray(pipeline))
+    throw mongoError(14, "'pipeline' option must be specified as an array");
+  const variables = getField(spec, 'let') ?? {};
+  if (!isDocument(variables)) throw failedToParse("$lookup argument 'let' must be an object");
+  const [as, from, localField, foreignField] = [
+    text('as'),
+    text('from'),
+    text('localField'),
+    text('foreignField'),
+  ];
+  if (as === undefined) throw failedToParse("must specify 'as' field for a $lookup");
+  if ((localField === undefined) !== (foreignField === undefined)) {
+    throw failedToParse(
+      "$lookup requires both or neither of 'localField' and 'foreignField' to be specified",
+    );
+  }
+  if (localField === undefined && !pipeline) {
+    throw failedToParse(
+      "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified",
+    );
+  }
+  if (!pipeline && Object.keys(variables).length > 0)
+    throw failedToParse("$lookup with a 'let' argument must also specify 'pipeline'");
+  if (from === undefined && !startsWithDocuments(pipeline))
+    throw failedToParse("must specify 'from' field for a $lookup");
+  return { from, as: parseFieldPath(as).parts, localField, foreignField, variables, pipeline };
+}
+
+const startsWithDocuments = (pipeline: unknown): boolean =>
+  Array.isArray(pipeline) && isDocument(pipeline[0]) && firstKey(pipeline[0]) === '$documents';
+
+const lookup: StageCompiler = (spec, builder) => {
+  const { from, as, localField, foreignField, ...rest } = readSpec(spec);
+  const { ctx } = builder;
+  const inner = rest.pipeline ? new InnerPipeline(rest.pipeline, rest.variables, builder) : undefined;
+  const localPath = localField === undefined ? undefined : parseFieldPath(localField);
+  return function* (source) {
+    const foreign = from === undefined ? [] : toArray(collectionOf(ctx, from), ctx);
+    const byField =
+      foreignField === undefined ? undefined : JoinTable.byQueryPath(foreign, foreignField, ctx);
+    const byVariable = inner?.equality
+      ? JoinTable.byExpressionPath(foreign, inner.equality.field, ctx)
+      : undefined;
+    let uncorrelated: Document[] | undefined;
+    for (const doc of source) {
+      ctx.tick();
+      inner?.bind(doc);
+      let candidates: readonly Document[] = foreign;
+      if (byField && localPath) candidates = byField.find(localValues(doc, localPath));
+      else if (byVariable && inner?.equality)
+        candidates = byVariable.find([inner.equality.value.evaluate(doc)]);
+      let joined: Document[];
+      if (!inner) joined = [...candidates];
+      else if (byField || inner.correlated) joined = [...inner.run(candidates)];
+      else joined = [...(uncorrelated ??= [...inner.run(candidates)])];
+      yield withNested(doc, as, joined);
+    }
+  };
+};
+
+/** The pipeline of a `$lookup`: compiled once, its `let` variables bound anew for every outer document. */
+class InnerPipeline {
+  readonly run: StageRun;
+  readonly correlated: boolean;
+  /** An equality of a foreign field with a variable in the first `$match`, which a hash join can serve. */
+  readonly equality: { field: string; value: Expression } | undefined;
+  private readonly values: Record<string, unknown>;
+  private readonly definitions: { name: string; expression: Expression }[];
+
+  constructor(pipeline: readonly unknown[], variables: Document, builder: StageBuilder) {
+    const names = Object.keys(variables);
+    this.definitions = names.map((name) => {
+      if (!/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name)) {
+        throw mongoError(16867, `'${name}' starts with an invalid character for a user variable name`);
+      }
+      return { name, expression: compileExpression(variables[name], builder.ctx) };
+    });
+    this.values = { ...builder.ctx.variables };
+    for (const name of names) this.values[name] = null;
+    this.run = builder.pipeline(pipeline, { ...builder.ctx, variables: this.values });
+    this.correlated = names.length > 0;
+    const found = joinEquality(pipeline[0], names);
+    this.equality = found && {
+      field: found.field,
+      value: compileExpression(variables[found.variable], builder.ctx),
+    };
+  }
+
+  bind(doc: Document): void {
+    for (const { name, expression } of this.definitions) this.values[name] = expression.evaluate(doc);
+  }
+}
+
+/** Finds `{$match: {$expr: {$eq: ["$field", "$$variable"]}}}`, also inside `$and`. */
+function joinEquality(
+  stage: unknown,
+  names: readonly string[],
+): { field: string; variable: string } | undefined {
+  const match = isDocument(stage) ? getField(stage, '$match') : undefined;
+  return isDocument(match) ? equalityIn(getField(match, '$expr'), names) : undefined;
+}
+
+function equalityIn(
+  expression: unknown,
+  names: readonly string[],
+): { field: string; variable: string } | undefined {
+  if (!isDocument(expression)) return undefined;
+  const all = getField(expression, '$and');
+  if (Array.isArray(all)) {
+    for (const part of all) {
+      const found = equalityIn(part, names);
+      if (found) return found;
+    }
+    return undefined;
+  }
+  const sides = getField(expression, '$eq');
+  if (!Array.isArray(sides) || sides.length !== 2) return undefined;
+  for (const [field, variable] of [sides, [sides[1], sides[0]]] as [unknown, unknown][]) {
+    if (typeof field !== 'string' || typeof variable !== 'string') continue;
+    if (/^\$[^$]/.test(field) && variable.startsWith('$$') && names.includes(variable.slice(2))) {
+      return { field: field.slice(1), variable: variable.slice(2) };
+    }
+  }
+  return undefined;
+}
+
+function toArray(docs: Iterable<Document>, ctx: QueryContext): Document[] {
+  const all: Document[] = [];
+  for (const doc of docs) {
+    ctx.tick();
+    all.push(doc);
+  }
+  return all;
+}
+
+const unionWith: StageCompiler = (spec, builder) => {
+  const options: Document = isDocument(spec) ? spec : { coll: spec };
+  const coll = getField(options, 'coll');
+  const pipeline = getField(options, 'pipeline') ?? [];
+  if (typeof coll !== 'string' && !startsWithDocuments(pipeline)) {
+    throw failedToParse('the $unionWith stage specification must be a string or an object with a coll field');
+  }
+  const run = builder.pipeline(pipeline, builder.ctx);
+  return function* (source) {
+    yield* source;
+    yield* run(typeof coll === 'string' ? collectionOf(builder.ctx, coll) : []);
+  };
+};
+
+export const joinStages: StageTable = { $lookup: lookup, $unionWith: unionWith };

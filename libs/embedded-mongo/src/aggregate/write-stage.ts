@@ -1,0 +1,101 @@
+import { failedToParse, mongoError } from '../errors.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { typeName } from '../bson/type-name.js';
+
+/** Where the results of a pipeline are to be written; the caller does the writing. */
+export type WriteStage =
+  | { readonly kind: 'out'; readonly db?: string; readonly coll: string }
+  | {
+      readonly kind: 'merge';
+      readonly db?: string;
+      readonly coll: string;
+      /** Fields that identify a document of the target; `_id` by default. */
+      readonly on: readonly string[];
+      readonly whenMatched: WhenMatched;
+      readonly whenNotMatched: 'insert' | 'discard' | 'fail';
+      /** Variables for a `whenMatched` pipeline; `$$new` by default. */
+      readonly variables: Document;
+    };
+
+/** Takes a final `$out` or `$merge` off a pipeline. Errors: 40601 when one stands elsewhere. */
+export function splitWriteStage(pipeline: readonly Document[]): { pipeline: Document[]; write?: WriteStage } {
+  const last = pipeline.at(-1);
+  const writes = pipeline.filter(
+    (stage) => isDocument(stage) && (Object.hasOwn(stage, '$out') || Object.hasOwn(stage, '$merge')),
+  );
+  if (writes.length === 0 || !last) return { pipeline: [...pipeline] };
+  if (writes.length > 1 || writes[0] !== last) {
+    const name = Object.hasOwn(writes[0] as Document, '$out') ? '$out' : '$merge';
+    throw mongoError(40601, `${name} can only be the final stage in the pipeline`);
+  }
+  const write = Object.hasOwn(last, '$out') ? readOut(last['$out']) : readMerge(last['$merge']);
+  return { pipeline: pipeline.slice(0, -1), write };
+}
+
+function target(value: unknown, stage: string): { db?: string; coll: string } {
+  if (typeof value === 'string') return { coll: checkName(value, stage) };
+  if (!isDocument(value))
+    throw mongoError(16990, `${stage} only supports a string or object argument, not ${typeName(value)}`);
+  const [db, coll] = [getField(value, 'db'), getField(value, 'coll')];
+  if (typeof coll !== 'string' || (db !== undefined && typeof db !== 'string')) {
+    throw mongoError(
+      16994,
+      `If an object is passed to ${stage} it must have exactly 2 fields: 'db' and 'coll'`,
+    );
+  }
+  return db === undefined ? { coll: checkName(coll, stage) } : { db, coll: checkName(coll, stage) };
+}
+
+function checkName(name: string, stage: string): string {
+  if (name === '' || name.includes('$') || name.includes('\0')) {
+    throw mongoError(73, `Invalid ${stage} target namespace: '${name}'`);
+  }
+  return name;
+}
+
+const readOut = (spec: unknown): WriteStage => ({ kind: 'out', ...target(spec, '$out') });
+
+function readMerge(spec: unknown): WriteStage {
+  const options: Document = isDocument(spec) ? spec : { into: spec };
+  for (const key of Object.keys(options)) {
+    if (!['into', 'on', 'let', 'whenMatched', 'whenNotMatched'].includes(key)) {
+      throw mongoError(40415, `BSON field '$merge.${key}' is an unknown field.`);
+    }
+  }
+  const on = getField(options, 'on') ?? '_id';
+  const fields: unknown[] = Array.isArray(on) ? on : [on];
+  if (fields.length === 0 || !fields.every((field) => typeof field === 'string')) {
+    throw mongoError(51186, "$merge 'on' field must be a string or an array of strings");
+  }
+  const variables = getField(options, 'let') ?? { new: '$$ROOT' };
+  if (!isDocument(variables)) throw mongoError(14, "BSON field '$merge.let' must be an object");
+  return {
+    kind: 'merge',
+    ...target(getField(options, 'into'), '$merge into'),
+    on: fields as string[],
+    whenMatched: matchedMode(getField(options, 'whenMatched') ?? 'merge'),
+    whenNotMatched: choice(
+      getField(options, 'whenNotMatched') ?? 'insert',
+      ['insert', 'discard', 'fail'],
+      'whenNotMatched',
+    ),
+    variables,
+  };
+}
+
+type WhenMatched = 'replace' | 'keepExisting' | 'merge' | 'fail' | readonly Document[];
+
+function matchedMode(value: unknown): WhenMatched {
+  if (Array.isArray(value)) return value.filter(isDocument);
+  return choice(value, ['replace', 'keepExisting', 'merge', 'fail'], 'whenMatched');
+}
+
+function choice<const Value extends string>(value: unknown, allowed: readonly Value[], field: string): Value {
+  const found = allowed.find((item) => item === value);
+  if (found === undefined) {
+    throw failedToParse(
+      `Enumeration value '${String(value)}' for field '$merge.${field}' is not a valid value.`,
+    );
+  }
+  return found;
+}

@@ -1,0 +1,113 @@
+import { Decimal128, Double, Int32, Long } from 'bson';
+import { bsonTag } from './document.js';
+import { compareDecimals, decimalOfDouble, decimalParts, packDecimal, type ExactDecimal } from './decimal.js';
+
+/** The four numeric BSON types, narrowest first. */
+export type NumberKind = 'int' | 'long' | 'double' | 'decimal';
+
+const maxInt = 0x7fffffff;
+const minInt = -0x80000000;
+const maxLong = 2n ** 63n - 1n;
+const minLong = -(2n ** 63n);
+
+export const isInt32 = (value: number): boolean =>
+  Number.isInteger(value) && value <= maxInt && value >= minInt && !Object.is(value, -0);
+
+/** The numeric type of a value, or undefined when it is no number. */
+export function numberKind(value: unknown): NumberKind | undefined {
+  if (typeof value === 'number') return isInt32(value) ? 'int' : 'double';
+  if (typeof value !== 'object' || value === null) return undefined;
+  switch (bsonTag(value)) {
+    case 'Double':
+      return 'double';
+    case 'Int32':
+      return 'int';
+    case 'Long':
+      return 'long';
+    case 'Decimal128':
+      return 'decimal';
+    case undefined:
+    default:
+      return undefined;
+  }
+}
+
+/** The nearest double; NaN for what is no number. */
+export function toDouble(value: unknown): number {
+  if (typeof value === 'number') return value;
+  if (value instanceof Double || value instanceof Int32) return value.value;
+  if (value instanceof Long) return value.toNumber();
+  if (value instanceof Decimal128) return Number(value.toString());
+  return NaN;
+}
+
+/** The exact decimal of a finite number of any type; NaN and infinities as JS numbers. */
+export function exactDecimal(value: unknown): ExactDecimal | number {
+  if (value instanceof Long) return { coefficient: value.toBigInt(), exponent: 0 };
+  if (value instanceof Decimal128) return decimalParts(value);
+  const double = toDouble(value);
+  return Number.isFinite(double) ? decimalOfDouble(double) : double;
+}
+
+/** Decimal operand of mixed arithmetic: the server reads a double to 15 significant digits. */
+export function promoteToDecimal(value: unknown): ExactDecimal | number {
+  if (numberKind(value) !== 'double') return exactDecimal(value);
+  const double = toDouble(value);
+  if (!Number.isFinite(double)) return double;
+  return decimalParts(Decimal128.fromString(double.toPrecision(15)));
+}
+
+export const toDecimal128 = (value: unknown): Decimal128 => {
+  if (value instanceof Decimal128) return value;
+  const parts = promoteToDecimal(value);
+  return typeof parts === 'number' ? Decimal128.fromString(String(parts)) : packDecimal(parts);
+};
+
+/** A double that stays a double on the wire, also when its value is integral. */
+export const doubleValue = (value: number): number | Double => (isInt32(value) ? new Double(value) : value);
+
+export const fitsLong = (value: bigint): boolean => value <= maxLong && value >= minLong;
+export const longValue = (value: bigint): Long => Long.fromBigInt(value);
+/** An integer in the narrowest type at least as wide as asked for; past 64 bits it becomes a double. */
+export function integerValue(value: bigint, atLeast: 'int' | 'long'): number | Long | Double {
+  if (atLeast === 'int' && value <= maxInt && value >= minInt) return Number(value);
+  return fitsLong(value) ? longValue(value) : doubleValue(Number(value));
+}
+
+export function toBigInt(value: unknown): bigint {
+  return value instanceof Long ? value.toBigInt() : BigInt(Math.trunc(toDouble(value)));
+}
+
+/** A whole number of any numeric type as a JS integer, or undefined when it is not one. */
+export function wholeNumber(value: unknown): number | undefined {
+  if (numberKind(value) === undefined) return undefined;
+  const double = toDouble(value);
+  return Number.isSafeInteger(double) ? double + 0 : undefined;
+}
+
+/** Exact across types; NaN equals NaN and comes before every other number. */
+export function compareNumbers(a: unknown, b: unknown): number {
+  if (typeof a === 'number' && typeof b === 'number') return compareDoubles(a, b);
+  const longA = a instanceof Long;
+  const longB = b instanceof Long;
+  if (longA && longB) return a.compare(b);
+  if (a instanceof Decimal128 || b instanceof Decimal128) {
+    const x = exactDecimal(a);
+    const y = exactDecimal(b);
+    if (typeof x !== 'number' && typeof y !== 'number') return compareDecimals(x, y);
+    return compareDoubles(typeof x === 'number' ? x : 0, typeof y === 'number' ? y : 0);
+  }
+  if (!longA && !longB) return compareDoubles(toDouble(a), toDouble(b));
+  const x = longA ? a.toBigInt() : toDouble(a);
+  const y = longB ? b.toBigInt() : toDouble(b);
+  if (Number.isNaN(x)) return -1;
+  if (Number.isNaN(y)) return 1;
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+function compareDoubles(a: number, b: number): number {
+  if (a < b) return -1;
+  if (a > b) return 1;
+  if (a === b) return 0;
+  return Number.isNaN(a) ? (Number.isNaN(b) ? 0 : -1) : 1;
+}

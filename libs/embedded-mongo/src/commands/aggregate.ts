@@ -1,0 +1,181 @@
+import { Long } from 'bson';
+import { compilePipeline, splitWriteStage } from '../aggregate/pipeline.js';
+import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { failedToParse, mongoError, typeMismatch } from '../errors.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import { Reader } from '../server/cursors.js';
+import { collect } from '../server/drain.js';
+import { mapRows, rowsFrom, rowsOf, type Rows } from '../server/rows.js';
+import type { Collection } from '../storage/collection.js';
+import { leadingQuery } from './aggregate-source.js';
+import { collationOf, flag, optionalCount, optionalDocument } from './arguments.js';
+import { cursorReply, encodeReplyDocument } from './batches.js';
+import { openChangeStream } from './change-streams.js';
+import { collectionStats, currentOperations } from './diagnostics.js';
+import { explainCommand } from './explain.js';
+import { hintOf } from './find.js';
+import { queryContext } from './query-context.js';
+import { Selection } from './selection.js';
+import { writeResults } from './write-stage.js';
+
+/** Stages that need all their input before they give anything. */
+const collecting = new Set(
+  '$group $sort $bucket $bucketAuto $facet $setWindowFields $sortByCount $count $densify $fill $sample $geoNear'.split(
+    ' ',
+  ),
+);
+
+export const aggregate: CommandHandler = async (command, ctx) => {
+  const pipeline = pipelineOf(command);
+  if (flag(command, 'explain')) {
+    const { explain: _, ...inner } = command;
+    return explainCommand(inner, ctx, 'queryPlanner');
+  }
+  const cursor = optionalDocument(command, 'cursor');
+  if (!cursor) {
+    throw failedToParse("The 'cursor' option is required, except for aggregate with the explain argument");
+  }
+  const batchSize = optionalCount(cursor, 'batchSize');
+  const [first] = pipeline;
+  const name = command['aggregate'];
+  if (first && Object.hasOwn(first, '$changeStream'))
+    return openChangeStream(command, ctx, pipeline, batchSize);
+  if (typeof name === 'string' && name === '')
+    throw mongoError(73, `Invalid namespace specified '${ctx.db}.'`);
+  const coll = typeof name === 'string' ? name : undefined;
+  const { pipeline: stages, write } = splitWriteStage(pipeline);
+  if (write && ctx.transaction) {
+    throw mongoError(263, `${firstKey(pipeline.at(-1) ?? {}) ?? ''} cannot be used in a transaction`);
+  }
+  const reader = new Reader(ctx.operation);
+  const run = new PipelineRun(ctx, coll, command, reader);
+  const rows = await run.rows(stages);
+  const namespace = `${ctx.db}.${coll ?? '$cmd.aggregate'}`;
+  if (!write) return cursorReply(ctx, namespace, rows.encoded, reader, { batchSize });
+  await writeResults(ctx, write, await collect(ctx.operation, rows.documents));
+  return cursorReply(ctx, namespace, rowsOf([]), reader, {});
+};
+
+function pipelineOf(command: Document): Document[] {
+  const { pipeline } = command;
+  if (!Array.isArray(pipeline)) throw typeMismatch("'pipeline' option must be specified as an array");
+  return pipeline.map((stage: unknown) => {
+    if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
+    return stage;
+  });
+}
+
+/** The results of a pipeline, as documents or encoded; only one of the two may be read. */
+interface PipelineRows {
+  readonly documents: Rows<Document>;
+  readonly encoded: Rows<Buffer>;
+}
+
+class PipelineRun {
+  private readonly collection: Collection | undefined;
+
+  constructor(
+    private readonly ctx: CommandContext,
+    private readonly coll: string | undefined,
+    private readonly command: Document,
+    private readonly reader: Reader,
+  ) {
+    this.collection = coll === undefined ? undefined : ctx.workspace.find(ctx.db, coll);
+  }
+
+  async rows(stages: Document[]): Promise<PipelineRows> {
+    const special = this.specialSource(stages[0]);
+    if (special) return this.throughStages(special.rest ? stages.slice(1) : stages, special.documents);
+    if (this.coll === undefined) {
+      throw mongoError(
+        73,
+        `{aggregate: 1} is not valid for '${firstKey(stages[0] ?? {}) ?? ''}'; a collection is required.`,
+      );
+    }
+    const options = {
+      hint: hintOf(this.command),
+      collation: collationOf(this.command, this.collection?.options),
+      variables: optionalDocument(this.command, 'let'),
+    };
+    // The whole pipeline is checked before its beginning is taken off.
+    compilePipeline(stages, this.context());
+    const { spec, rest } = leadingQuery(stages, options);
+    if (!this.collection) return this.throughStages(rest, []);
+    const selection = new Selection(this.ctx, this.collection, spec, this.reader);
+    const found = await selection.rows();
+    if (rest.length === 0) {
+      return {
+        documents: mapRows(found, ({ document }) => document),
+        encoded: mapRows(found, ({ raw }) => raw.bytes),
+      };
+    }
+    const stored = await collect(this.ctx.operation, found);
+    return this.throughStages(
+      rest,
+      stored.map(({ document }) => document),
+    );
+  }
+
+  /** Runs the stages, pausing for others wherever a stage gives its results one by one. */
+  private async throughStages(stages: readonly Document[], source: Document[]): Promise<PipelineRows> {
+    const context = this.context();
+    let input: Iterable<Document> = source;
+    let segment: Document[] = [];
+    for (const stage of stages) {
+      if (segment.length > 0 && collecting.has(firstKey(stage) ?? '')) {
+        input = await this.collected(compilePipeline(segment, context)(input));
+        segment = [];
+      }
+      segment.push(stage);
+    }
+    const output = compilePipeline(segment, context)(input);
+    const documents = rowsFrom(output[Symbol.iterator]());
+    return { documents, encoded: mapRows(documents, encodeReplyDocument) };
+  }
+
+  private collected(documents: Iterable<Document>): Promise<Document[]> {
+    return collect(this.ctx.operation, documents[Symbol.iterator]());
+  }
+
+  private context(): ReturnType<typeof queryContext> & { variables: Document } {
+    const context = queryContext(this.ctx, this.reader.tick, this.collection, {
+      collation: collationOf(this.command, this.collection?.options),
+      variables: optionalDocument(this.command, 'let'),
+    });
+    return { ...context, variables: context.variables ?? {} };
+  }
+
+  /** Sources that are not the documents of a collection; `rest` when the stage is used up. */
+  private specialSource(stage: Document | undefined): { documents: Document[]; rest: boolean } | undefined {
+    const { server, db } = this.ctx;
+    const name = stage && firstKey(stage);
+    if (this.coll === undefined) {
+      if (name === '$currentOp') return { documents: currentOperations(server), rest: true };
+      if (name === '$listLocalSessions') return { documents: [], rest: true };
+      return name === '$documents' ? { documents: [], rest: false } : undefined;
+    }
+    const namespace = `${db}.${this.coll}`;
+    if (name === '$collStats') {
+      const stats = collectionStats(namespace, this.collection);
+      const document = {
+        ns: namespace,
+        host: server.address,
+        localTime: this.ctx.now,
+        storageStats: stats,
+        count: stats['count'],
+      };
+      return { documents: this.collection ? [document] : [], rest: true };
+    }
+    if (name === '$indexStats') {
+      const documents = (this.collection?.indexes ?? []).map(({ spec }) => ({
+        name: spec.name,
+        key: spec.key,
+        spec,
+        host: server.address,
+        accesses: { ops: Long.ZERO, since: server.startedAt },
+      }));
+      return { documents, rest: true };
+    }
+    return undefined;
+  }
+}

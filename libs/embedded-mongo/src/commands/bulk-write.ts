@@ -1,0 +1,135 @@
+import { isDocument, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { badValue, failedToParse } from '../errors.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import { Reader } from '../server/cursors.js';
+import { draftFromRaw } from '../storage/stored-document.js';
+import { encodeDocument } from '../wire/encode.js';
+import { rawDocumentOf } from '../wire/raw-fields.js';
+import {
+  documentArray,
+  documentOr,
+  flag,
+  optionalCount,
+  optionalDocument,
+  optionalDocuments,
+  splitNamespace,
+} from './arguments.js';
+import { cursorReply, encodedRows } from './batches.js';
+import { runDelete } from './delete-statement.js';
+import { hintOf } from './find.js';
+import { runUpdate, updateOf } from './update-statement.js';
+import { documentCheck } from './validation.js';
+import { acknowledged, checkBatchSize, runBatch } from './write-batch.js';
+
+/** One command with writes to several collections, as `client.bulkWrite` of newer drivers sends it. */
+export const bulkWrite: CommandHandler = async (command, ctx) => {
+  const operations = documentArray(command, 'ops');
+  const raw = ctx.rawDocuments('ops') ?? [];
+  const namespaces = documentArray(command, 'nsInfo').map(({ ns }) => splitNamespace(ns));
+  checkBatchSize(operations);
+  const run = new BulkRun(ctx, command, namespaces);
+  const errors = await runBatch(ctx, operations, flag(command, 'ordered', true), (operation, index) =>
+    run.apply(operation, index, raw[index]),
+  );
+  for (const { index, ...error } of errors) run.results.push({ ok: 0, idx: index, n: 0, ...error });
+  run.results.sort((a, b) => Number(a['idx']) - Number(b['idx']));
+  const shown = flag(command, 'errorsOnly')
+    ? run.results.filter((result) => result['ok'] === 0)
+    : run.results;
+  const cursor = optionalDocument(command, 'cursor') ?? {};
+  const reply = await cursorReply(
+    ctx,
+    'admin.$cmd.bulkWrite',
+    encodedRows(shown),
+    new Reader(ctx.operation),
+    {
+      batchSize: optionalCount(cursor, 'batchSize'),
+    },
+  );
+  return acknowledged(ctx, command, { ...reply, nErrors: errors.length, ...run.totals });
+};
+
+class BulkRun {
+  readonly results: Document[] = [];
+  readonly totals = { nInserted: 0, nMatched: 0, nModified: 0, nUpserted: 0, nDeleted: 0 };
+
+  constructor(
+    private readonly ctx: CommandContext,
+    private readonly command: Document,
+    private readonly namespaces: readonly { db: string; coll: string }[],
+  ) {}
+
+  async apply(operation: Document, idx: number, raw: Buffer | undefined): Promise<void> {
+    if (operation['insert'] !== undefined) return this.insert(operation, idx, raw);
+    if (operation['update'] !== undefined) return this.update(operation, idx);
+    if (operation['delete'] !== undefined) return this.delete(operation, idx);
+    throw failedToParse('a bulkWrite operation is an insert, an update or a delete');
+  }
+
+  private insert(operation: Document, idx: number, raw: Buffer | undefined): void {
+    const { ctx } = this;
+    const { db, coll } = this.namespace(operation['insert']);
+    const bytes = raw && rawDocumentOf(raw, 'document');
+    if (!bytes && !isDocument(operation['document'])) throw badValue('an insert needs a document');
+    const collection = ctx.workspace.obtain(db, coll);
+    const draft = draftFromRaw(bytes ?? encodeDocument(operation['document'] as Document));
+    documentCheck(ctx, collection, flag(this.command, 'bypassDocumentValidation'))(draft.document);
+    ctx.workspace.insert(collection, draft);
+    this.totals.nInserted += 1;
+    this.results.push({ ok: 1, idx, n: 1 });
+  }
+
+  private async update(operation: Document, idx: number): Promise<void> {
+    const { db, coll } = this.namespace(operation['update']);
+    const { matched, modified, upserted } = await runUpdate(this.ctx, db, coll, {
+      filter: documentOr(operation, 'filter'),
+      update: updateOf(operation['updateMods']),
+      multi: flag(operation, 'multi'),
+      upsert: flag(operation, 'upsert'),
+      sort: optionalDocument(operation, 'sort'),
+      hint: hintOf(operation),
+      place: operation,
+      arrayFilters: optionalDocuments(operation, 'arrayFilters'),
+      variables: this.variables(operation),
+      bypassValidation: flag(this.command, 'bypassDocumentValidation'),
+    });
+    this.totals.nMatched += matched;
+    this.totals.nModified += modified;
+    if (upserted) this.totals.nUpserted += 1;
+    this.results.push({
+      ok: 1,
+      idx,
+      n: matched + (upserted ? 1 : 0),
+      nModified: modified,
+      ...(upserted ? { upserted: { _id: upserted.document['_id'] } } : {}),
+    });
+  }
+
+  private async delete(operation: Document, idx: number): Promise<void> {
+    const { db, coll } = this.namespace(operation['delete']);
+    const { deleted } = await runDelete(this.ctx, db, coll, {
+      filter: documentOr(operation, 'filter'),
+      multi: flag(operation, 'multi'),
+      hint: hintOf(operation),
+      place: operation,
+      variables: this.variables(operation),
+    });
+    this.totals.nDeleted += deleted;
+    this.results.push({ ok: 1, idx, n: deleted });
+  }
+
+  private variables(operation: Document): Document | undefined {
+    const variables = {
+      ...optionalDocument(this.command, 'let'),
+      ...optionalDocument(operation, 'constants'),
+    };
+    return Object.keys(variables).length > 0 ? variables : undefined;
+  }
+
+  private namespace(index: unknown): { db: string; coll: string } {
+    const namespace = numberKind(index) === undefined ? undefined : this.namespaces[toDouble(index)];
+    if (!namespace) throw badValue('a bulkWrite operation names a namespace that is not in nsInfo');
+    return namespace;
+  }
+}

@@ -1,0 +1,98 @@
+import { compilePipeline } from '../aggregate/pipeline.js';
+import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { mongoError, typeMismatch } from '../errors.js';
+import { ChangeStream, startPosition, streamOptions } from '../feed/change-stream.js';
+import type { CommandContext } from '../server/command.js';
+import { Reader, type TailingSource } from '../server/cursors.js';
+import { RawBson } from '../wire/raw-bson.js';
+import { DEFAULT_BATCH } from './batches.js';
+import { queryContext } from './query-context.js';
+
+/** Stages that may follow `$changeStream`. */
+const allowed = new Set(
+  '$addFields $match $project $replaceRoot $replaceWith $redact $set $unset'.split(' '),
+);
+const known = new Set(
+  'fullDocument fullDocumentBeforeChange resumeAfter startAfter startAtOperationTime allChangesForCluster showExpandedEvents'.split(
+    ' ',
+  ),
+);
+
+/** Opens a change stream. Errors: 40573 on a standalone, 20 for a stage that may not follow, 40415, 50811, 286. */
+export function openChangeStream(
+  command: Document,
+  ctx: CommandContext,
+  pipeline: readonly Document[],
+  batchSize = DEFAULT_BATCH,
+): Document {
+  const [first = {}, ...stages] = pipeline;
+  const { $changeStream: spec } = first;
+  if (!isDocument(spec)) throw typeMismatch('$changeStream must be an object');
+  if (!ctx.server.replSet)
+    throw mongoError(40573, 'The $changeStream stage is only supported on replica sets');
+  if (ctx.transaction) throw mongoError(263, '$changeStream cannot run in a multi-document transaction');
+  const unknown = Object.keys(spec).find((option) => !known.has(option));
+  if (unknown) throw mongoError(40415, `BSON field '$changeStream.${unknown}' is an unknown field.`);
+  const other = stages.map((stage) => firstKey(stage) ?? '').find((stage) => !allowed.has(stage));
+  if (other !== undefined) throw mongoError(20, `${other} is not permitted in a $changeStream pipeline`);
+
+  const { catalog, log } = ctx.server.store;
+  const reader = new Reader(ctx.operation);
+  const context = queryContext(ctx, reader.tick, undefined);
+  const run = compilePipeline(stages, context);
+  const stream = new ChangeStream(
+    log,
+    scopeOf(command, ctx, spec),
+    streamOptions(spec),
+    startPosition(log, spec),
+    stages.length > 0 ? (event) => run([event]) : undefined,
+    (db, coll) => catalog.find(db, coll),
+  );
+  const source: TailingSource = {
+    kind: 'tailing',
+    reader,
+    pull: (limit) => stream.pull(limit),
+    resumeToken: () => stream.resumeToken(),
+    get ended() {
+      return stream.ended;
+    },
+    subscribe: (wake) => log.onAppend(wake),
+  };
+  const firstBatch = stream.pull(batchSize);
+  const name = command['aggregate'];
+  const namespace = `${ctx.db}.${typeof name === 'string' ? name : '$cmd.aggregate'}`;
+  const cursor = ctx.server.cursors.add({
+    namespace,
+    source,
+    ahead: undefined,
+    budgetMs: undefined,
+    noTimeout: false,
+    sessionKey: ctx.session?.key,
+    txnNumber: undefined,
+  });
+  return {
+    cursor: {
+      firstBatch: firstBatch.map((bytes) => new RawBson(bytes)),
+      id: cursor.id,
+      ns: namespace,
+      postBatchResumeToken: stream.resumeToken(),
+    },
+  };
+}
+
+function scopeOf(
+  command: Document,
+  ctx: CommandContext,
+  spec: Document,
+): { db: string | undefined; coll: string | undefined } {
+  if (spec['allChangesForCluster'] === true) {
+    if (ctx.db !== 'admin')
+      throw mongoError(
+        72,
+        "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database",
+      );
+    return { db: undefined, coll: undefined };
+  }
+  const name = command['aggregate'];
+  return { db: ctx.db, coll: typeof name === 'string' ? name : undefined };
+}

@@ -1,0 +1,85 @@
+import { keyOf } from '../bson/key-string.js';
+import { compareValues } from '../bson/compare.js';
+import { isDocument, type Document } from '../bson/document.js';
+import type { CommandHandler } from '../server/command.js';
+import { drain } from '../server/drain.js';
+import {
+  collationOf,
+  collectionName,
+  documentOr,
+  optionalNumber,
+  optionalText,
+  optionalCount,
+} from './arguments.js';
+import { hintOf } from './find.js';
+import { Selection, type SelectionSpec } from './selection.js';
+import { extractKeys } from '../storage/index-keys.js';
+import { badValue, mongoError } from '../errors.js';
+import { MAX_DOCUMENT_BYTES } from '../wire/limits.js';
+import { encodeDocument } from '../wire/encode.js';
+
+/** The selection of a count command, also used by explain. */
+export function countSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
+  return {
+    filter: documentOr(command, 'query'),
+    skip: optionalCount(command, 'skip'),
+    // A negative limit means the same as a positive one.
+    limit: Math.abs(Math.trunc(optionalNumber(command, 'limit') ?? 0)),
+    hint: hintOf(command),
+    collation: collationOf(command, collectionOptions),
+  };
+}
+
+export const count: CommandHandler = async (command, ctx) => {
+  const collection = ctx.workspace.find(ctx.db, collectionName(command, 'count'));
+  const spec = countSpec(command, collection?.options);
+  if (!collection) return { n: 0 };
+  if (Object.keys(spec.filter).length === 0 && !spec.skip && !spec.limit && spec.hint === undefined)
+    return { n: collection.count };
+  let n = 0;
+  await drain(ctx.operation, await new Selection(ctx, collection, spec).rows(), () => void (n += 1));
+  return { n };
+};
+
+/** The selection of a distinct command, also used by explain. */
+export function distinctSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
+  return {
+    filter: documentOr(command, 'query'),
+    hint: hintOf(command),
+    collation: collationOf(command, collectionOptions),
+  };
+}
+
+export const distinct: CommandHandler = async (command, ctx) => {
+  const collection = ctx.workspace.find(ctx.db, collectionName(command, 'distinct'));
+  const spec = distinctSpec(command, collection?.options);
+  const key = optionalText(command, 'key');
+  if (key === undefined) throw mongoError(40414, "BSON field 'distinct.key' is missing but a required field");
+  if (key === '') throw badValue('the key of distinct must not be empty');
+  if (!collection) return { values: [] };
+  const path = [key.split('.')];
+  const values = new Map<string, unknown>();
+  let bytes = 0;
+  await drain(ctx.operation, await new Selection(ctx, collection, spec).rows(), ({ document }) => {
+    for (const [value] of extractKeys(document, path).keys) {
+      if (value === undefined || (value === null && !hasNull(document, path[0] ?? []))) continue;
+      const id = keyOf(value, spec.collation);
+      if (values.has(id)) continue;
+      values.set(id, value);
+      bytes += encodeDocument({ v: value }).length;
+      if (bytes > MAX_DOCUMENT_BYTES) throw mongoError(17217, 'distinct too big, 16mb cap');
+    }
+  });
+  return { values: [...values.values()].sort((a, b) => compareValues(a, b, spec.collation)) };
+};
+
+/** An index key is null for a missing field as well; distinct lists only nulls that are really there. */
+function hasNull(value: unknown, path: readonly string[]): boolean {
+  const [name, ...rest] = path;
+  if (Array.isArray(value)) {
+    if (name === undefined) return value.includes(null);
+    return value.some((item) => hasNull(item, path)) || hasNull(value[Number(name)], rest);
+  }
+  if (name === undefined) return value === null;
+  return isDocument(value) && Object.hasOwn(value, name) && hasNull(value[name], rest);
+}

@@ -1,0 +1,103 @@
+import { Long } from 'bson';
+import type { Document } from '../bson/document.js';
+import { mongoError, typeMismatch } from '../errors.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import type { Cursor, TailingSource } from '../server/cursors.js';
+import { RawBson } from '../wire/raw-bson.js';
+import { collectionName, optionalCount } from './arguments.js';
+import { nextBatch } from './batches.js';
+
+/** How long a getMore on a change stream waits when the client says nothing, in milliseconds. */
+const DEFAULT_AWAIT_MS = 1_000;
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+
+export const getMore: CommandHandler = async (command, ctx) => {
+  const id = command['getMore'];
+  if (!(id instanceof Long)) throw typeMismatch("BSON field 'getMore.getMore' must be a long");
+  const key = id.toString();
+  const cursor = ctx.server.cursors.get(key);
+  const namespace = `${ctx.db}.${collectionName(command, 'collection')}`;
+  checkOwner(cursor, namespace, ctx);
+  cursor.inUse = true;
+  cursor.source.reader.operation = ctx.operation;
+  if (cursor.budgetMs !== undefined) ctx.operation.deadline = ctx.operation.startedAt + cursor.budgetMs;
+  const size = optionalCount(command, 'batchSize') || UNLIMITED;
+  try {
+    const { source } = cursor;
+    return source.kind === 'documents'
+      ? await nextBatch(ctx, cursor, source, size)
+      : await tail(ctx, cursor, source, size, optionalCount(command, 'maxTimeMS') ?? DEFAULT_AWAIT_MS);
+  } catch (error) {
+    ctx.server.cursors.close(key);
+    throw error;
+  } finally {
+    cursor.inUse = false;
+    cursor.lastUsed = Date.now();
+    if (cursor.budgetMs !== undefined) cursor.budgetMs -= Date.now() - ctx.operation.startedAt;
+  }
+};
+
+function checkOwner(cursor: Cursor, namespace: string, ctx: CommandContext): void {
+  if (cursor.namespace !== namespace) {
+    throw mongoError(
+      13,
+      `Requested getMore on namespace '${namespace}', but cursor belongs to a different namespace ${cursor.namespace}`,
+    );
+  }
+  if (cursor.sessionKey !== ctx.session?.key) {
+    throw mongoError(
+      13,
+      `Cannot run getMore on cursor ${cursor.id.toString()}, which was created in another session`,
+    );
+  }
+  if (cursor.txnNumber !== ctx.txnNumber) {
+    throw mongoError(
+      50740,
+      `Cannot run getMore on cursor ${cursor.id.toString()} outside of its transaction`,
+    );
+  }
+  if (cursor.inUse) throw mongoError(12051, `cursor id ${cursor.id.toString()} is already in use`);
+}
+
+/** Waits until the stream has something, its time is over or it is ended. */
+async function tail(
+  ctx: CommandContext,
+  cursor: Cursor,
+  source: TailingSource,
+  size: number,
+  awaitMs: number,
+): Promise<Document> {
+  const until = Date.now() + awaitMs;
+  let documents = source.pull(size);
+  while (documents.length === 0 && !source.ended) {
+    const left = until - Date.now();
+    if (left <= 0) break;
+    await ctx.operation.wait(left, (wake) => source.subscribe(wake));
+    ctx.operation.tick();
+    documents = source.pull(size);
+  }
+  if (source.ended) ctx.server.cursors.close(cursor.id.toString());
+  return {
+    cursor: {
+      nextBatch: documents.map((bytes) => new RawBson(bytes)),
+      id: source.ended ? Long.ZERO : cursor.id,
+      ns: cursor.namespace,
+      postBatchResumeToken: source.resumeToken(),
+    },
+  };
+}
+
+export const killCursors: CommandHandler = (command, ctx) => {
+  const ids = command['cursors'];
+  if (!Array.isArray(ids)) throw typeMismatch("BSON field 'killCursors.cursors' must be an array");
+  const namespace = `${ctx.db}.${collectionName(command, 'killCursors')}`;
+  const cursorsKilled: unknown[] = [];
+  const cursorsNotFound: unknown[] = [];
+  for (const id of ids) {
+    const key = String(id);
+    const known = ctx.server.cursors.has(key) && ctx.server.cursors.get(key).namespace === namespace;
+    if (known && ctx.server.cursors.close(key)) cursorsKilled.push(id);
+    else cursorsNotFound.push(id);
+  }
+  return { cursorsKilled, cursorsNotFound, cursorsAlive: [], cursorsUnknown: [] };
+};

@@ -1,0 +1,142 @@
+import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { badValue, failedToParse, mongoError, typeMismatch } from '../errors.js';
+import { executionStats, missingCollection, queryPlanner, type PlanShape } from '../planner/explain.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import { drain } from '../server/drain.js';
+import type { Collection } from '../storage/collection.js';
+import { collationOf, collectionName, documentArray, documentOr, optionalDocument } from './arguments.js';
+import { leadingQuery } from './aggregate-source.js';
+import { countSpec, distinctSpec } from './count-distinct.js';
+import { findSpec, hintOf } from './find.js';
+import { SERVER_VERSION } from './handshake.js';
+import { Selection, type SelectionSpec } from './selection.js';
+import { deleteStatement, updateStatement } from './write-commands.js';
+
+const verbosities = new Set(['queryPlanner', 'executionStats', 'allPlansExecution']);
+
+export const explain: CommandHandler = (command, ctx) => {
+  const inner = command['explain'];
+  if (!isDocument(inner)) throw typeMismatch("BSON field 'explain.explain' must be an object");
+  const verbosity = command['verbosity'] ?? 'allPlansExecution';
+  return explainCommand(inner, ctx, verbosity);
+};
+
+/** The plan of a command, run to its end unless only the plan is asked for; writes are not done. */
+export async function explainCommand(
+  inner: Document,
+  ctx: CommandContext,
+  verbosity: unknown,
+): Promise<Document> {
+  if (typeof verbosity !== 'string' || !verbosities.has(verbosity)) {
+    throw badValue("verbosity must be 'queryPlanner', 'executionStats' or 'allPlansExecution'");
+  }
+  const name = firstKey(inner) ?? '';
+  const read = readers[name];
+  if (!read) throw mongoError(59, `Explain failed due to unknown command: ${name}`);
+  const coll = collectionName(inner, name);
+  const collection = ctx.workspace.find(ctx.db, coll);
+  const { spec, stages } = read(inner, collection?.options);
+  const section = await explainQuery(
+    ctx,
+    `${ctx.db}.${coll}`,
+    collection,
+    spec,
+    optionalDocument(inner, 'projection'),
+    verbosity,
+  );
+  const plan = stages.length > 0 ? { stages: [{ $cursor: section }, ...stages] } : section;
+  const [host = '', port = '0'] = ctx.server.address.split(':');
+  return {
+    explainVersion: '1',
+    ...plan,
+    command: { ...inner, $db: ctx.db },
+    serverInfo: { host, port: Number(port) || 0, version: SERVER_VERSION, gitVersion: 'embedded' },
+  };
+}
+
+async function explainQuery(
+  ctx: CommandContext,
+  namespace: string,
+  collection: Collection | undefined,
+  spec: SelectionSpec,
+  projection: Document | undefined,
+  verbosity: string,
+): Promise<Document> {
+  const { filter, sort, skip = 0, limit = 0 } = spec;
+  if (!collection) {
+    const stats = {
+      executionSuccess: true,
+      nReturned: 0,
+      executionTimeMillis: 0,
+      totalKeysExamined: 0,
+      totalDocsExamined: 0,
+      executionStages: { stage: 'EOF' },
+    };
+    return {
+      queryPlanner: missingCollection(namespace, filter),
+      ...(verbosity === 'queryPlanner' ? {} : { executionStats: stats }),
+    };
+  }
+  const selection = new Selection(ctx, collection, spec);
+  const shape: PlanShape = { filter, sort, sorts: selection.sorts, skip, limit, projection };
+  const planner = { queryPlanner: queryPlanner(namespace, selection.planned, shape) };
+  if (verbosity === 'queryPlanner') return planner;
+  const started = performance.now();
+  let returned = 0;
+  await drain(ctx.operation, await selection.rows(), () => void (returned += 1));
+  const run = { returned, counts: selection.counts, millis: Math.round(performance.now() - started) };
+  return {
+    ...planner,
+    executionStats: executionStats(selection.planned, shape, run, verbosity === 'allPlansExecution'),
+  };
+}
+
+type ExplainReader = (
+  command: Document,
+  options: Document | undefined,
+) => { spec: SelectionSpec; stages: readonly Document[] };
+
+const only = (spec: SelectionSpec): { spec: SelectionSpec; stages: readonly Document[] } => ({
+  spec,
+  stages: [],
+});
+
+const readers: Readonly<Record<string, ExplainReader | undefined>> = {
+  find: (command, options) => only(findSpec(command, options)),
+  count: (command, options) => only(countSpec(command, options)),
+  distinct: (command, options) => only(distinctSpec(command, options)),
+  findAndModify: (command, options) => only(modifySpec(command, options)),
+  findandmodify: (command, options) => only(modifySpec(command, options)),
+  update: (command, options) => {
+    const { filter, multi, sort, hint, place } = updateStatement(single(command, 'updates'), command);
+    return only({ filter, sort, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
+  },
+  delete: (command, options) => {
+    const { filter, multi, hint, place } = deleteStatement(single(command, 'deletes'), command);
+    return only({ filter, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
+  },
+  aggregate: (command, options) => {
+    const { spec, rest } = leadingQuery(documentArray(command, 'pipeline'), {
+      hint: hintOf(command),
+      collation: collationOf(command, options),
+      variables: optionalDocument(command, 'let'),
+    });
+    return { spec, stages: rest };
+  },
+};
+
+function modifySpec(command: Document, options: Document | undefined): SelectionSpec {
+  return {
+    filter: documentOr(command, 'query'),
+    sort: optionalDocument(command, 'sort'),
+    hint: hintOf(command),
+    limit: 1,
+    collation: collationOf(command, options),
+  };
+}
+
+function single(command: Document, field: string): Document {
+  const [statement, second] = documentArray(command, field);
+  if (!statement || second) throw failedToParse('explain takes exactly one statement');
+  return statement;
+}

@@ -1,0 +1,81 @@
+import type { Document } from '../bson/document.js';
+import { compileProjection } from '../projection/projection.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import { Reader } from '../server/cursors.js';
+import { mapRows, rowsOf } from '../server/rows.js';
+import {
+  collationOf,
+  collectionName,
+  documentOr,
+  flag,
+  optionalCount,
+  optionalDocument,
+} from './arguments.js';
+import { cursorReply, encodeReplyDocument } from './batches.js';
+import { compileFilter } from '../query/filter.js';
+import { badValue, notImplemented } from '../errors.js';
+import { queryContext } from './query-context.js';
+import { Selection, type SelectionSpec } from './selection.js';
+
+/** The selection of a find command, also used by explain. Errors: 238 for tailable cursors, min, max and the like. */
+export function findSpec(command: Document, collectionOptions: Document | undefined): SelectionSpec {
+  for (const option of ['tailable', 'awaitData', 'min', 'max', 'returnKey', 'showRecordId']) {
+    if (command[option] !== undefined && command[option] !== false)
+      throw notImplemented(`the find option '${option}'`);
+  }
+  return {
+    filter: documentOr(command, 'filter'),
+    sort: optionalDocument(command, 'sort'),
+    skip: optionalCount(command, 'skip'),
+    limit: optionalCount(command, 'limit'),
+    hint: hintOf(command),
+    collation: collationOf(command, collectionOptions),
+    variables: optionalDocument(command, 'let'),
+  };
+}
+
+/** A hint, or undefined for none. */
+export function hintOf(place: Document): unknown {
+  const hint = place['hint'];
+  if (hint === undefined || hint === null || hint === '') return undefined;
+  if (typeof hint === 'object' && Object.keys(hint).length === 0) return undefined;
+  if (typeof hint !== 'string' && typeof hint !== 'object')
+    throw badValue('hint must be a string or an object');
+  return hint;
+}
+
+export const find: CommandHandler = async (command, ctx) => {
+  const name = collectionName(command, 'find');
+  const namespace = `${ctx.db}.${name}`;
+  const collection = ctx.workspace.find(ctx.db, name);
+  const spec = findSpec(command, collection?.options);
+  const projection = optionalDocument(command, 'projection');
+  const options = {
+    batchSize: optionalCount(command, 'batchSize'),
+    single: flag(command, 'singleBatch'),
+    noTimeout: flag(command, 'noCursorTimeout'),
+  };
+  const reader = new Reader(ctx.operation);
+  if (!collection) {
+    checkQuery(ctx, spec, projection);
+    return cursorReply(ctx, namespace, rowsOf([]), reader, options);
+  }
+  const selection = new Selection(ctx, collection, spec, reader);
+  const project =
+    projection && Object.keys(projection).length > 0
+      ? compileProjection(projection, selection.queryContext, selection.filter)
+      : undefined;
+  const stored = await selection.rows();
+  const rows = project
+    ? mapRows(stored, ({ document }) => encodeReplyDocument(project(document)))
+    : mapRows(stored, ({ raw }) => raw.bytes);
+  return cursorReply(ctx, namespace, rows, reader, options);
+};
+
+/** A malformed query is refused also when there is nothing to search. */
+function checkQuery(ctx: CommandContext, spec: SelectionSpec, projection: Document | undefined): void {
+  const context = queryContext(ctx, ctx.operation.tick, undefined, spec);
+  const withText = { ...context, text: { fields: [] } };
+  const filter = compileFilter(spec.filter, withText);
+  if (projection) compileProjection(projection, withText, filter);
+}

@@ -1,0 +1,59 @@
+import { compileExpression } from '../aggregate/expression.js';
+import type { Collation } from '../bson/collation.js';
+import { isDocument, setField, type Document } from '../bson/document.js';
+import { toDouble } from '../bson/number.js';
+import type { QueryContext, TextIndex } from '../query/context.js';
+import { missingGeoIndex } from '../query/geo.js';
+import type { CommandContext } from '../server/command.js';
+import type { Collection } from '../storage/collection.js';
+
+/** A query context that can also read the database's other collections. */
+export type CommandQueryContext = QueryContext & { collection(name: string): Iterable<Document> };
+
+/** What the query engine needs to know to serve a statement on `collection`. */
+export function queryContext(
+  ctx: CommandContext,
+  tick: () => void,
+  collection: Collection | undefined,
+  options: { collation?: Collation | undefined; variables?: Document | undefined } = {},
+): CommandQueryContext {
+  const text = collection && textIndexOf(collection);
+  const base: CommandQueryContext = {
+    tick,
+    now: ctx.now,
+    ...(options.collation ? { collation: options.collation } : {}),
+    collection: (name) => documentsOf(ctx.workspace.find(ctx.db, name)),
+    ...(text ? { text } : {}),
+  };
+  const { variables } = options;
+  if (!variables) return base;
+  const values: Document = {};
+  for (const name of Object.keys(variables)) {
+    setField(values, name, compileExpression(variables[name], base).evaluate({}));
+  }
+  return { ...base, variables: values };
+}
+
+/** The documents of a collection as they are now. */
+export function* documentsOf(collection: Collection | undefined): Generator<Document> {
+  if (!collection) return;
+  for (const stored of collection.snapshotRecords().range()) yield stored.document;
+}
+
+/** Errors: 291 when no geo index covers the field. */
+export function requireGeoIndex(collection: Collection | undefined, path: string): void {
+  const covered = collection?.indexes.some(
+    ({ spec }) => spec.key[path] === '2d' || spec.key[path] === '2dsphere',
+  );
+  if (collection && !covered) throw missingGeoIndex(path);
+}
+
+function textIndexOf(collection: Collection): TextIndex | undefined {
+  const spec = collection.indexes.find((index) => index.spec['weights'] !== undefined)?.spec;
+  if (!spec || !isDocument(spec['weights'])) return undefined;
+  const language = spec['default_language'];
+  return {
+    fields: Object.entries(spec['weights']).map(([path, weight]) => ({ path, weight: toDouble(weight) })),
+    ...(typeof language === 'string' ? { language } : {}),
+  };
+}

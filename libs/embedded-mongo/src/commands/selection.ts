@@ -1,0 +1,107 @@
+import { compileSort } from '../bson/sort-order.js';
+import type { Collation } from '../bson/collation.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import type { ScanCounts } from '../planner/index-scan.js';
+import { plan, type Planned } from '../planner/plan.js';
+import { compileFilter, type Filter } from '../query/filter.js';
+import { requiresGeoIndex } from '../query/geo.js';
+import { compileText } from '../query/text.js';
+import type { CommandContext } from '../server/command.js';
+import { Reader } from '../server/cursors.js';
+import { collect, PAUSE, STEPS_PER_PAUSE, type Step } from '../server/drain.js';
+import type { Collection } from '../storage/collection.js';
+import type { StoredDocument } from '../storage/stored-document.js';
+import { queryContext, requireGeoIndex, type CommandQueryContext } from './query-context.js';
+import { rowsFrom, rowsOf, type Rows } from '../server/rows.js';
+
+/** Which documents of a collection are wanted, and in what order. */
+export interface SelectionSpec {
+  readonly filter: Document;
+  readonly sort?: Document | undefined;
+  readonly skip?: number | undefined;
+  /** 0 for all. */
+  readonly limit?: number | undefined;
+  readonly hint?: unknown;
+  readonly collation?: Collation | undefined;
+  readonly variables?: Document | undefined;
+}
+
+/** A planned query over one collection. */
+export class Selection {
+  readonly counts: ScanCounts = { keys: 0, documents: 0 };
+  readonly planned: Planned;
+  readonly filter: Filter;
+  readonly queryContext: CommandQueryContext;
+  private readonly distance: ((document: Document) => number) | undefined;
+
+  /** Errors: those of the filter, the sort and the hint; 291 without a geo index. */
+  constructor(
+    private readonly ctx: CommandContext,
+    readonly collection: Collection,
+    readonly spec: SelectionSpec,
+    readonly reader: Reader = new Reader(ctx.operation),
+  ) {
+    const { filter, sort, hint, collation, variables } = spec;
+    this.queryContext = queryContext(ctx, reader.tick, collection, { collation, variables });
+    this.filter = compileFilter(filter, this.queryContext);
+    const near = requiresGeoIndex(filter);
+    if (near) {
+      requireGeoIndex(collection, near.path);
+      const path = near.path.split('.');
+      this.distance = (document) =>
+        near.distance(
+          path.reduce<unknown>((at, name) => (isDocument(at) ? getField(at, name) : undefined), document),
+        );
+    }
+    this.planned = plan(collection, { filter, sort: near && !sort ? undefined : sort, hint, collation });
+  }
+
+  /** True when results are collected and put in order before the first one is given. */
+  get sorts(): boolean {
+    const { sort } = this.spec;
+    const wanted = sort !== undefined && Object.keys(sort).length > 0;
+    return wanted ? !this.planned.winner.sorted : this.distance !== undefined;
+  }
+
+  /** Candidates that pass the filter, in the order of the plan. */
+  *matches(): Generator<Step<StoredDocument>> {
+    let refused = 0;
+    for (const step of this.planned.winner.run(this.counts)) {
+      this.reader.tick();
+      if (step === PAUSE || this.filter.matches(step.document)) yield step;
+      else if ((refused += 1) % STEPS_PER_PAUSE === 0) yield PAUSE;
+    }
+  }
+
+  /** The result: sorted, skipped and limited. */
+  async rows(): Promise<Rows<StoredDocument>> {
+    const { skip = 0, limit = 0 } = this.spec;
+    if (!this.sorts) return rowsFrom(this.matches(), skip, limit);
+    const found = await collect(this.ctx.operation, this.matches());
+    const ordered = this.inOrder(found);
+    return rowsOf(ordered.slice(skip, limit > 0 ? skip + limit : undefined));
+  }
+
+  private inOrder(found: StoredDocument[]): StoredDocument[] {
+    const { sort, filter, collation } = this.spec;
+    if (sort === undefined || Object.keys(sort).length === 0) {
+      const { distance } = this;
+      if (!distance) return found;
+      const measured = found.map((stored) => ({ stored, at: distance(stored.document) }));
+      return measured.toSorted((a, b) => a.at - b.at).map(({ stored }) => stored);
+    }
+    const order = compileSort(sort, collation);
+    const text = Object.values(sort).some((value) => isDocument(value) && value['$meta'] === 'textScore');
+    const score = text ? compileText(filter['$text'], this.queryContext) : undefined;
+    const keyed = found.map((stored) => ({
+      stored,
+      keys: order.keysOf(stored.document),
+      score: score?.(stored.document) ?? 0,
+    }));
+    keyed.sort((a, b) => {
+      this.reader.tick();
+      return b.score - a.score || order.compareKeys(a.keys, b.keys);
+    });
+    return keyed.map(({ stored }) => stored);
+  }
+}

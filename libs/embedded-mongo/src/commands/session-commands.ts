@@ -1,0 +1,88 @@
+import { Long } from 'bson';
+import { isDocument, type Document } from '../bson/document.js';
+import { badValue, mongoError, typeMismatch } from '../errors.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import { sessionKey } from '../server/sessions.js';
+import type { Transaction } from '../server/transaction.js';
+import { acknowledged } from './write-batch.js';
+
+function transactionOf(command: Document, ctx: CommandContext): Transaction | undefined {
+  if (command['autocommit'] !== false || !ctx.session) {
+    throw mongoError(125, `${ctx.name} must be run within a transaction`);
+  }
+  const transaction = ctx.session.transaction;
+  const number = command['txnNumber'];
+  return String(number) === transaction?.number ? transaction : undefined;
+}
+
+export const commitTransaction: CommandHandler = (command, ctx) => {
+  const transaction = transactionOf(command, ctx);
+  // A repeated commit is answered like the first one.
+  if (transaction?.state === 'committed') return acknowledged(ctx, command, {});
+  if (transaction?.state !== 'open') throw noSuchTransaction(command);
+  const lsid = ctx.session?.lsid ?? {};
+  transaction.commit(ctx.server.store, { lsid, txnNumber: Long.fromString(transaction.number) });
+  closeCursors(ctx, transaction);
+  return acknowledged(ctx, command, {});
+};
+
+export const abortTransaction: CommandHandler = (command, ctx) => {
+  const transaction = transactionOf(command, ctx);
+  if (transaction?.state === 'committed') {
+    throw mongoError(256, `Transaction with { txnNumber: ${transaction.number} } has been committed.`);
+  }
+  if (transaction?.state !== 'open') throw noSuchTransaction(command);
+  transaction.abort();
+  closeCursors(ctx, transaction);
+  return {};
+};
+
+const noSuchTransaction = (command: Document): Error =>
+  mongoError(251, `Transaction with { txnNumber: ${String(command['txnNumber'])} } is not in progress.`);
+
+function closeCursors(ctx: CommandContext, transaction: Transaction): void {
+  const key = ctx.session?.key;
+  ctx.server.cursors.closeWhere(
+    (cursor) => cursor.sessionKey === key && cursor.txnNumber === transaction.number,
+  );
+}
+
+function lsids(command: Document, ctx: CommandContext): unknown[] {
+  const value = command[ctx.name];
+  if (!Array.isArray(value)) throw typeMismatch(`BSON field '${ctx.name}' must be an array`);
+  return value;
+}
+
+export const endSessions: CommandHandler = (command, ctx) => {
+  for (const lsid of lsids(command, ctx)) {
+    const key = ctx.server.sessions.end(lsid);
+    ctx.server.cursors.closeWhere((cursor) => cursor.sessionKey === key);
+  }
+  return {};
+};
+
+export const refreshSessions: CommandHandler = (command, ctx) => {
+  for (const lsid of lsids(command, ctx)) ctx.server.sessions.obtain(lsid);
+  return {};
+};
+
+/** Ends what runs in the sessions: their operations, cursors and transactions. */
+export const killSessions: CommandHandler = (command, ctx) => {
+  const keys = new Set(lsids(command, ctx).map(sessionKey));
+  const all = ctx.name === 'killAllSessions' || keys.size === 0;
+  for (const operation of ctx.server.operations.list()) {
+    const { lsid } = operation.info;
+    if (operation === ctx.operation || !isDocument(lsid)) continue;
+    if (all || keys.has(sessionKey(lsid))) operation.stop(mongoError(11601, 'operation was interrupted'));
+  }
+  ctx.server.cursors.closeWhere(({ sessionKey: key }) => key !== undefined && (all || keys.has(key)));
+  return {};
+};
+
+export const configureFailPoint: CommandHandler = (command, ctx) => {
+  if (command['configureFailPoint'] !== 'failCommand') {
+    throw badValue(`only the fail point failCommand is known, not ${String(command['configureFailPoint'])}`);
+  }
+  ctx.server.failPoint.configure(command['mode'], command['data']);
+  return {};
+};

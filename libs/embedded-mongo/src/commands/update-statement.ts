@@ -1,0 +1,147 @@
+import { compareValues } from '../bson/compare.js';
+import type { Collation } from '../bson/collation.js';
+import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { failedToParse, mongoError } from '../errors.js';
+import type { CommandContext } from '../server/command.js';
+import { drain } from '../server/drain.js';
+import type { Collection } from '../storage/collection.js';
+import { draftNext, draftOf, type StoredDocument } from '../storage/stored-document.js';
+import { compileUpdate, type Update } from '../update/update.js';
+import { collationOf } from './arguments.js';
+import { queryContext } from './query-context.js';
+import { Selection, type SelectionSpec } from './selection.js';
+import { documentCheck } from './validation.js';
+
+/** One update as update, findAndModify and bulkWrite have it. */
+export interface UpdateStatement {
+  readonly filter: Document;
+  readonly update: Document | Document[];
+  readonly multi: boolean;
+  readonly upsert: boolean;
+  readonly sort?: Document | undefined;
+  readonly hint?: unknown;
+  /** Where the statement's own collation stands, if it has one. */
+  readonly place: Document;
+  readonly arrayFilters?: Document[] | undefined;
+  readonly variables?: Document | undefined;
+  readonly bypassValidation: boolean;
+}
+
+/** What an update did. */
+export interface UpdateOutcome {
+  matched: number;
+  modified: number;
+  /** The document that was inserted because nothing matched. */
+  upserted?: StoredDocument;
+  /** The last document before and after. */
+  before?: StoredDocument;
+  after?: StoredDocument;
+}
+
+/** How often a write starts again when others change what it found, before it gives up with 112. */
+const MAX_ATTEMPTS = 100;
+
+const isReplacement = (update: Document | Document[]): boolean =>
+  !Array.isArray(update) && !firstKey(update)?.startsWith('$');
+
+export async function runUpdate(
+  ctx: CommandContext,
+  db: string,
+  coll: string,
+  statement: UpdateStatement,
+): Promise<UpdateOutcome> {
+  if (statement.multi && isReplacement(statement.update)) {
+    throw failedToParse('multi update is not supported for replacement-style update');
+  }
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const collection = ctx.workspace.find(db, coll);
+    if (!collection) {
+      if (!statement.upsert) {
+        new UpdateRun(ctx, undefined, statement);
+        return { matched: 0, modified: 0 };
+      }
+      return new UpdateRun(ctx, ctx.workspace.obtain(db, coll), statement).insert();
+    }
+    const run = new UpdateRun(ctx, collection, statement);
+    const seen = collection.version;
+    const outcome = await run.updateMatches();
+    if (outcome === 'changed meanwhile') continue;
+    if (outcome.matched > 0 || !statement.upsert) return outcome;
+    if (collection.version !== seen) continue;
+    return run.insert();
+  }
+  throw mongoError(112, 'the documents of this write kept changing; please retry it');
+}
+
+class UpdateRun {
+  private readonly update: Update;
+  private readonly collation: Collation | undefined;
+
+  constructor(
+    private readonly ctx: CommandContext,
+    private readonly collection: Collection | undefined,
+    private readonly statement: UpdateStatement,
+  ) {
+    const { update, arrayFilters, place, variables } = statement;
+    this.collation = collationOf(place, collection?.options);
+    const context = queryContext(ctx, ctx.operation.tick, collection, {
+      collation: this.collation,
+      variables,
+    });
+    this.update = compileUpdate(update, { ...(arrayFilters ? { arrayFilters } : {}), ctx: context });
+  }
+
+  async updateMatches(): Promise<UpdateOutcome | 'changed meanwhile'> {
+    const { ctx, statement } = this;
+    const collection = this.collection as Collection;
+    const spec: SelectionSpec = {
+      filter: statement.filter,
+      sort: statement.sort,
+      hint: statement.hint,
+      limit: statement.multi ? 0 : 1,
+      collation: this.collation,
+      variables: statement.variables,
+    };
+    const selection = new Selection(ctx, collection, spec);
+    const check = documentCheck(ctx, collection, statement.bypassValidation);
+    const outcome: UpdateOutcome = { matched: 0, modified: 0 };
+    let outdated = false;
+    await drain(ctx.operation, await selection.rows(), (found) => {
+      // Others may have written since the scan began: what counts is the document as it is now.
+      const current = collection.record(found.recordId);
+      if (!current || (current !== found && !selection.filter.matches(current.document))) {
+        outdated = true;
+        return;
+      }
+      outcome.matched += 1;
+      outcome.before = current;
+      outcome.after = current;
+      const { doc, modified } = this.update.apply(current.document, selection.filter);
+      if (!modified) return;
+      if (compareValues(doc['_id'], current.document['_id']) !== 0) {
+        throw mongoError(66, "Performing an update on the path '_id' would modify the immutable field '_id'");
+      }
+      check(doc);
+      const kind = this.update.replacement ? 'replace' : 'update';
+      outcome.after = ctx.workspace.replace(collection, current, draftNext(current, doc), kind);
+      outcome.modified += 1;
+    });
+    return outdated && !statement.multi ? 'changed meanwhile' : outcome;
+  }
+
+  insert(): UpdateOutcome {
+    const { ctx, statement } = this;
+    const collection = this.collection as Collection;
+    const { doc } = this.update.apply(this.update.upsertSeed(statement.filter), undefined, true);
+    documentCheck(ctx, collection, statement.bypassValidation)(doc);
+    const upserted = ctx.workspace.insert(collection, draftOf(doc));
+    return { matched: 0, modified: 0, upserted, after: upserted };
+  }
+}
+
+/** The update part of a statement. Errors: 9 when it is neither a document nor a pipeline. */
+export function updateOf(value: unknown): Document | Document[] {
+  if (isDocument(value)) return value;
+  if (Array.isArray(value) && value.every(isDocument)) return value;
+  throw failedToParse('Update argument must be either an object or an array');
+}

@@ -1,0 +1,103 @@
+import type { Document } from '../bson/document.js';
+import { toDouble, numberKind } from '../bson/number.js';
+import { failedToParse } from '../errors.js';
+import type { CommandHandler } from '../server/command.js';
+import { draftFromRaw } from '../storage/stored-document.js';
+import {
+  collectionName,
+  documentArray,
+  documentOr,
+  flag,
+  optionalDocument,
+  optionalDocuments,
+} from './arguments.js';
+import { runDelete, type DeleteStatement } from './delete-statement.js';
+import { hintOf } from './find.js';
+import { runUpdate, updateOf, type UpdateStatement } from './update-statement.js';
+import { documentCheck } from './validation.js';
+import { acknowledged, checkBatchSize, runBatch, writeErrors } from './write-batch.js';
+
+export const insert: CommandHandler = async (command, ctx) => {
+  const name = collectionName(command, 'insert');
+  const documents = ctx.rawDocuments('documents') ?? [];
+  checkBatchSize(documents);
+  const collection = ctx.workspace.obtain(ctx.db, name);
+  const check = documentCheck(ctx, collection, flag(command, 'bypassDocumentValidation'));
+  let n = 0;
+  const errors = await runBatch(ctx, documents, flag(command, 'ordered', true), (bytes) => {
+    const draft = draftFromRaw(bytes);
+    check(draft.document);
+    ctx.workspace.insert(collection, draft);
+    n += 1;
+  });
+  return acknowledged(ctx, command, { n, ...writeErrors(errors) });
+};
+
+/** One entry of an update command, also used by explain. */
+export function updateStatement(entry: Document, command: Document): UpdateStatement {
+  return {
+    filter: documentOr(entry, 'q'),
+    update: updateOf(entry['u']),
+    multi: flag(entry, 'multi'),
+    upsert: flag(entry, 'upsert'),
+    sort: optionalDocument(entry, 'sort'),
+    hint: hintOf(entry),
+    place: entry,
+    arrayFilters: optionalDocuments(entry, 'arrayFilters'),
+    variables: variablesOf(command, entry),
+    bypassValidation: flag(command, 'bypassDocumentValidation'),
+  };
+}
+
+/** `let` of the command and the constants of the statement. */
+function variablesOf(command: Document, entry: Document): Document | undefined {
+  const variables = { ...optionalDocument(command, 'let'), ...optionalDocument(entry, 'c') };
+  return Object.keys(variables).length > 0 ? variables : undefined;
+}
+
+export const update: CommandHandler = async (command, ctx) => {
+  const name = collectionName(command, 'update');
+  const entries = documentArray(command, 'updates');
+  checkBatchSize(entries);
+  const upserted: Document[] = [];
+  let n = 0;
+  let nModified = 0;
+  const errors = await runBatch(ctx, entries, flag(command, 'ordered', true), async (entry, index) => {
+    const outcome = await runUpdate(ctx, ctx.db, name, updateStatement(entry, command));
+    n += outcome.matched + (outcome.upserted ? 1 : 0);
+    nModified += outcome.modified;
+    if (outcome.upserted) upserted.push({ index, _id: outcome.upserted.document['_id'] });
+  });
+  return acknowledged(ctx, command, {
+    n,
+    nModified,
+    ...(upserted.length > 0 ? { upserted } : {}),
+    ...writeErrors(errors),
+  });
+};
+
+/** One entry of a delete command, also used by explain. Errors: 9 for a limit other than 0 and 1. */
+export function deleteStatement(entry: Document, command: Document): DeleteStatement {
+  const limit = numberKind(entry['limit']) === undefined ? NaN : toDouble(entry['limit']);
+  if (limit !== 0 && limit !== 1) {
+    throw failedToParse(`The limit field in delete objects must be 0 or 1. Got ${String(entry['limit'])}`);
+  }
+  return {
+    filter: documentOr(entry, 'q'),
+    multi: limit === 0,
+    hint: hintOf(entry),
+    place: entry,
+    variables: variablesOf(command, entry),
+  };
+}
+
+export const remove: CommandHandler = async (command, ctx) => {
+  const name = collectionName(command, 'delete');
+  const entries = documentArray(command, 'deletes');
+  checkBatchSize(entries);
+  let n = 0;
+  const errors = await runBatch(ctx, entries, flag(command, 'ordered', true), async (entry) => {
+    n += (await runDelete(ctx, ctx.db, name, deleteStatement(entry, command))).deleted;
+  });
+  return acknowledged(ctx, command, { n, ...writeErrors(errors) });
+};

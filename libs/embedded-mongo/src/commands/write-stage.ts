@@ -1,0 +1,121 @@
+import { compileExpression } from '../aggregate/expression.js';
+import { compilePipeline, type WriteStage } from '../aggregate/pipeline.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { mongoError } from '../errors.js';
+import type { CommandContext } from '../server/command.js';
+import { drain } from '../server/drain.js';
+import { Collection } from '../storage/collection.js';
+import { draftNext, draftOf, type StoredDocument } from '../storage/stored-document.js';
+import { queryContext } from './query-context.js';
+import { Selection } from './selection.js';
+
+type Merge = Extract<WriteStage, { kind: 'merge' }>;
+
+/** Writes the results of a pipeline where its `$out` or `$merge` says. */
+export async function writeResults(
+  ctx: CommandContext,
+  write: WriteStage,
+  documents: Document[],
+): Promise<void> {
+  const db = write.db ?? ctx.db;
+  if (write.kind === 'out') replaceAll(ctx, db, write.coll, documents);
+  else await merge(ctx, ctx.workspace.obtain(db, write.coll), write, documents);
+}
+
+/** The new content takes the place of the old one in a single step, or not at all. */
+function replaceAll(ctx: CommandContext, db: string, coll: string, documents: Document[]): void {
+  const drafts = documents.map(draftOf);
+  const target = ctx.workspace.find(db, coll);
+  const trial = new Collection({ db, coll });
+  for (const index of target?.indexes.slice(1) ?? []) trial.addIndex(index.spec);
+  for (const draft of drafts) trial.insert(draft);
+  const collection = ctx.workspace.obtain(db, coll);
+  for (const stored of collection.snapshotRecords().range()) ctx.workspace.remove(collection, stored);
+  for (const draft of drafts) ctx.workspace.insert(collection, draft);
+}
+
+async function merge(
+  ctx: CommandContext,
+  target: Collection,
+  write: Merge,
+  documents: Document[],
+): Promise<void> {
+  const identified = target.indexes.some(
+    (index) =>
+      index.unique &&
+      index.fields.length === write.on.length &&
+      write.on.every((field) => index.fields.includes(field)),
+  );
+  if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
+  for (const document of documents) {
+    await mergeOne(ctx, target, write, document);
+    await ctx.operation.breathe();
+  }
+}
+
+async function mergeOne(
+  ctx: CommandContext,
+  target: Collection,
+  write: Merge,
+  document: Document,
+): Promise<void> {
+  const draft = draftOf(document);
+  const filter = Object.fromEntries(
+    write.on.map((field) => [field, { $eq: joinValue(draft.document, field) }]),
+  );
+  const selection = new Selection(ctx, target, { filter, limit: 1 });
+  let found: StoredDocument | undefined;
+  await drain(ctx.operation, await selection.rows(), (stored) => void (found = stored));
+  if (found) {
+    const after = matched(ctx, write, found.document, document);
+    if (after) ctx.workspace.replace(target, found, draftNext(found, after), 'update');
+    return;
+  }
+  if (write.whenNotMatched === 'insert') ctx.workspace.insert(target, draft);
+  if (write.whenNotMatched === 'fail') {
+    throw mongoError(
+      13113,
+      '$merge could not find a matching document in the target collection for at least one document in the source collection',
+    );
+  }
+}
+
+/** The merged document; undefined when the existing one stays. */
+function matched(
+  ctx: CommandContext,
+  write: Merge,
+  existing: Document,
+  incoming: Document,
+): Document | undefined {
+  const { whenMatched } = write;
+  const id = { _id: existing['_id'] };
+  if (whenMatched === 'keepExisting') return undefined;
+  if (whenMatched === 'replace') return { ...id, ...incoming, ...id };
+  if (whenMatched === 'merge') return { ...existing, ...incoming, ...id };
+  if (whenMatched === 'fail') {
+    throw mongoError(11000, '$merge failed: a document with the same join fields already exists', {
+      keyPattern: Object.fromEntries(write.on.map((field) => [field, 1])),
+      keyValue: Object.fromEntries(write.on.map((field) => [field, joinValue(existing, field)])),
+    });
+  }
+  const base = queryContext(ctx, ctx.operation.tick, undefined);
+  const variables = Object.fromEntries(
+    Object.entries(write.variables).map(([name, value]) => [
+      name,
+      compileExpression(value, base).evaluate(incoming),
+    ]),
+  );
+  const [result] = compilePipeline(whenMatched, { ...base, variables })([existing]);
+  return result && { ...result, ...id };
+}
+
+/** Errors: 51132 for a missing, null or array value. */
+function joinValue(document: Document, path: string): unknown {
+  const value = path
+    .split('.')
+    .reduce<unknown>((at, name) => (isDocument(at) ? getField(at, name) : undefined), document);
+  if (value === undefined || value === null || Array.isArray(value)) {
+    throw mongoError(51132, "$merge write error: 'on' field cannot be missing, null, undefined or an array");
+  }
+  return value;
+}

@@ -1,0 +1,73 @@
+import { WireServer, type WireServerOptions } from './server/wire-server.js';
+import { runInWorker, type RunningServer } from './worker/host.js';
+
+/** How to start the embedded database; everything has a default. */
+export interface EmbeddedMongoOptions {
+  /** Port to listen on; 0, the default, takes a free one. */
+  readonly port?: number;
+  /** Loopback address to listen on: `127.0.0.1` (default), `::1` or `localhost`. */
+  readonly host?: string;
+  /** Unix socket to listen on instead of host and port; made accessible to its owner only. */
+  readonly path?: string;
+  /** Replica set name the server reports, `rs0` by default; `false` answers as a standalone without transactions. */
+  readonly replSet?: string | false;
+  /** File to keep the data in; without it everything is gone at the end. */
+  readonly dataFile?: string;
+  /** Runs in this thread instead of a worker of its own. Long scans then slow the caller down. Default false. */
+  readonly inProcess?: boolean;
+  /** Most client connections at a time, 1000 by default; further ones are closed at once. */
+  readonly maxConnections?: number;
+}
+
+/** A running embedded database: a small server that speaks MongoDB's wire protocol, for development and tests. */
+export class EmbeddedMongo {
+  private closing: Promise<void> | undefined;
+
+  private constructor(private readonly running: RunningServer) {}
+
+  /**
+   * Starts a server. It runs in a worker thread where the built worker file is at hand, otherwise (sources run by a
+   * test runner) in this thread; `mode` says which. Errors: a TypeError for an address that is not local, the
+   * system's error when the address is taken, an Error when the data file is damaged or in use.
+   */
+  static async start(options: EmbeddedMongoOptions = {}): Promise<EmbeddedMongo> {
+    const complete: WireServerOptions = {
+      host: options.host ?? '127.0.0.1',
+      port: options.port ?? 0,
+      path: options.path,
+      replSet: options.replSet === false ? undefined : (options.replSet ?? 'rs0'),
+      dataFile: options.dataFile,
+      maxConnections: options.maxConnections ?? 1_000,
+    };
+    const worker = options.inProcess === true ? undefined : await runInWorker(complete);
+    if (worker) return new EmbeddedMongo(worker);
+    const { server, address } = await WireServer.listen(complete);
+    return new EmbeddedMongo({ ...address, mode: 'in-process', close: () => server.close() });
+  }
+
+  /** Connection string for any MongoDB driver. */
+  get uri(): string {
+    return this.running.uri;
+  }
+
+  /** The address listened on; the path for a unix socket. */
+  get host(): string {
+    return this.running.host;
+  }
+
+  /** The port listened on; 0 for a unix socket. */
+  get port(): number {
+    return this.running.port;
+  }
+
+  /** Where the server runs. */
+  get mode(): 'worker' | 'in-process' {
+    return this.running.mode;
+  }
+
+  /** Ends all connections, writes what is pending and stops; may be called again. */
+  close(): Promise<void> {
+    this.closing ??= this.running.close();
+    return this.closing;
+  }
+}

@@ -1,0 +1,93 @@
+/** Server error codes the engine and the commands answer with, by MongoDB's own names. */
+const codeNames: Readonly<Record<number, string>> = {
+  1: 'InternalError',
+  2: 'BadValue',
+  9: 'FailedToParse',
+  11: 'UserNotFound',
+  13: 'Unauthorized',
+  14: 'TypeMismatch',
+  15: 'Overflow',
+  16: 'InvalidLength',
+  18: 'AuthenticationFailed',
+  20: 'IllegalOperation',
+  22: 'InvalidBSON',
+  26: 'NamespaceNotFound',
+  27: 'IndexNotFound',
+  28: 'PathNotViable',
+  40: 'ConflictingUpdateOperators',
+  43: 'CursorNotFound',
+  47: 'NoMatchingDocument',
+  48: 'NamespaceExists',
+  50: 'MaxTimeMSExpired',
+  52: 'DollarPrefixedFieldName',
+  53: 'InvalidIdField',
+  54: 'NotSingleValueField',
+  56: 'EmptyFieldName',
+  59: 'CommandNotFound',
+  66: 'ImmutableField',
+  67: 'CannotCreateIndex',
+  72: 'InvalidOptions',
+  73: 'InvalidNamespace',
+  76: 'NoReplicationEnabled',
+  85: 'IndexOptionsConflict',
+  86: 'IndexKeySpecsConflict',
+  112: 'WriteConflict',
+  117: 'ConflictingOperationInProgress',
+  121: 'DocumentValidationFailure',
+  125: 'CommandFailed',
+  136: 'CappedPositionLost',
+  146: 'ExceededMemoryLimit',
+  168: 'InvalidPipelineOperator',
+  171: 'CannotIndexParallelArrays',
+  197: 'InvalidIndexSpecificationOption',
+  211: 'KeyNotFound',
+  225: 'TransactionTooOld',
+  237: 'CursorKilled',
+  238: 'NotImplemented',
+  241: 'ConversionFailure',
+  251: 'NoSuchTransaction',
+  256: 'TransactionCommitted',
+  260: 'InvalidResumeToken',
+  263: 'OperationNotSupportedInTransaction',
+  279: 'ClientDisconnect',
+  280: 'ChangeStreamFatalError',
+  286: 'ChangeStreamHistoryLost',
+  291: 'NoQueryExecutionPlans',
+  292: 'QueryExceededMemoryLimitNoDiskUseAllowed',
+  359: 'CannotConvertIndexToUnique',
+  10334: 'BSONObjectTooLarge',
+  11000: 'DuplicateKey',
+  11601: 'Interrupted',
+  31082: 'SearchNotEnabled',
+};
+
+/** A refusal as MongoDB words it: the number drivers branch on, its name, and a text for people. */
+export class MongoError extends Error {
+  readonly codeName: string;
+  /** Labels for the driver's retry rules, such as TransientTransactionError. */
+  labels?: string[];
+
+  constructor(
+    readonly code: number,
+    message: string,
+    /** Further reply fields, for example keyPattern and keyValue of a duplicate key. */
+    readonly extra?: object,
+  ) {
+    super(message);
+    this.name = 'MongoError';
+    this.codeName = codeNames[code] ?? `Location${code}`;
+  }
+}
+
+export const mongoError = (code: number, message: string, extra?: object): MongoError =>
+  new MongoError(code, message, extra);
+
+export const badValue = (message: string): MongoError => new MongoError(2, message);
+export const failedToParse = (message: string): MongoError => new MongoError(9, message);
+export const typeMismatch = (message: string): MongoError => new MongoError(14, message);
+/** A documented MongoDB feature that this server does not have: said aloud, never guessed at. */
+export const notImplemented = (feature: string): MongoError =>
+  new MongoError(238, `${feature} is not supported by the embedded server`);
+/** Server-side JavaScript never runs here, whatever the operator is called. */
+export const scriptRefused = (operator: string): MongoError =>
+  new MongoError(31264, `${operator} is refused: server-side JavaScript is disabled`);

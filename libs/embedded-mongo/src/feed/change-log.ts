@@ -1,0 +1,129 @@
+import { Timestamp } from 'bson';
+import type { Change, ChangeOrigin } from '../storage/change.js';
+import { endOf, logKey } from './resume-token.js';
+
+/** One change with its place in time. */
+export interface LogEntry {
+  readonly key: string;
+  readonly clusterTime: Timestamp;
+  readonly wallTime: Date;
+  readonly change: Change;
+  readonly origin: ChangeOrigin | undefined;
+  readonly bytes: number;
+}
+
+/** Fixed cost counted for an entry beside its documents. */
+const ENTRY_BYTES = 200;
+
+/**
+ * The recent changes, oldest first, bounded by the bytes of their documents. It starts empty with the process, so a
+ * resume point from an earlier run is gone and is answered 286.
+ */
+export class ChangeLog {
+  private entries: LogEntry[] = [];
+  /** Position of `entries[0]`, counted since the start. */
+  private base = 0;
+  private held = 0;
+  private seconds = 0;
+  private increment = 0;
+  private forgotten: string;
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    private readonly maxBytes: number,
+    private readonly now: () => number = Date.now,
+  ) {
+    this.forgotten = endOf(this.tick());
+  }
+
+  /** The cluster time of the latest change. */
+  get time(): Timestamp {
+    return new Timestamp({ t: this.seconds, i: this.increment });
+  }
+
+  /** The position after the latest change. */
+  get end(): number {
+    return this.base + this.entries.length;
+  }
+
+  append(changes: readonly Change[], origin?: ChangeOrigin): void {
+    const clusterTime = this.tick();
+    const wallTime = new Date(this.now());
+    changes.forEach((change, position) => {
+      const bytes = sizeOf(change);
+      this.entries.push({ key: logKey(clusterTime, position), clusterTime, wallTime, change, origin, bytes });
+      this.held += bytes;
+    });
+    this.evict();
+    for (const listener of this.listeners) listener();
+  }
+
+  /** The entry at a position; undefined when it is not there yet or no longer. */
+  at(position: number): LogEntry | undefined {
+    return this.entries[position - this.base];
+  }
+
+  /** True when entries before this position were dropped. */
+  hasForgotten(position: number): boolean {
+    return position < this.base;
+  }
+
+  /** The position after `key`; undefined when changes after it may have been dropped. */
+  positionAfter(key: string): number | undefined {
+    if (key < this.forgotten) return undefined;
+    return this.base + this.firstIndex((entry) => entry.key > key);
+  }
+
+  /** The position of the first change at or after `key`; undefined when such changes may have been dropped. */
+  positionFrom(key: string): number | undefined {
+    if (key < this.forgotten) return undefined;
+    return this.base + this.firstIndex((entry) => entry.key >= key);
+  }
+
+  /** Calls `listener` after every append, until the returned function is called. */
+  onAppend(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private tick(): Timestamp {
+    const seconds = Math.floor(this.now() / 1000);
+    if (seconds > this.seconds) {
+      this.seconds = seconds;
+      this.increment = 1;
+    } else {
+      this.increment += 1;
+    }
+    return this.time;
+  }
+
+  private evict(): void {
+    let drop = 0;
+    while (this.held > this.maxBytes && drop < this.entries.length - 1) {
+      this.held -= this.entries[drop]?.bytes ?? 0;
+      drop += 1;
+    }
+    // Dropping one by one would shift the whole array each time.
+    if (drop === 0) return;
+    this.forgotten = this.entries[drop - 1]?.key ?? this.forgotten;
+    this.entries = this.entries.slice(drop);
+    this.base += drop;
+  }
+
+  private firstIndex(holds: (entry: LogEntry) => boolean): number {
+    let low = 0;
+    let high = this.entries.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (holds(this.entries[middle] as LogEntry)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+function sizeOf(change: Change): number {
+  const before = 'before' in change ? change.before.raw.bytes.length : 0;
+  const after = 'after' in change ? change.after.raw.bytes.length : 0;
+  return ENTRY_BYTES + before + after;
+}

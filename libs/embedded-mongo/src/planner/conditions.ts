@@ -1,0 +1,143 @@
+import { BSONRegExp } from 'bson';
+import type { Collation } from '../bson/collation.js';
+import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { intersect, nullish, point, typeRange, union, type Interval } from './intervals.js';
+
+/** One operator applied to one field; every document that matches the filter meets it. */
+export interface Condition {
+  readonly field: string;
+  readonly operator: string;
+  readonly operand: unknown;
+}
+
+/** The conditions that all have to hold: the filter's fields and those of its `$and`s. */
+export function conditionsOf(filter: Document): Condition[] {
+  return Object.entries(filter).flatMap(([key, operand]): Condition[] => {
+    if (key === '$and' && Array.isArray(operand)) return operand.filter(isDocument).flatMap(conditionsOf);
+    if (key.startsWith('$')) return [];
+    if (!isDocument(operand) || !firstKey(operand)?.startsWith('$')) {
+      return [{ field: key, operator: operand instanceof BSONRegExp ? '$regex' : '$eq', operand }];
+    }
+    return Object.entries(operand).flatMap(([operator, value]): Condition[] => {
+      if (operator === '$options') return [];
+      if (operator === '$regex' && !(value instanceof BSONRegExp)) {
+        const options = operand['$options'] ?? '';
+        if (typeof value !== 'string' || typeof options !== 'string') return [];
+        return [{ field: key, operator, operand: new BSONRegExp(value, options) }];
+      }
+      // Options beside a ready-made expression replace its own.
+      if (operator === '$regex' && operand['$options'] !== undefined) return [];
+      return [{ field: key, operator, operand: value }];
+    });
+  });
+}
+
+/**
+ * The intervals outside of which no indexed value can meet the condition; undefined when an index is of no use.
+ * `ordersStrings` is false when the index compares strings in another way than the query.
+ */
+export function intervalsOf(
+  condition: Condition,
+  ordersStrings: boolean,
+  collation?: Collation,
+): Interval[] | undefined {
+  const { operator, operand } = condition;
+  switch (operator) {
+    case '$eq':
+      return equalTo(operand, ordersStrings);
+    case '$in': {
+      if (!Array.isArray(operand)) return undefined;
+      const all = operand.map((item) =>
+        item instanceof BSONRegExp ? matching(item, ordersStrings, collation) : equalTo(item, ordersStrings),
+      );
+      return all.some((one) => one === undefined)
+        ? undefined
+        : union(
+            all.flatMap((one) => one ?? []),
+            collation,
+          );
+    }
+    case '$gt':
+    case '$gte':
+      return range(operand, ordersStrings, collation, (type) => ({
+        ...type,
+        low: operand,
+        lowIn: operator === '$gte',
+      }));
+    case '$lt':
+    case '$lte':
+      return range(operand, ordersStrings, collation, (type) => ({
+        ...type,
+        high: operand,
+        highIn: operator === '$lte',
+      }));
+    case '$regex':
+      return operand instanceof BSONRegExp ? matching(operand, ordersStrings, collation) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Whether the condition is never met by a missing or null field. */
+export function excludesNull(condition: Condition): boolean {
+  if (condition.operator === '$exists') return condition.operand === true || condition.operand === 1;
+  const intervals = intervalsOf(condition, true);
+  return intervals !== undefined && intervals.every((interval) => intersect(interval, nullish) === undefined);
+}
+
+function equalTo(value: unknown, ordersStrings: boolean): Interval[] | undefined {
+  if (value === null || value === undefined) return [nullish];
+  if (Array.isArray(value)) return undefined;
+  if (!ordersStrings && (typeof value === 'string' || isDocument(value))) return undefined;
+  return [point(value)];
+}
+
+function range(
+  value: unknown,
+  ordersStrings: boolean,
+  collation: Collation | undefined,
+  limit: (type: Interval) => Interval,
+): Interval[] | undefined {
+  if (Number.isNaN(Number(value)) && typeof value === 'number') return undefined;
+  if (typeof value === 'string' && !ordersStrings) return undefined;
+  const type = typeRange(value);
+  const narrowed = type && intersect(type, limit(type), collation);
+  return type && (narrowed ? [narrowed] : []);
+}
+
+/** Strings a regular expression can match: those with its literal prefix, or all. */
+function matching(regex: BSONRegExp, ordersStrings: boolean, collation?: Collation): Interval[] | undefined {
+  if (!ordersStrings || collation !== undefined) return undefined;
+  const prefix = literalPrefix(regex);
+  const after = prefix && nextString(prefix);
+  const strings: Interval = prefix
+    ? { low: prefix, lowIn: true, high: after ?? {}, highIn: false }
+    : { low: '', lowIn: true, high: {}, highIn: false };
+  // A stored regular expression that is the same also matches.
+  return [strings, point(regex)];
+}
+
+function literalPrefix({ pattern, options }: BSONRegExp): string | undefined {
+  if (options !== '' && options !== 's') return undefined;
+  const quoted = /^(?:\^|\\A)\\Q([\s\S]*?)(?:\\E([\s\S]*)|$)/.exec(pattern);
+  if (quoted) return quoted[2]?.includes('|') || /^[*?{]/.test(quoted[2] ?? '') ? undefined : quoted[1];
+  if (pattern.includes('|')) return undefined;
+  const plain = /^(?:\^|\\A)([^\\^$.*+?()[\]{}|#\s]*)([\s\S]?)/.exec(pattern);
+  if (!plain?.[1]) return undefined;
+  // A quantifier belongs to the character before it, which is then optional.
+  const letters = Array.from(plain[1]);
+  if (/[*?{]/.test(plain[2] ?? '')) letters.pop();
+  return letters.join('') || undefined;
+}
+
+/** The smallest string above every string with this prefix; undefined when there is none. */
+function nextString(prefix: string): string | undefined {
+  const points = Array.from(prefix, (letter) => letter.codePointAt(0) ?? 0);
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    if (last === 0x10ffff) continue;
+    // Surrogates are no characters of their own.
+    const next = last === 0xd7ff ? 0xe000 : last + 1;
+    return String.fromCodePoint(...points, next);
+  }
+  return undefined;
+}

@@ -1,0 +1,169 @@
+import { MaxKey, MinKey } from 'bson';
+import { isDocument, type Document } from '../bson/document.js';
+import { shellText } from '../storage/shell-text.js';
+import type { IndexBounds } from './index-bounds.js';
+import type { ScanCounts } from './index-scan.js';
+import type { Interval } from './intervals.js';
+import type { Plan, Planned } from './plan.js';
+
+/** What happens to the documents that a plan finds. */
+export interface PlanShape {
+  readonly filter: Document;
+  readonly sort: Document | undefined;
+  /** True when the plan's own order is not the wanted one. */
+  readonly sorts: boolean;
+  readonly skip: number;
+  readonly limit: number;
+  readonly projection: Document | undefined;
+}
+
+/** What running the plan took. */
+export interface Execution {
+  readonly returned: number;
+  readonly counts: ScanCounts;
+  readonly millis: number;
+}
+
+/** The winning and the rejected plans as MongoDB shows them. */
+export function queryPlanner(namespace: string, planned: Planned, shape: PlanShape): Document {
+  return {
+    namespace,
+    parsedQuery: shape.filter,
+    indexFilterSet: false,
+    optimizedPipeline: false,
+    maxIndexedOrSolutionsReached: false,
+    maxIndexedAndSolutionsReached: false,
+    maxScansToExplodeReached: false,
+    prunedSimilarIndexes: false,
+    winningPlan: { isCached: false, ...stages(planned.winner, shape) },
+    rejectedPlans: planned.rejected.map((one) => stages(one, shape)),
+  };
+}
+
+export function executionStats(
+  planned: Planned,
+  shape: PlanShape,
+  run: Execution,
+  allPlans: boolean,
+): Document {
+  return {
+    executionSuccess: true,
+    nReturned: run.returned,
+    executionTimeMillis: run.millis,
+    totalKeysExamined: run.counts.keys,
+    totalDocsExamined: run.counts.documents,
+    executionStages: measured(stages(planned.winner, shape), run),
+    ...(allPlans ? { allPlansExecution: [] } : {}),
+  };
+}
+
+/** The plan of a collection that does not exist. */
+export const missingCollection = (namespace: string, filter: Document): Document => ({
+  namespace,
+  parsedQuery: filter,
+  indexFilterSet: false,
+  winningPlan: { isCached: false, stage: 'EOF' },
+  rejectedPlans: [],
+});
+
+function stages(plan: Plan, shape: PlanShape): Document {
+  let stage = access(plan, shape);
+  if (shape.sorts) {
+    stage = {
+      stage: 'SORT',
+      sortPattern: shape.sort ?? {},
+      memLimit: 104857600,
+      ...(shape.limit > 0 ? { limitAmount: shape.limit + shape.skip } : {}),
+      type: 'simple',
+      inputStage: stage,
+    };
+  }
+  if (shape.skip > 0) stage = { stage: 'SKIP', skipAmount: shape.skip, inputStage: stage };
+  if (shape.limit > 0 && !shape.sorts)
+    stage = { stage: 'LIMIT', limitAmount: shape.limit, inputStage: stage };
+  const { projection } = shape;
+  if (projection && Object.keys(projection).length > 0) {
+    const simple = Object.entries(projection).every(
+      ([path, value]) => !path.includes('.') && !isDocument(value),
+    );
+    stage = {
+      stage: simple ? 'PROJECTION_SIMPLE' : 'PROJECTION_DEFAULT',
+      transformBy: projection,
+      inputStage: stage,
+    };
+  }
+  return stage;
+}
+
+function access(plan: Plan, shape: PlanShape): Document {
+  const filter = Object.keys(shape.filter).length > 0 ? { filter: shape.filter } : {};
+  const direction = plan.direction > 0 ? 'forward' : 'backward';
+  if (plan.kind === 'COLLSCAN') return { stage: 'COLLSCAN', ...filter, direction };
+  if (plan.kind === 'OR') {
+    const inputStages = plan.branches?.map((branch) => indexScan(branch)) ?? [];
+    return { stage: 'FETCH', ...filter, inputStage: { stage: 'OR', inputStages } };
+  }
+  if (plan.kind === 'IDHACK') return { stage: 'IDHACK', keyPattern: { _id: 1 }, indexName: '_id_' };
+  return { stage: 'FETCH', ...filter, inputStage: indexScan(plan) };
+}
+
+function indexScan(plan: Plan): Document {
+  const { index, bounds } = plan;
+  if (!index || !bounds) return { stage: 'OR', inputStages: plan.branches?.map(indexScan) ?? [] };
+  return {
+    stage: 'IXSCAN',
+    keyPattern: index.spec.key,
+    indexName: index.spec.name,
+    ...(index.collation ? { collation: index.collation.spec } : {}),
+    isMultiKey: index.multikey,
+    isUnique: index.unique,
+    isSparse: index.sparse,
+    isPartial: index.spec['partialFilterExpression'] !== undefined,
+    indexVersion: 2,
+    direction: plan.direction > 0 ? 'forward' : 'backward',
+    indexBounds: boundsText(index.fields, index.directions, bounds, plan.direction),
+  };
+}
+
+function boundsText(
+  fields: readonly string[],
+  directions: readonly (1 | -1)[],
+  bounds: IndexBounds,
+  scan: 1 | -1,
+): Document {
+  return Object.fromEntries(
+    fields.map((field, i) => {
+      const backwards = (directions[i] ?? 1) * scan < 0;
+      const intervals = bounds[i] ?? [{ low: new MinKey(), high: new MaxKey(), lowIn: true, highIn: true }];
+      const texts = intervals.map((interval) => intervalText(interval, backwards));
+      return [field, backwards ? texts.toReversed() : texts];
+    }),
+  );
+}
+
+function intervalText({ low, high, lowIn, highIn }: Interval, backwards: boolean): string {
+  const from = backwards ? high : low;
+  const to = backwards ? low : high;
+  const fromIn = backwards ? highIn : lowIn;
+  const toIn = backwards ? lowIn : highIn;
+  return `${fromIn ? '[' : '('}${shellText(from)}, ${shellText(to)}${toIn ? ']' : ')'}`;
+}
+
+/** The stages with what they did; the upper ones pass on what the scan found. */
+function measured(stage: Document, run: Execution): Document {
+  const { inputStage, ...rest } = stage;
+  const scan = rest['stage'] === 'IXSCAN';
+  const leaf = scan || rest['stage'] === 'COLLSCAN' || rest['stage'] === 'IDHACK';
+  const nReturned = scan ? run.counts.documents : run.returned;
+  return {
+    ...rest,
+    nReturned,
+    executionTimeMillisEstimate: run.millis,
+    works: Math.max(run.counts.keys, run.counts.documents) + 1,
+    advanced: nReturned,
+    isEOF: 1,
+    ...(scan ? { keysExamined: run.counts.keys } : {}),
+    ...(rest['stage'] === 'FETCH' || (leaf && !scan) ? { docsExamined: run.counts.documents } : {}),
+    ...(isDocument(inputStage) ? { inputStage: measured(inputStage, run) } : {}),
+  };
+}

@@ -1,0 +1,113 @@
+import { compareValues } from '../bson/compare.js';
+import type { Collation } from '../bson/collation.js';
+import { isDocument, type Document } from '../bson/document.js';
+import type { CollectionIndex } from '../storage/collection-index.js';
+import { conditionsOf, excludesNull, intervalsOf, type Condition } from './conditions.js';
+import { everything, intersectAll, isPoint, within, type Interval } from './intervals.js';
+
+/** For each field of an index the intervals to look in; undefined where the filter says nothing. */
+export type IndexBounds = readonly (readonly Interval[] | undefined)[];
+
+/** Whether index and query compare strings alike. */
+export const sameCollation = (index: CollectionIndex, collation: Collation | undefined): boolean =>
+  compareValues(index.collation?.spec, collation?.spec) === 0;
+
+export function boundsOf(
+  index: CollectionIndex,
+  conditions: readonly Condition[],
+  collation?: Collation,
+): IndexBounds {
+  const ordersStrings = sameCollation(index, collation);
+  const usedRoots = new Set<string>();
+  return index.fields.map((field) => {
+    const root = field.split('.', 1)[0] ?? field;
+    // Two paths through one array may be met by two different elements, but a key comes from a single one.
+    if (index.multikey && usedRoots.has(root)) return undefined;
+    const choices = conditions
+      .filter((condition) => condition.field === field)
+      .flatMap((condition) => {
+        const intervals = intervalsOf(condition, ordersStrings, index.collation);
+        return intervals ? [intervals] : [];
+      });
+    if (choices.length === 0) return undefined;
+    usedRoots.add(root);
+    // On an array each condition may be met by another element, so only one of them may narrow the scan.
+    if (index.multikey) return choices.toSorted((a, b) => looseness(a, index) - looseness(b, index))[0];
+    return choices.reduce((all, next) => intersectAll(all, next, index.collation));
+  });
+}
+
+const looseness = (intervals: readonly Interval[], index: CollectionIndex): number =>
+  intervals.every((one) => isPoint(one, index.collation)) ? intervals.length : 1_000_000;
+
+/** Whether the index holds every document that can match the filter. */
+export function holdsAllMatches(index: CollectionIndex, conditions: readonly Condition[]): boolean {
+  if (index.sparse && !conditions.some((one) => index.fields.includes(one.field) && excludesNull(one)))
+    return false;
+  const partial = index.spec['partialFilterExpression'];
+  return partial === undefined || (isDocument(partial) && implies(conditions, partial));
+}
+
+/** Whether the conditions make the partial filter true: each of its parts follows from one condition. */
+function implies(conditions: readonly Condition[], partial: Document): boolean {
+  const simple = Object.entries(partial).every(
+    ([key, part]) =>
+      !key.startsWith('$') ||
+      (key === '$and' && Array.isArray(part) && part.every((one) => isDocument(one) && isFlat(one))),
+  );
+  if (!simple) return false;
+  return conditionsOf(partial).every((wanted) =>
+    conditions.some((given) => {
+      if (given.field !== wanted.field) return false;
+      if (given.operator === wanted.operator && compareValues(given.operand, wanted.operand) === 0)
+        return true;
+      if (wanted.operator === '$exists')
+        return (wanted.operand === true || wanted.operand === 1) && excludesNull(given);
+      const inner = intervalsOf(given, true);
+      const outer = intervalsOf(wanted, true);
+      return (
+        inner !== undefined && outer !== undefined && wanted.operator !== '$regex' && within(inner, outer)
+      );
+    }),
+  );
+}
+
+const isFlat = (filter: Document): boolean => Object.keys(filter).every((key) => !key.startsWith('$'));
+
+/**
+ * Whether a scan in index order (1) or against it (-1) gives the sort order; undefined when it does not.
+ * Fields fixed to one value may be skipped; an index over arrays gives no usable order.
+ */
+export function sortDirection(
+  index: CollectionIndex,
+  bounds: IndexBounds,
+  sort: readonly (readonly [string, 1 | -1])[],
+  collation?: Collation,
+): 1 | -1 | undefined {
+  if (index.multikey || !index.ordered || !sameCollation(index, collation)) return undefined;
+  const fixed = (i: number): boolean => {
+    const intervals = bounds[i];
+    const only = intervals?.length === 1 ? intervals[0] : undefined;
+    return only !== undefined && isPoint(only, index.collation);
+  };
+  let direction: 1 | -1 | undefined;
+  let at = 0;
+  for (const [field, wanted] of sort) {
+    while (at < index.fields.length && index.fields[at] !== field && fixed(at)) at += 1;
+    if (index.fields[at] !== field) {
+      const earlier = index.fields.indexOf(field);
+      if (earlier >= 0 && earlier < at && fixed(earlier)) continue;
+      return undefined;
+    }
+    if (!fixed(at)) {
+      const needed = wanted === index.directions[at] ? 1 : -1;
+      if (direction !== undefined && direction !== needed) return undefined;
+      direction = needed;
+    }
+    at += 1;
+  }
+  return direction ?? 1;
+}
+
+export const orEverything = (intervals: readonly Interval[] | undefined): readonly Interval[] =>
+  intervals ?? [everything];

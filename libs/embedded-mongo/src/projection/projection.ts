@@ -1,0 +1,163 @@
+import { mongoError } from '../errors.js';
+import { firstKey, getField, isDocument, idFirst, type Document } from '../bson/document.js';
+import { numberKind } from '../bson/number.js';
+import { parseFieldPath } from '../bson/path.js';
+import { compileExpression } from '../aggregate/expression.js';
+import { truthy } from '../aggregate/evaluate.js';
+import type { Filter, QueryContext } from '../query/context.js';
+import { elementMatchLeaf, positionalProjection, sliceLeaf } from './find-operators.js';
+import { applyTree, ProjectionNode, type ProjectionLeaf } from './projection-tree.js';
+
+export type Projection = (doc: Document) => Document;
+
+/** Where a projection stands: `find` knows `$slice`, `$elemMatch` and the positional `$`, `$project` does not. */
+export type ProjectionPlace = 'find' | 'aggregate';
+
+type Mode = 'inclusion' | 'exclusion';
+
+/**
+ * Compiles a projection. The result keeps document order with `_id` first and never changes its input.
+ * Errors: 31249 and 31250 for colliding paths, 31253 and 31254 for mixed inclusion and exclusion, 51246 when
+ * a positional projection meets a filter without an array condition.
+ */
+export function compileProjection(
+  spec: Document,
+  ctx: QueryContext,
+  filter?: Filter,
+  place: ProjectionPlace = 'find',
+): Projection {
+  return new ProjectionCompiler(ctx, place, filter).compile(spec);
+}
+
+class ProjectionCompiler {
+  private mode: Mode | undefined;
+  private id: boolean | undefined;
+  private readonly tree = new ProjectionNode();
+  private hasElementMatch = false;
+  private hasComputed = false;
+  private positionalPath: string | undefined;
+
+  constructor(
+    private readonly ctx: QueryContext,
+    private readonly place: ProjectionPlace,
+    private readonly filter: Filter | undefined,
+  ) {}
+
+  compile(spec: Document): Projection {
+    for (const key of Object.keys(spec)) this.field(key, getField(spec, key));
+    const inclusive =
+      this.hasElementMatch || this.hasComputed || (this.place === 'aggregate' && this.id === true);
+    const mode: Mode = this.mode ?? (inclusive || this.id === true ? 'inclusion' : 'exclusion');
+    if (this.id !== undefined || mode === 'inclusion') {
+      if (!this.tree.children.has('_id')) {
+        const keep = this.id ?? true;
+        if (mode === 'inclusion' || !keep) this.tree.add(['_id'], { kind: keep ? 'include' : 'exclude' });
+      }
+    }
+    if (this.hasComputed && mode === 'exclusion') {
+      throw mongoError(31252, 'Cannot use an expression other than $meta in exclusion projection');
+    }
+    const unnamed = mode === 'inclusion' ? 'drop' : 'keep';
+    const { tree, positionalPath, filter } = this;
+    const base: Projection = (doc) => idFirst(applyTree(doc, tree, unnamed, doc));
+    if (positionalPath === undefined) return base;
+    if (mode === 'exclusion') throw mongoError(31395, 'positional projection cannot be used with exclusion');
+    return positionalProjection(positionalPath, base, filter);
+  }
+
+  private field(key: string, value: unknown, prefix = ''): void {
+    const path = prefix + key;
+    if (this.place === 'find' && path.endsWith('.$')) {
+      this.positional(path.slice(0, -2));
+      return;
+    }
+    const flag = inclusionFlag(value);
+    if (flag !== undefined) this.choose(path, flag);
+    else if (isDocument(value)) this.objectField(path, value);
+    else this.compute(path, value);
+  }
+
+  private choose(path: string, include: boolean): void {
+    const { parts } = parseFieldPath(path);
+    if (path === '_id') {
+      if (this.id !== undefined || this.tree.children.has('_id'))
+        throw mongoError(31250, 'Path collision at _id');
+      this.id = include;
+      return;
+    }
+    this.decide(include ? 'inclusion' : 'exclusion', path);
+    this.tree.add(parts, { kind: include ? 'include' : 'exclude' });
+  }
+
+  private objectField(path: string, value: Document): void {
+    const first = firstKey(value);
+    if (first === undefined) {
+      throw mongoError(51270, 'An empty sub-projection is not a valid value. Found empty object at path');
+    }
+    if (!first.startsWith('$')) {
+      for (const key of Object.keys(value)) this.field(key, getField(value, key), `${path}.`);
+      return;
+    }
+    const argument = getField(value, first);
+    if (this.place === 'find' && first === '$slice' && !expressionSlice(argument)) {
+      this.tree.add(parseFieldPath(path).parts, sliceLeaf(argument));
+    } else if (this.place === 'find' && first === '$elemMatch') {
+      if (this.positionalPath !== undefined) {
+        throw mongoError(31255, 'Cannot specify positional operator and $elemMatch.');
+      }
+      this.hasElementMatch = true;
+      this.tree.add(parseFieldPath(path).parts, elementMatchLeaf(path, argument, this.ctx));
+    } else if (first === '$meta') this.meta(path, argument);
+    else this.compute(path, value);
+  }
+
+  private meta(path: string, argument: unknown): void {
+    if (typeof argument !== 'string' || !['textScore', 'sortKey', 'recordId'].includes(argument)) {
+      throw mongoError(31138, `Unsupported argument to $meta: ${String(argument)}`);
+    }
+    const score = this.ctx.textScore;
+    if (argument !== 'textScore' || !score) {
+      throw mongoError(40218, `query requires ${argument} metadata, but it is not available`);
+    }
+    this.tree.add(parseFieldPath(path).parts, { kind: 'compute', evaluate: score });
+  }
+
+  private compute(path: string, value: unknown): void {
+    const { parts } = parseFieldPath(path);
+    const expression = compileExpression(value, this.ctx);
+    const leaf: ProjectionLeaf = { kind: 'compute', evaluate: (root) => expression.evaluate(root) };
+    this.hasComputed = true;
+    if (this.mode === 'exclusion') {
+      throw mongoError(31252, 'Cannot use an expression other than $meta in exclusion projection');
+    }
+    this.tree.add(parts, leaf);
+  }
+
+  private positional(path: string): void {
+    if (this.positionalPath !== undefined) {
+      throw mongoError(31276, 'Cannot specify more than one positional projection per query.');
+    }
+    if (this.hasElementMatch) throw mongoError(31256, 'Cannot specify positional operator and $elemMatch.');
+    this.positionalPath = path;
+    this.decide('inclusion', path);
+    this.tree.add(parseFieldPath(path).parts, { kind: 'include' });
+  }
+
+  private decide(mode: Mode, path: string): void {
+    // A projection of nothing but computed fields is an inclusion already.
+    const current = this.mode ?? (this.hasComputed && mode === 'exclusion' ? 'inclusion' : undefined);
+    if (current && current !== mode) {
+      throw current === 'inclusion'
+        ? mongoError(31254, `Cannot do exclusion on field ${path} in inclusion projection`)
+        : mongoError(31253, `Cannot do inclusion on field ${path} in exclusion projection`);
+    }
+    this.mode = mode;
+  }
+}
+
+const inclusionFlag = (value: unknown): boolean | undefined =>
+  typeof value === 'boolean' || numberKind(value) !== undefined ? truthy(value) : undefined;
+
+/** `{$slice: ["$a", 2]}` is the expression, `{$slice: [1, 2]}` the projection operator. */
+const expressionSlice = (argument: unknown): boolean =>
+  Array.isArray(argument) && numberKind(argument[0]) === undefined;

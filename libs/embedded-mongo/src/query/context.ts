@@ -1,0 +1,42 @@
+import type { Collation } from '../bson/collation.js';
+import type { Document } from '../bson/document.js';
+
+/** What compiled queries, projections, updates and expressions need from the operation they serve. */
+export interface QueryContext {
+  /** Called in every loop; throws MongoError 50 once the operation's time is up. */
+  tick(): void;
+  readonly collation?: Collation;
+  /** User variables (`let`), by name without `$$`; read at evaluation, so a caller may rebind them. */
+  readonly variables?: Record<string, unknown>;
+  /** The one moment the whole operation runs at: `$$NOW` and `$currentDate`. */
+  readonly now: Date;
+  /** Other collections of the database, for joins. */
+  collection?(name: string): Iterable<Document>;
+  /** The collection's text index, without which `$text` is refused. */
+  readonly text?: TextIndex;
+  /** The score of a document in the running `$text` search, for `{$meta: "textScore"}`. */
+  readonly textScore?: (doc: Document) => number;
+  /** Paths of the collection's geo indexes, which `$geoNear` chooses its field from. */
+  readonly geoPaths?: readonly string[];
+}
+
+/** Fields of a text index with their weights; the field `$**` stands for every string in the document. */
+export interface TextIndex {
+  readonly fields: readonly { readonly path: string; readonly weight: number }[];
+  /** Words are stemmed and stop words dropped for "english", the default; "none" takes them as they are. */
+  readonly language?: string;
+}
+
+/** A compiled filter. */
+export interface Filter {
+  matches(doc: Document): boolean;
+  /** For each array path the first element that made the document match: what positional `$` refers to. */
+  matchedPosition(doc: Document): Map<string, number> | undefined;
+}
+
+/** One node of a compiled filter. */
+export interface Predicate {
+  test(doc: Document): boolean;
+  /** Notes which array elements matched; only called on documents that match. */
+  locate?(doc: Document, positions: Map<string, number>): void;
+}

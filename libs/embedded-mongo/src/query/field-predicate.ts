@@ -1,0 +1,243 @@
+import { badValue } from '../errors.js';
+import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
+import { parsePath, someValue, type FieldPath, type LeafArrays } from '../bson/path.js';
+import { toDouble, numberKind } from '../bson/number.js';
+import { typeMatcher } from '../bson/type-name.js';
+import type { Predicate, QueryContext } from './context.js';
+import { geoWithinTest, nearTest } from './geo.js';
+import { isRegex } from './regex.js';
+import {
+  arrayOfSize,
+  bitTest,
+  equalTo,
+  isReference,
+  matchesRegex,
+  modulo,
+  oneOf,
+  orderedAgainst,
+  type ValueTest,
+} from './value-tests.js';
+
+/** What a field's conditions need: the operation, and a way to compile the filter inside `$elemMatch`. */
+export interface FieldScope {
+  readonly ctx: QueryContext;
+  filterOf(filter: Document): Predicate;
+}
+
+/** One operator on a field: a value test, and how it treats arrays. */
+interface Operator {
+  readonly test: ValueTest;
+  readonly leaf: LeafArrays;
+  /** True for operators that hold when no value passes the test, such as `$ne`. */
+  readonly negated?: boolean;
+  /** Set for `$elemMatch`: the position of the matching element. */
+  readonly elementIndex?: (value: unknown) => number;
+}
+
+type Condition = Operator | { readonly not: readonly Condition[] };
+
+/** Compiles `{field: value}` or `{field: {$operator: …}}`. */
+export function fieldPredicate(field: string, argument: unknown, scope: FieldScope): Predicate {
+  const path = parsePath(field);
+  const parts = conditions(argument, scope).map((condition) => onPath(condition, path));
+  const only = parts[0];
+  if (parts.length === 1 && only) return only;
+  return {
+    test: (doc) => parts.every((part) => part.test(doc)),
+    locate: (doc, positions) => parts.forEach((part) => part.locate?.(doc, positions)),
+  };
+}
+
+/** True for `{$gt: …}`, false for documents that are data, references included. */
+export function holdsOperators(argument: unknown): argument is Document {
+  if (!isDocument(argument)) return false;
+  const key = firstKey(argument);
+  return key !== undefined && key.startsWith('$') && !isReference(key);
+}
+
+function conditions(argument: unknown, scope: FieldScope): Condition[] {
+  if (isRegex(argument)) return [{ test: matchesRegex(argument), leaf: 'elements' }];
+  if (!holdsOperators(argument)) return [equality(argument, scope)];
+  const found: Condition[] = [];
+  for (const name of Object.keys(argument)) found.push(...operator(name, argument, scope));
+  return found;
+}
+
+const equality = (value: unknown, scope: FieldScope): Operator => ({
+  test: equalTo(value, scope.ctx.collation),
+  leaf: 'elements',
+});
+
+function operator(name: string, siblings: Document, scope: FieldScope): Condition[] {
+  const argument = getField(siblings, name);
+  const collation = scope.ctx.collation;
+  switch (name) {
+    case '$eq':
+      return [equality(argument, scope)];
+    case '$ne':
+      if (isRegex(argument)) throw badValue("Can't have regex as arg to $ne.");
+      return [{ ...equality(argument, scope), negated: true }];
+    case '$gt':
+    case '$gte':
+    case '$lt':
+    case '$lte':
+      return [{ test: orderedAgainst(name, argument, collation), leaf: 'elements' }];
+    case '$in':
+      return [{ test: oneOf(name, argument, collation), leaf: 'elements' }];
+    case '$nin':
+      return [{ test: oneOf(name, argument, collation), leaf: 'elements', negated: true }];
+    case '$exists':
+      return [{ test: (value) => value !== undefined, leaf: 'whole', negated: !asBoolean(argument) }];
+    case '$type':
+      return [{ test: typeMatcher(argument), leaf: 'elements' }];
+    case '$size':
+      return [{ test: arrayOfSize(argument), leaf: 'whole' }];
+    case '$mod':
+      return [{ test: modulo(argument), leaf: 'elements' }];
+    case '$regex':
+      return [{ test: matchesRegex(argument, getField(siblings, '$options')), leaf: 'elements' }];
+    case '$options':
+      if (!Object.hasOwn(siblings, '$regex')) throw badValue('$options needs a $regex');
+      return [];
+    case '$not':
+      return [{ not: negatedConditions(argument, scope) }];
+    case '$elemMatch':
+      return [elementMatch(argument, scope)];
+    case '$all':
+      return allOf(argument, scope);
+    case '$bitsAllSet':
+    case '$bitsAllClear':
+    case '$bitsAnySet':
+    case '$bitsAnyClear':
+      return [{ test: bitTest(name, argument), leaf: 'elements' }];
+    case '$geoWithin':
+    case '$within':
+    case '$geoIntersects':
+      return [{ test: geoWithinTest(name, argument), leaf: 'elements' }];
+    case '$near':
+    case '$nearSphere':
+    case '$geoNear':
+      return [{ test: nearTest(siblings), leaf: 'elements' }];
+    case '$minDistance':
+    case '$maxDistance':
+      if (!['$near', '$nearSphere', '$geoNear'].some((near) => Object.hasOwn(siblings, near))) {
+        throw badValue(`${name} needs a $near or $nearSphere`);
+      }
+      return [];
+    case '$comment':
+      return [];
+    default:
+      throw badValue(`unknown operator: ${name}`);
+  }
+}
+
+function negatedConditions(argument: unknown, scope: FieldScope): Condition[] {
+  if (isRegex(argument)) return conditions(argument, scope);
+  if (!isDocument(argument)) throw badValue('$not needs a regex or a document');
+  if (firstKey(argument) === undefined) throw badValue('$not cannot be empty');
+  if (!holdsOperators(argument)) throw badValue(`unknown operator: ${firstKey(argument)}`);
+  return conditions(argument, scope);
+}
+
+function elementMatch(argument: unknown, scope: FieldScope): Operator {
+  if (!isDocument(argument)) throw badValue('$elemMatch needs an Object');
+  const test = elementTest(argument, scope);
+  const elementIndex = (value: unknown): number => (Array.isArray(value) ? value.findIndex(test) : -1);
+  return { test: (value) => elementIndex(value) >= 0, leaf: 'whole', elementIndex };
+}
+
+/** `{$elemMatch: {$gt: 1}}` tests the elements themselves, `{$elemMatch: {a: 1}}` their fields. */
+function elementTest(argument: Document, scope: FieldScope): ValueTest {
+  const first = firstKey(argument);
+  const logical = first !== undefined && ['$and', '$or', '$nor', '$expr', '$where', '$text'].includes(first);
+  if (holdsOperators(argument) && !logical) {
+    const tests = conditions(argument, scope).map(onElement);
+    return (item) => tests.every((test) => test(item));
+  }
+  const predicate = scope.filterOf(argument);
+  // An array is seen as a document whose fields are its positions.
+  return (item) => {
+    if (isDocument(item)) return predicate.test(item);
+    return Array.isArray(item) && predicate.test(Object.fromEntries(item.entries()));
+  };
+}
+
+function allOf(argument: unknown, scope: FieldScope): Condition[] {
+  if (!Array.isArray(argument)) throw badValue('$all needs an array');
+  if (argument.length === 0) return [{ test: () => false, leaf: 'whole' }];
+  const isElementMatch = (item: unknown): boolean => isDocument(item) && firstKey(item) === '$elemMatch';
+  const nested = isElementMatch(argument[0]);
+  return argument.map((item: unknown): Condition => {
+    if (nested !== isElementMatch(item)) throw badValue('$all/$elemMatch has to be consistent');
+    if (nested) return elementMatch((item as Document)['$elemMatch'], scope);
+    if (isRegex(item)) return { test: matchesRegex(item), leaf: 'elements' };
+    if (holdsOperators(item)) throw badValue('no $ expressions in $all');
+    return equality(item, scope);
+  });
+}
+
+function asBoolean(value: unknown): boolean {
+  return numberKind(value) === undefined
+    ? value !== false && value !== null && value !== undefined
+    : toDouble(value) !== 0;
+}
+
+function onElement(condition: Condition): ValueTest {
+  if ('not' in condition) {
+    const tests = condition.not.map(onElement);
+    return (item) => !tests.every((test) => test(item));
+  }
+  const { test } = condition;
+  return condition.negated ? (item) => !test(item) : test;
+}
+
+function onPath(condition: Condition, path: FieldPath): Predicate {
+  if ('not' in condition) {
+    const parts = condition.not.map((part) => onPath(part, path));
+    return { test: (doc) => !parts.every((part) => part.test(doc)) };
+  }
+  const { test, leaf } = condition;
+  if (condition.negated) return { test: (doc) => !someValue(doc, path, 0, leaf, test) };
+  const locate = (doc: Document, positions: Map<string, number>): void =>
+    locateMatch(doc, path, condition, positions);
+  const [field] = path.parts;
+  if (path.parts.length === 1 && field !== undefined)
+    return { test: (doc) => testField(doc, field, leaf, test), locate };
+  return { test: (doc) => someValue(doc, path, 0, leaf, test), locate };
+}
+
+function testField(doc: Document, field: string, leaf: LeafArrays, test: ValueTest): boolean {
+  const value = getField(doc, field);
+  if (leaf === 'elements' && Array.isArray(value) && value.some(test)) return true;
+  return test(value);
+}
+
+/** Notes the element of the outermost implicitly traversed array through which the condition held. */
+function locateMatch(
+  doc: Document,
+  path: FieldPath,
+  condition: Operator,
+  positions: Map<string, number>,
+): void {
+  const { test, leaf } = condition;
+  let current: unknown = doc;
+  for (const [depth, part] of path.parts.entries()) {
+    if (Array.isArray(current)) {
+      const explicit = current[path.indexes[depth] as number] as unknown;
+      if (explicit !== undefined && someValue(explicit, path, depth + 1, leaf, test)) {
+        current = explicit;
+        continue;
+      }
+      const index = current.findIndex((item) => isDocument(item) && someValue(item, path, depth, leaf, test));
+      if (index >= 0) positions.set(path.parts.slice(0, depth).join('.'), index);
+      return;
+    }
+    if (!isDocument(current)) return;
+    current = getField(current, part);
+  }
+  if (!Array.isArray(current)) return;
+  const index = condition.elementIndex
+    ? condition.elementIndex(current)
+    : current.findIndex((item) => test(item));
+  if (index >= 0) positions.set(path.text, index);
+}

@@ -1,0 +1,110 @@
+import { badValue, mongoError, notImplemented, scriptRefused } from '../errors.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { compileExpression } from '../aggregate/expression.js';
+import { truthy } from '../aggregate/evaluate.js';
+import { fieldPredicate } from './field-predicate.js';
+import { compileText } from './text.js';
+import type { Filter, Predicate, QueryContext } from './context.js';
+
+export type { Filter, QueryContext } from './context.js';
+
+/**
+ * Compiles a query filter once; the result holds no state between documents.
+ * Errors: 2 for a malformed or unknown operator, 14 when the filter is no object, 27 for `$text` without an
+ * index, 31264 for `$where`, 238 for what this server does not have.
+ */
+export function compileFilter(filter: Document, ctx: QueryContext): Filter {
+  const root = compilePredicate(filter, ctx);
+  return {
+    matches: (doc) => root.test(doc),
+    matchedPosition: (doc) => {
+      if (!root.test(doc)) return undefined;
+      const positions = new Map<string, number>();
+      root.locate?.(doc, positions);
+      return positions.size === 0 ? undefined : positions;
+    },
+  };
+}
+
+export function compilePredicate(filter: unknown, ctx: QueryContext): Predicate {
+  if (!isDocument(filter)) throw mongoError(14, 'Expected field filter to be of type object');
+  const parts: Predicate[] = [];
+  for (const key of Object.keys(filter)) {
+    const argument = getField(filter, key);
+    if (key.startsWith('$')) {
+      const part = topLevel(key, argument, ctx);
+      if (part) parts.push(part);
+    } else
+      parts.push(fieldPredicate(key, argument, { ctx, filterOf: (nested) => compilePredicate(nested, ctx) }));
+  }
+  return every(parts);
+}
+
+function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate | undefined {
+  switch (key) {
+    case '$and':
+      return every(branches(key, argument, ctx));
+    case '$or':
+      return some(branches(key, argument, ctx));
+    case '$nor': {
+      const any = some(branches(key, argument, ctx));
+      return { test: (doc) => !any.test(doc) };
+    }
+    case '$expr': {
+      const expression = compileExpression(argument, ctx);
+      return { test: (doc) => truthy(expression.evaluate(doc)) };
+    }
+    case '$text': {
+      const score = compileText(argument, ctx);
+      return { test: (doc) => score(doc) > 0 };
+    }
+    case '$alwaysTrue':
+      return { test: () => true };
+    case '$alwaysFalse':
+      return { test: () => false };
+    case '$comment':
+      return undefined;
+    case '$where':
+      throw scriptRefused('$where');
+    case '$jsonSchema':
+      throw notImplemented('$jsonSchema');
+    default:
+      throw badValue(
+        `unknown top level operator: ${key}. If you have a field name that starts with a '$' symbol, ` +
+          'consider using $getField or $setField.',
+      );
+  }
+}
+
+function branches(key: string, argument: unknown, ctx: QueryContext): Predicate[] {
+  if (!Array.isArray(argument)) throw badValue(`${key} must be an array`);
+  if (argument.length === 0) throw badValue(`${key} must be a nonempty array`);
+  return argument.map((branch) => {
+    if (!isDocument(branch)) throw badValue(`${key} argument's entries must be objects`);
+    return compilePredicate(branch, ctx);
+  });
+}
+
+function every(parts: readonly Predicate[]): Predicate {
+  const only = parts[0];
+  if (parts.length === 1 && only) return only;
+  return {
+    test: (doc) => {
+      for (const part of parts) if (!part.test(doc)) return false;
+      return true;
+    },
+    locate: (doc, positions) => {
+      for (const part of parts) part.locate?.(doc, positions);
+    },
+  };
+}
+
+function some(parts: readonly Predicate[]): Predicate {
+  return {
+    test: (doc) => {
+      for (const part of parts) if (part.test(doc)) return true;
+      return false;
+    },
+    locate: (doc, positions) => parts.find((part) => part.test(doc))?.locate?.(doc, positions),
+  };
+}

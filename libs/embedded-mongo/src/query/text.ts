@@ -1,0 +1,89 @@
+import { badValue, mongoError } from '../errors.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { leafValues, parsePath } from '../bson/path.js';
+import type { QueryContext, TextIndex } from './context.js';
+
+/** Scores a document against a search; 0 means no match. */
+export type TextScore = (doc: Document) => number;
+
+const stopWords = new Set(
+  (
+    'a about after all also an and any are as at be because been but by can could did do does for from had has have he her his how i if in into ' +
+    'is it its just me more most my no not now of on only or other our out over she so some such than that the their them then there these they ' +
+    'this to too under up us was we were what when which while who why will with would you your'
+  ).split(' '),
+);
+
+/**
+ * Compiles `$text`: any of the words, all of the "phrases", none of the -words. A plain word match with light
+ * English stemming, not MongoDB's ranking. Errors: 27 without a text index, 2 or 9 for a malformed argument.
+ */
+export function compileText(argument: unknown, ctx: QueryContext): TextScore {
+  if (!isDocument(argument)) throw badValue('$text expects an object');
+  const search = getField(argument, '$search');
+  if (typeof search !== 'string') throw mongoError(9, 'Missing required field $search in $text');
+  const index = ctx.text;
+  if (!index) throw mongoError(27, 'text index required for $text query');
+  const caseSensitive = getField(argument, '$caseSensitive') === true;
+  const diacriticSensitive = getField(argument, '$diacriticSensitive') === true;
+  const language = getField(argument, '$language') ?? index.language ?? 'english';
+  const fold = (text: string): string => {
+    const marked = diacriticSensitive ? text.normalize('NFC') : text.normalize('NFD').replace(/\p{M}/gu, '');
+    return caseSensitive ? marked : marked.toLowerCase();
+  };
+  const stemmed = (text: string): string[] => words(fold(text), language !== 'none');
+  const query = readSearch(search);
+  const wanted = new Set(query.words.flatMap(stemmed));
+  const banned = new Set(query.banned.flatMap(stemmed));
+  const phrases = query.phrases.map(fold);
+  return (doc) => {
+    let score = 0;
+    const texts: string[] = [];
+    for (const { text, weight } of indexedTexts(doc, index)) {
+      texts.push(fold(text));
+      const found = stemmed(text);
+      if (found.some((word) => banned.has(word))) return 0;
+      for (const word of wanted) {
+        const count = found.filter((other) => other === word).length;
+        if (count > 0) score += weight * count * (0.5 + count / (2 * found.length));
+      }
+    }
+    return phrases.every((phrase) => texts.some((text) => text.includes(phrase))) ? score : 0;
+  };
+}
+
+function readSearch(search: string): { words: string[]; phrases: string[]; banned: string[] } {
+  const phrases = [...search.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string);
+  const rest = search
+    .replace(/"[^"]*"?/g, ' ')
+    .split(/\s+/)
+    .filter(Boolean);
+  const banned = rest.filter((word) => word.length > 1 && word.startsWith('-')).map((word) => word.slice(1));
+  return { words: [...rest.filter((word) => !word.startsWith('-')), ...phrases], phrases, banned };
+}
+
+function words(text: string, english: boolean): string[] {
+  const found = text.match(/[\p{L}\p{N}_]+/gu) ?? [];
+  return english ? found.filter((word) => !stopWords.has(word.toLowerCase())).map(stem) : [...found];
+}
+
+/** Plural and verb endings only: enough for "runs", "running" and "run" to meet. */
+function stem(word: string): string {
+  if (word.length <= 3) return word;
+  const base = word.replace(/ies$/, 'y').replace(/(?:ing|ed|es|s)$/, '');
+  if (base.length < 3) return word;
+  return base.replace(/([bdgmnprt])\1$/, '$1').replace(/(?<=..)e+$/, '');
+}
+
+function* indexedTexts(doc: Document, index: TextIndex): Iterable<{ text: string; weight: number }> {
+  for (const { path, weight } of index.fields) {
+    const values = path === '$**' ? everyString(doc) : leafValues(doc, parsePath(path));
+    for (const text of values) if (typeof text === 'string') yield { text, weight };
+  }
+}
+
+function* everyString(value: unknown): Iterable<unknown> {
+  if (typeof value === 'string') yield value;
+  else if (Array.isArray(value)) for (const item of value) yield* everyString(item);
+  else if (isDocument(value)) for (const item of Object.values(value)) yield* everyString(item);
+}

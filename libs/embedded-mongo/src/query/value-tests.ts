@@ -1,0 +1,162 @@
+import { BSONRegExp, Long, Binary } from 'bson';
+import { badValue } from '../errors.js';
+import type { Collation } from '../bson/collation.js';
+import { firstKey, isDocument } from '../bson/document.js';
+import { keyOf } from '../bson/key-string.js';
+import { numberKind, toBigInt, toDouble } from '../bson/number.js';
+import { compareValues, typeRank, valuesEqual } from '../bson/compare.js';
+import { compileRegex, isRegex } from './regex.js';
+
+/** A test of one value a path reached. */
+export type ValueTest = (value: unknown) => boolean;
+
+/** `$eq`: null also stands for a missing field. */
+export function equalTo(wanted: unknown, collation?: Collation): ValueTest {
+  if (wanted === null || wanted === undefined) return (value) => value === null || value === undefined;
+  if (typeof wanted === 'boolean' || (typeof wanted === 'string' && !collation))
+    return (value) => value === wanted;
+  return (value) => value !== undefined && valuesEqual(value, wanted, collation);
+}
+
+export type OrderOperator = '$gt' | '$gte' | '$lt' | '$lte';
+
+const accepts: Record<OrderOperator, (order: number) => boolean> = {
+  $gt: (order) => order > 0,
+  $gte: (order) => order >= 0,
+  $lt: (order) => order < 0,
+  $lte: (order) => order <= 0,
+};
+
+/** Ordering operators compare within one type only; the exceptions are MinKey and MaxKey. */
+export function orderedAgainst(operator: OrderOperator, wanted: unknown, collation?: Collation): ValueTest {
+  if (isRegex(wanted)) throw badValue(`Can't have RegEx as arg to predicate over field with ${operator}.`);
+  const accept = accepts[operator];
+  const rank = typeRank(wanted);
+  if (wanted === null || wanted === undefined) {
+    return operator === '$gte' || operator === '$lte' ? equalTo(null) : () => false;
+  }
+  const everyType = rank === -1 || rank === 127;
+  const wantsNaN = isNaNValue(wanted);
+  return (value) => {
+    if (value === undefined) return false;
+    if (everyType) return accept(compareValues(value, wanted, collation));
+    if (typeRank(value) !== rank) return false;
+    if (rank === 10 && (wantsNaN || isNaNValue(value))) {
+      return wantsNaN && isNaNValue(value) && operator.endsWith('e');
+    }
+    return accept(compareValues(value, wanted, collation));
+  };
+}
+
+const isNaNValue = (value: unknown): boolean =>
+  numberKind(value) !== undefined && Number.isNaN(toDouble(value));
+
+/** `$in`: a hash of keys, plus the patterns among the arguments. */
+export function oneOf(operator: string, wanted: unknown, collation?: Collation): ValueTest {
+  if (!Array.isArray(wanted)) throw badValue(`${operator} needs an array`);
+  const patterns: ValueTest[] = [];
+  const keys = new Set<string>();
+  for (const item of wanted) {
+    if (isDocument(item) && firstKey(item)?.startsWith('$') && !isReference(firstKey(item) as string)) {
+      throw badValue(`cannot nest $ under ${operator}`);
+    }
+    if (isRegex(item)) patterns.push(matchesRegex(item));
+    keys.add(keyOf(item ?? null, collation));
+  }
+  return (value) => keys.has(keyOf(value ?? null, collation)) || patterns.some((pattern) => pattern(value));
+}
+
+/** `$ref` and `$id` begin a reference, which is data, not an operator. */
+export const isReference = (key: string): boolean => key === '$ref' || key === '$id' || key === '$db';
+
+/** A pattern matches strings, and the identical pattern stored as a value. */
+export function matchesRegex(pattern: unknown, options?: unknown): ValueTest {
+  const regex = compileRegex(pattern, options);
+  return (value) =>
+    typeof value === 'string'
+      ? regex.test(value)
+      : value instanceof BSONRegExp && value.pattern === regex.pattern && value.options === regex.options;
+}
+
+/** `$mod`: divisor and remainder truncated towards zero, as the value is. */
+export function modulo(argument: unknown): ValueTest {
+  if (!Array.isArray(argument)) throw badValue('malformed mod, needs to be an array');
+  if (argument.length < 2) throw badValue('malformed mod, not enough elements');
+  if (argument.length > 2) throw badValue('malformed mod, too many elements');
+  const [divisor, rest] = argument.map((item, i) => {
+    const double = toDouble(item);
+    if (numberKind(item) === undefined)
+      throw badValue(`malformed mod, ${i === 0 ? 'divisor' : 'remainder'} not a number`);
+    if (!Number.isFinite(double)) {
+      throw badValue(
+        `malformed mod, ${i === 0 ? 'divisor' : 'remainder'} value is invalid :: caused by :: Unable to coerce NaN/Inf to integral type`,
+      );
+    }
+    return toBigInt(item);
+  }) as [bigint, bigint];
+  if (divisor === 0n) throw badValue('divisor cannot be 0');
+  return (value) => {
+    if (numberKind(value) === undefined || !Number.isFinite(toDouble(value))) return false;
+    return toBigInt(value) % divisor === rest;
+  };
+}
+
+/** `$size` takes a whole number that is not negative. */
+export function arrayOfSize(argument: unknown): ValueTest {
+  const size = toDouble(argument);
+  if (numberKind(argument) === undefined)
+    throw badValue(`Failed to parse $size. Expected a number in: $size: ${String(argument)}`);
+  if (!Number.isInteger(size)) throw badValue(`Failed to parse $size. Expected an integer: $size: ${size}`);
+  if (size < 0) throw badValue(`Failed to parse $size. Expected a non-negative number in: $size: ${size}`);
+  return (value) => Array.isArray(value) && value.length === size;
+}
+
+export type BitOperator = '$bitsAllSet' | '$bitsAllClear' | '$bitsAnySet' | '$bitsAnyClear';
+
+export function bitTest(operator: BitOperator, argument: unknown): ValueTest {
+  const mask = bitMask(operator, argument);
+  return (value) => {
+    const bits = bitsOf(value);
+    if (bits === undefined) return false;
+    const set = bits & mask;
+    switch (operator) {
+      case '$bitsAllSet':
+        return set === mask;
+      case '$bitsAllClear':
+        return set === 0n;
+      case '$bitsAnySet':
+        return set !== 0n;
+      case '$bitsAnyClear':
+        return set !== mask;
+    }
+  };
+}
+
+function bitMask(operator: string, argument: unknown): bigint {
+  if (Array.isArray(argument)) {
+    return argument.reduce<bigint>((mask, position) => {
+      const bit = toDouble(position);
+      if (!Number.isInteger(bit) || bit < 0 || bit > 0x7fffffff) {
+        throw badValue(`bit positions must be an integer >= 0 in ${operator}`);
+      }
+      // Numbers are sign-extended, so positions past 63 all read the sign bit.
+      return mask | (1n << BigInt(Math.min(bit, 63)));
+    }, 0n);
+  }
+  const bits = bitsOf(argument);
+  if (bits === undefined || (numberKind(argument) !== undefined && toDouble(argument) < 0)) {
+    throw badValue(`${operator} takes an Array, a number, or a BinData but received: ${String(argument)}`);
+  }
+  return bits;
+}
+
+function bitsOf(value: unknown): bigint | undefined {
+  if (value instanceof Binary) {
+    let bits = 0n;
+    for (let i = value.position - 1; i >= 0; i--) bits = (bits << 8n) | BigInt(value.buffer[i] as number);
+    return bits;
+  }
+  if (numberKind(value) === undefined) return undefined;
+  if (!(value instanceof Long) && !Number.isSafeInteger(toDouble(value))) return undefined;
+  return BigInt.asUintN(64, toBigInt(value));
+}

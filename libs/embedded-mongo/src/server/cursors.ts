@@ -1,0 +1,103 @@
+import { Long } from 'bson';
+import { mongoError } from '../errors.js';
+
+import type { Operation } from './operation.js';
+import type { Rows } from './rows.js';
+
+/** Most cursors open at a time. */
+const MAX_CURSORS = 10_000;
+/** A cursor that nobody asked for this long is closed, in milliseconds. */
+export const CURSOR_IDLE_MS = 10 * 60 * 1000;
+
+/** The operation that reads a cursor at the moment; the iterators behind the cursor tick through it. */
+export class Reader {
+  constructor(public operation: Operation) {}
+
+  readonly tick = (): void => this.operation.tick();
+}
+
+/** What a cursor reads from: encoded documents, or a change stream that waits for more. */
+export interface CursorSource {
+  readonly reader: Reader;
+  readonly kind: 'documents';
+  readonly rows: Rows<Buffer>;
+}
+
+/** A source that never ends by itself. */
+export interface TailingSource {
+  readonly reader: Reader;
+  readonly kind: 'tailing';
+  /** The next documents, at most `limit`; empty when there are none yet. */
+  pull(limit: number): Buffer[];
+  /** The place after the last document taken. */
+  resumeToken(): unknown;
+  /** True when nothing can follow. */
+  readonly ended: boolean;
+  subscribe(wake: () => void): () => void;
+}
+
+/** An open cursor. */
+export interface Cursor {
+  readonly id: Long;
+  readonly namespace: string;
+  readonly source: CursorSource | TailingSource;
+  /** A document read ahead that did not fit into the last batch. */
+  ahead: Buffer | undefined;
+  /** Time left of the command's maxTimeMS, in milliseconds; undefined for none. */
+  budgetMs: number | undefined;
+  lastUsed: number;
+  readonly noTimeout: boolean;
+  readonly sessionKey: string | undefined;
+  /** The number of the transaction the cursor belongs to. */
+  readonly txnNumber: string | undefined;
+  inUse: boolean;
+}
+
+/** The open cursors of the server. */
+export class CursorTable {
+  private readonly open = new Map<string, Cursor>();
+  private sequence = 0;
+
+  get size(): number {
+    return this.open.size;
+  }
+
+  add(cursor: Omit<Cursor, 'id' | 'lastUsed' | 'inUse'>): Cursor {
+    if (this.open.size >= MAX_CURSORS)
+      throw mongoError(146, `too many open cursors, the limit is ${MAX_CURSORS}`);
+    this.sequence += 1;
+    // Random upper half: a client cannot guess another client's cursor.
+    const id = Long.fromBits(this.sequence, 1 + Math.floor(Math.random() * 0x7ffffffe));
+    const opened = { ...cursor, id, lastUsed: Date.now(), inUse: false };
+    this.open.set(id.toString(), opened);
+    return opened;
+  }
+
+  /** Errors: 43 when there is no such cursor. */
+  get(id: string): Cursor {
+    const cursor = this.open.get(id);
+    if (!cursor) throw mongoError(43, `cursor id ${id} not found`);
+    return cursor;
+  }
+
+  has(id: string): boolean {
+    return this.open.has(id);
+  }
+
+  /** Closes a cursor; a getMore that is reading it ends with 237. */
+  close(id: string): boolean {
+    const cursor = this.open.get(id);
+    if (!cursor) return false;
+    this.open.delete(id);
+    if (cursor.inUse) cursor.source.reader.operation.stop(mongoError(237, 'cursor was killed'));
+    return true;
+  }
+
+  closeWhere(matches: (cursor: Cursor) => boolean): void {
+    for (const [id, cursor] of this.open) if (matches(cursor)) this.close(id);
+  }
+
+  closeIdle(now: number): void {
+    this.closeWhere((cursor) => !cursor.noTimeout && !cursor.inUse && now - cursor.lastUsed > CURSOR_IDLE_MS);
+  }
+}

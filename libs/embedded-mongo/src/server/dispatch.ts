@@ -1,0 +1,189 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Binary, Long } from 'bson';
+import { firstKey, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { mongoError, MongoError, typeMismatch } from '../errors.js';
+import { handlers, transactional } from '../commands/registry.js';
+import type { Request } from '../wire/message.js';
+import type { ClientInfo, CommandContext } from './command.js';
+import { failPointError } from './fail-point.js';
+import type { Operation } from './operation.js';
+import type { ServerState } from './server-state.js';
+import type { Session } from './sessions.js';
+import { TRANSIENT, type Transaction } from './transaction.js';
+
+/** The connection must be closed without an answer. */
+export const CLOSE = Symbol('close');
+
+/** Runs one request and gives its reply; errors become error replies. */
+export async function dispatch(
+  server: ServerState,
+  client: ClientInfo,
+  request: Request,
+): Promise<Document | typeof CLOSE> {
+  const command = request.body;
+  const name = firstKey(command) ?? '';
+  server.count(name);
+  let extra: Document = {};
+  try {
+    const failure = server.failPoint.trigger(name, client.appName);
+    if (failure) {
+      if (failure.blockMs > 0) await delay(failure.blockMs);
+      if (failure.closeConnection) return CLOSE;
+      if (failure.error) throw failPointError(failure.error);
+      if (failure.writeConcernError) {
+        extra = {
+          writeConcernError: failure.writeConcernError,
+          ...(failure.labels ? { errorLabels: failure.labels } : {}),
+        };
+      }
+    }
+    const reply = await run(server, client, request, name);
+    return finished(server, { ...reply, ...extra, ok: 1 });
+  } catch (error) {
+    return finished(server, errorReply(error));
+  }
+}
+
+async function run(
+  server: ServerState,
+  client: ClientInfo,
+  request: Request,
+  name: string,
+): Promise<Document> {
+  const command = request.body;
+  const handler = handlers.get(name);
+  if (!handler) throw mongoError(59, `no such command: '${name}'`);
+  const db = command['$db'] ?? 'admin';
+  if (typeof db !== 'string') throw typeMismatch("BSON field '$db' must be a string");
+  const session = command['lsid'] === undefined ? undefined : server.sessions.obtain(command['lsid']);
+  const target = command[name];
+  const operation = server.operations.start(
+    {
+      connectionId: client.connectionId,
+      client: client.address,
+      appName: client.appName,
+      name,
+      namespace: typeof target === 'string' ? `${db}.${target}` : `${db}.$cmd`,
+      command,
+      lsid: session?.lsid,
+    },
+    deadlineOf(command, name),
+  );
+  try {
+    const call: Call = { server, client, request, name, db, operation, session };
+    if (session === undefined || command['txnNumber'] === undefined) {
+      return await handler(command, contextOf(call, undefined));
+    }
+    if (!server.replSet) {
+      throw mongoError(20, 'Transaction numbers are only allowed on a replica set member or mongos');
+    }
+    const number = txnNumberOf(command);
+    return command['autocommit'] === false
+      ? await inTransaction(call, session, number)
+      : await session.exclusive(() => retryable(call, session, number));
+  } finally {
+    server.operations.finish(operation);
+  }
+}
+
+interface Call {
+  readonly server: ServerState;
+  readonly client: ClientInfo;
+  readonly request: Request;
+  readonly name: string;
+  readonly db: string;
+  readonly operation: Operation;
+  readonly session: Session | undefined;
+}
+
+function contextOf(call: Call, transaction: Transaction | undefined): CommandContext {
+  const { server, client, name, db, operation, session, request } = call;
+  return {
+    server,
+    client,
+    name,
+    db,
+    operation,
+    workspace: transaction ?? server.store.live,
+    session,
+    transaction,
+    txnNumber: transaction?.number,
+    now: new Date(),
+    rawDocuments: (field) => request.rawDocuments(field),
+  };
+}
+
+/** A retryable write that was answered before gets the same answer and is not done again. */
+async function retryable(call: Call, session: Session, number: string): Promise<Document> {
+  const known = session.answered(number);
+  if (known) return known;
+  const handler = handlers.get(call.name);
+  const reply = await handler?.(call.request.body, contextOf(call, undefined));
+  session.remember(number, reply ?? {});
+  return reply ?? {};
+}
+
+async function inTransaction(call: Call, session: Session, number: string): Promise<Document> {
+  const { name, server, request } = call;
+  const ends = name === 'commitTransaction' || name === 'abortTransaction';
+  if (!ends && !transactional.has(name)) {
+    throw mongoError(263, `Cannot run '${name}' in a multi-document transaction.`);
+  }
+  const starts = request.body['startTransaction'] === true;
+  if (!starts && !ends) await session.awaitStart(number);
+  return session.exclusive(async () => {
+    if (ends) return (await handlers.get(name)?.(request.body, contextOf(call, undefined))) ?? {};
+    const transaction = starts ? session.begin(number, server.store.catalog) : session.current(number);
+    try {
+      return (await handlers.get(name)?.(request.body, contextOf(call, transaction))) ?? {};
+    } catch (error) {
+      // As in MongoDB, a failed statement ends its transaction.
+      transaction.abort();
+      throw error;
+    }
+  });
+}
+
+function deadlineOf(command: Document, name: string): number {
+  const limit = command['maxTimeMS'];
+  // A getMore's maxTimeMS is how long to wait for more, not how long it may take.
+  if (limit === undefined || name === 'getMore') return 0;
+  if (numberKind(limit) === undefined) throw typeMismatch("BSON field 'maxTimeMS' must be a number");
+  const ms = toDouble(limit);
+  if (!(ms >= 0 && ms <= 2_147_483_647)) throw mongoError(2, `${ms} value for maxTimeMS is out of range`);
+  return ms === 0 ? 0 : Date.now() + ms;
+}
+
+function txnNumberOf(command: Document): string {
+  const number = command['txnNumber'];
+  if (number instanceof Long) return number.toString();
+  if (typeof number === 'number') return String(number);
+  throw typeMismatch("BSON field 'txnNumber' must be a long");
+}
+
+function errorReply(error: unknown): Document {
+  if (error instanceof MongoError) {
+    const labels = error.labels ?? (error.code === 112 ? [TRANSIENT] : undefined);
+    return {
+      ok: 0,
+      errmsg: error.message,
+      code: error.code,
+      codeName: error.codeName,
+      ...error.extra,
+      ...(labels ? { errorLabels: labels } : {}),
+    };
+  }
+  // An unforeseen failure says nothing about the inside.
+  return { ok: 0, errmsg: 'internal error', code: 1, codeName: 'InternalError' };
+}
+
+function finished(server: ServerState, reply: Document): Document {
+  if (!server.replSet) return reply;
+  const clusterTime = server.store.log.time;
+  return {
+    ...reply,
+    $clusterTime: { clusterTime, signature: { hash: new Binary(new Uint8Array(20)), keyId: Long.ZERO } },
+    operationTime: clusterTime,
+  };
+}

@@ -1,0 +1,174 @@
+import { UUID } from 'bson';
+import type { Document } from '../bson/document.js';
+import { mongoError, type MongoError } from '../errors.js';
+import type { Namespace } from './change.js';
+import { CollectionIndex, type IndexKeys } from './collection-index.js';
+import { indexExists, type IndexSpec } from './index-spec.js';
+import { OrderedSet } from './ordered-set.js';
+import { shellText } from './shell-text.js';
+import { StoredDocument, type Draft } from './stored-document.js';
+
+/** Most indexes of one collection, as in MongoDB. */
+const MAX_INDEXES = 64;
+
+const idIndex = (): CollectionIndex => new CollectionIndex({ v: 2, key: { _id: 1 }, name: '_id_' });
+
+/** The documents and indexes of one collection. Every write either happens in all indexes or not at all. */
+export class Collection {
+  readonly uuid: UUID;
+  indexes: CollectionIndex[] = [idIndex()];
+  /** Grows with every change, so that a reader can tell whether anything happened meanwhile. */
+  version = 0;
+  /** Encoded size of all documents in bytes. */
+  dataBytes = 0;
+  private records = new OrderedSet<StoredDocument>((a, b) => a.recordId - b.recordId);
+  private lastRecordId = 0;
+
+  constructor(
+    public ns: Namespace,
+    public options: Document = {},
+    uuid: UUID = new UUID(),
+  ) {
+    this.uuid = uuid;
+  }
+
+  get fullName(): string {
+    return `${this.ns.db}.${this.ns.coll}`;
+  }
+
+  get count(): number {
+    return this.records.size;
+  }
+
+  /** Whether change streams may show this collection's documents before and after a change. */
+  get keepsImages(): boolean {
+    return (this.options['changeStreamPreAndPostImages'] as Document | undefined)?.['enabled'] === true;
+  }
+
+  record(recordId: number): StoredDocument | undefined {
+    return this.records.find((stored) => stored.recordId - recordId);
+  }
+
+  byId(id: unknown): StoredDocument | undefined {
+    const found = (this.indexes[0] as CollectionIndex).conflict({ keys: [[id]], multikey: false });
+    return found && this.record(found.recordId);
+  }
+
+  /** The documents as they are now, in insertion order; later writes do not change the result. */
+  snapshotRecords(): OrderedSet<StoredDocument> {
+    return this.records.snapshot();
+  }
+
+  /** Errors: 11000 duplicate key, 171 parallel arrays. */
+  insert(draft: Draft): StoredDocument {
+    const keys = this.uniqueKeys(draft.document);
+    this.lastRecordId += 1;
+    const stored = new StoredDocument(this.lastRecordId, draft.document, draft.raw);
+    this.indexes.forEach((index, i) => index.add(keys[i], stored.recordId));
+    this.put(stored, 0);
+    return stored;
+  }
+
+  /** Stores the next version of `before`. Errors: 66 when the `_id` differs, 11000, 171. */
+  replace(before: StoredDocument, draft: Draft): StoredDocument {
+    const keys = this.uniqueKeys(draft.document, before.recordId);
+    const stored = new StoredDocument(before.recordId, draft.document, draft.raw);
+    this.indexes.forEach((index, i) => {
+      index.remove(index.keysOf(before.document), before.recordId);
+      index.add(keys[i], before.recordId);
+    });
+    this.put(stored, before.raw.bytes.length);
+    return stored;
+  }
+
+  remove(stored: StoredDocument): void {
+    for (const index of this.indexes) index.remove(index.keysOf(stored.document), stored.recordId);
+    this.records.remove(stored);
+    this.dataBytes -= stored.raw.bytes.length;
+    this.version += 1;
+  }
+
+  /** Builds an index; false when it is already there. Errors: 67, 85, 86, 171, 11000. */
+  addIndex(spec: IndexSpec): boolean {
+    const specs = this.indexes.map((index) => index.spec);
+    if (indexExists(specs, spec)) return false;
+    if (this.indexes.length >= MAX_INDEXES) {
+      throw mongoError(
+        67,
+        `add index fails, too many indexes for ${this.fullName} key:${shellText(spec.key)}`,
+      );
+    }
+    const index = new CollectionIndex(spec);
+    for (const stored of this.records.range()) {
+      const keys = index.keysOf(stored.document);
+      if (keys) this.refuseDuplicate(index, keys, stored.recordId);
+      index.add(keys, stored.recordId);
+    }
+    this.indexes = [...this.indexes, index];
+    this.version += 1;
+    return true;
+  }
+
+  dropIndex(name: string): void {
+    this.indexes = this.indexes.filter((index) => index.spec.name !== name);
+    this.version += 1;
+  }
+
+  /** Replaces an index's options (collMod). */
+  changeIndex(spec: IndexSpec): void {
+    this.indexes = this.indexes.map((index) =>
+      index.spec.name === spec.name ? index.withSpec(spec) : index,
+    );
+    this.version += 1;
+  }
+
+  /** An independent copy of the present state; costs the number of indexes, not of documents. */
+  fork(): Collection {
+    const copy = new Collection(this.ns, this.options, this.uuid);
+    copy.indexes = this.indexes.map((index) => index.fork());
+    copy.records = this.records.snapshot();
+    copy.lastRecordId = this.lastRecordId;
+    copy.version = this.version;
+    copy.dataBytes = this.dataBytes;
+    return copy;
+  }
+
+  /** Takes over the state of a fork: undoes a group of writes that failed half-way. */
+  restore(fork: Collection): void {
+    this.indexes = fork.indexes;
+    this.records = fork.records;
+    this.lastRecordId = fork.lastRecordId;
+    this.dataBytes = fork.dataBytes;
+    this.version += 1;
+  }
+
+  private put(stored: StoredDocument, replacedBytes: number): void {
+    this.records.insert(stored);
+    this.dataBytes += stored.raw.bytes.length - replacedBytes;
+    this.version += 1;
+  }
+
+  private uniqueKeys(document: Document, own?: number): (IndexKeys | undefined)[] {
+    return this.indexes.map((index) => {
+      const keys = index.keysOf(document);
+      if (keys) this.refuseDuplicate(index, keys, own);
+      return keys;
+    });
+  }
+
+  private refuseDuplicate(index: CollectionIndex, keys: IndexKeys, own?: number): void {
+    if (!index.unique) return;
+    const found = index.conflict(keys, own);
+    if (found) throw this.duplicateKey(index, found.key);
+  }
+
+  /** Parse Server and others read the index name and the key out of this text. */
+  private duplicateKey(index: CollectionIndex, key: readonly unknown[]): MongoError {
+    const keyValue: Document = Object.fromEntries(index.fields.map((field, i) => [field, key[i] ?? null]));
+    return mongoError(
+      11000,
+      `E11000 duplicate key error collection: ${this.fullName} index: ${index.spec.name} dup key: ${shellText(keyValue)}`,
+      { keyPattern: index.spec.key, keyValue },
+    );
+  }
+}

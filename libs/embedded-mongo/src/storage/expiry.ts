@@ -1,0 +1,27 @@
+import type { Collection } from './collection.js';
+import type { CollectionIndex } from './collection-index.js';
+import { toDouble } from '../bson/number.js';
+import type { Store } from './store.js';
+
+/** Removes the documents whose TTL index says that their time is over. */
+export function removeExpired(store: Store, now: number): void {
+  for (const collection of Array.from(store.catalog.all())) {
+    for (const index of collection.indexes) {
+      const seconds = index.spec['expireAfterSeconds'];
+      if (seconds !== undefined) expire(store, collection, index, now - toDouble(seconds) * 1000);
+    }
+  }
+}
+
+function expire(store: Store, collection: Collection, index: CollectionIndex, limit: number): void {
+  const entries = index.snapshotEntries();
+  const oldest = [new Date(-8.64e15)];
+  const newest = [new Date(limit)];
+  const [first, last] = (index.directions[0] ?? 1) > 0 ? [oldest, newest] : [newest, oldest];
+  const from = entries.rank((entry) => index.compareKeys(entry.values, first));
+  for (const entry of entries.range(from)) {
+    if (index.compareKeys(entry.values, last) > 0) break;
+    const stored = collection.record(entry.recordId);
+    if (stored) store.live.remove(collection, stored);
+  }
+}

@@ -1,0 +1,194 @@
+import { compareValues } from '../bson/compare.js';
+import { compileCollation } from '../bson/collation.js';
+import { isDocument, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { failedToParse, mongoError, notImplemented, typeMismatch } from '../errors.js';
+import { shellText } from './shell-text.js';
+
+/** An index as listIndexes shows it: `key`, `name` and the options that were set. */
+export interface IndexSpec extends Document {
+  v: number;
+  key: Document;
+  name: string;
+}
+
+const options = new Set([
+  'v',
+  'key',
+  'name',
+  'ns',
+  'background',
+  'unique',
+  'sparse',
+  'hidden',
+  'prepareUnique',
+  'expireAfterSeconds',
+  'partialFilterExpression',
+  'collation',
+  'weights',
+  'default_language',
+  'language_override',
+  'textIndexVersion',
+  '2dsphereIndexVersion',
+  'bits',
+  'min',
+  'max',
+]);
+const kinds = new Set(['text', '2d', '2dsphere', 'hashed']);
+const flags = ['unique', 'sparse', 'hidden', 'prepareUnique'];
+
+/** Checks a requested index and brings it into stored form. Errors: 9, 14, 67, 197, 238. */
+export function normaliseIndex(request: unknown): IndexSpec {
+  if (!isDocument(request)) throw typeMismatch('an index specification must be an object');
+  const { key, name } = request;
+  if (!isDocument(key)) {
+    throw failedToParse(
+      "Error in specification: the 'key' field is a required property of an index specification",
+    );
+  }
+  if (typeof name !== 'string' || name === '') {
+    throw failedToParse(
+      "Error in specification: the 'name' field is a required property of an index specification",
+    );
+  }
+  for (const option of Object.keys(request)) {
+    if (option === 'wildcardProjection') throw notImplemented('a wildcard index');
+    if (options.has(option)) continue;
+    throw mongoError(
+      197,
+      `The field '${option}' is not valid for an index specification. Specification: ${shellText(request)}`,
+    );
+  }
+  checkKey(key);
+  const spec: IndexSpec = { v: 2, key, name };
+  for (const option of Object.keys(request)) {
+    if (['v', 'key', 'name', 'ns', 'background'].includes(option)) continue;
+    if (flags.includes(option) && request[option] !== true) continue;
+    spec[option] = request[option];
+  }
+  checkOptions(spec);
+  if (Object.values(key).includes('text')) return textForm(spec);
+  if (Object.values(key).includes('2dsphere')) spec['2dsphereIndexVersion'] ??= 3;
+  return spec;
+}
+
+function checkKey(key: Document): void {
+  const fields = Object.entries(key);
+  if (fields.length === 0) throw mongoError(67, 'Index keys cannot be an empty field.');
+  for (const [field, kind] of fields) {
+    if (field === '' || field.startsWith('.') || field.endsWith('.') || field.includes('..')) {
+      throw mongoError(67, 'Index keys cannot contain an empty field.');
+    }
+    if (field.includes('$**')) throw notImplemented('a wildcard index');
+    if (typeof kind === 'string') {
+      if (!kinds.has(kind)) throw mongoError(67, `Unknown index plugin '${kind}'`);
+    } else if (numberKind(kind) === undefined) {
+      throw mongoError(67, `Values in v:2 index key pattern cannot be of type ${typeof kind}.`);
+    } else if (!Number.isFinite(toDouble(kind)) || toDouble(kind) === 0) {
+      throw mongoError(67, 'Values in the index key pattern cannot be 0.');
+    }
+  }
+}
+
+function checkOptions(spec: IndexSpec): void {
+  const seconds = spec['expireAfterSeconds'];
+  if (seconds !== undefined) {
+    const value = numberKind(seconds) === undefined ? NaN : toDouble(seconds);
+    if (!(value >= 0 && value <= 2_147_483_647)) {
+      throw mongoError(67, 'TTL index expireAfterSeconds must be within the range 0 to 2147483647');
+    }
+    if (Object.keys(spec.key).length !== 1) {
+      throw mongoError(67, 'TTL indexes are single-field indexes, compound indexes do not support TTL');
+    }
+  }
+  if (spec['partialFilterExpression'] !== undefined && !isDocument(spec['partialFilterExpression'])) {
+    throw mongoError(67, 'partialFilterExpression must be an object');
+  }
+  if (spec['partialFilterExpression'] !== undefined && spec['sparse'] === true) {
+    throw mongoError(67, 'cannot mix "partialFilterExpression" and "sparse" options');
+  }
+  if (spec['collation'] !== undefined) {
+    if (!isDocument(spec['collation'])) throw typeMismatch('collation must be an object');
+    const collation = compileCollation(spec['collation']);
+    if (collation === undefined) delete spec['collation'];
+    else spec['collation'] = collation.spec;
+  }
+}
+
+/** MongoDB stores a text index under the fields `_fts` and `_ftsx`, with the searched fields as weights. */
+function textForm(spec: IndexSpec): IndexSpec {
+  const key: Document = {};
+  const weights: Document = {};
+  for (const [field, kind] of Object.entries(spec.key)) {
+    if (kind !== 'text') {
+      key[field] = kind;
+      continue;
+    }
+    key['_fts'] = 'text';
+    key['_ftsx'] = 1;
+    if (field !== '_fts') weights[field] = 1;
+  }
+  const { v, name, key: _, ...rest } = spec;
+  return {
+    v,
+    key,
+    name,
+    ...rest,
+    weights: { ...weights, ...(isDocument(spec['weights']) ? spec['weights'] : {}) },
+    default_language: spec['default_language'] ?? 'english',
+    language_override: spec['language_override'] ?? 'language',
+    textIndexVersion: spec['textIndexVersion'] ?? 3,
+  };
+}
+
+const identity = ['key', 'collation', 'partialFilterExpression', 'weights'];
+const behaviour = ['unique', 'sparse', 'expireAfterSeconds'];
+
+const agree = (a: IndexSpec, b: IndexSpec, fields: readonly string[]): boolean =>
+  fields.every((field) => compareValues(a[field], b[field]) === 0);
+
+/**
+ * Whether `wanted` is already there. Errors: 86 when its name belongs to another key, 85 when an equivalent index
+ * has another name or other options.
+ */
+export function indexExists(existing: readonly IndexSpec[], wanted: IndexSpec): boolean {
+  const requested = `Requested index: ${shellText(wanted)}, existing index: `;
+  for (const index of existing) {
+    const sameKey = agree(index, wanted, identity);
+    const sameOptions = agree(index, wanted, behaviour);
+    if (index.name === wanted.name) {
+      if (!sameKey) {
+        throw mongoError(
+          86,
+          'An existing index has the same name as the requested index. When index names are not specified, ' +
+            'they are auto generated and can cause conflicts. Please refer to our documentation. ' +
+            requested +
+            shellText(index),
+        );
+      }
+      if (sameOptions || index.name === '_id_') return true;
+      throw mongoError(
+        85,
+        `An equivalent index already exists with the same name but different options. ${requested}${shellText(index)}`,
+      );
+    }
+    if (!sameKey) continue;
+    if (index.name === '_id_') return true;
+    throw mongoError(
+      85,
+      sameOptions
+        ? `Index already exists with a different name: ${index.name}`
+        : `An equivalent index already exists with a different name and options. ${requested}${shellText(index)}`,
+    );
+  }
+  if (wanted['weights'] !== undefined) {
+    const other = existing.find((index) => index['weights'] !== undefined);
+    if (other) {
+      throw mongoError(
+        85,
+        `only one text index per collection allowed, found existing text index "${other.name}"`,
+      );
+    }
+  }
+  return false;
+}

@@ -1,0 +1,182 @@
+import { badValue, failedToParse, typeMismatch } from '../errors.js';
+import { compareValues, sortComparator } from '../bson/compare.js';
+import { firstKey, isDocument, type Document } from '../bson/document.js';
+import { printValue } from '../bson/print.js';
+import { keyOf } from '../bson/key-string.js';
+import { numberKind, toDouble, wholeNumber } from '../bson/number.js';
+import { typeName } from '../bson/type-name.js';
+import { isRegex } from '../query/regex.js';
+import { documentId } from './field-modifiers.js';
+import { unchanged, type ModifierCompiler, type ModifierContext } from './modifier.js';
+
+/** `$push` and `$addToSet` take one value, or several as `{$each: […]}`. */
+function eachOf(
+  argument: unknown,
+  name: string,
+  allowed: readonly string[],
+): { items: unknown[]; options: Document } {
+  if (!isDocument(argument) || firstKey(argument) === undefined || !Object.hasOwn(argument, '$each')) {
+    return { items: [argument], options: {} };
+  }
+  const items = argument['$each'];
+  if (!Array.isArray(items)) {
+    const text = `The argument to $each in ${name} must be an array but it was of type ${typeName(items)}`;
+    throw name === '$push' ? badValue(text) : typeMismatch(text);
+  }
+  for (const key of Object.keys(argument)) {
+    if (key !== '$each' && !allowed.includes(key)) {
+      throw name === '$push'
+        ? badValue(`Unrecognized clause in $push: ${key}`)
+        : badValue(`Found unexpected fields after $each in $addToSet: ${printValue(argument)}`);
+    }
+  }
+  return { items, options: argument };
+}
+
+function wholeOption(options: Document, name: string): number | undefined {
+  if (!Object.hasOwn(options, name)) return undefined;
+  const value = options[name];
+  if (numberKind(value) === undefined) {
+    throw badValue(`The value for ${name} must be an integer value but was given type: ${typeName(value)}`);
+  }
+  const whole = wholeNumber(value);
+  if (whole === undefined) {
+    throw badValue(
+      `The value for ${name} must be an integer value but was given a non-integer: ${printValue(value)}`,
+    );
+  }
+  return whole;
+}
+
+const push: ModifierCompiler = (argument, _field, context) => {
+  const { items, options } = eachOf(argument, '$push', ['$position', '$slice', '$sort']);
+  const position = wholeOption(options, '$position');
+  const slice = wholeOption(options, '$slice');
+  const order = Object.hasOwn(options, '$sort') ? pushOrder(options['$sort'], context) : undefined;
+  return (current, target) => {
+    if (current !== undefined && !Array.isArray(current)) {
+      throw badValue(
+        `The field '${target.path}' must be an array but is of type ${typeName(current)} in document ${documentId(target.doc)}`,
+      );
+    }
+    let result: unknown[] = [...((current as unknown[] | undefined) ?? [])];
+    if (position === undefined) result.push(...items);
+    else result.splice(position < 0 ? Math.max(0, result.length + position) : position, 0, ...items);
+    if (order) result.sort(order);
+    if (slice !== undefined) {
+      result = slice === 0 ? [] : slice > 0 ? result.slice(0, slice) : result.slice(slice);
+    }
+    return result;
+  };
+};
+
+function pushOrder(sort: unknown, { ctx }: ModifierContext): (a: unknown, b: unknown) => number {
+  if (isDocument(sort)) {
+    if (firstKey(sort) === undefined) throw badValue('The sort parameter must be non-empty.');
+    for (const key of Object.keys(sort)) {
+      if (key === '' || key.split('.').includes(''))
+        throw badValue('The $sort field is a dotted field but has an empty part');
+      if (!isOne(sort[key])) throw badValue('The $sort element value must be either 1 or -1');
+    }
+    const compare = sortComparator(sort, ctx.collation);
+    return (a, b) => compare(isDocument(a) ? a : {}, isDocument(b) ? b : {});
+  }
+  if (!isOne(sort)) {
+    throw badValue(
+      'The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields',
+    );
+  }
+  const direction = toDouble(sort);
+  return (a, b) => compareValues(a, b, ctx.collation) * direction;
+}
+
+const isOne = (value: unknown): boolean => numberKind(value) !== undefined && Math.abs(toDouble(value)) === 1;
+
+const addToSet: ModifierCompiler = (argument, _field, { ctx }) => {
+  const { items } = eachOf(argument, '$addToSet', []);
+  return (current, target) => {
+    if (current !== undefined && !Array.isArray(current)) {
+      throw badValue(
+        `Cannot apply $addToSet to non-array field. Field named '${target.path.split('.').at(-1)}' has non-array type ${typeName(current)}`,
+      );
+    }
+    const result: unknown[] = [...((current as unknown[] | undefined) ?? [])];
+    const known = new Set(result.map((item) => keyOf(item, ctx.collation)));
+    for (const item of items) {
+      const key = keyOf(item, ctx.collation);
+      if (known.has(key)) continue;
+      known.add(key);
+      result.push(item);
+    }
+    return current !== undefined && result.length === (current as unknown[]).length ? unchanged : result;
+  };
+};
+
+const pop: ModifierCompiler = (argument, field) => {
+  if (numberKind(argument) === undefined)
+    throw failedToParse(`Expected a number in: ${field}: ${printValue(argument)}`);
+  const end = toDouble(argument);
+  if (end !== 1 && end !== -1) throw failedToParse(`$pop expects 1 or -1, found: ${end}`);
+  return (current, target) => {
+    if (current === undefined) return unchanged;
+    if (!Array.isArray(current)) {
+      throw typeMismatch(
+        `Path '${target.path}' contains an element of non-array type '${typeName(current)}'`,
+      );
+    }
+    if (current.length === 0) return unchanged;
+    return end === 1 ? current.slice(0, -1) : current.slice(1);
+  };
+};
+
+const pull: ModifierCompiler = (argument, _field, { ctx, filterOf }) => {
+  const matches = elementMatcher(argument, filterOf);
+  return (current) => {
+    if (current === undefined) return unchanged;
+    if (!Array.isArray(current)) throw badValue('Cannot apply $pull to a non-array value');
+    ctx.tick();
+    const kept = current.filter((item) => !matches(item));
+    return kept.length === current.length ? unchanged : kept;
+  };
+};
+
+/** `{$pull: {a: {b: 1}}}` is a filter on elements that are documents; operators and values test the element. */
+function elementMatcher(
+  argument: unknown,
+  filterOf: ModifierContext['filterOf'],
+): (item: unknown) => boolean {
+  const first = isDocument(argument) ? firstKey(argument) : undefined;
+  const logical = first !== undefined && ['$and', '$or', '$nor', '$expr'].includes(first);
+  if (isDocument(argument) && (!first?.startsWith('$') || logical || first === '$ref')) {
+    const predicate = filterOf(argument);
+    return (item) => isDocument(item) && predicate.test(item);
+  }
+  if (isDocument(argument) || isRegex(argument)) {
+    const predicate = filterOf({ item: argument });
+    return (item) => predicate.test({ item });
+  }
+  const key = keyOf(argument);
+  return (item) => keyOf(item) === key;
+}
+
+const pullAll: ModifierCompiler = (argument, _field, { ctx }) => {
+  if (!Array.isArray(argument)) {
+    throw badValue(`$pullAll requires an array argument but was given a ${typeName(argument)}`);
+  }
+  const unwanted = new Set(argument.map((item) => keyOf(item, ctx.collation)));
+  return (current) => {
+    if (current === undefined) return unchanged;
+    if (!Array.isArray(current)) throw badValue('Cannot apply $pull to a non-array value');
+    const kept = current.filter((item) => !unwanted.has(keyOf(item, ctx.collation)));
+    return kept.length === current.length ? unchanged : kept;
+  };
+};
+
+/** The value of a field is not used by these when it is missing, except that `$push` and `$addToSet` create it. */
+export const arrayModifiers: Readonly<Record<string, ModifierCompiler>> = {
+  $push: push,
+  $addToSet: addToSet,
+  $pop: pop,
+  $pull: pull,
+  $pullAll: pullAll,
+};

@@ -1,0 +1,148 @@
+import { Timestamp } from 'bson';
+import { badValue, failedToParse, typeMismatch } from '../errors.js';
+import { addNumbers, multiplyNumbers } from '../bson/arithmetic.js';
+import { compareValues } from '../bson/compare.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { printValue } from '../bson/print.js';
+import { integerValue, numberKind, toBigInt } from '../bson/number.js';
+import { typeName } from '../bson/type-name.js';
+import { absent, unchanged, type Modifier, type ModifierCompiler } from './modifier.js';
+
+/** `{_id: 1}` as error texts name the document. */
+export const documentId = (doc: Document): string => `{_id: ${printValue(getField(doc, '_id'))}}`;
+
+const arithmetic =
+  (
+    name: string,
+    verb: string,
+    apply: (a: unknown, b: unknown) => unknown,
+    missing: (b: unknown) => unknown,
+  ): ModifierCompiler =>
+  (argument, field) => {
+    if (numberKind(argument) === undefined) {
+      throw typeMismatch(`Cannot ${verb} with non-numeric argument: {${field}: ${printValue(argument)}}`);
+    }
+    return (current, target) => {
+      if (current === undefined) return missing(argument);
+      if (numberKind(current) === undefined) {
+        throw typeMismatch(
+          `Cannot apply ${name} to a value of non-numeric type. ${documentId(target.doc)} has the field ` +
+            `'${target.path.split('.').at(-1)}' of non-numeric type ${typeName(current)}`,
+        );
+      }
+      const result = apply(current, argument);
+      const integers = [current, argument].every((value) =>
+        ['int', 'long'].includes(numberKind(value) as string),
+      );
+      if (integers && numberKind(result) === 'double') {
+        throw badValue(
+          `Failed to apply ${name} operations to current value (${printValue(current)}) for document ${documentId(target.doc)}`,
+        );
+      }
+      return result;
+    };
+  };
+
+const zeroLike = (argument: unknown): unknown => multiplyNumbers(argument, 0);
+
+const extreme =
+  (direction: 1 | -1): ModifierCompiler =>
+  (argument, _field, { ctx }) =>
+  (current) =>
+    current === undefined || compareValues(argument, current, ctx.collation) * direction < 0
+      ? argument
+      : unchanged;
+
+const currentDate: ModifierCompiler = (argument, field, { ctx }) => {
+  const type = isDocument(argument) ? getField(argument, '$type') : argument === false ? undefined : argument;
+  if (type === true || type === 'date' || argument === false) return () => new Date(ctx.now);
+  if (type === 'timestamp') return () => new Timestamp({ t: Math.floor(Number(ctx.now) / 1000), i: 1 });
+  if (isDocument(argument)) {
+    throw badValue(
+      "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}",
+    );
+  }
+  throw badValue(
+    `${typeName(argument)} is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}) for ${field}.`,
+  );
+};
+
+const bit: ModifierCompiler = (argument, field) => {
+  if (!isDocument(argument)) {
+    throw badValue(
+      `The $bit modifier is not compatible with a ${typeName(argument)}. You must pass in an embedded document: {$bit: {field: {and/or/xor: #}}`,
+    );
+  }
+  const names = Object.keys(argument);
+  if (names.length === 0)
+    throw badValue(
+      `You must pass in at least one bitwise operation. The format is: {$bit: {field: {and/or/xor: #}}`,
+    );
+  for (const name of names) {
+    if (!['and', 'or', 'xor'].includes(name)) {
+      throw badValue(
+        `The $bit modifier only supports 'and', 'or', and 'xor', not '${name}' which is an unknown operator: {${name}: ${printValue(argument[name])}}`,
+      );
+    }
+    if (!isInteger(argument[name])) {
+      throw badValue(
+        `The $bit modifier field must be an Integer(32/64 bit); a '${typeName(argument[name])}' is not supported here: {${field}: ${printValue(argument)}}`,
+      );
+    }
+  }
+  return (current, target) => {
+    if (current !== undefined && !isInteger(current)) {
+      throw badValue(
+        `Cannot apply $bit to a value of non-integral type.${documentId(target.doc)} has the field ${target.path} of non-integer type ${typeName(current)}`,
+      );
+    }
+    let value = toBigInt(current ?? 0);
+    let long = numberKind(current) === 'long';
+    for (const name of names) {
+      const operand = toBigInt(argument[name]);
+      long ||= numberKind(argument[name]) === 'long';
+      value = name === 'and' ? value & operand : name === 'or' ? value | operand : value ^ operand;
+    }
+    return integerValue(value, long ? 'long' : 'int');
+  };
+};
+
+const isInteger = (value: unknown): boolean => ['int', 'long'].includes(numberKind(value) as string);
+
+const assign: ModifierCompiler = (argument) => () => argument;
+const remove: Modifier = (current) => (current === undefined ? unchanged : absent);
+
+/** Modifiers that look at one value and give another. */
+export const fieldModifiers: Readonly<Record<string, ModifierCompiler>> = {
+  $set: assign,
+  $setOnInsert: assign,
+  $unset: () => remove,
+  $inc: arithmetic('$inc', 'increment', addNumbers, (argument) => argument),
+  $mul: arithmetic('$mul', 'multiply', multiplyNumbers, zeroLike),
+  $min: extreme(1),
+  $max: extreme(-1),
+  $currentDate: currentDate,
+  $bit: bit,
+};
+
+/** `$rename` needs two paths, so the update takes it apart itself. Errors: 2 for a bad target. */
+export function renameTarget(field: string, argument: unknown): string {
+  if (typeof argument !== 'string') {
+    throw badValue(`The 'to' field for $rename must be a string: ${field}: ${printValue(argument)}`);
+  }
+  if (argument.includes('\0'))
+    throw badValue("The 'to' field for $rename cannot contain an embedded null byte");
+  if (argument === field) {
+    throw badValue(`The source and target field for $rename must differ: ${field}: ${printValue(argument)}`);
+  }
+  if (`${field}.${argument}`.split('.').some((part) => part.startsWith('$'))) {
+    throw badValue(`The source and target field for $rename may not be dynamic: ${field}`);
+  }
+  if (argument.startsWith(`${field}.`) || field.startsWith(`${argument}.`)) {
+    throw badValue(
+      `The source and target field for $rename must not be on the same path: ${field}: ${printValue(argument)}`,
+    );
+  }
+  if (argument === '') throw failedToParse('An empty update path is not valid.');
+  return argument;
+}

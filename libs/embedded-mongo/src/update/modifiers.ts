@@ -1,0 +1,167 @@
+import { failedToParse, badValue } from '../errors.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { identical } from '../bson/identical.js';
+import { printValue } from '../bson/print.js';
+import { arrayIndex } from '../bson/path.js';
+import { typeName } from '../bson/type-name.js';
+import type { Filter } from '../query/context.js';
+import { arrayModifiers } from './array-modifiers.js';
+import { TouchedPaths } from './conflicts.js';
+import { documentId, fieldModifiers, renameTarget } from './field-modifiers.js';
+import { absent, unchanged, type Modifier, type ModifierContext } from './modifier.js';
+import {
+  childOf,
+  compileArrayFilters,
+  parseUpdatePath,
+  resolvePath,
+  valueAt,
+  withoutValue,
+  withValue,
+  type ArrayFilters,
+  type UpdatePath,
+} from './path.js';
+
+interface Change {
+  readonly path: UpdatePath;
+  readonly onInsertOnly: boolean;
+  apply(current: Document, place: string[], original: Document): Document;
+}
+
+const compilers = { ...fieldModifiers, ...arrayModifiers };
+
+/** Compiles `{$set: {…}, $inc: {…}, …}` to one function over documents. */
+export function compileModifiers(
+  update: Document,
+  arrayFilters: readonly unknown[],
+  context: ModifierContext,
+): (doc: Document, filter: Filter | undefined, onInsert: boolean) => Document {
+  const filters = compileArrayFilters(arrayFilters, (filter) => context.filterOf(filter));
+  const changes: Change[] = [];
+  for (const name of Object.keys(update))
+    changes.push(...changesOf(name, getField(update, name), filters, context));
+  const touched = new TouchedPaths();
+  for (const change of changes) touched.add(change.path.text.split('.'));
+  checkFiltersUsed(filters, changes, update);
+  changes.sort((a, b) => comparePaths(a.path.text.split('.'), b.path.text.split('.')));
+  const dynamic = changes.some((change) => change.path.dynamic);
+
+  return (doc, filter, onInsert) => {
+    let positions: Map<string, number> | undefined;
+    const matched = (prefix: string): number | undefined => {
+      positions ??= filter?.matchedPosition(doc) ?? new Map<string, number>();
+      return positions.get(prefix) ?? [...positions.values()].at(-1);
+    };
+    const concrete = dynamic ? new TouchedPaths() : undefined;
+    let result = doc;
+    for (const change of changes) {
+      if (change.onInsertOnly && !onInsert) continue;
+      context.ctx.tick();
+      for (const place of resolvePath(change.path, doc, matched)) {
+        concrete?.add(place);
+        result = change.apply(result, place, doc);
+      }
+    }
+    return result;
+  };
+}
+
+function changesOf(name: string, fields: unknown, filters: ArrayFilters, context: ModifierContext): Change[] {
+  const compile = Object.hasOwn(compilers, name) ? compilers[name] : undefined;
+  if (!compile && name !== '$rename') {
+    throw failedToParse(
+      `Unknown modifier: ${name}. Expected a valid update modifier or pipeline-style update specified as an array`,
+    );
+  }
+  if (!isDocument(fields)) {
+    throw failedToParse(
+      `Modifiers operate on fields but we found type ${typeName(fields)} instead. ` +
+        `For example: {$mod: {<field>: ...}} not {${name}: ${printValue(fields)}}`,
+    );
+  }
+  return Object.keys(fields).flatMap((field): Change[] => {
+    const argument = getField(fields, field);
+    const path = parseUpdatePath(field, filters);
+    if (!compile) return renameChanges(path, renameTarget(field, argument), filters);
+    const modifier = compile(argument, field, context);
+    return [
+      {
+        path,
+        onInsertOnly: name === '$setOnInsert',
+        apply: (doc, place, original) => applyAt(doc, place, original, modifier),
+      },
+    ];
+  });
+}
+
+function applyAt(doc: Document, place: string[], original: Document, modifier: Modifier): Document {
+  const current = valueAt(doc, place);
+  const next = modifier(current, { path: place.join('.'), doc: original });
+  if (next === unchanged) return doc;
+  if (next === absent) return withoutValue(doc, place);
+  return current !== undefined && identical(current, next) ? doc : withValue(doc, place, next);
+}
+
+/** The value travels from the original document, so that a rename sees what was there before the update. */
+function renameChanges(from: UpdatePath, target: string, filters: ArrayFilters): Change[] {
+  const source = from.text.split('.');
+  const to = parseUpdatePath(target, filters);
+  return [
+    {
+      path: from,
+      onInsertOnly: false,
+      apply: (doc, place, original) => {
+        refuseArrays(original, source, 'source', from.text);
+        return withoutValue(doc, place);
+      },
+    },
+    {
+      path: to,
+      onInsertOnly: false,
+      apply: (doc, place, original) => {
+        const value = valueAt(original, source);
+        if (value === undefined) return doc;
+        refuseArrays(original, place, 'destination', target);
+        return withValue(doc, place, value);
+      },
+    },
+  ];
+}
+
+function refuseArrays(doc: Document, parts: readonly string[], role: string, text: string): void {
+  let value: unknown = doc;
+  for (const [i, part] of parts.entries()) {
+    if (Array.isArray(value)) {
+      throw badValue(
+        `The ${role} field cannot be an array element, '${text}' in doc with ${documentId(doc).slice(1, -1)} ` +
+          `has an array field called '${parts[i - 1]}'`,
+      );
+    }
+    value = childOf(value, part);
+  }
+}
+
+function checkFiltersUsed(filters: ArrayFilters, changes: readonly Change[], update: Document): void {
+  const used = new Set<string>();
+  for (const change of changes) {
+    for (const step of change.path.steps) if (step.kind === 'filtered') used.add(step.identifier);
+  }
+  for (const identifier of filters.keys()) {
+    if (!used.has(identifier)) {
+      throw failedToParse(
+        `The array filter for identifier '${identifier}' was not used in the update ${printValue(update)}`,
+      );
+    }
+  }
+}
+
+/** Modifiers run in the order of their paths: names as strings, positions as numbers. */
+function comparePaths(a: readonly string[], b: readonly string[]): number {
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    const [x, y] = [a[i] as string, b[i] as string];
+    if (x === y) continue;
+    const [m, n] = [arrayIndex(x), arrayIndex(y)];
+    if (m >= 0 && n >= 0) return m - n;
+    return x < y ? -1 : 1;
+  }
+  return a.length - b.length;
+}

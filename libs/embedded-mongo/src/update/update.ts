@@ -1,0 +1,103 @@
+import { failedToParse, mongoError } from '../errors.js';
+import { firstKey, getField, idFirst, isDocument, type Document } from '../bson/document.js';
+import { identical } from '../bson/identical.js';
+import { printValue } from '../bson/print.js';
+import { typeName } from '../bson/type-name.js';
+import { compilePredicate } from '../query/filter.js';
+import type { Filter, QueryContext } from '../query/context.js';
+import { compileModifiers } from './modifiers.js';
+import { compileUpdatePipeline } from './update-pipeline.js';
+import { seedFromFilter } from './upsert-seed.js';
+
+export interface UpdateOptions {
+  readonly arrayFilters?: Document[];
+  readonly ctx: QueryContext;
+}
+
+export interface UpdateResult {
+  readonly doc: Document;
+  /** False when the stored bytes would not change. */
+  readonly modified: boolean;
+}
+
+/** A compiled update. */
+export interface Update {
+  /** True for a whole new document instead of modifiers or a pipeline. */
+  readonly replacement: boolean;
+  /**
+   * The document after the update; the input is never changed. `filter` locates positional `$`; `onInsert`
+   * applies `$setOnInsert`. Errors: 66 when `_id` would change, 28 and 2 and 14 as the modifiers say.
+   */
+  apply(doc: Document, filter?: Filter, onInsert?: boolean): UpdateResult;
+  /** The document an upsert starts from: the equalities of the filter, of `_id` alone for a replacement. */
+  upsertSeed(filter: Document): Document;
+}
+
+type Change = (doc: Document, filter: Filter | undefined, onInsert: boolean) => Document;
+
+/** Compiles modifiers, a replacement or a pipeline. Errors: 9 for unknown modifiers, 40 for conflicting ones. */
+export function compileUpdate(update: Document | Document[], options: UpdateOptions): Update {
+  const { ctx, arrayFilters = [] } = options;
+  if (Array.isArray(update)) {
+    if (arrayFilters.length > 0)
+      throw failedToParse('arrayFilters may not be specified for pipeline-style updates');
+    return finish(compileUpdatePipeline(update, ctx), false);
+  }
+  if (!isDocument(update)) throw failedToParse('Update argument must be either an object or an array');
+  if (firstKey(update)?.startsWith('$')) {
+    return finish(
+      compileModifiers(update, arrayFilters, { ctx, filterOf: (filter) => compilePredicate(filter, ctx) }),
+      false,
+    );
+  }
+  if (arrayFilters.length > 0)
+    throw failedToParse('arrayFilters may not be specified for replacement-style updates');
+  return finish(replacement(update), true);
+}
+
+function replacement(update: Document): Change {
+  for (const key of Object.keys(update)) {
+    if (key.startsWith('$')) {
+      throw mongoError(
+        52,
+        `The dollar ($) prefixed field '${key}' in '${key}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.`,
+      );
+    }
+  }
+  return (doc) => {
+    const id = getField(doc, '_id');
+    return id === undefined || Object.hasOwn(update, '_id') ? update : { _id: id, ...update };
+  };
+}
+
+function finish(change: Change, isReplacement: boolean): Update {
+  return {
+    replacement: isReplacement,
+    apply: (doc, filter, onInsert = false) => {
+      const changed = idFirst(change(doc, filter, onInsert));
+      checkId(doc, changed, isReplacement);
+      if (changed === doc || identical(changed, doc)) return { doc, modified: false };
+      return { doc: changed, modified: true };
+    },
+    upsertSeed: (filter) => {
+      const seed = seedFromFilter(filter);
+      if (!isReplacement) return seed;
+      return Object.hasOwn(seed, '_id') ? { _id: seed['_id'] } : {};
+    },
+  };
+}
+
+function checkId(before: Document, after: Document, isReplacement: boolean): void {
+  const old = getField(before, '_id');
+  const id = getField(after, '_id');
+  if (Array.isArray(id) || typeName(id) === 'regex') {
+    throw mongoError(53, `The '_id' value cannot be of type ${typeName(id)}`);
+  }
+  if (old === undefined || identical(old, id)) return;
+  throw mongoError(
+    66,
+    isReplacement
+      ? `After applying the update, the (immutable) field '_id' was found to have been altered to _id: ${printValue(id)}`
+      : "Performing an update on the path '_id' would modify the immutable field '_id'",
+  );
+}

@@ -1,0 +1,138 @@
+import type { Document } from '../bson/document.js';
+import { ByteSink } from './byte-sink.js';
+import { decodeDocument } from './decode.js';
+import { encodeInto } from './encode.js';
+import { MAX_COMMAND_DEPTH } from './limits.js';
+import { rawDocumentsOf } from './raw-fields.js';
+
+const OP_REPLY = 1;
+const OP_QUERY = 2004;
+const OP_MSG = 2013;
+
+const FLAG_CHECKSUM = 1;
+const FLAG_MORE_TO_COME = 2;
+/** Bits a receiver must understand; the optional ones (such as exhaustAllowed) lie above. */
+const REQUIRED_FLAGS = 0xffff;
+
+const REPLY_AWAIT_CAPABLE = 8;
+
+/** One command as it came over the wire. */
+export interface Request {
+  readonly requestId: number;
+  /** True for the OP_QUERY handshake, which is answered by OP_REPLY. */
+  readonly legacy: boolean;
+  /** False when the client set moreToCome and wants no answer. */
+  readonly wantsReply: boolean;
+  readonly body: Document;
+  /** The encoded documents of an array field of the command, so that inserts store the client's own bytes. */
+  rawDocuments(field: string): Buffer[] | undefined;
+}
+
+/** A message this server cannot read; the connection is closed. */
+export class ProtocolError extends Error {}
+
+export function parseRequest(message: Buffer): Request {
+  const requestId = message.readInt32LE(4);
+  const opCode = message.readInt32LE(12);
+  if (opCode === OP_QUERY) return parseQuery(message, requestId);
+  if (opCode === OP_MSG) return parseMsg(message, requestId);
+  throw new ProtocolError(`unsupported opCode ${opCode}`);
+}
+
+function parseQuery(message: Buffer, requestId: number): Request {
+  const nameEnd = message.indexOf(0, 20);
+  if (nameEnd < 0) throw new ProtocolError('OP_QUERY without a collection name');
+  const namespace = message.toString('utf8', 20, nameEnd);
+  if (!namespace.endsWith('.$cmd')) throw new ProtocolError('OP_QUERY is for the handshake only');
+  const start = nameEnd + 9;
+  const raw = message.subarray(start, start + lengthAt(message, start, message.length));
+  const body = decodeDocument(raw, MAX_COMMAND_DEPTH);
+  return {
+    requestId,
+    legacy: true,
+    wantsReply: true,
+    body: { ...body, $db: namespace.slice(0, -'.$cmd'.length) },
+    rawDocuments: (field) => rawDocumentsOf(raw, field),
+  };
+}
+
+function parseMsg(message: Buffer, requestId: number): Request {
+  const flags = message.readUInt32LE(16);
+  if (flags & REQUIRED_FLAGS & ~(FLAG_CHECKSUM | FLAG_MORE_TO_COME)) throw new ProtocolError('unknown flag');
+  const end = message.length - (flags & FLAG_CHECKSUM ? 4 : 0);
+  const sequences = new Map<string, Buffer[]>();
+  let raw: Buffer | undefined;
+  let at = 20;
+  while (at < end) {
+    const kind = message[at];
+    at += 1;
+    const size = lengthAt(message, at, end);
+    const section = message.subarray(at, at + size);
+    at += size;
+    if (kind === 0 && raw === undefined) raw = section;
+    else if (kind === 1) addSequence(sequences, section);
+    else throw new ProtocolError('bad section');
+  }
+  if (raw === undefined) throw new ProtocolError('no body section');
+  const bodyBytes = raw;
+  const body = decodeDocument(bodyBytes, MAX_COMMAND_DEPTH);
+  for (const [name, documents] of sequences) {
+    if (Object.hasOwn(body, name)) throw new ProtocolError('a field is given twice');
+    body[name] = documents.map((document) => decodeDocument(document, MAX_COMMAND_DEPTH));
+  }
+  return {
+    requestId,
+    legacy: false,
+    wantsReply: (flags & FLAG_MORE_TO_COME) === 0,
+    body,
+    rawDocuments: (field) => sequences.get(field) ?? rawDocumentsOf(bodyBytes, field),
+  };
+}
+
+function addSequence(sequences: Map<string, Buffer[]>, section: Buffer): void {
+  const nameEnd = section.indexOf(0, 4);
+  if (nameEnd < 0) throw new ProtocolError('document sequence without a name');
+  const name = section.toString('utf8', 4, nameEnd);
+  if (sequences.has(name) || name === '__proto__') throw new ProtocolError('bad document sequence');
+  const documents: Buffer[] = [];
+  let at = nameEnd + 1;
+  while (at < section.length) {
+    const size = lengthAt(section, at, section.length);
+    documents.push(section.subarray(at, at + size));
+    at += size;
+  }
+  sequences.set(name, documents);
+}
+
+function lengthAt(bytes: Buffer, at: number, end: number): number {
+  if (at + 5 > end) throw new ProtocolError('message too short');
+  const size = bytes.readInt32LE(at);
+  if (size < 5 || at + size > end) throw new ProtocolError('a length points outside the message');
+  return size;
+}
+
+let lastRequestId = 0;
+const sink = new ByteSink();
+
+/** Encodes the answer to `request`, in OP_REPLY form when the request was an OP_QUERY. */
+export function encodeReply(request: Pick<Request, 'requestId' | 'legacy'>, reply: Document): Buffer {
+  lastRequestId = (lastRequestId + 1) & 0x7fffffff;
+  sink.reset();
+  const start = sink.startLength();
+  sink.int32(lastRequestId);
+  sink.int32(request.requestId);
+  if (request.legacy) {
+    sink.int32(OP_REPLY);
+    sink.int32(REPLY_AWAIT_CAPABLE);
+    sink.int64(0n);
+    sink.int32(0);
+    sink.int32(1);
+  } else {
+    sink.int32(OP_MSG);
+    sink.uint32(0);
+    sink.byte(0);
+  }
+  encodeInto(sink, reply);
+  sink.endLength(start);
+  return sink.copy();
+}

@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type { WireServerAddress, WireServerOptions } from '../server/wire-server.js';
+import type { FromWorker, ToWorker } from './protocol.js';
+
+/** A started server, wherever it runs. */
+export interface RunningServer extends WireServerAddress {
+  readonly mode: 'worker' | 'in-process';
+  close(): Promise<void>;
+}
+
+/** Starts the server in a worker thread; undefined when there is no built worker file beside this one. */
+export async function runInWorker(options: WireServerOptions): Promise<RunningServer | undefined> {
+  const entry = new URL('./server-worker.js', import.meta.url);
+  if (!existsSync(fileURLToPath(entry))) return undefined;
+  const worker = new Worker(entry, { workerData: options, name: 'embedded-mongo' });
+  const address = await answer(worker, 'listening');
+  return {
+    ...address.address,
+    mode: 'worker',
+    close: async () => {
+      const request: ToWorker = { kind: 'close' };
+      worker.postMessage(request);
+      try {
+        await answer(worker, 'closed');
+      } finally {
+        await worker.terminate();
+      }
+    },
+  };
+}
+
+/** The next message of a kind. Errors: what the worker failed with. */
+function answer<K extends FromWorker['kind']>(
+  worker: Worker,
+  kind: K,
+): Promise<Extract<FromWorker, { kind: K }>> {
+  return new Promise((resolve, reject) => {
+    const finish = (): void => {
+      worker.off('message', onMessage);
+      worker.off('error', onError);
+      worker.off('exit', onExit);
+    };
+    const onMessage = (message: FromWorker): void => {
+      if (message.kind === 'failed') {
+        finish();
+        reject(message.typeError ? new TypeError(message.message) : new Error(message.message));
+        void worker.terminate();
+      } else if (message.kind === kind) {
+        finish();
+        resolve(message as Extract<FromWorker, { kind: K }>);
+      }
+    };
+    const onError = (error: Error): void => {
+      finish();
+      reject(error);
+    };
+    const onExit = (): void => {
+      finish();
+      reject(new Error('the embedded database ended unexpectedly'));
+    };
+    worker.on('message', onMessage);
+    worker.on('error', onError);
+    worker.on('exit', onExit);
+  });
+}

@@ -1,0 +1,24 @@
+// The entry of the worker thread: starts the server with the options it was given and stops when told to.
+import { parentPort, workerData } from 'node:worker_threads';
+import { WireServer, type WireServerOptions } from '../server/wire-server.js';
+import type { FromWorker, ToWorker } from './protocol.js';
+
+const port = parentPort;
+if (port) {
+  const tell = (message: FromWorker): void => port.postMessage(message);
+  const fail = (error: unknown): void =>
+    tell({
+      kind: 'failed',
+      message: error instanceof Error ? error.message : String(error),
+      typeError: error instanceof TypeError,
+    });
+  try {
+    const { server, address } = await WireServer.listen(workerData as WireServerOptions);
+    port.on('message', (message: ToWorker) => {
+      if (message.kind === 'close') server.close().then(() => tell({ kind: 'closed' }), fail);
+    });
+    tell({ kind: 'listening', address });
+  } catch (error) {
+    fail(error);
+  }
+}

@@ -1,0 +1,74 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Agent } from '#agent';
+import type { Session } from '#cluster';
+import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
+import { trustedHeaders } from './request-headers.js';
+
+/** A JSON-RPC message whose outer form has been checked. */
+export interface Message {
+  /** Empty for a posted response. */
+  readonly method: string;
+  readonly params: unknown;
+  /** As sent, of any JSON type; `undefined` when the message has none. */
+  readonly id: unknown;
+  readonly jsonrpc: unknown;
+  readonly isResponse: boolean;
+}
+
+const NO_MESSAGE: Message = {
+  method: '',
+  params: undefined,
+  id: undefined,
+  jsonrpc: undefined,
+  isResponse: false,
+};
+const NO_CAPABILITIES: JsonObject = Object.freeze({});
+
+/** The path of a request target, without its query. */
+export function pathOf(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
+}
+
+/** One request on its way through the ladder: what is known of it so far. Rungs fill it from top to bottom. */
+export class Exchange {
+  readonly verb: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+
+  body: Buffer = Buffer.alloc(0);
+  parsed: unknown = undefined;
+  message: Message = NO_MESSAGE;
+
+  era: Era = 'legacy';
+  version: string = FALLBACK_VERSION;
+  clientCapabilities: JsonObject = NO_CAPABILITIES;
+
+  /** Nobody until an authenticator says who. */
+  agent: Agent | null = null;
+  correlationId: string | undefined = undefined;
+  session: Session | null = null;
+
+  private readonly controller = new AbortController();
+
+  constructor(
+    readonly request: IncomingMessage,
+    readonly response: ServerResponse,
+  ) {
+    this.verb = request.method ?? '';
+    this.path = pathOf(request.url ?? '');
+    this.headers = trustedHeaders(request);
+    response.once('close', () => {
+      if (!response.writableFinished) this.abort('client_disconnect');
+    });
+  }
+
+  /** Aborts when the client goes away or the edge closes. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  abort(reason: string): void {
+    if (!this.controller.signal.aborted) this.controller.abort(reason);
+  }
+}

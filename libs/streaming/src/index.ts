@@ -1,0 +1,3 @@
+export * from './authenticator.js';
+export type { McpEdgeOptions } from './edge-options.js';
+export * from './mcp-edge.js';
