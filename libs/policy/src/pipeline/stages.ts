@@ -2,7 +2,7 @@ import { Refused, refusals } from '#agent';
 import type { PlainObject } from '../model/plain-object.js';
 
 /** Every stage a caller may use. */
-export const STAGE_NAMES = [
+const STAGE_NAMES = [
   '$match',
   '$group',
   '$sort',
