@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Agent } from '#agent';
-import type { Session } from '#cluster';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import { trustedHeaders } from './request-headers.js';
 
@@ -47,9 +46,10 @@ export class Exchange {
   /** Nobody until an authenticator says who. */
   agent: Agent | null = null;
   correlationId: string | undefined = undefined;
-  session: Session | null = null;
 
-  private readonly controller = new AbortController();
+  /** Made when somebody asks for the signal: most answers need none. */
+  private controller: AbortController | null = null;
+  private abortedBecause: string | null = null;
 
   constructor(
     readonly request: IncomingMessage,
@@ -65,10 +65,16 @@ export class Exchange {
 
   /** Aborts when the client goes away or the edge closes. */
   get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.abortedBecause !== null) this.controller.abort(this.abortedBecause);
+    }
     return this.controller.signal;
   }
 
   abort(reason: string): void {
-    if (!this.controller.signal.aborted) this.controller.abort(reason);
+    if (this.abortedBecause !== null) return;
+    this.abortedBecause = reason;
+    this.controller?.abort(reason);
   }
 }
