@@ -47,6 +47,9 @@ export class Exchange {
   agent: Agent | null = null;
   correlationId: string | undefined = undefined;
 
+  /** Called when the client goes away before it was answered. */
+  onGone: (() => void) | null = null;
+
   /** Made when somebody asks for the signal: most answers need none. */
   private controller: AbortController | null = null;
   private abortedBecause: string | null = null;
@@ -58,8 +61,10 @@ export class Exchange {
     this.verb = request.method ?? '';
     this.path = pathOf(request.url ?? '');
     this.headers = trustedHeaders(request);
-    response.once('close', () => {
-      if (!response.writableFinished) this.abort('client_disconnect');
+    response.on('close', () => {
+      if (response.writableFinished) return;
+      this.abort('client_disconnect');
+      this.onGone?.();
     });
   }
 

@@ -1,7 +1,7 @@
 import type { Agent } from '#agent';
 import { type DispatchContext, isJsonObject, type KernelResult, member } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
-import { ACCEPTED, errorReply, rawResultReply, type Reply } from '../reply.js';
+import { ACCEPTED, errorReply, resultReply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { unauthorized } from './caller.js';
 import type { EdgeParts, Rung } from './rung.js';
@@ -66,10 +66,9 @@ async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gon
     if (outcome.status === 401) return unauthorized(edge);
     return errorReply(outcome.status, outcome.error, message.id);
   }
-  const raw = outcome.rawResult ?? JSON.stringify(outcome.result);
-  if (message.method !== 'initialize') return rawResultReply(message.id, raw);
+  if (message.method !== 'initialize') return resultReply(message.id, outcome);
   const sessionId = await openSession(exchange, edge, agent.principal, outcome);
-  return rawResultReply(message.id, raw, { 'Mcp-Session-Id': sessionId });
+  return resultReply(message.id, outcome, { 'Mcp-Session-Id': sessionId });
 }
 
 export const dispatch: Rung = { name: 'dispatch', check: answer };

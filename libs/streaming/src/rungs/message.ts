@@ -17,7 +17,10 @@ const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Inva
 export const body: Rung = {
   name: 'body',
   check: async (exchange, { settings }) => {
-    const reading = await readBody(exchange.request, settings.maxBodySize, settings.bodyTimeout);
+    const { maxBodySize, bodyTimeout } = settings;
+    const reading = await readBody(exchange.request, maxBodySize, bodyTimeout, (tell) => {
+      exchange.onGone = tell;
+    });
     if (reading.outcome === 'too-large') return payloadTooLarge(settings);
     if (reading.outcome === 'too-slow') return TOO_SLOW;
     if (reading.outcome === 'gone') return 'gone';
