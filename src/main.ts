@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { ConfigError } from './config/config-faults.js';
 import { serve } from './serve.js';
 

@@ -1,30 +1,12 @@
-import { Logger } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import type { NestExpressApplication } from '@nestjs/platform-express';
-import type { Server } from 'node:http';
-import { readEnvironmentGates } from '#policy';
-import { McpEdge } from '#streaming';
-import { AppModule } from './app.module.js';
-import { ConfigError } from './config/config-faults.js';
 import type { Environment } from './config/read-config-file.js';
-import { type LoadedConfig, loadConfig } from './config/load-config.js';
+import { loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
-import { mountEdge } from './http/mount-edge.js';
-import { warnOfPostures } from './posture-warnings.js';
 import { assertMayStart } from './start-gate.js';
-import { StderrLogger } from './stderr-logger.js';
 
 export interface RunningService {
+  /** Where the MCP endpoint is. */
   readonly url: string;
   close(): Promise<void>;
-}
-
-/** Where the MCP endpoint can be reached, as printed on readiness. */
-function endpointUrl(loaded: LoadedConfig, server: Server): string {
-  const { host, path } = loaded.config.server;
-  const address = server.address();
-  const port = address !== null && typeof address === 'object' ? address.port : loaded.config.server.port;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
 }
 
 /**
@@ -34,45 +16,23 @@ function endpointUrl(loaded: LoadedConfig, server: Server): string {
 export async function serve(env: Environment, cwd: string): Promise<RunningService> {
   const loaded = loadConfig(env, cwd);
   assertMayStart(loaded.config, env);
-  const database = await openDatabase(loaded.config.database);
+  // The database starts on its own thread while the framework, most of the start-up time, loads on this one.
+  const opening = openDatabase(loaded.config.database);
+  const loading = import('./http-service.js');
+  const database = await opening;
   try {
-    const app = await NestFactory.create<NestExpressApplication>(
-      AppModule.compose({ loaded, connection: database.connection, gates: readEnvironmentGates(env) }),
-      {
-        logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }),
-        forceCloseConnections: true,
-      },
-    );
-    app.disable('x-powered-by');
-    warnOfPostures(loaded, new Logger('Parley'));
-    const server = app.getHttpServer() as Server;
-    const edge = app.get(McpEdge);
-    await app.init();
-    mountEdge(server, edge);
-    const { host, port } = loaded.config.server;
-    await listen(app, port, host);
+    const { startHttpService } = await loading;
+    const service = await startHttpService(loaded, database.connection, env);
     const close = async () => {
-      await edge.close();
-      await app.close();
+      await service.close();
       await database.close();
     };
     closeOnSignals(close);
-    const url = endpointUrl(loaded, server);
-    process.stderr.write(`Parley listening on ${url}\n`);
-    return { url, close };
+    process.stderr.write(`Parley listening on ${service.url}\n`);
+    return { url: service.url, close };
   } catch (error) {
     await database.close();
     throw error;
-  }
-}
-
-async function listen(app: NestExpressApplication, port: number, host: string): Promise<void> {
-  try {
-    await app.listen(port, host);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL') throw error;
-    throw new ConfigError('server', [{ path: 'server.port', message: `cannot listen on ${host}:${port} (${code})` }]);
   }
 }
 

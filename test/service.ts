@@ -78,6 +78,47 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   };
 }
 
+export interface Database {
+  readonly uri: string;
+  stop(): Promise<void>;
+}
+
+/** The development database as `parley embedded` runs it, seeded. @param port 0 takes a free one */
+export async function startDatabase(seed: unknown, port = 0): Promise<Database> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-database-'));
+  writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
+  const command = [
+    join(root, 'dist', 'src', 'cli', 'main.js'),
+    'embedded',
+    '--port',
+    String(port),
+    '--seed',
+    'seed.json',
+  ];
+  const child = spawn(process.execPath, command, {
+    cwd: folder,
+    env: environment({}),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const uri = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+      const found = /listening on (mongodb\S+)/.exec(text)?.[1];
+      if (found) resolve(found);
+    });
+    void exitOf(child).then((code) => reject(new Error(`the database ended with ${code}:\n${text}`)));
+  });
+  return {
+    uri,
+    stop: async () => {
+      child.kill('SIGTERM');
+      await exitOf(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
 /** Starts a service that is expected not to come up; its exit code and stderr. */
 export async function startAndFail(
   options: ServiceOptions,

@@ -9,9 +9,9 @@ export async function runSeed(file: string): Promise<void> {
     throw new Error('the embedded database is seeded at start: set MONGODB_URI or database.uri');
   const connection = new MongoConnection({ uri: database.uri, database: database.name });
   try {
-    const loaded = await loadSeed(connection, readSeedFile(file), { onlyIfEmpty: true });
+    const { loaded, rows } = await loadSeed(connection, readSeedFile(file), { onlyIfEmpty: true });
     if (!loaded) throw new Error('the database is not empty: nothing was changed');
-    process.stderr.write('Seed loaded\n');
+    process.stderr.write(`Seed loaded: ${rows} rows\n`);
   } finally {
     await connection.close();
   }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
+import { loadSeed, MongoConnection, parseSeed, type Seed, SeedError } from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
 import type { DatabaseConfig } from '../config/config.js';
 import { ConfigError } from '../config/config-faults.js';
@@ -11,7 +11,7 @@ export interface OpenDatabase {
 }
 
 /** @throws ConfigError listing every fault of the seed file */
-export function readSeedFile(path: string): ReturnType<typeof parseSeed> {
+export function readSeedFile(path: string): Seed {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -23,6 +23,12 @@ export function readSeedFile(path: string): ReturnType<typeof parseSeed> {
   } catch (error) {
     if (error instanceof SyntaxError)
       throw new ConfigError(path, [{ path: '', message: 'the seed file is not JSON' }]);
+    if (error instanceof SeedError) {
+      throw new ConfigError(
+        path,
+        error.faults.map((fault) => ({ path: 'seed', message: fault })),
+      );
+    }
     throw error;
   }
 }

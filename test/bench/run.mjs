@@ -127,7 +127,10 @@ async function commandsPerCall(service, uri) {
     { name: 'query_class', args: { class_name: 'Album', limit: 50 } },
     { name: 'count_objects', args: { class_name: 'Album' } },
     { name: 'get_object', args: { class_name: 'Album', object_id: 'none' } },
-    { name: 'aggregate', args: { class_name: 'Album', pipeline: [{ $group: { _id: '$genre', n: { $sum: 1 } } }] } },
+    {
+      name: 'aggregate',
+      args: { class_name: 'Album', pipeline: [{ $group: { _id: '$genre', n: { $sum: 1 } } }] },
+    },
   ];
   for (const { name, args } of calls) {
     await once(service.url, call(name, args), headers);

@@ -124,7 +124,14 @@ export class ParleyRecords implements GovernedRecords {
     });
     if (scanned) await this.refuseScan(access, scanned);
     const rows = await this.atStore((operation) =>
-      this.parts.reader.aggregate({ className: access.className, pipeline: stages }, operation),
+      this.parts.reader.aggregate(
+        {
+          className: access.className,
+          pipeline: stages,
+          ...(options.rewriteLookups !== undefined && { rewriteLookups: options.rewriteLookups }),
+        },
+        operation,
+      ),
     );
     return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
   }
@@ -187,6 +194,7 @@ export class ParleyRecords implements GovernedRecords {
           refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
         );
     }
+    if (ids.length === 0) return { rows: [] };
     const { reader } = this.parts;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,

@@ -1,6 +1,6 @@
 import { Refused, refusals } from '#agent';
 import type { AgentScope, Where } from '#policy';
-import type { OperationContext, QueryPlan, RecordReader } from '../record-store.js';
+import type { OperationContext, RecordReader } from '../record-store.js';
 
 /** The plan of a query, walked through `inputStage` and `inputStages`. */
 function scansCollection(plan: unknown): boolean {
@@ -12,10 +12,6 @@ function scansCollection(plan: unknown): boolean {
   };
   if (stage === 'COLLSCAN') return true;
   return scansCollection(inputStage) || (Array.isArray(inputStages) && inputStages.some(scansCollection));
-}
-
-function winningPlan(explanation: QueryPlan): unknown {
-  return (explanation['queryPlanner'] as { winningPlan?: unknown } | undefined)?.winningPlan;
 }
 
 /**
@@ -38,7 +34,7 @@ export async function refuseCollectionScan(
     return;
   let plan: unknown;
   try {
-    plan = winningPlan(await reader.explain({ className, where }, operation));
+    plan = await reader.explain({ className, where }, operation);
   } catch {
     return;
   }

@@ -54,6 +54,8 @@ export class ToolExplorer implements OnModuleInit {
   }
 }
 
+/** The class itself: an application's subclass of a built-in is the application's. */
 function isBuiltIn(instance: unknown): boolean {
-  return BUILT_IN_TOOLS.some((provider) => instance instanceof provider);
+  const provider = (instance as { constructor?: unknown } | null | undefined)?.constructor;
+  return BUILT_IN_TOOLS.some((own) => own === provider);
 }

@@ -117,7 +117,7 @@ export function sampleClass(
       canonicalFilter: null,
       tenantScope: null,
       allowCollscan: false,
-    searchable: null,
+      searchable: null,
       properties: new Map(),
       aliases: new Map(),
       ...policy,

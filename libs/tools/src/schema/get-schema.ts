@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { isSystemClassName } from '#agent';
 import type { GovernedClass } from '#data';
-import { rootOf } from '#policy';
+import { ALWAYS_KEEP, joinProjection, rootOf } from '#policy';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { DeclaredMethods } from '../declared-methods.js';
@@ -13,7 +13,6 @@ import type { ToolCall } from '../tool.js';
 import { ToolSwitches } from '../tool-switches.js';
 import { describePermissions } from './class-permissions.js';
 import { describeField } from './field-description.js';
-import { allowedFields, joinFields } from './join-fields.js';
 import { describeMethods } from './method-description.js';
 
 const FIELD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
@@ -31,6 +30,12 @@ function typeOf(className: string): string {
   const purpose = BUILT_IN_CLASSES.get(className);
   if (purpose) return `built-in: ${purpose}`;
   return isSystemClassName(className) ? 'built-in' : 'custom';
+}
+
+/** Names worth telling: identifiers, without those that every class returns anyway. */
+function tellable(fields: readonly string[] | null | undefined): readonly string[] {
+  const always: readonly string[] = ALWAYS_KEEP;
+  return (fields ?? []).filter((name) => FIELD_NAME.test(name) && !always.includes(name));
 }
 
 @Injectable()
@@ -89,11 +94,8 @@ export class GetSchema {
       text,
       showPermittedKeys: this.switches.agentDebug,
     });
-    const allowed = allowedFields(policy);
-    const joined = joinFields(
-      policy,
-      [...policy.properties.keys()].filter((name) => schema.fields.has(name)),
-    );
+    const allowed = tellable(policy.fields);
+    const joined = tellable(joinProjection(policy, schema)?.fields);
     return {
       class_name: className,
       type: typeOf(className),

@@ -225,7 +225,8 @@ describe('what cannot be cut', () => {
 
 describe('whatever the rows', () => {
   const value = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 300 }),
+    fc.string({ unit: 'grapheme', maxLength: 300 }),
+    fc.constantFrom('"'.repeat(200), '\n'.repeat(200), '\u0000'.repeat(100), '\ud800'),
     fc.integer(),
     fc.array(fc.string(), { maxLength: 5 }),
   );
