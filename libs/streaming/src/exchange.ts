@@ -21,6 +21,8 @@ const NO_MESSAGE: Message = {
   jsonrpc: undefined,
   isResponse: false,
 };
+/** Also what a body becomes once it is parsed: a call may run long, and its bytes are no longer needed. */
+export const NO_BODY = Buffer.alloc(0);
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
 
 /** The path of a request target, without its query. */
@@ -35,7 +37,7 @@ export class Exchange {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
 
-  body: Buffer = Buffer.alloc(0);
+  body: Buffer = NO_BODY;
   parsed: unknown = undefined;
   message: Message = NO_MESSAGE;
 

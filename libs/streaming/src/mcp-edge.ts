@@ -51,6 +51,11 @@ export class McpEdge implements EdgeParts {
     );
   }
 
+  /** Requests that have come in and are not answered yet. */
+  get answering(): number {
+    return this.running.size;
+  }
+
   /** Answers one request. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = new Exchange(request, response);

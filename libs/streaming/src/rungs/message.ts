@@ -1,5 +1,6 @@
 import { isJsonObject, RPC } from '#dispatcher';
 import { readBody } from '../body-reader.js';
+import { NO_BODY } from '../exchange.js';
 import { readJson } from '../json-body.js';
 import { errorReply } from '../reply.js';
 import { payloadTooLarge } from './body-form.js';
@@ -34,6 +35,7 @@ export const json: Rung = {
   check: (exchange) => {
     const reading = readJson(exchange.body);
     if (!reading.ok) return NOT_JSON;
+    exchange.body = NO_BODY;
     exchange.parsed = reading.value;
     return null;
   },
