@@ -417,7 +417,23 @@ describe('an expression refuses', () => {
     ['an unknown unit', { $dateAdd: { startDate: spring, unit: 'fortnight', amount: 1 } }, 9],
     ['an unknown date format', { $dateToString: { date: spring, format: '%Q' } }, 18536],
     ['a date it cannot read', { $dateFromString: { dateString: 'soon' } }, 241],
-    ['a range without end', { $range: [0, 2_000_000_000] }, 2],
+    ['a range without end', { $range: [0, 2_000_000_000] }, 146],
+    [
+      'an array that doubles without end',
+      {
+        $reduce: {
+          input: { $range: [0, 60] },
+          initialValue: [1],
+          in: { $concatArrays: ['$$value', '$$value'] },
+        },
+      },
+      146,
+    ],
+    [
+      'a string that doubles without end',
+      { $reduce: { input: { $range: [0, 60] }, initialValue: 'x', in: { $concat: ['$$value', '$$value'] } } },
+      146,
+    ],
     ['server-side JavaScript', { $function: { body: 'x', args: [], lang: 'js' } }, 31264],
     ['what it does not have', { $toHashedIndexKey: 'a' }, 238],
   ])('%s', (_title, expression, code) => {

@@ -23,6 +23,12 @@ const match: StageCompiler = (spec, { ctx }) => {
 
 /** Sorts all documents by keys read once; equal keys keep their order. */
 export function sortRun(spec: Document, ctx: QueryContext): StageRun {
+  if (
+    !ctx.textScore &&
+    Object.values(spec).some((value) => isDocument(value) && Object.hasOwn(value, '$meta'))
+  ) {
+    throw mongoError(40218, 'query requires text score metadata, but it is not available');
+  }
   const order = compileSort(spec, ctx.collation, ctx.textScore);
   return function* (source) {
     const entries: { doc: Document; keys: unknown[] }[] = [];
