@@ -14,6 +14,7 @@ import {
 import { accumulatorExpressions } from './operators/accumulator-expressions.js';
 import { arithmeticOperators } from './operators/arithmetic.js';
 import { arrayOperators } from './operators/array.js';
+import { arraySearchOperators } from './operators/array-search.js';
 import { arrayShapeOperators } from './operators/array-shape.js';
 import { comparisonOperators } from './operators/comparison.js';
 import { conditionalOperators } from './operators/conditional.js';
@@ -32,6 +33,7 @@ const operators: OperatorTable = Object.assign(
   accumulatorExpressions,
   arithmeticOperators,
   arrayOperators,
+  arraySearchOperators,
   arrayShapeOperators,
   comparisonOperators,
   conditionalOperators,

@@ -72,6 +72,12 @@ describe('a PCRE pattern', () => {
     );
   });
 
+  it('is refused when nested beyond reason', () => {
+    expect(() => compileRegex('('.repeat(10_000) + ')'.repeat(10_000))).toThrow(
+      expect.objectContaining({ code: 51091 }),
+    );
+  });
+
   it('is refused past the length of a pattern', () => {
     expect(() => compileRegex('a'.repeat(40_000))).toThrow(expect.objectContaining({ code: 51091 }));
   });
