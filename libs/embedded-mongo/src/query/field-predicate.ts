@@ -20,7 +20,7 @@ import {
 } from './value-tests.js';
 
 /** What a field's conditions need: the operation, and a way to compile the filter inside `$elemMatch`. */
-export interface FieldScope {
+interface FieldScope {
   readonly ctx: QueryContext;
   filterOf(filter: Document): Predicate;
 }

@@ -1,25 +1,9 @@
 import { codePoints } from '../bson/code-points.js';
-import { plain, repetition, type Atom } from './regex-atom.js';
+import { plain, repetition, type Atom, type TranslatedRegex } from './regex-atom.js';
 import { characterAtom, verticalSpace } from './regex-class.js';
 import { constantCost, inSequence, inTurn, repeated, type Cost } from './regex-cost.js';
 import { changeModes, modesOf, type Modes } from './regex-modes.js';
 import { invalidPattern, PatternReader } from './regex-reader.js';
-
-/** A PCRE pattern in JavaScript's syntax, with what the matcher must know about it. */
-export interface TranslatedRegex {
-  readonly source: string;
-  readonly multiline: boolean;
-  /** Case folding that could not be spelled out in the source, for back-references. */
-  readonly foldByFlag: boolean;
-  /** Only readable with the `u` flag (property classes, characters past the BMP in a class). */
-  readonly needsUnicode: boolean;
-  /** Has atoms that count characters, so text with surrogate pairs needs the `u` flag. */
-  readonly countsCharacters: boolean;
-  /** Ends a line by `$`, which PCRE also accepts before a final newline. */
-  readonly endsLine: boolean;
-  readonly groups: number;
-  readonly cost: Cost;
-}
 
 const deepestNesting = 250;
 

@@ -5,7 +5,7 @@ import { childOf } from './path-copy.js';
 import type { Predicate } from '../query/context.js';
 
 /** One step of an update path. */
-export type UpdateStep =
+type UpdateStep =
   | { readonly kind: 'field'; readonly name: string }
   /** `$`: the element the filter matched. */
   | { readonly kind: 'matched' }

@@ -10,12 +10,12 @@ import { compileModifiers } from './modifiers.js';
 import { compileUpdatePipeline } from './update-pipeline.js';
 import { seedFromFilter } from './upsert-seed.js';
 
-export interface UpdateOptions {
+interface UpdateOptions {
   readonly arrayFilters?: Document[];
   readonly ctx: QueryContext;
 }
 
-export interface UpdateResult {
+interface UpdateResult {
   readonly doc: Document;
   /** False when the stored bytes would not change. */
   readonly modified: boolean;

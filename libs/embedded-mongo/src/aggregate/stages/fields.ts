@@ -1,5 +1,5 @@
 import { mongoError } from '../../errors.js';
-import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { typeName } from '../../bson/type-name.js';
 import { printValue } from '../../bson/print.js';
@@ -91,8 +91,7 @@ const redact: StageCompiler = (spec, { ctx }) => {
     const result: Document = {};
     for (const key of Object.keys(current)) {
       const value = inside(current[key], root);
-      if (value !== undefined)
-        Object.defineProperty(result, key, { value, writable: true, enumerable: true, configurable: true });
+      if (value !== undefined) setField(result, key, value);
     }
     return result;
   };

@@ -1,7 +1,7 @@
 import { Long } from 'bson';
 import { mongoError } from '../../errors.js';
 import { compileSort } from '../../bson/compare.js';
-import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { nestedValue, withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { numberKind, toDouble } from '../../bson/number.js';
@@ -171,7 +171,7 @@ const facet: StageCompiler = (spec, builder) => {
   return function* (source) {
     const docs = [...source];
     const result: Document = {};
-    for (const { name, run } of branches) result[name] = [...run(docs)];
+    for (const { name, run } of branches) setField(result, name, [...run(docs)]);
     yield result;
   };
 };
