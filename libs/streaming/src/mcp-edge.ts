@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProcessSessionStore, type SessionStore } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
-import type { Authenticator } from './authenticator.js';
+import type { Authenticator } from '#auth';
 import { discardBody } from './body-reader.js';
 import { compileEdgeOptions, type EdgeSettings, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
@@ -54,6 +54,17 @@ export class McpEdge implements EdgeParts {
   /** Requests that have come in and are not answered yet. */
   get answering(): number {
     return this.running.size;
+  }
+
+  /** The host and origin checks alone, for neighbouring routes that tell something. */
+  admits({
+    host,
+    origin,
+  }: {
+    readonly host?: string | undefined;
+    readonly origin?: string | undefined;
+  }): boolean {
+    return this.settings.hosts.permits(host) && this.settings.origins.permits(origin);
   }
 
   /** Answers one request. Never rejects. */
