@@ -50,7 +50,7 @@ export interface EdgeSettings {
   readonly bodyTimeout: number;
 }
 
-export interface CustomHeader {
+interface CustomHeader {
   /** Lower case. */
   readonly name: string;
   /** `null`: any value that is not empty. */

@@ -13,6 +13,9 @@ export class HostPolicy {
   /** `null`: any. */
   private readonly allowed: ReadonlySet<string> | null;
 
+  /** Nearly every request names the same host. */
+  private lastPermitted: string | undefined;
+
   constructor(allowedHosts: readonly string[], loopbackOnly: boolean) {
     const listed = nameList(allowedHosts, 'allowedHosts');
     this.allowed = listed.length > 0 ? new Set(listed) : loopbackOnly ? LOOPBACK_NAMES : null;
@@ -21,7 +24,10 @@ export class HostPolicy {
   permits(host: string | undefined): boolean {
     if (this.allowed === null) return true;
     if (host === undefined) return false;
+    if (host === this.lastPermitted) return true;
     const given = host.trim().toLowerCase();
-    return this.allowed.has(nameOf(given)) || this.allowed.has(given);
+    if (!this.allowed.has(nameOf(given)) && !this.allowed.has(given)) return false;
+    this.lastPermitted = host;
+    return true;
   }
 }

@@ -51,6 +51,11 @@ export class McpEdge implements EdgeParts {
     );
   }
 
+  /** Requests that have come in and are not answered yet. */
+  get answering(): number {
+    return this.running.size;
+  }
+
   /** Answers one request. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = new Exchange(request, response);
@@ -95,10 +100,10 @@ export class McpEdge implements EdgeParts {
 }
 
 /** One write for the whole answer. */
-function send({ request, response }: Exchange, { status, body, headers }: Reply): void {
+function send({ request, response }: Exchange, { status, body, bytes, headers }: Reply): void {
   if (response.headersSent || response.destroyed) return;
   const fields = ['Content-Type', 'application/json'];
-  if (status !== 204) fields.push('Content-Length', String(Buffer.byteLength(body)));
+  if (status !== 204) fields.push('Content-Length', String(bytes));
   for (const name in headers) fields.push(name, headers[name] as string);
   response.writeHead(status, fields);
   response.end(body);
