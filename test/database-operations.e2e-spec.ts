@@ -33,7 +33,9 @@ const CALLS: readonly [tool: string, args: Record<string, unknown>][] = [
 ];
 
 const failFinds = (data: Record<string, unknown>, mode: unknown = { times: 1 }) =>
-  admin.db('admin').command({ configureFailPoint: 'failCommand', mode, data: { failCommands: ['find'], ...data } });
+  admin
+    .db('admin')
+    .command({ configureFailPoint: 'failCommand', mode, data: { failCommands: ['find'], ...data } });
 
 describe('a call', () => {
   it.each(CALLS)('of %s with %j sends exactly one command to the database', async (tool, args) => {
@@ -47,10 +49,17 @@ describe('a call', () => {
 
   it('carries its tool, its correlation id and its deadline to the database', async () => {
     await failFinds({ blockConnection: true, blockTimeMS: 1500 });
-    const running = callTool(service, 'query_class', { class_name: 'Post' }, { 'Mcp-Session-Id': 'scenario-17' });
+    const running = callTool(
+      service,
+      'query_class',
+      { class_name: 'Post' },
+      { 'Mcp-Session-Id': 'scenario-17' },
+    );
     const seen = async () => {
       const { inprog } = await admin.db('admin').command({ currentOp: 1 });
-      return (inprog as { command?: Record<string, unknown> }[]).find(({ command }) => command?.['find'] === 'Post')?.command;
+      return (inprog as { command?: Record<string, unknown> }[]).find(
+        ({ command }) => command?.['find'] === 'Post',
+      )?.command;
     };
     await expect.poll(seen, { timeout: 5000 }).toMatchObject({
       comment: 'parley:query_class:scenario-17',

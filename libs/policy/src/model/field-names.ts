@@ -11,7 +11,7 @@ export class FieldNames {
 
   /** The stored (wire) name of any accepted spelling of a top-level field. */
   wireName(name: string): string {
-    const column = this.aliases.get(name);
+    const column = this.aliases.get(name) ?? this.aliases.get(toLowerCamel(name));
     if (column !== undefined) return column;
     // An aliased column keeps its own name too, capital letters and all.
     return this.columns.has(name) ? name : toLowerCamel(name);
