@@ -277,6 +277,16 @@ export function recordReaderContract(name: string, open: (seed: unknown) => Prom
       expect(await plan({ artist: pointer('Artist', 'ivy') })).toContain('IXSCAN');
     });
 
+    it('follows a relation of a row, and nowhere from a row or relation that is not there', async () => {
+      const related = (objectId: string, key: string, limit = 10) =>
+        store.reader.related({ className: 'Album', objectId, key, limit }, unhurried());
+      expect((await related('a4', 'fans')).toSorted()).toEqual(['ada', 'bob']);
+      expect(await related('a4', 'fans', 1)).toHaveLength(1);
+      expect(await related('a2', 'fans')).toEqual([]);
+      expect(await related('nobody', 'fans')).toEqual([]);
+      expect(await related('a4', 'nothing')).toEqual([]);
+    });
+
     it('answers nothing for a class that does not exist', async () => {
       expect(await find({ className: 'Nowhere' })).toEqual([]);
       expect(await store.reader.count({ className: 'Nowhere', where: {} }, unhurried())).toBe(0);
