@@ -99,13 +99,21 @@ export class McpEdge implements EdgeParts {
   }
 }
 
-/** One write for the whole answer. */
-function send({ request, response }: Exchange, { status, body, bytes, headers }: Reply): void {
+/** The whole answer leaves in one write: the response is corked until its end. */
+function send({ request, response }: Exchange, { status, body, tail, headers }: Reply): void {
   if (response.headersSent || response.destroyed) return;
   const fields = ['Content-Type', 'application/json'];
-  if (status !== 204) fields.push('Content-Length', String(bytes));
+  if (status !== 204) {
+    fields.push('Content-Length', String(Buffer.byteLength(body) + (tail?.length ?? 0)));
+  }
   for (const name in headers) fields.push(name, headers[name] as string);
   response.writeHead(status, fields);
-  response.end(body);
+  if (tail) {
+    response.cork();
+    response.write(body);
+    response.end(tail);
+  } else {
+    response.end(body);
+  }
   discardBody(request);
 }
