@@ -57,6 +57,16 @@ describe('McpEdge', () => {
     expect(answer.text).toBe('{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Unauthorized"}}');
   });
 
+  it('sends nothing rather than half an answer, and goes on serving', async () => {
+    const { ask, authenticator, warnings } = await serving();
+    authenticator.challenge = 'Bearer realm="a\nb"';
+    await expect(ask({ headers: { 'X-MCP-API-Key': 'wrong' }, body: ping() })).rejects.toThrow(
+      'socket hang up',
+    );
+    expect(warnings.at(-1)).toMatch(/^\[McpEdge\] TypeError/);
+    expect((await ask({ body: ping() })).status).toBe(200);
+  });
+
   it('tells the log, not the caller, why an authenticator failed', async () => {
     const { ask, warnings } = await serving();
     const answer = await ask({ headers: { 'X-MCP-API-Key': 'broken' }, body: ping() });
