@@ -18,7 +18,9 @@ export class HostPolicy {
 
   constructor(allowedHosts: readonly string[], loopbackOnly: boolean) {
     const listed = nameList(allowedHosts, 'allowedHosts');
-    this.allowed = listed.length > 0 ? new Set(listed) : loopbackOnly ? LOOPBACK_NAMES : null;
+    // A page cannot make a browser send a loopback name that is not its own, so those are always safe.
+    if (listed.length > 0) this.allowed = new Set([...listed, ...LOOPBACK_NAMES]);
+    else this.allowed = loopbackOnly ? LOOPBACK_NAMES : null;
   }
 
   permits(host: string | undefined): boolean {

@@ -1,7 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { ProcessSessionStore, type SessionStore } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
-import type { Authenticator } from './authenticator.js';
+import type { Authenticator } from '#auth';
 import { discardBody } from './body-reader.js';
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
@@ -59,6 +59,12 @@ export class McpEdge {
   /** Requests that have come in and are not answered yet. */
   get answering(): number {
     return this.running.size;
+  }
+
+  /** The host and origin checks alone, for neighbouring routes that tell something. */
+  admits({ host, origin }: Pick<IncomingHttpHeaders, 'host' | 'origin'>): boolean {
+    const { hosts, origins } = this.parts.settings;
+    return hosts.permits(host) && origins.permits(origin);
   }
 
   /** Answers one request. Never rejects. */

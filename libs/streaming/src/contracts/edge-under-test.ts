@@ -5,7 +5,7 @@ import { ProcessSessionStore } from '#cluster';
 import type { GovernedRecords } from '#data';
 import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
-import { Authenticator, type CredentialSource } from '../authenticator.js';
+import { Authenticator, type CredentialSource } from '#auth';
 import type { McpEdgeOptions } from '../edge-options.js';
 import { McpEdge } from '../mcp-edge.js';
 

@@ -69,9 +69,6 @@ export const REFUSALS: readonly LadderRefusal[] = [
     { headers: { Host: 'evil.example:80@localhost' }, body: ping() },
     FOREIGN_HOST,
   ),
-  refusal('host', 'loopback where other hosts are listed', { body: ping() }, FOREIGN_HOST, {
-    options: { allowedHosts: ['mcp.example.com'] },
-  }),
   refusal('pre-auth-limit', 'exhausted', { body: ping() }, TOO_MANY, {
     options: { preAuthRateLimiter: exhausted },
     headers: { 'retry-after': '2' },
