@@ -40,6 +40,15 @@ describe('McpEdge', () => {
     for (const url of ['/', '/mcpx', '/MCP', '/health/x', '']) expect(edge.claims(url)).toBe(false);
   });
 
+  it('lends its host and origin checks to neighbouring routes', async () => {
+    const { edge } = await serving();
+    expect(edge.admits({ host: 'localhost:3001' })).toBe(true);
+    expect(edge.admits({ host: 'localhost', origin: 'http://localhost:5173' })).toBe(true);
+    expect(edge.admits({ host: 'evil.example' })).toBe(false);
+    expect(edge.admits({ host: 'localhost', origin: 'https://evil.example' })).toBe(false);
+    expect(edge.admits({})).toBe(false);
+  });
+
   it('shows an authenticator no header whose name has an underscore', async () => {
     const { ask, authenticator } = await serving();
     await ask({ headers: { X_MCP_API_KEY: 'eve', 'X-MCP-API-Key': 'ada' }, body: ping() });
