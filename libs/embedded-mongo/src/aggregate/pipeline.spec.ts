@@ -527,6 +527,20 @@ const windows: Row[] = [
     ],
     [{ _id: 1, n: 1 }, { _id: 2 }, { _id: 3, n: 3 }],
   ],
+  [
+    '$fill within partitions',
+    [{ $fill: { partitionByFields: ['p'], sortBy: { _id: 1 }, output: { n: { method: 'locf' } } } }],
+    [
+      { _id: 1, p: 1, n: 5 },
+      { _id: 3, p: 1, n: 5 },
+      { _id: 2, p: 2, n: null },
+    ],
+    [
+      { _id: 1, p: 1, n: 5 },
+      { _id: 2, p: 2 },
+      { _id: 3, p: 1 },
+    ],
+  ],
   ['$fill by a value', [{ $fill: { output: { n: { value: 0 } } } }], [{ _id: 1, n: 0 }], [{ _id: 1 }]],
   [
     '$densify of numbers',

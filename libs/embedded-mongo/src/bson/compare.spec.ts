@@ -247,6 +247,25 @@ describe('a sort', () => {
     expect(sorted(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
   });
 
+  it('chooses among array elements by the collation too', () => {
+    const docs = [
+      { _id: 1, a: ['b'] },
+      { _id: 2, a: ['Z', 'a'] },
+    ];
+    expect(sorted(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
+    expect(sorted(docs, { a: 1 })).toEqual([2, 1]);
+    expect(
+      sorted(
+        [
+          { _id: 1, a: ['B', 'a'] },
+          { _id: 2, a: ['A', 'b'] },
+        ],
+        { a: 1, _id: -1 },
+        compileCollation({ locale: 'en', strength: 2 }),
+      ),
+    ).toEqual([2, 1]);
+  });
+
   it('refuses directions other than 1 and -1', () => {
     expect(() => sortComparator({ a: 2 })).toThrow(expect.objectContaining({ code: 15975 }));
     expect(() => sortComparator({ a: 'up' })).toThrow(expect.objectContaining({ code: 15974 }));
