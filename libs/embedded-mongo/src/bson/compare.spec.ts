@@ -152,7 +152,7 @@ describe('for any values', () => {
         expect(compareValues(y, z)).toBeLessThanOrEqual(0);
         expect(compareValues(x, z)).toBeLessThanOrEqual(0);
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
   });
 
@@ -161,7 +161,7 @@ describe('for any values', () => {
       fc.property(value, value, (a, b) => {
         expect(keyOf(a) === keyOf(b)).toBe(compareValues(a, b) === 0);
       }),
-      { numRuns: 2000 },
+      { numRuns: 500 },
     );
   });
 });
