@@ -4,8 +4,11 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MongoClient, type Collection, type Db } from 'mongodb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let server: EmbeddedMongo;
 let client: MongoClient;
@@ -17,7 +20,7 @@ beforeAll(async () => {
   client = await MongoClient.connect(server.uri);
   admin = client.db('admin');
   many = client.db('ops').collection('many');
-  await many.insertMany(Array.from({ length: 3_000 }, (_, n) => ({ n, text: `${'a'.repeat(30)}!` })));
+  await many.insertMany(Array.from({ length: 1_000 }, (_, n) => ({ n, text: `${'a'.repeat(30)}!` })));
 });
 afterAll(async () => {
   await client.close();
@@ -29,7 +32,7 @@ const code = (number: number): unknown => expect.objectContaining({ code: number
 /** Matches nothing and takes long: each document makes a large array and sorts it. */
 const slow = {
   $expr: {
-    $eq: [{ $size: { $sortArray: { input: { $range: [0, { $add: [2_000, '$n'] }] }, sortBy: -1 } } }, -1],
+    $eq: [{ $size: { $sortArray: { input: { $range: [0, { $add: [4_000, '$n'] }] }, sortBy: -1 } } }, -1],
   },
 };
 
@@ -64,11 +67,11 @@ describe('a running operation', () => {
 
   it('is seen by its comment and can be killed, while others are served', async () => {
     const doomed = many.find(slow, { comment: 'kill me' }).toArray();
-    const failed = expect(doomed).rejects.toThrow(code(11601));
+    const failure = doomed.catch((error: unknown) => error);
     const opid = await running('kill me');
     expect(await many.findOne({ n: 5 })).toMatchObject({ n: 5 });
     await admin.command({ killOp: 1, op: opid });
-    await failed;
+    expect(await failure).toEqual(code(11601));
     const { inprog } = await admin.command({ currentOp: 1, 'command.comment': 'kill me' });
     expect(inprog).toEqual([]);
   });
@@ -76,19 +79,19 @@ describe('a running operation', () => {
   it('ends when its client goes away', async () => {
     const other = await MongoClient.connect(server.uri);
     const abandoned = other.db('ops').collection('many').find(slow, { comment: 'gone' }).toArray();
-    const failed = expect(abandoned).rejects.toThrow();
+    const failure = abandoned.catch((error: unknown) => error);
     await running('gone');
     await other.close();
-    await failed;
+    expect(await failure).toBeInstanceOf(Error);
     for (;;) {
       const { inprog } = await admin.command({ currentOp: 1, 'command.comment': 'gone' });
       if ((inprog as unknown[]).length === 0) break;
     }
-    expect(await many.estimatedDocumentCount()).toBe(3_000);
+    expect(await many.estimatedDocumentCount()).toBe(1_000);
   });
 
   it('is not stalled by a regular expression made to explode', async () => {
-    const bomb = many.countDocuments({ text: /^(a+)+$/ });
+    const bomb = many.countDocuments({ n: { $lt: 100 }, text: /^(a+)+$/ });
     expect(await many.findOne({ n: 7 })).toMatchObject({ n: 7 });
     expect(await bomb).toBe(0);
   });
@@ -177,9 +180,9 @@ describe('a change stream', () => {
 
   it('ends at once when it is closed while it waits', async () => {
     const stream = many.watch([], { maxAwaitTimeMS: 60_000 });
-    const waiting = expect(stream.next()).rejects.toThrow();
+    const waiting = stream.next().catch((error: unknown) => error);
     await stream.close();
-    await waiting;
+    expect(await waiting).toBeInstanceOf(Error);
   });
 
   it('refuses what it would get wrong', async () => {
@@ -206,9 +209,9 @@ describe('diagnostics', () => {
       featureCompatibilityVersion: { version: '8.0' },
     });
     const stats = await client.db('ops').command({ collStats: 'many' });
-    expect(stats).toMatchObject({ count: 3_000, nindexes: 1 });
+    expect(stats).toMatchObject({ count: 1_000, nindexes: 1 });
     const [row] = await many.aggregate([{ $collStats: { count: {} } }]).toArray();
-    expect(row).toMatchObject({ ns: 'ops.many', count: 3_000 });
+    expect(row).toMatchObject({ ns: 'ops.many', count: 1_000 });
     expect(await client.db('ops').stats()).toMatchObject({ db: 'ops' });
     const [own] = await admin.aggregate([{ $currentOp: {} }, { $match: { active: true } }]).toArray();
     expect(own).toMatchObject({ ns: 'admin.$cmd' });
@@ -251,6 +254,7 @@ describe('the listener', () => {
     await once(second, 'close');
     first.write('GET / HTTP/1.1\r\n\r\n');
     await once(first, 'close');
+    expect([first.destroyed, second.destroyed]).toEqual([true, true]);
     await small.close();
   });
 

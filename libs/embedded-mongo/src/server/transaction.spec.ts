@@ -9,11 +9,14 @@ import {
   type Db,
   type Document,
 } from 'mongodb';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 import { decodeDocument } from '../wire/decode.js';
 import { encodeDocument } from '../wire/encode.js';
 import { Framer } from '../wire/framer.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /** Sends commands as they are: the driver would put its own session into them. */
 class RawConnection {
