@@ -10,8 +10,8 @@ export interface Collation {
   key(value: string): string;
 }
 
-const ignorable =
-  /[\u0000-\u0008\u000e-\u001f\u007f-\u0084\u0086-\u009f\u00ad\u200b-\u200f\u2060-\u2064\ufeff]/g;
+/** Control and format characters, which no collation weighs; white space among them counts. */
+const ignorable = /(?![\t\n\v\f\r\u0085])[\p{Cc}\p{Cf}]/gu;
 const sensitivities = { 1: ['base', 'case'], 2: ['accent', 'variant'], 3: ['variant', 'variant'] } as const;
 
 /**

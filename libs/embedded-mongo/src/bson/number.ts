@@ -26,6 +26,7 @@ export function numberKind(value: unknown): NumberKind | undefined {
       return 'long';
     case 'Decimal128':
       return 'decimal';
+    case undefined:
     default:
       return undefined;
   }

@@ -51,7 +51,10 @@ export function typeName(value: unknown): string {
       return 'bool';
     case 'number':
       return isInt32(value) ? 'int' : 'double';
-    default:
+    case 'bigint':
+    case 'function':
+    case 'object':
+    case 'symbol':
   }
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';

@@ -29,7 +29,10 @@ export function typeRank(value: unknown): number {
       return 40;
     case 'undefined':
       return 0;
-    default:
+    case 'bigint':
+    case 'function':
+    case 'object':
+    case 'symbol':
   }
   if (value === null) return 5;
   if (Array.isArray(value)) return 25;

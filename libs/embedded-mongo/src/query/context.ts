@@ -16,6 +16,8 @@ export interface QueryContext {
   readonly text?: TextIndex;
   /** The score of a document in the running `$text` search, for `{$meta: "textScore"}`. */
   readonly textScore?: (doc: Document) => number;
+  /** Paths of the collection's geo indexes, which `$geoNear` chooses its field from. */
+  readonly geoPaths?: readonly string[];
 }
 
 /** Fields of a text index with their weights; the field `$**` stands for every string in the document. */

@@ -5,10 +5,10 @@ import { compileShape, distanceOnSphere, readPoint, shapeWithin, type Point } fr
 import type { ValueTest } from './value-tests.js';
 
 /** A `$near` or `$nearSphere` condition: the caller orders by `distance` and needs an index on `path`. */
-export interface NearCondition {
+interface NearCondition {
   readonly path: string;
   /** In the unit of the query: metres for GeoJSON, radians for `$nearSphere` over pairs, else degrees. */
-  distance(value: unknown): number;
+  readonly distance: (value: unknown) => number;
 }
 
 const earthRadius = 6378100;
@@ -62,7 +62,7 @@ export const missingGeoIndex = (path: string): Error =>
 interface Near {
   readonly min: number;
   readonly max: number;
-  distance(value: unknown): number;
+  readonly distance: (value: unknown) => number;
 }
 
 function readNear(condition: Document): Near {

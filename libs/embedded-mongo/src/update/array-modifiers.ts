@@ -1,7 +1,7 @@
 import { badValue, failedToParse, typeMismatch } from '../errors.js';
 import { compareValues, sortComparator } from '../bson/compare.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
-import { printValue } from '../bson/identical.js';
+import { printValue } from '../bson/print.js';
 import { keyOf } from '../bson/key-string.js';
 import { numberKind, toDouble, wholeNumber } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';

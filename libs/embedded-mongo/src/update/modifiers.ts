@@ -1,6 +1,7 @@
 import { failedToParse, badValue } from '../errors.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
-import { identical, printValue } from '../bson/identical.js';
+import { identical } from '../bson/identical.js';
+import { printValue } from '../bson/print.js';
 import { arrayIndex } from '../bson/path.js';
 import { typeName } from '../bson/type-name.js';
 import type { Filter } from '../query/context.js';
@@ -9,16 +10,13 @@ import { TouchedPaths } from './conflicts.js';
 import { documentId, fieldModifiers, renameTarget } from './field-modifiers.js';
 import { absent, unchanged, type Modifier, type ModifierContext } from './modifier.js';
 import {
-  childOf,
   compileArrayFilters,
   parseUpdatePath,
   resolvePath,
-  valueAt,
-  withoutValue,
-  withValue,
   type ArrayFilters,
   type UpdatePath,
 } from './path.js';
+import { childOf, valueAt, withoutValue, withValue } from './path-copy.js';
 
 interface Change {
   readonly path: UpdatePath;

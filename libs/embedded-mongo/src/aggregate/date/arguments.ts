@@ -1,3 +1,4 @@
+import { printValue } from '../../bson/print.js';
 import { ObjectId, Timestamp } from 'bson';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
@@ -30,7 +31,7 @@ export function unitArgument(value: unknown, name: string): DateUnit | null {
   if (!isDateUnit(value))
     throw mongoError(
       9,
-      `parameter 'unit' value of ${name} cannot be recognized as a time unit: ${String(value)}`,
+      `parameter 'unit' value of ${name} cannot be recognized as a time unit: ${printValue(value)}`,
     );
   return value;
 }
@@ -45,7 +46,7 @@ export function startOfWeek(value: unknown, name: string): number {
   if (day < 0)
     throw mongoError(
       9,
-      `parameter 'startOfWeek' value of ${name} cannot be recognized as a day of a week: ${String(value)}`,
+      `parameter 'startOfWeek' value of ${name} cannot be recognized as a day of a week: ${printValue(value)}`,
     );
   return day;
 }

@@ -1,4 +1,5 @@
-import { Decimal128, Double, Long } from 'bson';
+import { printValue } from '../../bson/print.js';
+import { Decimal128, Long } from 'bson';
 import { mongoError } from '../../errors.js';
 import {
   addNumbers,
@@ -56,7 +57,7 @@ const rounding =
       if (count === undefined || count < -20 || count > 100) {
         throw mongoError(
           51083,
-          `cannot apply ${name} with precision value ${String(digits)} value must be in [-20, 100]`,
+          `cannot apply ${name} with precision value ${printValue(digits)} value must be in [-20, 100]`,
         );
       }
       return roundNumber(input, count, mode);

@@ -31,11 +31,11 @@ export const conditionalOperators: OperatorTable = {
     if (branches.length === 0) throw mongoError(40068, '$switch requires at least one branch.');
     const compiled = branches.map((branch) => {
       const { case: test, then } = named(branch, builder, '$switch branch', ['case', 'then']);
-      return { test: test as Evaluator, then: then as Evaluator };
+      return [test, then] as [Evaluator, Evaluator];
     });
     const fallback = Object.hasOwn(argument, 'default') ? builder.compile(argument['default']) : undefined;
     return (scope) => {
-      for (const { test, then } of compiled) if (truthy(test(scope))) return then(scope);
+      for (const [test, then] of compiled) if (truthy(test(scope))) return then(scope);
       if (fallback) return fallback(scope);
       throw mongoError(
         40066,
@@ -60,6 +60,5 @@ export const conditionalOperators: OperatorTable = {
     };
   },
   $literal: (argument) => () => argument,
-  // As Parse-style permission filters use them inside $expr: constants for "always" and "never".
   $const: (argument) => () => argument,
 };

@@ -1,3 +1,4 @@
+import { printValue } from '../../bson/print.js';
 import { mongoError } from '../../errors.js';
 import { typeName } from '../../bson/type-name.js';
 import { instantOf, zoneArgument } from '../date/arguments.js';
@@ -58,7 +59,7 @@ const fromString: OperatorCompiler = (argument, builder, name) => {
       if (typeof text !== 'string') {
         throw mongoError(
           241,
-          `${name} requires that 'dateString' be a string, found: ${typeName(text)} with value ${String(text)}`,
+          `${name} requires that 'dateString' be a string, found: ${typeName(text)} with value ${printValue(text)}`,
         );
       }
       return typeof format === 'string' ? parseWithFormat(text, format, zone) : parseIsoDate(text, zone);

@@ -1,3 +1,151 @@
-import type { StageTable } from '../stage.js';
+import { printValue } from '../../bson/print.js';
+import { mongoError } from '../../errors.js';
+import { addNumbers, multiplyNumbers } from '../../bson/arithmetic.js';
+import { compareValues } from '../../bson/compare.js';
+import { getField, isDocument, type Document } from '../../bson/document.js';
+import { keyOfAll } from '../../bson/key-string.js';
+import { nestedValue, withNested } from '../../bson/nested.js';
+import { numberKind, toDouble } from '../../bson/number.js';
+import { parseFieldPath } from '../../bson/path.js';
+import { typeName } from '../../bson/type-name.js';
+import { isDateUnit, type DateUnit } from '../date/calendar.js';
+import { utcZone } from '../date/zone.js';
+import { addToDate } from '../operators/date-arithmetic.js';
+import type { StageCompiler, StageTable } from '../stage.js';
 
-export const densifyStages: StageTable = {};
+interface Range {
+  readonly step: unknown;
+  readonly unit: DateUnit | undefined;
+  readonly bounds: 'full' | 'partition' | readonly [unknown, unknown];
+}
+
+const mostDocuments = 500_000;
+
+function readRange(spec: Document): Range {
+  const range = getField(spec, 'range');
+  if (!isDocument(range)) throw mongoError(5733201, "The 'range' argument to $densify must be an object");
+  const { step, unit, bounds } = {
+    step: getField(range, 'step'),
+    unit: getField(range, 'unit'),
+    bounds: getField(range, 'bounds'),
+  };
+  if (numberKind(step) === undefined || !(toDouble(step) > 0))
+    throw mongoError(
+      5733401,
+      'The step parameter in a range statement must be a strictly positive numeric value',
+    );
+  if (unit !== undefined && !isDateUnit(unit))
+    throw mongoError(9, `unknown time unit value: ${printValue(unit)}`);
+  if (bounds === 'full' || bounds === 'partition') return { step, unit, bounds };
+  if (!Array.isArray(bounds) || bounds.length !== 2)
+    throw mongoError(
+      5733403,
+      "The bounds of a range statement must be 'full', 'partition' or an array of two values",
+    );
+  for (const bound of bounds as unknown[]) {
+    if (unit === undefined ? numberKind(bound) === undefined : !(bound instanceof Date)) {
+      throw mongoError(
+        5733406,
+        `A bounding array must hold ${unit === undefined ? 'numbers' : 'dates'}, found ${typeName(bound)}`,
+      );
+    }
+  }
+  if (compareValues(bounds[0], bounds[1]) > 0)
+    throw mongoError(5733402, 'the bounds of a range must be ascending');
+  return { step, unit, bounds: bounds as [unknown, unknown] };
+}
+
+/** The value a number of steps after another; multiplied rather than added up, so months keep their day. */
+function stepped(start: unknown, count: number, { step, unit }: Range): unknown {
+  if (unit) return new Date(addToDate(Number(start), unit, toDouble(step) * count, utcZone));
+  return addNumbers(start, multiplyNumbers(step, count));
+}
+
+const densify: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw mongoError(5733200, 'The $densify stage specification must be an object');
+  const field = getField(spec, 'field');
+  if (typeof field !== 'string')
+    throw mongoError(40414, "BSON field '$densify.field' is missing but a required field");
+  const range = readRange(spec);
+  const path = parseFieldPath(field).parts;
+  const names: unknown = getField(spec, 'partitionByFields') ?? [];
+  if (!Array.isArray(names) || !names.every((name) => typeof name === 'string')) {
+    throw mongoError(5733202, "The 'partitionByFields' argument to $densify must be an array of strings");
+  }
+  if (range.bounds === 'partition' && names.length === 0) {
+    throw mongoError(5733408, 'one may not specify the bounds as partition without partitionByFields');
+  }
+  const partitionPaths = (names as string[]).map((name) => parseFieldPath(name).parts);
+  const check = (value: unknown): void => {
+    if (range.unit ? !(value instanceof Date) : numberKind(value) === undefined) {
+      throw mongoError(
+        range.unit ? 6053600 : 5733201,
+        `PlanExecutor error during aggregation :: caused by :: Densify field type must be ${range.unit ? 'a date' : 'numeric'}`,
+      );
+    }
+  };
+
+  return function* (source) {
+    const without: Document[] = [];
+    const partitions = new Map<string, Document[]>();
+    for (const doc of source) {
+      ctx.tick();
+      const value = nestedValue(doc, path);
+      if (value === undefined || value === null) {
+        without.push(doc);
+        continue;
+      }
+      check(value);
+      const key = keyOfAll(
+        partitionPaths.map((partition) => nestedValue(doc, partition)),
+        ctx.collation,
+      );
+      const partition = partitions.get(key);
+      if (partition) partition.push(doc);
+      else partitions.set(key, [doc]);
+    }
+    yield* without;
+    const valueOf = (doc: Document): unknown => nestedValue(doc, path);
+    const sorted = [...partitions.values()].map((docs) =>
+      docs.sort((a, b) => compareValues(valueOf(a), valueOf(b))),
+    );
+    const all = sorted.flatMap((docs) => [valueOf(docs[0] as Document), valueOf(docs.at(-1) as Document)]);
+    all.sort((a, b) => compareValues(a, b));
+    let made = 0;
+    for (const docs of sorted) {
+      const own = [valueOf(docs[0] as Document), valueOf(docs.at(-1) as Document)];
+      const [low, high] =
+        typeof range.bounds === 'string'
+          ? range.bounds === 'full'
+            ? [all[0], all.at(-1)]
+            : own
+          : range.bounds;
+      const inclusive = typeof range.bounds === 'string';
+      const example = docs[0] as Document;
+      let next = 0;
+      for (let count = 0; ; count++) {
+        ctx.tick();
+        const value = stepped(low, count, range);
+        const order = compareValues(value, high);
+        if (order > 0 || (order === 0 && !inclusive)) break;
+        while (next < docs.length && compareValues(valueOf(docs[next] as Document), value) < 0)
+          yield docs[next++] as Document;
+        if (next < docs.length && compareValues(valueOf(docs[next] as Document), value) === 0) continue;
+        if (++made > mostDocuments)
+          throw mongoError(
+            5897900,
+            `Generated ${made} documents in $densify, which is over the limit of ${mostDocuments}`,
+          );
+        let filler: Document = {};
+        for (const partition of partitionPaths) {
+          const kept = nestedValue(example, partition);
+          if (kept !== undefined) filler = withNested(filler, partition, kept);
+        }
+        yield withNested(filler, path, value);
+      }
+      yield* docs.slice(next);
+    }
+  };
+};
+
+export const densifyStages: StageTable = { $densify: densify };

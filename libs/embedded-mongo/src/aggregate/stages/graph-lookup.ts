@@ -1,3 +1,88 @@
-import type { StageTable } from '../stage.js';
+import { Long } from 'bson';
+import { failedToParse, mongoError } from '../../errors.js';
+import { getField, isDocument, type Document } from '../../bson/document.js';
+import { keyOf } from '../../bson/key-string.js';
+import { withNested } from '../../bson/nested.js';
+import { parseFieldPath } from '../../bson/path.js';
+import { compileFilter } from '../../query/filter.js';
+import { compileExpression } from '../expression.js';
+import { collectionOf, wholeOption, type StageCompiler, type StageTable } from '../stage.js';
+import { JoinTable, localValues } from './join-table.js';
 
-export const graphLookupStages: StageTable = {};
+const known = [
+  'from',
+  'startWith',
+  'connectFromField',
+  'connectToField',
+  'as',
+  'maxDepth',
+  'depthField',
+  'restrictSearchWithMatch',
+];
+
+function text(spec: Document, name: string): string {
+  const value = getField(spec, name);
+  if (value === undefined) throw mongoError(40105, `${name} is required for a $graphLookup`);
+  if (typeof value !== 'string') throw mongoError(40103, `expected string as argument for ${name}`);
+  return value;
+}
+
+const graphLookup: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw failedToParse('the $graphLookup stage specification must be an object');
+  for (const key of Object.keys(spec)) {
+    if (!known.includes(key)) throw mongoError(40104, `Unknown argument to $graphLookup: ${key}`);
+  }
+  if (!Object.hasOwn(spec, 'startWith')) throw mongoError(40105, 'startWith is required for a $graphLookup');
+  const start = compileExpression(spec['startWith'], ctx);
+  const [from, toField] = [text(spec, 'from'), text(spec, 'connectToField')];
+  const fromPath = parseFieldPath(text(spec, 'connectFromField'));
+  const as = parseFieldPath(text(spec, 'as')).parts;
+  const depthPath = Object.hasOwn(spec, 'depthField')
+    ? parseFieldPath(text(spec, 'depthField')).parts
+    : undefined;
+  const maxDepth = Object.hasOwn(spec, 'maxDepth')
+    ? wholeOption(spec['maxDepth'], 40100, 'maxDepth requires a numeric argument')
+    : Infinity;
+  if (maxDepth < 0) throw mongoError(40101, 'maxDepth requires a nonnegative argument');
+  const restriction = getField(spec, 'restrictSearchWithMatch') ?? {};
+  if (!isDocument(restriction)) throw mongoError(40185, 'restrictSearchWithMatch must be an object');
+  const filter = compileFilter(restriction, ctx);
+
+  return function* (source) {
+    const docs: Document[] = [];
+    for (const doc of collectionOf(ctx, from)) {
+      ctx.tick();
+      if (filter.matches(doc)) docs.push(doc);
+    }
+    const table = JoinTable.byQueryPath(docs, toField, ctx);
+    for (const doc of source) {
+      const first = start.evaluate(doc) ?? null;
+      let frontier: unknown[] = Array.isArray(first) ? first : [first];
+      const seen = new Set<string>();
+      const found = new Map<Document, number>();
+      for (let depth = 0; depth <= maxDepth && frontier.length > 0; depth++) {
+        const values = frontier.filter((value) => addKey(seen, keyOf(value, ctx.collation)));
+        frontier = [];
+        for (const next of table.find(values)) {
+          ctx.tick();
+          if (found.has(next)) continue;
+          found.set(next, depth);
+          frontier.push(...localValues(next, fromPath).filter((value) => value !== null));
+        }
+      }
+      const joined = [...found].map(([next, depth]) =>
+        depthPath ? withNested(next, depthPath, Long.fromNumber(depth)) : next,
+      );
+      yield withNested(doc, as, joined);
+    }
+  };
+};
+
+/** Adds a key; false when the search has been there already. */
+function addKey(seen: Set<string>, key: string): boolean {
+  if (seen.has(key)) return false;
+  seen.add(key);
+  return true;
+}
+
+export const graphLookupStages: StageTable = { $graphLookup: graphLookup };

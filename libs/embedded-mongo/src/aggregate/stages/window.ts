@@ -1,3 +1,73 @@
-import type { StageTable } from '../stage.js';
+import { failedToParse, mongoError } from '../../errors.js';
+import { compareValues, compileSort } from '../../bson/compare.js';
+import { getField, isDocument, type Document } from '../../bson/document.js';
+import { keyOf } from '../../bson/key-string.js';
+import { withNested } from '../../bson/nested.js';
+import { parseFieldPath } from '../../bson/path.js';
+import { compileExpression } from '../expression.js';
+import type { StageCompiler, StageTable } from '../stage.js';
+import { windowFunction, type Partition, type WindowFunction } from './window-functions.js';
 
-export const windowStages: StageTable = {};
+interface OutputField {
+  readonly path: readonly string[];
+  readonly compute: WindowFunction;
+}
+
+const setWindowFields: StageCompiler = (spec, { ctx }) => {
+  if (!isDocument(spec)) throw failedToParse('the $setWindowFields stage specification must be an object');
+  for (const key of Object.keys(spec)) {
+    if (!['partitionBy', 'sortBy', 'output'].includes(key)) {
+      throw mongoError(40415, `BSON field '$setWindowFields.${key}' is an unknown field.`);
+    }
+  }
+  const output = getField(spec, 'output');
+  if (!isDocument(output))
+    throw mongoError(40414, "BSON field '$setWindowFields.output' is missing but a required field");
+  const sortBy = getField(spec, 'sortBy');
+  if (sortBy !== undefined && !isDocument(sortBy))
+    throw mongoError(14, "BSON field '$setWindowFields.sortBy' must be an object");
+  const order = sortBy ? compileSort(sortBy, ctx.collation) : undefined;
+  const partitionBy = compileExpression(getField(spec, 'partitionBy') ?? null, ctx);
+  const fields = Object.keys(output).map((name): OutputField => ({
+    path: parseFieldPath(name).parts,
+    compute: windowFunction(getField(output, name), sortBy, ctx),
+  }));
+
+  return function* (source) {
+    const partitions = new Map<string, { value: unknown; docs: Document[] }>();
+    for (const doc of source) {
+      ctx.tick();
+      const value = partitionBy.evaluate(doc) ?? null;
+      if (Array.isArray(value))
+        throw mongoError(14, 'An expression used to partition cannot evaluate to value of type array');
+      const key = keyOf(value, ctx.collation);
+      const known = partitions.get(key);
+      if (known) known.docs.push(doc);
+      else partitions.set(key, { value, docs: [doc] });
+    }
+    const inOrder = [...partitions.values()].sort((a, b) => compareValues(a.value, b.value, ctx.collation));
+    for (const { docs } of inOrder) {
+      const entries = docs.map((doc) => ({ doc, keys: order?.keysOf(doc) ?? [] }));
+      if (order) {
+        entries.sort((a, b) => {
+          ctx.tick();
+          return order.compareKeys(a.keys, b.keys);
+        });
+      }
+      const partition: Partition = {
+        docs: entries.map((entry) => entry.doc),
+        keys: entries.map((entry) => entry.keys),
+        sameRank: (a, b) =>
+          order !== undefined && order.compareKeys(entries[a]?.keys ?? [], entries[b]?.keys ?? []) === 0,
+      };
+      const columns = fields.map((field) => field.compute(partition));
+      for (const [i, doc] of partition.docs.entries()) {
+        let result = doc;
+        for (const [k, field] of fields.entries()) result = withNested(result, field.path, columns[k]?.[i]);
+        yield result;
+      }
+    }
+  };
+};
+
+export const windowStages: StageTable = { $setWindowFields: setWindowFields };

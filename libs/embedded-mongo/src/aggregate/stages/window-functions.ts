@@ -1,0 +1,237 @@
+import { failedToParse, mongoError, notImplemented } from '../../errors.js';
+import { addNumbers, divideNumbers, multiplyNumbers, subtractNumbers } from '../../bson/arithmetic.js';
+import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { doubleValue, numberKind, toDouble, wholeNumber } from '../../bson/number.js';
+import type { QueryContext } from '../../query/context.js';
+import { compileAccumulator } from '../accumulators.js';
+import { unitLength, type DateUnit } from '../date/calendar.js';
+import { nullish, type Evaluator, type Scope } from '../evaluate.js';
+import { expressionBuilder } from '../expression.js';
+import { windowBounds, type WindowBounds } from './window-bounds.js';
+
+/** The documents of one partition in order, with their sort keys. */
+export interface Partition {
+  readonly docs: readonly Document[];
+  readonly keys: readonly (readonly unknown[])[];
+  sameRank(a: number, b: number): boolean;
+}
+
+/** Computes one output value per document of a partition. */
+export type WindowFunction = (partition: Partition) => unknown[];
+
+const scopeOf = (doc: Document): Scope => ({ root: doc, current: doc, variables: [] });
+
+/** Compiles one output of `$setWindowFields`. Errors: 9 for an unknown function or a malformed window. */
+export function windowFunction(spec: unknown, sortBy: unknown, ctx: QueryContext): WindowFunction {
+  const name = isDocument(spec) ? firstKey(spec) : undefined;
+  if (!isDocument(spec) || name === undefined || !name.startsWith('$')) {
+    throw failedToParse('Expected a $-prefixed window function');
+  }
+  for (const key of Object.keys(spec)) {
+    if (key !== name && key !== 'window')
+      throw failedToParse(`Window function found an unknown argument: ${key}`);
+  }
+  const argument = getField(spec, name);
+  const window = getField(spec, 'window');
+  const special = Object.hasOwn(ordered, name) ? ordered[name] : undefined;
+  if (special) {
+    if (!isDocument(sortBy) || Object.keys(sortBy).length === 0)
+      throw mongoError(5371602, `${name} must be specified with a top level sortBy expression`);
+    if (window !== undefined) throw mongoError(5371601, `'window' field is not allowed in ${name}`);
+    return special(argument, ctx);
+  }
+  const bounds = windowBounds(window, sortBy);
+  if (name === '$derivative' || name === '$integral') return slope(name, argument, bounds, ctx);
+  if (name === '$covariancePop' || name === '$covarianceSamp') return covariance(name, argument, bounds, ctx);
+  return accumulated(name, argument, bounds, ctx);
+}
+
+function accumulated(
+  name: string,
+  argument: unknown,
+  bounds: WindowBounds,
+  ctx: QueryContext,
+): WindowFunction {
+  const plan = compileAccumulator(name, { [name]: argument }, expressionBuilder(ctx));
+  return (partition) => {
+    const scopes = partition.docs.map(scopeOf);
+    let accumulator = plan.create();
+    let filled = 0;
+    let whole: unknown[] | undefined;
+    return partition.docs.map((_doc, at) => {
+      ctx.tick();
+      if (bounds.whole && whole) return whole[0];
+      const [from, to] = bounds.span(partition, at);
+      // A window that only grows goes on with what it has; any other is summed afresh.
+      if (!bounds.growing) {
+        accumulator = plan.create();
+        filled = from;
+      }
+      for (; filled < to; filled++) {
+        ctx.tick();
+        const scope = scopes[filled] as Scope;
+        accumulator.add(plan.input(scope), scope);
+      }
+      const result = accumulator.result();
+      if (bounds.whole) whole = [result];
+      return result;
+    });
+  };
+}
+
+type SpecialFunction = (argument: unknown, ctx: QueryContext) => WindowFunction;
+
+const ranking =
+  (next: (state: { rank: number; dense: number }, at: number, tied: boolean) => number): SpecialFunction =>
+  (argument) => {
+    if (!isDocument(argument) || Object.keys(argument).length > 0)
+      throw mongoError(5371603, 'a ranking function takes no arguments');
+    return (partition) => {
+      const state = { rank: 0, dense: 0 };
+      return partition.docs.map((_doc, at) => next(state, at, at > 0 && partition.sameRank(at - 1, at)));
+    };
+  };
+
+const shift: SpecialFunction = (argument, ctx) => {
+  if (!isDocument(argument) || !Object.hasOwn(argument, 'output'))
+    throw failedToParse("$shift requires an 'output' expression");
+  const by = wholeNumber(getField(argument, 'by'));
+  if (by === undefined) throw failedToParse("'$shift:by' field must be an integer");
+  const builder = expressionBuilder(ctx);
+  const output = builder.compile(argument['output']);
+  const fallback = builder.compile(getField(argument, 'default') ?? null);
+  return ({ docs }) =>
+    docs.map((doc, at) => {
+      const other = docs[at + by];
+      return (other ? output(scopeOf(other)) : fallback(scopeOf(doc))) ?? null;
+    });
+};
+
+const lastObservation: SpecialFunction = (argument, ctx) => {
+  const value = expressionBuilder(ctx).compile(argument);
+  return ({ docs }) => {
+    let last: unknown = null;
+    return docs.map((doc) => {
+      const own = value(scopeOf(doc));
+      if (!nullish(own)) last = own;
+      return last;
+    });
+  };
+};
+
+const linearFill: SpecialFunction = (argument, ctx) => {
+  const value = expressionBuilder(ctx).compile(argument);
+  return ({ docs, keys }) => {
+    const values = docs.map((doc) => value(scopeOf(doc)));
+    const place = (at: number): number =>
+      keys[at]?.[0] instanceof Date ? Number(keys[at][0]) : toDouble(keys[at]?.[0]);
+    const known = values.flatMap((own, at) => {
+      if (nullish(own)) return [];
+      if (numberKind(own) === undefined) throw mongoError(605005, '$linearFill only supports numeric values');
+      return [at];
+    });
+    let after = 0;
+    return values.map((own, at) => {
+      if (!nullish(own)) return own;
+      while (after < known.length && (known[after] as number) < at) after++;
+      const [left, right] = [known[after - 1], known[after]];
+      if (left === undefined || right === undefined) return null;
+      const share = doubleValue((place(at) - place(left)) / (place(right) - place(left)));
+      return addNumbers(values[left], multiplyNumbers(subtractNumbers(values[right], values[left]), share));
+    });
+  };
+};
+
+const movingAverage: SpecialFunction = (argument, ctx) => {
+  if (!isDocument(argument) || !Object.hasOwn(argument, 'input'))
+    throw failedToParse("$expMovingAvg requires an 'input' expression");
+  const n = getField(argument, 'N');
+  const alpha = n === undefined ? toDouble(getField(argument, 'alpha')) : 2 / (toDouble(n) + 1);
+  if (!(alpha > 0 && alpha <= 1))
+    throw failedToParse('$expMovingAvg needs N as a positive integer or alpha between 0 and 1');
+  const input = expressionBuilder(ctx).compile(argument['input']);
+  return ({ docs }) => {
+    let average: unknown = null;
+    return docs.map((doc) => {
+      const value = input(scopeOf(doc));
+      if (numberKind(value) === undefined) return average;
+      average =
+        average === null
+          ? value
+          : addNumbers(
+              multiplyNumbers(value, doubleValue(alpha)),
+              multiplyNumbers(average, doubleValue(1 - alpha)),
+            );
+      return average;
+    });
+  };
+};
+
+/** Functions over the whole ordered partition; they take no window of their own. */
+const ordered: Readonly<Record<string, SpecialFunction>> = {
+  $rank: ranking((state, at, tied) => (state.rank = tied ? state.rank : at + 1)),
+  $denseRank: ranking((state, _at, tied) => (state.dense += tied ? 0 : 1)),
+  $documentNumber: ranking((_state, at) => at + 1),
+  $shift: shift,
+  $locf: lastObservation,
+  $linearFill: linearFill,
+  $expMovingAvg: movingAverage,
+};
+
+function slope(name: string, argument: unknown, bounds: WindowBounds, ctx: QueryContext): WindowFunction {
+  if (!isDocument(argument) || !Object.hasOwn(argument, 'input'))
+    throw failedToParse(`${name} requires an 'input' expression`);
+  const unit = getField(argument, 'unit');
+  const length = unit === undefined ? 1 : unitLength[unit as DateUnit];
+  if (length === undefined) throw mongoError(5490704, 'unit must be "week" or smaller');
+  const input: Evaluator = expressionBuilder(ctx).compile(argument['input']);
+  return (partition) => {
+    const ys = partition.docs.map((doc) => input(scopeOf(doc)));
+    const xs = partition.keys.map(([key]) => {
+      if (key instanceof Date !== (unit !== undefined))
+        throw mongoError(5624900, `${name}: 'unit' must be given exactly when the sortBy field is a date`);
+      return (key instanceof Date ? Number(key) : toDouble(key)) / length;
+    });
+    return ys.map((_y, at) => {
+      const [from, to] = bounds.span(partition, at);
+      if (name === '$derivative') {
+        if (to - from < 2) return null;
+        const rise = subtractNumbers(ys[to - 1], ys[from]);
+        return divideNumbers(rise, doubleValue((xs[to - 1] as number) - (xs[from] as number)));
+      }
+      let area: unknown = doubleValue(0);
+      for (let i = from + 1; i < to; i++) {
+        ctx.tick();
+        const width = doubleValue(((xs[i] as number) - (xs[i - 1] as number)) / 2);
+        area = addNumbers(area, multiplyNumbers(addNumbers(ys[i], ys[i - 1]), width));
+      }
+      return area;
+    });
+  };
+}
+
+function covariance(
+  name: string,
+  argument: unknown,
+  bounds: WindowBounds,
+  ctx: QueryContext,
+): WindowFunction {
+  if (!Array.isArray(argument) || argument.length !== 2)
+    throw notImplemented(`${name} with other than two expressions`);
+  const builder = expressionBuilder(ctx);
+  const [first, second] = argument.map((part) => builder.compile(part)) as [Evaluator, Evaluator];
+  return (partition) => {
+    const pairs = partition.docs.map(
+      (doc) => [toDouble(first(scopeOf(doc))), toDouble(second(scopeOf(doc)))] as const,
+    );
+    return partition.docs.map((_doc, at) => {
+      const [from, to] = bounds.span(partition, at);
+      const within = pairs.slice(from, to).filter(([x, y]) => !Number.isNaN(x) && !Number.isNaN(y));
+      const divisor = name === '$covarianceSamp' ? within.length - 1 : within.length;
+      if (divisor < 1) return null;
+      const mean = (side: 0 | 1): number => within.reduce((sum, pair) => sum + pair[side], 0) / within.length;
+      const [meanX, meanY] = [mean(0), mean(1)];
+      return doubleValue(within.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / divisor);
+    });
+  };
+}
