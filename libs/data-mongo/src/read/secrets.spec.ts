@@ -15,8 +15,10 @@ describe('columns Parse keeps for itself', PATIENT, () => {
     const secrets = Object.fromEntries(
       [...INTERNAL_COLUMNS, '_auth_data_github'].map((column) => [column, [PLANTED]]),
     );
-    for (const className of ['_User', 'Artist'])
-      await store.connection.collection(className).updateMany({}, { $set: secrets });
+    await store.connection.collection('_User').updateMany({}, { $set: secrets });
+    await store.connection
+      .collection('Artist')
+      .updateMany({}, { $set: { _tombstone: PLANTED, _acl: { [PLANTED]: {} } } });
   });
   afterAll(async () => {
     await store.close();
@@ -82,21 +84,20 @@ describe('columns Parse keeps for itself', PATIENT, () => {
     }
   });
 
-  // The embedded database has no graph lookups.
-  it.runIf(process.env['MONGODB_URI'])('never leave through a graph of rows', async () => {
+  it('never leave through a graph of rows', async () => {
     const graph = {
-      from: 'Artist',
-      startWith: '$name',
-      connectFromField: 'name',
-      connectToField: 'name',
+      from: '_User',
+      startWith: '$username',
+      connectFromField: 'username',
+      connectToField: 'username',
       as: 'same',
     };
     const pipeline = [
       { $graphLookup: graph },
       { $project: { pairs: { $objectToArray: { $first: '$same' } } } },
     ];
-    const rows = await store.reader.aggregate({ className: 'Artist', pipeline }, unhurried());
-    expect(JSON.stringify(rows)).toContain('Ivy Row');
+    const rows = await store.reader.aggregate({ className: '_User', pipeline }, unhurried());
+    expect(JSON.stringify(rows)).toContain('ada@example.com');
     expect(JSON.stringify(rows)).not.toContain(PLANTED);
   });
 
