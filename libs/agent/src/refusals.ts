@@ -46,6 +46,12 @@ export function hiddenClass(className: string): Refusal {
   return accessDenied('class', `Class '${className}' is not accessible to this agent`, 'hidden_class');
 }
 
+/** A class nobody created, with the nearest names that the agent may know. */
+export function unknownClass(className: string, suggestions: readonly string[]): Refusal {
+  const hint = suggestions.length > 0 ? ` Did you mean: ${listed(suggestions)}?` : '';
+  return invalidArgument(`Could not fetch schema for '${className}'.${hint}`, 'class');
+}
+
 export type ClassFilterSite = 'Class' | 'Pipeline target' | 'Pointer-include target' | 'Query class';
 
 export function classFiltered(className: string, site: ClassFilterSite = 'Class'): Refusal {
@@ -76,6 +82,15 @@ export function fieldDenied(
     ...details,
     ...(readable && { suggested_rewrite: `$${bare}` }),
   });
+}
+
+/** The rows of a joined class could not be limited to what the agent may see. */
+export function tenantJoinDenied(className: string): Refusal {
+  return accessDenied(
+    'joins',
+    `Pipeline target '${className}' cannot be joined: its row limits cannot be carried into the join`,
+    'tenant_join_denied',
+  );
 }
 
 export function toolFiltered(tool: string): Refusal {
@@ -164,6 +179,11 @@ export function pointerShapeMismatch(className: string, field: string): Refusal 
       `Pointer-shape mismatch: '${field}' of ${className} holds pointers of unknown class; ` +
       `write each value as {"__type":"Pointer","className":"<Class>","objectId":"<id>"}`,
   };
+}
+
+/** Told to the agent, unlike other security refusals: it says how to ask better. */
+export function collectionScan(reason: string): Refusal {
+  return { code: 'security_blocked', gate: 'collscan', message: `Refused: ${reason}` };
 }
 
 export function notImplemented(message: string): Refusal {

@@ -1,5 +1,54 @@
+export { compileClass, type PolicyFault } from './compile/compile-class.js';
+export {
+  type CompiledPolicy,
+  compilePolicy,
+  constraintFault,
+  DEFAULT_SWITCHES,
+} from './compile/compile-policy.js';
+export {
+  type ClassConfig,
+  POLICY_CONFIG_SCHEMA,
+  type PolicyConfig,
+  type PropertyConfig,
+} from './compile/policy-config.js';
+export {
+  type EnvironmentGates,
+  envGate,
+  type GatedTool,
+  isTruthy,
+  readEnvironmentGates,
+  toolGate,
+} from './gates/tool-gates.js';
 export * from './model/class-access.js';
 export * from './model/class-policy.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
+export * from './model/internal-fields.js';
 export * from './model/where.js';
+export { assertNothingDenied } from './pipeline/deny-rules.js';
+export { governPipeline, joinTargets, type JoinScope } from './pipeline/govern-pipeline.js';
+export type { Pipeline, Stage } from './pipeline/stages.js';
+export { validatePipeline } from './pipeline/validate-pipeline.js';
+export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';
+export { parseKeys } from './where/keys.js';
+export {
+  asksOtherClasses,
+  type CrossClassQuery,
+  mapCrossClass,
+  type ResolveCrossClass,
+} from './where/map-cross-class.js';
+export { parseOrder, type SortKey } from './where/order.js';
+export { translateWhere, type WhereOptions } from './where/translate-where.js';
+export { redact, type Withheld } from './redaction/redact.js';
+export { AgentScope, AgentScopes } from './scope/agent-scope.js';
+export { type JoinProjection, joinProjection } from './scope/join-projection.js';
+export { suggestNames } from './scope/suggest-names.js';
+export {
+  foreignRow,
+  isTenantRefusal,
+  type TenantBinding,
+  tenantBinding,
+  tenantConflict,
+  tenantWhere,
+} from './scope/tenant.js';
+export type { Pointer } from './where/typed-value.js';

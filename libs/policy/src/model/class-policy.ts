@@ -30,6 +30,8 @@ export interface ClassPolicy {
   readonly canonicalFilter: Readonly<Record<string, unknown>> | null;
   readonly tenantScope: TenantScope | null;
   readonly allowCollscan: boolean;
+  /** The embedded vector field and the fields a search may filter on; `null` when the class is not searchable. */
+  readonly searchable: { readonly field: string; readonly filterFields: readonly string[] } | null;
   readonly properties: ReadonlyMap<string, PropertyPolicy>;
   /** Declared spelling → wire name, from `properties.<name>.field`. */
   readonly aliases: ReadonlyMap<string, string>;

@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Agent } from './agent.js';
+import { compileAgentShape, filterFor } from './agent-shape.js';
+import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
+import { sanitizeCorrelationId } from './call-context.js';
+import { parseNameFilter } from './name-filter.js';
+import { ProcessRateLimiter } from './rate-limiter.js';
+import { fieldDenied } from './refusals.js';
+import { tierCovers, TIERS } from './tier.js';
+
+describe('tiers', () => {
+  it('each include the tools of the lower ones', () => {
+    for (const [held, index] of TIERS.map((tier, position) => [tier, position] as const)) {
+      for (const [needed, other] of TIERS.map((tier, position) => [tier, position] as const)) {
+        expect(tierCovers(held, needed)).toBe(index >= other);
+      }
+    }
+  });
+
+  it('rank an unknown one as readonly', () => {
+    expect(tierCovers('root' as never, 'readonly')).toBe(true);
+    expect(tierCovers('root' as never, 'write')).toBe(false);
+  });
+});
+
+describe('an agent shape', () => {
+  it('is readonly, unfiltered and without tenant when nothing is said', () => {
+    const shape = compileAgentShape('plain');
+    expect(shape).toMatchObject({ permissions: 'readonly', tenantId: null, allowMutations: true, clientMode: false });
+    expect(shape.tools.permits('anything')).toBe(true);
+  });
+
+  it('allows no mutations in client mode unless told so', () => {
+    expect(compileAgentShape('client', { clientMode: true }).allowMutations).toBe(false);
+    expect(compileAgentShape('client', { clientMode: true, allowMutations: true }).allowMutations).toBe(true);
+  });
+
+  it('reads the lean profile as exactly six tools', () => {
+    const { tools } = compileAgentShape('lean', { tools: { profile: 'lean' } });
+    expect([...(tools.only ?? [])].sort()).toEqual(
+      ['aggregate', 'count_objects', 'get_all_schemas', 'get_object', 'get_schema', 'query_class'],
+    );
+  });
+
+  it.each([
+    ['an unknown profile', { tools: { profile: 'fat' } }, /lean/],
+    ['an inherited name as profile', { tools: { profile: 'constructor' } }, /lean/],
+    ['a profile with a filter', { tools: { profile: 'lean', only: [] } }, /combined/],
+    ['a bare string', { tools: 'query_class' }, /only, except/],
+    ['an unknown filter key', { classes: { onyl: ['Post'] } }, /accepted keys: only, except/],
+    ['a list that is no list', { classes: { only: 'Post' } }, /list of names/],
+    ['a filter that is no object', { filters: { Post: [] as never } }, /constraint object/],
+    ['an unknown tier', { permissions: 'root' as never }, /readonly, write or admin/],
+  ])('refuses %s', (_, options, message) => {
+    expect(() => compileAgentShape('x', options)).toThrow(message);
+  });
+
+  it('judges both spellings of a system class as one', () => {
+    const { classes } = compileAgentShape('x', { classes: { except: ['User'] } });
+    expect(classes.permits(canonicalClassName('User'))).toBe(false);
+    expect(classes.permits(canonicalClassName('_User'))).toBe(false);
+  });
+
+  it('lays the entry of a class over the default filter, field by field', () => {
+    const shape = compileAgentShape('x', { filters: { default: { active: true, a: 1 }, Post: { a: 2 } } });
+    expect(filterFor(shape, 'Post')).toEqual({ active: true, a: 2 });
+    expect(filterFor(shape, 'Author')).toEqual({ active: true, a: 1 });
+    expect(filterFor(compileAgentShape('y'), 'Post')).toBeNull();
+  });
+});
+
+describe('a name filter', () => {
+  it('permits nothing when only is empty', () => {
+    expect(parseNameFilter([], 'tools').permits('list_tools')).toBe(false);
+  });
+
+  it('never permits a name that except holds, whatever only says', () => {
+    const name = fc.constantFrom('a', 'b', 'c', 'd');
+    fc.assert(
+      fc.property(fc.array(name), fc.array(name), name, (only, except, asked) => {
+        const filter = parseNameFilter({ only, except }, 'tools');
+        expect(filter.permits(asked)).toBe(only.includes(asked) && !except.includes(asked));
+      }),
+    );
+  });
+});
+
+describe('an agent', () => {
+  const shape = compileAgentShape('x', { tenantId: 'acme' });
+
+  it('is frozen and has an id of its own', () => {
+    const one = new Agent({ shape, principal: 'p' });
+    expect(Object.isFrozen(one)).toBe(true);
+    expect(one.agentId).not.toBe(new Agent({ shape, principal: 'p' }).agentId);
+  });
+
+  it('takes the tenant of its shape unless it has its own', () => {
+    expect(new Agent({ shape, principal: 'p' }).tenantId).toBe('acme');
+    expect(new Agent({ shape, principal: 'p', tenantId: 'other' }).tenantId).toBe('other');
+  });
+
+  it('has true master posture only without client mode', () => {
+    expect(new Agent({ shape, principal: 'p' }).usesMasterKey).toBe(true);
+    const client = compileAgentShape('c', { clientMode: true });
+    expect(new Agent({ shape: client, principal: 'p' }).usesMasterKey).toBe(false);
+  });
+});
+
+describe('the rate limiter', () => {
+  it('permits the limit per window, refuses the next, and does not count refusals', () => {
+    let now = 0;
+    const limiter = new ProcessRateLimiter({ limit: 2, window: 10 }, () => now);
+    expect(limiter.check('a')).toBeNull();
+    now = 4;
+    expect(limiter.check('a')).toBeNull();
+    now = 5;
+    expect(limiter.check('a')).toEqual({ retryAfter: 5, limit: 2, window: 10 });
+    expect(limiter.check('a')).not.toBeNull();
+    now = 10;
+    expect(limiter.check('a')).toBeNull();
+  });
+
+  it('counts each principal on its own', () => {
+    const limiter = new ProcessRateLimiter({ limit: 1, window: 10 }, () => 0);
+    expect(limiter.check('a')).toBeNull();
+    expect(limiter.check('b')).toBeNull();
+    expect(limiter.check('a')).not.toBeNull();
+  });
+
+  it('never permits more than the limit in any window', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 200 }), (gaps) => {
+        let now = 0;
+        const permitted: number[] = [];
+        const limiter = new ProcessRateLimiter({ limit: 3, window: 7 }, () => now);
+        for (const gap of gaps) {
+          now += gap;
+          if (limiter.check('a') === null) permitted.push(now);
+        }
+        for (const at of permitted) {
+          expect(permitted.filter((other) => other > at - 7 && other <= at).length).toBeLessThanOrEqual(3);
+        }
+      }),
+    );
+  });
+
+  it('remembers a bounded number of principals', () => {
+    const limiter = new ProcessRateLimiter({ limit: 1, window: 10 }, () => 0, 2);
+    for (const key of ['a', 'b', 'c']) limiter.check(key);
+    expect(limiter.check('c')).not.toBeNull();
+    expect(limiter.check('a')).toBeNull();
+  });
+});
+
+describe('names', () => {
+  it.each(['Post', '_User', 'a1_b', 'x'.repeat(128)])('accepts the class name %s', (name) => {
+    expect(isClassName(name)).toBe(true);
+  });
+
+  it.each(['', '1a', 'a.b', 'a$b', 'a b', 'a\n', 'a\0', 'x'.repeat(129), 'ä', null, 7, ['Post']])(
+    'refuses the class name %j',
+    (name) => {
+      expect(isClassName(name)).toBe(false);
+    },
+  );
+
+  it.each(['a', 'A-b_9', 'x'.repeat(32)])('accepts the object id %s', (id) => {
+    expect(isObjectId(id)).toBe(true);
+  });
+
+  it.each(['', 'x'.repeat(33), 'a.b', 'a$b', 'a\n', { $ne: 1 }, null])('refuses the object id %j', (id) => {
+    expect(isObjectId(id)).toBe(false);
+  });
+
+  it('drops a correlation id with other characters and cuts a long one', () => {
+    expect(sanitizeCorrelationId('a b')).toBeUndefined();
+    expect(sanitizeCorrelationId('x'.repeat(200))).toHaveLength(128);
+  });
+});
+
+describe('the refusal of a field', () => {
+  it('lists at most twenty allowed fields and says how many more there are', () => {
+    const allowed = Array.from({ length: 23 }, (_, index) => `f${index}`);
+    const refusal = fieldDenied('$match', '$ssn.x', 'ssn', allowed);
+    expect(refusal.message).toContain('outside agent_fields allowlist');
+    expect(refusal.message).toContain('(+3 more)');
+    expect(refusal.details).toMatchObject({ kind: 'field_denied', denied_field: 'ssn' });
+    expect(refusal.details?.allowed_fields).toHaveLength(20);
+  });
+
+  it('suggests the bare name for a storage column only when that name is readable', () => {
+    expect(fieldDenied('$group', '$_p_author', '_p_author', ['author']).details).toMatchObject({
+      kind: 'storage_form_field_ref',
+      suggested_rewrite: '$author',
+    });
+    expect(fieldDenied('$group', '$_p_owner', '_p_owner', ['author']).details).not.toHaveProperty('suggested_rewrite');
+  });
+});

@@ -1,0 +1,3 @@
+export * from './audit-record.js';
+export { LoggerAuditSink } from './logger-audit-sink.js';
+export { oneLine } from './terminal-text.js';

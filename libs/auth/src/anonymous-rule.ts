@@ -1,0 +1,22 @@
+import { Agent, type AgentShape, type Identity } from '#agent';
+import { AuthRule } from './auth-rule.js';
+import { type Credentials, isDirectLoopback, presentsCredential } from './credentials.js';
+
+/** Callers on this machine without any credential. A wrong credential is refused rather than ignored. */
+export class AnonymousRule extends AuthRule {
+  constructor(
+    private readonly shape: AgentShape,
+    private readonly identity: Identity,
+  ) {
+    super();
+  }
+
+  recognise(credentials: Credentials): Agent | null {
+    if (presentsCredential(credentials) || !isDirectLoopback(credentials)) return null;
+    return new Agent({
+      shape: this.shape,
+      identity: this.identity,
+      principal: `anonymous:${this.shape.name}`,
+    });
+  }
+}

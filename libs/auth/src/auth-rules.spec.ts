@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest';
+import { compileAgentShape, MASTER, Unauthorized } from '#agent';
+import { AnonymousRule } from './anonymous-rule.js';
+import { ApiKeyRule } from './api-key-rule.js';
+import { RuleAuthenticator } from './rule-authenticator.js';
+
+const analyst = compileAgentShape('analyst');
+const guest = compileAgentShape('guest');
+const key = new ApiKeyRule('s3cret-key', analyst, MASTER);
+const anonymous = new AnonymousRule(guest, MASTER);
+const from = (headers: Record<string, string>, remoteAddress = '127.0.0.1') => ({ headers, remoteAddress });
+
+describe('an API key', () => {
+  it.each([
+    ['X-MCP-API-Key', { 'x-mcp-api-key': 's3cret-key' }],
+    ['a bearer token', { authorization: 'Bearer s3cret-key' }],
+    ['a bearer token in any case', { authorization: 'bearer s3cret-key' }],
+  ])('is accepted as %s', (_, headers) => {
+    expect(key.recognise(from(headers))?.shape).toBe(analyst);
+  });
+
+  it.each([
+    ['wrong', { 'x-mcp-api-key': 'S3cret-key' }],
+    ['a prefix', { 'x-mcp-api-key': 's3cret' }],
+    ['empty', { 'x-mcp-api-key': '' }],
+    ['another scheme', { authorization: 'Basic s3cret-key' }],
+    ['absent', {}],
+  ])('is not recognised when %s', (_, headers) => {
+    expect(key.recognise(from(headers))).toBeNull();
+  });
+
+  it('is never kept on the agent', () => {
+    const agent = key.recognise(from({ 'x-mcp-api-key': 's3cret-key' }));
+    expect(JSON.stringify(agent)).not.toContain('s3cret');
+  });
+
+  it('must not be blank', () => {
+    expect(() => new ApiKeyRule(' ', analyst, MASTER)).toThrow(/blank/);
+  });
+
+  it('gives the same principal on every request, so that limits hold', () => {
+    const ask = () => key.recognise(from({ 'x-mcp-api-key': 's3cret-key' }))?.principal;
+    expect(ask()).toBe(ask());
+  });
+});
+
+describe('anonymous access', () => {
+  it.each(['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1'])('is for loopback peers: %s', (address) => {
+    expect(anonymous.recognise(from({}, address))?.shape).toBe(guest);
+  });
+
+  it.each(['10.0.0.1', '192.168.1.2', '::ffff:10.0.0.1', '127.0.0.1.example.com', ''])(
+    'is refused to %s',
+    (address) => {
+      expect(anonymous.recognise(from({}, address))).toBeNull();
+    },
+  );
+
+  it.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])(
+    'is refused to a proxy that speaks for others (%s)',
+    (name) => {
+      expect(anonymous.recognise(from({ [name]: '127.0.0.1' }))).toBeNull();
+    },
+  );
+});
+
+describe('the rules together', () => {
+  it('let the first that recognises a credential decide', async () => {
+    const both = new RuleAuthenticator([key, anonymous]);
+    await expect(both.authenticate(from({ 'x-mcp-api-key': 's3cret-key' }))).resolves.toMatchObject({
+      shape: analyst,
+    });
+    await expect(both.authenticate(from({}))).resolves.toMatchObject({ shape: guest });
+  });
+
+  it('refuse a wrong credential instead of treating it as none', async () => {
+    const both = new RuleAuthenticator([key, anonymous]);
+    await expect(both.authenticate(from({ 'x-mcp-api-key': 'wrong' }))).rejects.toThrow(Unauthorized);
+    await expect(both.authenticate(from({ authorization: 'Basic eDp5' }))).rejects.toThrow(Unauthorized);
+  });
+
+  it('refuse everybody when there are none', async () => {
+    await expect(new RuleAuthenticator([]).authenticate(from({}))).rejects.toThrow(Unauthorized);
+  });
+});

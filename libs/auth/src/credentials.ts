@@ -1,0 +1,31 @@
+import type { CredentialSource } from './authenticator.js';
+
+/** The part of a request that says who is calling. */
+export type Credentials = Pick<CredentialSource, 'headers' | 'remoteAddress'>;
+
+function headerOf(credentials: Credentials, name: string): string | undefined {
+  const value = credentials.headers[name];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** The API key as sent: `X-MCP-API-Key`, else the bearer token. */
+export function presentedKey(credentials: Credentials): string | undefined {
+  const own = headerOf(credentials, 'x-mcp-api-key');
+  if (own !== undefined) return own;
+  const bearer = /^Bearer +(\S+)$/i.exec(headerOf(credentials, 'authorization') ?? '');
+  return bearer?.[1];
+}
+
+const CREDENTIAL_HEADERS = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
+const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
+
+export function presentsCredential(credentials: Credentials): boolean {
+  return CREDENTIAL_HEADERS.some((name) => headerOf(credentials, name) !== undefined);
+}
+
+/** Directly from this machine: a loopback peer that is not a proxy speaking for somebody else. */
+export function isDirectLoopback(credentials: Credentials): boolean {
+  const address = credentials.remoteAddress?.replace(/^::ffff:/i, '') ?? '';
+  const loopback = address === '::1' || /^127(\.\d{1,3}){3}$/.test(address);
+  return loopback && FORWARDING_HEADERS.every((name) => credentials.headers[name] === undefined);
+}

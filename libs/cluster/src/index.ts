@@ -1,0 +1,2 @@
+export * from './process-session-store.js';
+export * from './session-store.js';

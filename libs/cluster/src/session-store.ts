@@ -1,0 +1,28 @@
+/** What a client opened with `initialize`. */
+export interface Session {
+  /** The principal that opened it: for anybody else the id is a mere label. */
+  readonly owner: string;
+  /** The negotiated protocol version. */
+  readonly version: string;
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  /** Ended by its client; kept so that later use can be told apart from an id never seen. */
+  readonly terminated: boolean;
+}
+
+export interface SessionDraft extends Omit<Session, 'terminated'> {
+  /** The id the client would like to keep. */
+  readonly proposedId?: string;
+}
+
+/** Sessions of the revisions that have them. Implementations over shared state serve all replicas. */
+export abstract class SessionStore {
+  /**
+   * Opens a session, in one step that two callers cannot interleave.
+   * @returns its id: the proposed one when nobody has it or this owner's live session has it, else a fresh one
+   */
+  abstract create(draft: SessionDraft): Promise<string>;
+  /** A returned session counts as used. */
+  abstract find(id: string): Promise<Session | undefined>;
+  /** Ends a session and leaves a tombstone; an id that is unknown stays unknown. */
+  abstract terminate(id: string): Promise<void>;
+}

@@ -1,0 +1,151 @@
+import { type Agent, Refused, refusals } from '#agent';
+import { type AgentScope, ALWAYS_KEEP, type ClassAccess, isRefusal, joinProjection, rootOf } from '#policy';
+import type { IncludePlan } from '../record-store.js';
+import type { RowRules } from './row-rules.js';
+
+const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
+const MAX_ENTRIES = 20;
+
+export interface ResolvedIncludes {
+  readonly plans: readonly IncludePlan[];
+  /** What the store must return of the class itself; absent: everything. */
+  readonly keys: readonly string[] | undefined;
+  /** Caller's spelling of the pointer → large fields left out. Absent when nothing was auto-projected. */
+  readonly truncated?: Readonly<Record<string, readonly string[]>>;
+}
+
+interface Hop {
+  readonly spelling: string;
+  readonly target: ClassAccess;
+  readonly children: Map<string, Hop>;
+}
+
+function readEntries(include: unknown): string[] {
+  if (include === undefined || include === null) return [];
+  if (!Array.isArray(include))
+    throw new Refused(refusals.invalidArgument('include must be an array of field names'));
+  if (include.length > MAX_ENTRIES)
+    throw new Refused(refusals.invalidArgument(`include takes at most ${MAX_ENTRIES} entries`));
+  for (const entry of include) {
+    if (
+      typeof entry !== 'string' ||
+      !ENTRY.test(entry) ||
+      entry.split('.').some((part) => !/^[A-Za-z]/.test(part))
+    ) {
+      throw new Refused(
+        refusals.invalidArgument(
+          'include entries must be field names; underscore-prefixed names are not permitted',
+        ),
+      );
+    }
+  }
+  return include as string[];
+}
+
+/**
+ * Resolves `include` against the policy: every hop passes the class gate and its parent's allowlist, carries its target's
+ * row predicate, and returns only what the target's policy leaves. Paths that are not declared pointers have no effect.
+ */
+export class IncludeResolver {
+  constructor(
+    private readonly agent: Agent,
+    private readonly scope: AgentScope,
+    private readonly rules: RowRules,
+  ) {}
+
+  /** @param keys effective projection of the class in wire names; absent: everything */
+  async resolve(
+    include: unknown,
+    access: ClassAccess,
+    keys: readonly string[] | undefined,
+  ): Promise<ResolvedIncludes> {
+    const roots = new Map<string, Hop>();
+    for (const entry of readEntries(include)) this.addPath(entry.split('.'), access, roots);
+    if (roots.size === 0) return { plans: [], keys };
+    const truncated: Record<string, readonly string[]> = {};
+    const plans = await this.plans(roots, keys, truncated);
+    return {
+      plans,
+      keys: keys && [...new Set(keys.map((key) => (roots.has(rootOf(key)) ? rootOf(key) : key)))],
+      ...(Object.keys(truncated).length > 0 && { truncated }),
+    };
+  }
+
+  private addPath(segments: readonly string[], parent: ClassAccess, hops: Map<string, Hop>): void {
+    const [spelling, ...rest] = segments;
+    if (spelling === undefined) return;
+    const field = parent.names.wireName(spelling);
+    if (parent.readable && !parent.readable.has(field)) {
+      throw new Refused(refusals.fieldDenied('include', spelling, field, [...parent.readable]));
+    }
+    const declared = parent.schema?.fields.get(field);
+    if (declared?.type !== 'Pointer' || declared.targetClass === undefined) return;
+    const target = this.scope.reachFor(this.agent).reach(declared.targetClass, 'include');
+    if (isRefusal(target)) throw new Refused(target);
+    const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
+    hops.set(field, hop);
+    this.addPath(rest, target, hop.children);
+  }
+
+  private plans(
+    hops: ReadonlyMap<string, Hop>,
+    keys: readonly string[] | undefined,
+    truncated: Record<string, readonly string[]>,
+  ): Promise<IncludePlan[]> {
+    return Promise.all([...hops].map(([field, hop]) => this.plan(field, hop, keys, truncated)));
+  }
+
+  private async plan(
+    field: string,
+    hop: Hop,
+    keys: readonly string[] | undefined,
+    truncated: Record<string, readonly string[]>,
+  ): Promise<IncludePlan> {
+    const { target } = hop;
+    const named = this.namedKeys(field, target, keys);
+    const projected =
+      named ?? this.autoProjected(field, hop, keys, truncated) ?? (target.readable && [...target.readable]);
+    const nested = projected ?? undefined;
+    return {
+      field,
+      targetClass: target.className,
+      where: (await this.rules.predicate(target.className, { canonical: false })).where,
+      ...(nested && {
+        keys: [
+          ...new Set([
+            ...nested.map((key) => (hop.children.has(rootOf(key)) ? rootOf(key) : key)),
+            ...ALWAYS_KEEP,
+          ]),
+        ],
+      }),
+      include: await this.plans(hop.children, nested, {}),
+    };
+  }
+
+  /** `pointer.field` entries among the keys, as far as the target's allowlist goes. */
+  private namedKeys(
+    field: string,
+    target: ClassAccess,
+    keys: readonly string[] | undefined,
+  ): string[] | null {
+    const prefix = `${field}.`;
+    const named = keys
+      ?.filter((key) => key.startsWith(prefix))
+      .map((key) => target.names.wirePath(key.slice(prefix.length)));
+    if (!named || named.length === 0) return null;
+    return named.filter((key) => target.readable?.has(rootOf(key)) ?? true);
+  }
+
+  private autoProjected(
+    field: string,
+    hop: Hop,
+    keys: readonly string[] | undefined,
+    truncated: Record<string, readonly string[]>,
+  ): readonly string[] | null {
+    if (!keys?.includes(field) || hop.children.size > 0) return null;
+    const projection = joinProjection(this.scope.classPolicy(hop.target.className), hop.target.schema);
+    if (!projection) return null;
+    truncated[hop.spelling] = projection.dropped;
+    return projection.fields;
+  }
+}

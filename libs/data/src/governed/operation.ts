@@ -1,0 +1,25 @@
+import type { CallContext } from '#agent';
+import type { OperationContext } from '../record-store.js';
+
+/** What a call may spend at the database, and the name it carries there. */
+export interface CallBudget {
+  readonly tool: string;
+  /** Seconds the tool may take as a whole. */
+  readonly timeout: number;
+}
+
+/**
+ * The database gives up before the tool does, so that a slow query is answered as one:
+ * five seconds earlier, at least one second; short tools leave a fifth.
+ */
+export function maxTimeMs(timeoutSeconds: number): number {
+  return timeoutSeconds <= 6 ? Math.round(timeoutSeconds * 800) : Math.max(1000, (timeoutSeconds - 5) * 1000);
+}
+
+export function operationContext(context: CallContext, budget: CallBudget): OperationContext {
+  return {
+    maxTimeMS: maxTimeMs(budget.timeout),
+    comment: `parley:${budget.tool}:${context.correlationId ?? context.agent.agentId}`,
+    signal: context.signal,
+  };
+}

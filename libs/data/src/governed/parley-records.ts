@@ -1,0 +1,246 @@
+import { isObjectId, Refused, type Refusal, refusals } from '#agent';
+import {
+  allOf,
+  type ClassAccess,
+  foreignRow,
+  isRefusal,
+  parseKeys,
+  parseOrder,
+  redact,
+  tenantConflict,
+  translateWhere,
+  type Where,
+} from '#policy';
+import type {
+  AggregateOptions,
+  AggregateResult,
+  FindOptions,
+  GovernedClass,
+  GovernedRecords,
+  RowPage,
+} from '../governed-records.js';
+import type { OperationContext, ParseRow } from '../record-store.js';
+import { GovernedAggregation } from './governed-aggregation.js';
+import { IncludeResolver } from './include-plan.js';
+import { readOptOut, readPage } from './page-options.js';
+import { type RecordsParts, RowRules } from './row-rules.js';
+import { refuseCollectionScan } from './scan-check.js';
+import { atStore } from './store-faults.js';
+
+type RowFilters = 'every' | 'withoutCanonical';
+
+/** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
+export class ParleyRecords implements GovernedRecords {
+  private readonly rules: RowRules;
+
+  constructor(private readonly parts: RecordsParts) {
+    this.rules = new RowRules(parts);
+  }
+
+  async find(className: unknown, options: FindOptions = {}): Promise<ParseRow[]> {
+    return (await this.page(className, options)).rows;
+  }
+
+  async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
+    const access = this.enter(className);
+    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
+    const where = await this.compose(access, options.where, filters);
+    const { limit, skip } = readPage(options);
+    const order = parseOrder(options.order, access);
+    const keys = parseKeys(options.keys, access);
+    const includes = await this.includes(options.include, access, keys);
+    await this.refuseScan(access, where);
+    const rows = await this.atStore((operation) =>
+      this.parts.reader.find(
+        {
+          className: access.className,
+          where,
+          limit,
+          skip,
+          order,
+          include: includes.plans,
+          ...(includes.keys && { keys: includes.keys }),
+        },
+        operation,
+      ),
+    );
+    return {
+      rows: this.redactAll(rows),
+      ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
+    };
+  }
+
+  async count(
+    className: unknown,
+    options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
+  ): Promise<number> {
+    const access = this.enter(className);
+    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
+    const where = await this.compose(access, options.where, filters);
+    return this.atStore((operation) =>
+      this.parts.reader.count({ className: access.className, where }, operation),
+    );
+  }
+
+  async get(
+    className: unknown,
+    objectId: unknown,
+    options: Pick<FindOptions, 'include'> = {},
+  ): Promise<RowPage> {
+    if (objectId === undefined || objectId === null || objectId === '') {
+      throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
+    }
+    const access = this.enter(className);
+    const page = await this.byIds(access, [objectId], options);
+    if (page.rows.length === 0)
+      throw new Refused(refusals.objectNotFound(access.className, objectId as string));
+    return page;
+  }
+
+  async getMany(
+    className: unknown,
+    objectIds: readonly string[],
+    options: Pick<FindOptions, 'include'> = {},
+  ): Promise<RowPage> {
+    return this.byIds(this.enter(className), objectIds, options);
+  }
+
+  async samples(className: unknown, limit: number): Promise<ParseRow[]> {
+    return this.find(className, { limit, order: '-createdAt' });
+  }
+
+  async aggregate(
+    className: unknown,
+    pipeline: unknown,
+    options: AggregateOptions = {},
+  ): Promise<AggregateResult> {
+    const access = this.enter(className);
+    const canonical = !readOptOut(options.applyCanonicalFilter);
+    const { agent, scope } = this.parts;
+    const aggregation = new GovernedAggregation(agent, scope, this.rules);
+    const { stages, scanned, autoLimited } = await aggregation.govern(access, pipeline, {
+      ...options,
+      canonical,
+    });
+    if (scanned) await this.refuseScan(access, scanned);
+    const rows = await this.atStore((operation) =>
+      this.parts.reader.aggregate(
+        {
+          className: access.className,
+          pipeline: stages,
+          ...(options.rewriteLookups !== undefined && { rewriteLookups: options.rewriteLookups }),
+        },
+        operation,
+      ),
+    );
+    return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
+  }
+
+  async classes(): Promise<readonly GovernedClass[]> {
+    const { scope } = this.parts;
+    return scope.schemas
+      .classNames()
+      .filter((name) => !scope.isWithheld(name))
+      .flatMap((name) => this.known(scope.access(name)));
+  }
+
+  async describe(className: unknown): Promise<GovernedClass> {
+    const access = this.enter(className);
+    const [known] = this.known(access);
+    if (!known) throw new Refused(refusals.unknownClass(access.className, []));
+    return known;
+  }
+
+  private known(access: ClassAccess): GovernedClass[] {
+    const { schema, readable } = access;
+    if (!schema) return [];
+    const fields = [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true);
+    return [
+      { className: access.className, schema, policy: this.parts.scope.classPolicy(access.className), fields },
+    ];
+  }
+
+  private enter(className: unknown): ClassAccess {
+    const entered = this.parts.scope.enter(this.parts.agent, className);
+    if (isRefusal(entered)) throw new Refused(entered);
+    return entered;
+  }
+
+  /** Caller's constraint, checked and translated, under every predicate that the class carries for this agent. */
+  private async compose(access: ClassAccess, callerWhere: unknown, filters: RowFilters): Promise<Where> {
+    const { scope, agent } = this.parts;
+    const predicate = await this.rules.predicate(access.className, { canonical: filters === 'every' });
+    if (predicate.tenant)
+      this.refuse(tenantConflict(predicate.tenant, callerWhere, access.names, access.className));
+    const translated = translateWhere(callerWhere, access, scope.reachFor(agent), {
+      strictPointerShapes: scope.policy.switches.strictPointerShapes,
+    });
+    return allOf(predicate.where, await this.rules.answered(translated, 'caller'));
+  }
+
+  private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
+    return new IncludeResolver(this.parts.agent, this.parts.scope, this.rules).resolve(include, access, keys);
+  }
+
+  /** A row of another tenant refuses the whole call, on purpose not as "not found"; a row outside a filter is absent. */
+  private async byIds(
+    access: ClassAccess,
+    ids: readonly unknown[],
+    options: Pick<FindOptions, 'include'>,
+  ): Promise<RowPage> {
+    for (const id of ids) {
+      if (!isObjectId(id))
+        this.refuse(
+          refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
+        );
+    }
+    if (ids.length === 0) return { rows: [] };
+    const { reader } = this.parts;
+    const { tenant, where: limits } = await this.rules.predicate(access.className, {
+      canonical: false,
+      byId: true,
+    });
+    const includes = await this.includes(options.include, access, parseKeys(undefined, access));
+    const where = allOf({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
+    const projected = includes.keys && tenant ? [...includes.keys, tenant.field] : includes.keys;
+    const rows = await this.atStore((operation) =>
+      reader.find(
+        {
+          className: access.className,
+          where,
+          limit: ids.length,
+          include: includes.plans,
+          ...(projected && { keys: projected }),
+        },
+        operation,
+      ),
+    );
+    if (tenant) {
+      for (const row of rows) this.refuse(foreignRow(tenant, row, access.className));
+      if (access.readable && !access.readable.has(tenant.field))
+        for (const row of rows) delete row[tenant.field];
+    }
+    return {
+      rows: this.redactAll(rows),
+      ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
+    };
+  }
+
+  private async refuseScan(access: ClassAccess, where: Where): Promise<void> {
+    const { scope, reader, operation } = this.parts;
+    await refuseCollectionScan(scope, reader, access.className, where, operation);
+  }
+
+  private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
+    const { operation } = this.parts;
+    return atStore(operation, () => work(operation));
+  }
+
+  private redactAll(rows: ParseRow[]): ParseRow[] {
+    return rows.map((row) => redact(row, (name) => this.parts.scope.isWithheld(name)) as ParseRow);
+  }
+
+  private refuse(refusal: Refusal | null): void {
+    if (refusal) throw new Refused(refusal);
+  }
+}

@@ -1,0 +1,31 @@
+import type { CallContext } from '#agent';
+import type { AgentScopes } from '#policy';
+import type { GovernedRecords } from '../governed-records.js';
+import type { RecordReader } from '../record-store.js';
+import type { SchemaCatalogue } from '../schema-catalogue.js';
+import { DeferredRecords } from './deferred-records.js';
+import { type CallBudget, operationContext } from './operation.js';
+import { ParleyRecords } from './parley-records.js';
+import { atStore } from './store-faults.js';
+
+/** Requests outside a tool: completion, listings. */
+const PROTOCOL_BUDGET: CallBudget = { tool: 'protocol', timeout: 15 };
+
+/** Makes the governed door for a call; holds the only references to the store. */
+export class GovernedRecordsSource {
+  constructor(
+    private readonly scopes: AgentScopes,
+    private readonly reader: RecordReader,
+    private readonly catalogue: SchemaCatalogue,
+  ) {}
+
+  /** Nothing is read until the first use: a call that needs no data needs no database. */
+  for(context: CallContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
+    const operation = operationContext(context, budget);
+    return new DeferredRecords(async () => {
+      const schemas = await atStore(operation, () => this.catalogue.snapshot());
+      const scope = this.scopes.of(schemas, context.agent.shape);
+      return new ParleyRecords({ agent: context.agent, operation, reader: this.reader, scope });
+    });
+  }
+}

@@ -1,0 +1,117 @@
+import { type Agent, Refused, refusals } from '#agent';
+import {
+  type AgentScope,
+  allOf,
+  asksOtherClasses,
+  type CrossClassQuery,
+  isTenantRefusal,
+  mapCrossClass,
+  type TenantBinding,
+  tenantBinding,
+  tenantWhere,
+  type Where,
+} from '#policy';
+import type { OperationContext, ParseRow, RecordReader } from '../record-store.js';
+import { atStore } from './store-faults.js';
+
+/** Values that one question to another class may answer with. */
+const MAX_ANSWERS = 1000;
+
+export interface RecordsParts {
+  readonly agent: Agent;
+  readonly operation: OperationContext;
+  readonly reader: RecordReader;
+  readonly scope: AgentScope;
+}
+
+/** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
+export interface RowPredicate {
+  readonly tenant: TenantBinding | null;
+  /** Tenant and agent filter; the canonical filter too when asked for. No question to another class is left in it. */
+  readonly where: Where;
+}
+
+/** Who put a question to another class: a caller's answer is limited to the rows that exist for the agent. */
+type Asker = 'caller' | 'operator';
+
+/** The row limits of one call. */
+export class RowRules {
+  constructor(private readonly parts: RecordsParts) {}
+
+  /**
+   * @param options.byId the row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such
+   * @throws Refused when the agent has no tenant on a scoped class
+   */
+  async predicate(
+    className: string,
+    options: { readonly canonical: boolean; readonly byId?: boolean },
+  ): Promise<RowPredicate> {
+    const { agent, scope } = this.parts;
+    const tenant = tenantBinding(agent, scope.classPolicy(className));
+    if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    const declared = allOf(
+      scope.agentFilter(className),
+      options.canonical ? scope.canonicalFilter(className) : null,
+    );
+    return {
+      tenant,
+      where: allOf(options.byId ? null : tenantWhere(tenant), await this.answered(declared, 'operator')),
+    };
+  }
+
+  /** The constraint with every question to another class answered by a bounded query of its own. */
+  async answered(where: Where, asker: Asker): Promise<Where> {
+    return asksOtherClasses(where) ? mapCrossClass(where, (query) => this.answer(query, asker)) : where;
+  }
+
+  private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
+    if (query.operator === '$relatedTo') return this.related(query, asker);
+    const { className, operator, field } = query;
+    const limits = asker === 'caller' ? (await this.predicate(className, { canonical: true })).where : {};
+    const key = 'key' in query ? query.key : 'objectId';
+    const { reader, operation } = this.parts;
+    const rows = await atStore(operation, () =>
+      reader.find(
+        { className, where: allOf(limits, query.where), keys: [key], limit: MAX_ANSWERS + 1 },
+        operation,
+      ),
+    );
+    if (rows.length > MAX_ANSWERS) {
+      throw new Refused(
+        refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
+      );
+    }
+    const values =
+      'key' in query
+        ? rows.flatMap((row) => valuesAt(row, key))
+        : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
+    return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
+  }
+
+  /** The store follows a relation itself; a relation of a row that does not exist for the caller leads nowhere. */
+  private async related(
+    { object, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
+    asker: Asker,
+  ): Promise<Where> {
+    const { className, objectId } = object;
+    if (asker === 'caller') {
+      const { where } = await this.predicate(className, { canonical: false });
+      const { reader, operation } = this.parts;
+      const owners = await atStore(operation, () =>
+        reader.count({ className, where: allOf({ objectId }, where) }, operation),
+      );
+      if (owners === 0) return NOTHING;
+    }
+    return { $relatedTo: { object, key } };
+  }
+}
+
+const NOTHING: Where = { objectId: { $in: [] } };
+
+function valuesAt(row: ParseRow, path: string): unknown[] {
+  let value: unknown = row;
+  for (const segment of path.split('.')) {
+    value = value !== null && typeof value === 'object' ? (value as ParseRow)[segment] : undefined;
+  }
+  return value === undefined ? [] : [value];
+}

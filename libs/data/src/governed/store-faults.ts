@@ -1,0 +1,40 @@
+import { Refused, type Refusal, refusals } from '#agent';
+import { type OperationContext, StoreError } from '../record-store.js';
+
+function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
+  const cause = fault.cause instanceof Error ? fault.cause.message : undefined;
+  switch (fault.code) {
+    case 'timeout':
+      return refusals.databaseTimedOut(operation.maxTimeMS);
+    case 'cancelled':
+      return refusals.cancelled();
+    case 'invalid_query':
+      return {
+        ...refusals.invalidQuery(
+          'The database refused the query: an operator or value does not fit its field',
+        ),
+        ...(cause && { cause }),
+      };
+    case 'unsupported':
+      return {
+        ...refusals.notImplemented('This database does not support the requested operation'),
+        ...(cause && { cause }),
+      };
+    case 'duplicate':
+      return refusals.parseError('A row with this unique value already exists', cause);
+    case 'unavailable':
+      return refusals.parseError('the database is unavailable', cause);
+    case 'failed':
+      return refusals.parseError('the database could not complete the operation', cause);
+  }
+}
+
+/** Runs one store operation; its faults become refusals whose private cause goes to the log alone. */
+export async function atStore<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof StoreError) throw new Refused(refusalOf(error, operation));
+    throw error;
+  }
+}

@@ -1,0 +1,15 @@
+import type { CallContext } from '#agent';
+import type { JsonObject } from './json-object.js';
+import type { Era } from './protocol-versions.js';
+
+/** A call as the kernel needs to know it: who and when (CallContext), and which protocol it came in. */
+export interface DispatchContext extends CallContext {
+  readonly era: Era;
+  readonly version: string;
+  /** What the client declared: at `initialize`, or on this request in the stateless era. */
+  readonly clientCapabilities: JsonObject;
+  /** The JSON-RPC id; absent for a notification. */
+  readonly requestId?: unknown;
+  /** Reads the `Mcp-Param-<name>` header. Absent where the transport has no headers, which skips their check. */
+  readonly parameterHeader?: (name: string) => string | undefined;
+}

@@ -1,0 +1,28 @@
+export * from './dispatch-context.js';
+export * from './envelope-keys.js';
+export * from './header-values.js';
+export * from './json-object.js';
+export * from './kernel.js';
+export * from './kernel-reply.js';
+export * from './prompts/conventions.js';
+export * from './prompts/prompt.js';
+export * from './prompts/prompt-arguments.js';
+export * from './prompts/prompt-registry.js';
+export * from './prompts/relation-diagram.js';
+export * from './protocol-fault.js';
+export * from './protocol-versions.js';
+export * from './records-source.js';
+export * from './response-limit.js';
+export * from './warning-log.js';
+export { describeTool } from './methods/tool-descriptor.js';
+export {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  Approver,
+  NoApprover,
+} from './tool-pipeline/approver.js';
+export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
+export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
+export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
+export { ToolExplorer } from './tool-pipeline/tool-explorer.js';
+export type { ToolPipeline } from './tool-pipeline/tool-pipeline.js';

@@ -1,0 +1,218 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Unauthorized } from '#agent';
+import { kernelUnderTest, MODERN, NOVEMBER, resultOf } from './contracts/kernel-under-test.js';
+import { smallTool, SmallToolRunner } from './contracts/small-tool-runner.js';
+import type { DispatchContext } from './dispatch-context.js';
+import { LEGACY_VERSIONS } from './protocol-versions.js';
+
+const { ask } = kernelUnderTest();
+const error = (code: number, message: string, status = 200) => ({ error: { code, message }, status });
+
+describe('the handshake', () => {
+  it.each(['2025-06-18', '2025-03-26', '2024-11-05'])(
+    'echoes %s with the frozen capability object',
+    async (version) => {
+      expect(resultOf(await ask('initialize', { protocolVersion: version }))).toEqual({
+        protocolVersion: version,
+        capabilities: {
+          tools: { listChanged: true },
+          resources: { subscribe: false, listChanged: false },
+          prompts: { listChanged: true },
+        },
+        serverInfo: { name: 'parley', version: '1.2.3' },
+      });
+    },
+  );
+
+  it.each([
+    [undefined],
+    [null],
+    [{}],
+    [[]],
+    ['x'],
+    [{ protocolVersion: 5 }],
+    [{ protocolVersion: '1999-01-01' }],
+  ])('answers 2025-06-18 to %j', async (params) => {
+    expect(resultOf(await ask('initialize', params)).protocolVersion).toBe('2025-06-18');
+  });
+
+  it('tells 2025-11-25 only what is served, with instructions', async () => {
+    expect(resultOf(await ask('initialize', { protocolVersion: '2025-11-25' }))).toMatchObject({
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
+      instructions: 'Begin with get_all_schemas.',
+    });
+  });
+
+  it('discovers modern versions only, with cache hints and who answers', async () => {
+    expect(resultOf(await ask('server/discover', {}, MODERN))).toEqual({
+      resultType: 'complete',
+      supportedVersions: ['2026-07-28'],
+      capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
+      instructions: 'Begin with get_all_schemas.',
+      ttlMs: 300_000,
+      cacheScope: 'public',
+      _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'parley', version: '1.2.3' } },
+    });
+  });
+});
+
+describe('the method table', () => {
+  it.each([
+    'initialize',
+    'ping',
+    'logging/setLevel',
+    'resources/subscribe',
+    'tasks/result',
+    'nope',
+    'constructor',
+    '',
+  ])('knows no %j in the stateless era', async (method) => {
+    expect(await ask(method, {}, MODERN)).toEqual(error(-32601, `Method not found: ${method}`, 404));
+  });
+
+  it.each([
+    'server/discover',
+    'logging/setLevel',
+    'roots/list',
+    'sampling/createMessage',
+    'nope',
+    'toString',
+  ])('knows no %j in the legacy era, with status 200', async (method) => {
+    expect(await ask(method)).toEqual(error(-32601, `Method not found: ${method}`));
+  });
+
+  it('has completions from 2025-11-25 on', async () => {
+    expect(await ask('completion/complete')).toEqual(error(-32601, 'Method not found: completion/complete'));
+    expect(await ask('completion/complete', {}, NOVEMBER)).toEqual(error(-32602, 'Invalid params'));
+  });
+
+  it.each(['resources/subscribe', 'resources/unsubscribe'])('says that %s is not served', async (method) => {
+    expect(await ask(method, { uri: 'parse://Post/count' })).toEqual(
+      error(-32601, 'Resource subscriptions are not supported by this server'),
+    );
+  });
+
+  it('answers ping with an empty result', async () => {
+    expect(await ask('ping')).toEqual({ result: {} });
+  });
+
+  it.each([5, null, undefined, {}, []])('treats the method %j as unknown', async (method) => {
+    expect(await ask(method, {}, { requestId: 1 })).toEqual(
+      error(-32601, `Method not found: ${JSON.stringify(method)}`),
+    );
+  });
+});
+
+describe('notifications', () => {
+  it.each(['notifications/initialized', 'notifications/never-heard-of'])('accepts %s', async (method) => {
+    expect(await ask(method, {}, { requestId: undefined })).toEqual({ accepted: true });
+    expect(await ask(method, {}, { requestId: null })).toEqual({ accepted: true });
+    expect(await ask(method, {}, { ...MODERN, requestId: undefined })).toEqual({ accepted: true });
+  });
+
+  it('refuses one that carries an id', async () => {
+    expect(await ask('notifications/initialized', {}, { requestId: 0 })).toEqual(
+      error(-32600, 'Invalid Request: notifications must not carry an id'),
+    );
+  });
+});
+
+describe('params', () => {
+  it.each([[[]], ['x'], [5], [true]])('refuses %j', async (params) => {
+    expect(await ask('tools/list', params)).toEqual(error(-32602, 'Invalid params'));
+  });
+
+  it('takes absent and null params as none', async () => {
+    expect(resultOf(await ask('tools/list', null))).toEqual(resultOf(await ask('tools/list')));
+  });
+
+  it('refuses an unknown log level in the stateless era', async () => {
+    const params = { _meta: { 'io.modelcontextprotocol/logLevel': 'loud' } };
+    expect(await ask('tools/list', params, MODERN)).toEqual(error(-32602, 'Invalid log level'));
+  });
+});
+
+describe('faults', () => {
+  const throwing = (fault: unknown) =>
+    new SmallToolRunner().add(smallTool('broken'), () => {
+      throw fault;
+    });
+
+  it('tells nothing of an unexpected fault, and logs its class and message on one line', async () => {
+    const { ask: askBroken, warnings } = kernelUnderTest(throwing(new RangeError('row 7\nsecret')));
+    expect(await askBroken('tools/call', { name: 'broken' })).toEqual(error(-32603, 'Internal error'));
+    expect(warnings).toEqual(['[Kernel] RangeError: row 7\\u000asecret']);
+  });
+
+  it('passes Unauthorized on as 401', async () => {
+    const { ask: askBroken } = kernelUnderTest(throwing(new Unauthorized('expired')));
+    expect(await askBroken('tools/call', { name: 'broken' })).toEqual(error(-32001, 'Unauthorized', 401));
+  });
+
+  it('never throws, and always answers exactly one of result, error and accepted', async () => {
+    const hostile = new Proxy(
+      {},
+      {
+        get: () => {
+          throw new Error('hostile agent');
+        },
+      },
+    );
+    const methods = [
+      'tools/list',
+      'tools/call',
+      'resources/read',
+      'prompts/get',
+      'completion/complete',
+      'initialize',
+    ];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.oneof(fc.constantFrom<unknown>(...methods), fc.anything()),
+        fc.anything(),
+        fc.constantFrom<Partial<DispatchContext>>({}, MODERN, NOVEMBER, { agent: hostile as never }),
+        async (method, params, context) => {
+          const reply = await ask(method, params, context);
+          expect(['result', 'error', 'accepted'].filter((key) => key in reply)).toHaveLength(1);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it('never answers an internal error to a healthy agent, whatever the params', async () => {
+    const methods = [
+      'tools/list',
+      'tools/call',
+      'resources/list',
+      'prompts/get',
+      'completion/complete',
+      'initialize',
+    ];
+    const member = fc.constantFrom(
+      'name',
+      'arguments',
+      'cursor',
+      'category',
+      'ref',
+      'argument',
+      'context',
+      '_meta',
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...methods),
+        fc.oneof(fc.jsonValue(), fc.dictionary(member, fc.jsonValue())),
+        fc.constantFrom(...LEGACY_VERSIONS, '2026-07-28'),
+        async (method, params, version) => {
+          const era = version === '2026-07-28' ? 'modern' : 'legacy';
+          const reply = await ask(method, params, { era, version });
+          expect('error' in reply ? reply.error.code : 0).not.toBe(-32603);
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+});

@@ -1,0 +1,131 @@
+import { Refused, type Refusal, Unauthorized } from '#agent';
+import type { ToolRunner } from '#tools';
+import type { DispatchContext } from './dispatch-context.js';
+import { LOG_LEVEL_KEY } from './envelope-keys.js';
+import { isJsonObject, type JsonObject, member } from './json-object.js';
+import { type KernelFailure, type KernelReply, PreparedResult } from './kernel-reply.js';
+import { methodTable } from './method-table.js';
+import { existsIn, type Method } from './methods/method.js';
+import type { PromptRegistry } from './prompts/prompt-registry.js';
+import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
+import { dialectOf, type Era } from './protocol-versions.js';
+import type { RecordsSource } from './records-source.js';
+import { ResultEnvelope } from './result-envelope.js';
+import { faultLine, type WarningLog } from './warning-log.js';
+
+export interface KernelOptions {
+  readonly tools: ToolRunner;
+  readonly records: RecordsSource;
+  readonly prompts: PromptRegistry;
+  /** Of the product, told to clients. */
+  readonly version: string;
+  /** Told to clients of revision 2025-11-25 and later. Default: none. */
+  readonly instructions?: string;
+  /** Hears the private causes of internal errors. Default: nobody. */
+  readonly log?: WarningLog;
+}
+
+const NOTIFICATION = 'notifications/';
+const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
+const NO_PARAMS: JsonObject = Object.freeze({});
+const ACCEPTED = Object.freeze({ accepted: true } as const);
+
+/**
+ * The MCP dispatcher: from (method, params, context) to a reply, in every protocol revision, without any transport.
+ * It never throws, whatever the params or the agent do.
+ */
+export class Kernel {
+  private readonly methods: ReadonlyMap<string, Method>;
+  private readonly envelope: ResultEnvelope;
+
+  constructor(private readonly options: KernelOptions) {
+    const serverInfo = Object.freeze({ name: 'parley', version: options.version });
+    this.envelope = new ResultEnvelope(serverInfo);
+    this.methods = methodTable({ ...options, serverInfo, envelope: this.envelope });
+  }
+
+  /** Whether a request of that name exists in a revision: lets a transport refuse before it authenticates. */
+  serves(method: string, era: Era, version: string): boolean {
+    const known = this.methods.get(method);
+    return known !== undefined && existsIn(known, dialectOf(era, version));
+  }
+
+  async dispatch(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {
+    try {
+      return await this.answer(method, params, context);
+    } catch (fault) {
+      return this.failure(fault, member(context, 'era') === 'modern' ? 'modern' : 'legacy');
+    }
+  }
+
+  private async answer(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {
+    const { era } = context;
+    if (typeof method !== 'string') throw methodNotFound(String(JSON.stringify(method)));
+    if (method.startsWith(NOTIFICATION) && (era === 'legacy' || context.requestId === undefined)) {
+      if (context.requestId === undefined || context.requestId === null) return ACCEPTED;
+      throw new ProtocolFault(
+        RPC.invalidRequest,
+        'Invalid Request: notifications must not carry an id',
+        undefined,
+        400,
+      );
+    }
+    const dialect = dialectOf(era, context.version);
+    const known = this.methods.get(method);
+    if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
+    const request = { params: this.checked(params, known, era), context, dialect };
+    const handled = known.handle(request);
+    // A list that is rendered already is answered without another turn of the event loop.
+    const result = handled instanceof Promise ? await handled : handled;
+    return result instanceof PreparedResult
+      ? result
+      : { result: this.envelope.complete(era, result, known.cache) };
+  }
+
+  private checked(params: unknown, method: Method, era: Era): JsonObject {
+    if (params === undefined || params === null) return NO_PARAMS;
+    if (!isJsonObject(params)) {
+      if (method.looseParams) return NO_PARAMS;
+      throw invalidParams();
+    }
+    if (era === 'modern') {
+      const level = member(params._meta, LOG_LEVEL_KEY);
+      if (level !== undefined && !LOG_LEVELS.includes(level as string))
+        throw invalidParams('Invalid log level');
+    }
+    return params;
+  }
+
+  private failure(fault: unknown, era: Era): KernelFailure {
+    if (fault instanceof ProtocolFault) {
+      const { code, message, data, status } = fault;
+      return {
+        error: { code, message, ...(data !== undefined && { data }) },
+        status: era === 'modern' ? status : 200,
+      };
+    }
+    if (fault instanceof Unauthorized) {
+      return { error: { code: RPC.unauthorized, message: 'Unauthorized' }, status: 401 };
+    }
+    if (fault instanceof Refused && refusedByCaller(fault.refusal)) {
+      const { opaque, code, message } = fault.refusal;
+      const told = !opaque && code !== 'access_denied' && code !== 'security_blocked';
+      return { error: { code: RPC.invalidParams, message: told ? message : 'Invalid params' }, status: 200 };
+    }
+    this.warn(faultLine('[Kernel]', fault));
+    return { error: { code: RPC.internalError, message: 'Internal error' }, status: 200 };
+  }
+
+  private warn(line: string): void {
+    try {
+      this.options.log?.warn(line);
+    } catch {
+      // A log that fails must not fail the call.
+    }
+  }
+}
+
+/** Refusals outside a tool that the caller brought about, as opposed to faults of ours or of the database. */
+function refusedByCaller({ code }: Refusal): boolean {
+  return code !== 'internal_error' && code !== 'parse_error' && code !== 'timeout';
+}

@@ -1,0 +1,62 @@
+import type { ToolDefinition } from '#tools';
+import type { DispatchContext } from '../dispatch-context.js';
+import { decodeHeaderValue } from '../header-values.js';
+import { isJsonObject, type JsonObject, member } from '../json-object.js';
+import { headerMismatch } from '../protocol-fault.js';
+
+/** A parameter whose schema asks, with `x-mcp-header`, to be mirrored in `Mcp-Param-<header>`. */
+interface MirroredParameter {
+  readonly path: readonly string[];
+  readonly header: string;
+}
+
+const DECIMAL = /^-?\d+(?:\.\d+)?$/;
+const mirrored = new WeakMap<ToolDefinition, readonly MirroredParameter[]>();
+
+/** Only chains of `properties` count: elsewhere the value has no fixed place. */
+function collect(schema: unknown, path: readonly string[], found: MirroredParameter[]): void {
+  const properties = member(schema, 'properties');
+  if (!isJsonObject(properties)) return;
+  for (const [name, property] of Object.entries(properties)) {
+    const header = member(property, 'x-mcp-header');
+    if (typeof header === 'string' && header !== '') found.push({ path: [...path, name], header });
+    collect(property, [...path, name], found);
+  }
+}
+
+function mirroredParameters(tool: ToolDefinition): readonly MirroredParameter[] {
+  let known = mirrored.get(tool);
+  if (!known) {
+    const found: MirroredParameter[] = [];
+    collect(tool.inputSchema, [], found);
+    known = found;
+    mirrored.set(tool, known);
+  }
+  return known;
+}
+
+function sameValue(header: string, value: unknown): boolean {
+  if (typeof value === 'number') return DECIMAL.test(header) && Number(header) === value;
+  return header === String(value);
+}
+
+/**
+ * Compares the annotated parameters of a call with their headers. An argument that is absent, null or not a plain
+ * value is not expected in a header.
+ * @throws ProtocolFault -32020
+ */
+export function checkParameterHeaders(
+  tool: ToolDefinition,
+  args: JsonObject,
+  context: DispatchContext,
+): void {
+  const read = context.parameterHeader;
+  if (!read) return;
+  for (const { path, header } of mirroredParameters(tool)) {
+    const value = path.reduce<unknown>((at, name) => member(at, name), args);
+    if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') continue;
+    const sent = read(header);
+    const decoded = sent === undefined ? undefined : decodeHeaderValue(sent);
+    if (decoded === undefined || !sameValue(decoded, value)) throw headerMismatch(`Mcp-Param-${header}`);
+  }
+}

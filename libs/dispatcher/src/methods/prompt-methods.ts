@@ -1,0 +1,62 @@
+import { pageOf } from '../cursors.js';
+import { isJsonObject, type JsonObject } from '../json-object.js';
+import type { Prompt } from '../prompts/prompt.js';
+import { readPromptArguments } from '../prompts/prompt-arguments.js';
+import type { PromptRegistry } from '../prompts/prompt-registry.js';
+import { invalidParams } from '../protocol-fault.js';
+import type { RecordsSource } from '../records-source.js';
+import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../response-limit.js';
+import type { MethodRequest } from './method.js';
+
+function describe(prompt: Prompt): JsonObject {
+  return {
+    name: prompt.name,
+    description: prompt.description,
+    arguments: prompt.arguments.map(({ name, description, required = false }) => ({
+      name,
+      description,
+      required,
+    })),
+  };
+}
+
+export function listPrompts(registry: PromptRegistry, { params, dialect }: MethodRequest): JsonObject {
+  const prompts = registry.list().map(describe);
+  if (!dialect.additions) return { prompts };
+  const { entries, nextCursor } = pageOf('prompts', prompts, params.cursor);
+  return { prompts: entries, ...(nextCursor !== undefined && { nextCursor }) };
+}
+
+/** `prompts/get`: validates the arguments and renders under the agent's own rights. */
+export class GetPrompt {
+  constructor(
+    private readonly registry: PromptRegistry,
+    private readonly records: RecordsSource,
+  ) {}
+
+  async handle({ params, context }: MethodRequest): Promise<JsonObject> {
+    const { name } = params;
+    if (typeof name !== 'string') throw invalidParams('Missing prompt name');
+    const prompt = this.registry.get(name);
+    if (!prompt) throw invalidParams(`Unknown prompt: ${name}`);
+    const given = params.arguments ?? {};
+    if (!isJsonObject(given)) throw invalidParams();
+    const args = readPromptArguments(given);
+    for (const argument of prompt.arguments) {
+      if (argument.required && !args.has(argument.name)) {
+        throw invalidParams(`missing required argument: ${argument.name}`);
+      }
+    }
+    const rendered = await prompt.render({ args, records: this.records.for(context) });
+    const { description, text } =
+      typeof rendered === 'string'
+        ? { description: `Parse analytics prompt: ${name}`, text: rendered }
+        : rendered;
+    if (exceedsResponseLimit(text)) {
+      throw invalidParams(
+        `Prompt output exceeded ${MAX_RESPONSE_BYTES} bytes. A prompt should name the tools that fetch large data, not carry it.`,
+      );
+    }
+    return { description, messages: [{ role: 'user', content: { type: 'text', text } }] };
+  }
+}

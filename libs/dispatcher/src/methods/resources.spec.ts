@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { refusals } from '#agent';
+import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
+import { smallTool, SmallToolRunner, succeeded } from '../contracts/small-tool-runner.js';
+import type { DispatchContext } from '../dispatch-context.js';
+import { parseResourceUri } from './resource-uri.js';
+
+const { ask } = kernelUnderTest();
+const read = (uri: unknown, context?: Partial<DispatchContext>) => ask('resources/read', { uri }, context);
+const uris = async (context?: Partial<DispatchContext>) =>
+  (resultOf(await ask('resources/list', {}, context)).resources as { uri: string }[]).map(({ uri }) => uri);
+
+describe('resources/list', () => {
+  it('offers three kinds of each class, custom classes first', async () => {
+    expect(await uris()).toEqual([
+      'parse://Post/schema',
+      'parse://Post/count',
+      'parse://Post/samples',
+      'parse://_User/schema',
+      'parse://_User/count',
+      'parse://_User/samples',
+    ]);
+  });
+
+  it('describes a class by its own description, or by its type', async () => {
+    const { resources } = resultOf(await ask('resources/list')) as { resources: Record<string, string>[] };
+    expect(resources[0]).toEqual({
+      uri: 'parse://Post/schema',
+      name: 'Post schema',
+      description: 'Fields of Post and their types. <schema_description>Articles</schema_description>',
+      mimeType: 'application/json',
+    });
+    expect(resources[3]?.description).toBe('Fields of _User and their types. Parse class (built-in)');
+  });
+
+  it('is empty for an agent that may not list classes', async () => {
+    expect(await uris({ agent: smallAgent({ tools: ['count_objects'] }) })).toEqual([]);
+  });
+
+  it('offers only kinds whose tool the agent may call', async () => {
+    const agent = smallAgent({ tools: { except: ['get_sample_objects', 'get_schema'] } });
+    expect(await uris({ agent })).toEqual(['parse://Post/count', 'parse://_User/count']);
+  });
+
+  it('drops names that no class can have', async () => {
+    const tools = new SmallToolRunner()
+      .add(smallTool('get_all_schemas'), () =>
+        succeeded({ custom: [{ name: 'a/b' }, { name: 5 }, null], built_in: 'x' }),
+      )
+      .add(smallTool('get_schema'), () => succeeded({}));
+    expect(resultOf(await kernelUnderTest(tools).ask('resources/list')).resources).toEqual([]);
+  });
+
+  it('pages through a large database from 2025-11-25 on', async () => {
+    const custom = Array.from({ length: 150 }, (_, at) => ({ name: `C${at}`, fields: 1 }));
+    const tools = new SmallToolRunner()
+      .add(smallTool('get_all_schemas'), () => succeeded({ custom, built_in: [] }))
+      .add(smallTool('get_schema'), () => succeeded({}))
+      .add(smallTool('count_objects'), () => succeeded({}));
+    const { ask: askMany } = kernelUnderTest(tools);
+    const first = resultOf(await askMany('resources/list', {}, NOVEMBER));
+    expect(first.resources).toHaveLength(200);
+    const second = resultOf(await askMany('resources/list', { cursor: first.nextCursor }, NOVEMBER));
+    expect(second.resources).toHaveLength(100);
+    expect(second).not.toHaveProperty('nextCursor');
+    expect(resultOf(await askMany('resources/list')).resources).toHaveLength(300);
+  });
+});
+
+describe('resources/templates/list', () => {
+  it('lists the three templates without asking the agent', async () => {
+    const { tools, ask: askOne } = kernelUnderTest();
+    const { resourceTemplates } = resultOf(await askOne('resources/templates/list')) as {
+      resourceTemplates: { uriTemplate: string; name: string; mimeType: string }[];
+    };
+    expect(resourceTemplates.map(({ uriTemplate, name }) => [uriTemplate, name])).toEqual([
+      ['parse://{className}/schema', 'Parse class schema'],
+      ['parse://{className}/count', 'Parse class object count'],
+      ['parse://{className}/samples', 'Parse class sample objects'],
+    ]);
+    expect(tools.calls).toEqual([]);
+  });
+});
+
+describe('resources/read', () => {
+  it.each([
+    ['parse://Post', 'get_schema', { class_name: 'Post' }],
+    ['parse://Post/schema', 'get_schema', { class_name: 'Post' }],
+    ['parse://_User/count', 'count_objects', { class_name: '_User' }],
+    ['parse://Post/samples', 'get_sample_objects', { class_name: 'Post', limit: 5 }],
+  ])('reads %s with %s', async (uri, name, args) => {
+    const { tools, ask: askOne } = kernelUnderTest();
+    const { contents } = resultOf(await askOne('resources/read', { uri })) as {
+      contents: { text: string }[];
+    };
+    expect(tools.calls).toEqual([{ name, args }]);
+    expect(contents).toEqual([
+      { uri, mimeType: 'application/json', text: expect.stringContaining('class_name') },
+    ]);
+  });
+
+  it.each([
+    'parse://Post/Schema',
+    'PARSE://Post/schema',
+    'parse://Post/',
+    'parse://Post/schema/',
+    'parse://Post/schema\n',
+    'parse://1Post/schema',
+    'parse://Po st',
+    'file:///etc/passwd',
+    '',
+  ])('refuses the address %j', async (uri) => {
+    expect(await read(uri)).toEqual({
+      error: { code: -32602, message: `Invalid resource URI: ${uri}` },
+      status: 200,
+    });
+    expect(await read(uri, NOVEMBER)).toMatchObject({ error: { code: -32002, data: { uri } } });
+    expect(await read(uri, MODERN)).toMatchObject({ error: { code: -32602, data: { uri } }, status: 200 });
+  });
+
+  it('needs an address', async () => {
+    expect(await read(undefined)).toMatchObject({ error: { code: -32602 } });
+    expect(await read({})).toMatchObject({ error: { code: -32602 } });
+  });
+
+  it('answers a class the agent may not know as not found; the frozen revisions pass the refusal on', async () => {
+    const uri = 'parse://Secret/schema';
+    expect(await read(uri, NOVEMBER)).toEqual({
+      error: { code: -32002, message: 'Resource not found', data: { uri } },
+      status: 200,
+    });
+    expect(await read(uri, MODERN)).toEqual({
+      error: { code: -32602, message: 'Resource not found', data: { uri } },
+      status: 200,
+    });
+    expect(await read(uri)).toEqual({
+      error: { code: -32603, message: refusals.hiddenClass('Secret').message },
+      status: 200,
+    });
+  });
+
+  it('refuses a text beyond the size limit with advice', async () => {
+    const tools = new SmallToolRunner().add(smallTool('get_schema'), () => succeeded('é'.repeat(2_097_152)));
+    expect(await kernelUnderTest(tools).ask('resources/read', { uri: 'parse://Post' })).toMatchObject({
+      error: {
+        code: -32602,
+        message: expect.stringMatching(/^Resource exceeded 4194304 bytes\. Call get_schema/),
+      },
+    });
+  });
+
+  it('says in the stateless era that nobody else may keep it', async () => {
+    expect(resultOf(await read('parse://Post', MODERN))).toMatchObject({ ttlMs: 0, cacheScope: 'private' });
+  });
+});
+
+it('reads an address without a kind as the schema', () => {
+  expect(parseResourceUri('parse://A_1')).toEqual({ className: 'A_1', kind: 'schema' });
+});

@@ -1,0 +1,87 @@
+import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { orThrow, Refused, refusals } from '#agent';
+import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
+import { type ToolDefinition, ToolRegistry } from '#tools';
+import { Approver } from './approver.js';
+import { toolExecutionOf } from './tool-execution.js';
+
+// A guard never answers false: it throws the refusal, so that the reason survives.
+
+/** Spends one call of the principal's budget. A limiter that fails counts as exhausted, for a random while. */
+@Injectable()
+export class RateLimitGuard implements CanActivate {
+  async canActivate(host: ExecutionContext): Promise<true> {
+    const { agent } = toolExecutionOf(host).context;
+    let verdict;
+    try {
+      verdict = await agent.shape.rateLimiter.check(agent.principal);
+    } catch {
+      throw new Refused(refusals.rateLimited(60, 60, 1 + Math.random() * 4));
+    }
+    if (verdict) throw new Refused(refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter));
+    return true;
+  }
+}
+
+/** Operator filter, client-mode gates and tier: the decision that listing asks as well. */
+@Injectable()
+export class ToolGuard implements CanActivate {
+  constructor(private readonly registry: ToolRegistry) {}
+
+  canActivate(host: ExecutionContext): true {
+    const { name, definition, context } = toolExecutionOf(host);
+    orThrow(toolGate(context.agent, name, definition, () => this.clientSafeNames()));
+    return true;
+  }
+
+  private clientSafeNames(): string[] {
+    return this.registry
+      .all()
+      .filter(({ definition }) => definition.clientSafe)
+      .map(({ definition }) => definition.name);
+  }
+}
+
+/** What only the process environment may open. */
+@Injectable()
+export class EnvironmentGuard implements CanActivate {
+  constructor(private readonly gates: EnvironmentGates) {}
+
+  canActivate(host: ExecutionContext): true {
+    const { name, context } = toolExecutionOf(host);
+    orThrow(envGate(context.agent, name, this.gates));
+    return true;
+  }
+}
+
+/** Tools of a listed tier run only when someone said yes; nobody to ask is a no. */
+@Injectable()
+export class ApprovalGuard implements CanActivate {
+  constructor(
+    private readonly policy: Policy,
+    private readonly approver: Approver,
+  ) {}
+
+  async canActivate(host: ExecutionContext): Promise<true> {
+    const { definition, args, context } = toolExecutionOf(host);
+    if (!definition || !this.policy.switches.requireApprovalFor.includes(definition.permission)) return true;
+    const decision = await this.approver.review({ tool: definition as ToolDefinition, args, context });
+    if (decision.outcome === 'approve') return true;
+    throw new Refused({ code: 'approval_denied', gate: 'approval', message: decision.reason });
+  }
+}
+
+/** Checkpoint 1: a call cancelled before it began does nothing. */
+@Injectable()
+export class CancellationGuard implements CanActivate {
+  canActivate(host: ExecutionContext): true {
+    const { signal } = toolExecutionOf(host).context;
+    if (signal.aborted) throw new Refused(refusals.cancelled(cancelReason(signal)));
+    return true;
+  }
+}
+
+/** The reason a transport gave for ending a call; other abort reasons are not for the caller. */
+export function cancelReason(signal: AbortSignal): string | undefined {
+  return typeof signal.reason === 'string' ? signal.reason : undefined;
+}

@@ -1,0 +1,71 @@
+import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
+import { map, Observable } from 'rxjs';
+import { type Refusal, Refused, refusals } from '#agent';
+import type { Policy } from '#policy';
+import { type CanaryScan, compileCanaries, fitToSize, type ToolOutcome } from '#tools';
+import { cancelReason } from './guards.js';
+import { toolExecutionOf } from './tool-execution.js';
+
+/**
+ * Ends the run at once, and with it the database operation, when the caller goes away or the tool's time is up.
+ * Checkpoint 2: a result that comes after that is discarded.
+ */
+@Injectable()
+export class DeadlineInterceptor implements NestInterceptor {
+  intercept(host: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const { definition, name, context, abort } = toolExecutionOf(host);
+    const { signal } = context;
+    const seconds = definition?.timeout ?? 30;
+    return new Observable((subscriber) => {
+      const refuse = (refusal: Refusal) => {
+        subscriber.error(new Refused(refusal));
+        abort(refusal.code);
+      };
+      const gone = () => refuse(refusals.cancelled(cancelReason(signal)));
+      if (signal.aborted) return gone();
+      const timer = setTimeout(() => refuse(refusals.toolTimedOut(name, seconds)), seconds * 1000);
+      signal.addEventListener('abort', gone, { once: true });
+      const running = next.handle().subscribe(subscriber);
+      return () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', gone);
+        running.unsubscribe();
+      };
+    });
+  }
+}
+
+/** Serialises once, within the size limit, and looks for the operator's canaries in what would be sent. */
+@Injectable()
+export class ResultInterceptor implements NestInterceptor {
+  private readonly canaryIn: CanaryScan;
+
+  constructor(
+    private readonly policy: Policy,
+    private readonly onCanary: (phrase: string, host: ExecutionContext) => void,
+  ) {
+    this.canaryIn = compileCanaries(policy.switches.promptInjectionCanaries);
+  }
+
+  intercept(host: ExecutionContext, next: CallHandler): Observable<ToolOutcome> {
+    return next.handle().pipe(map((data) => this.outcome(data, host)));
+  }
+
+  private outcome(data: unknown, host: ExecutionContext): ToolOutcome {
+    const { name, definition } = toolExecutionOf(host);
+    const fitted = fitToSize(name, data);
+    if ('gate' in fitted) return { ok: false, refusal: fitted };
+    const phrase = this.canaryIn(fitted.text);
+    if (phrase !== null) {
+      this.onCanary(phrase, host);
+      if (this.policy.switches.canaryAction === 'refuse')
+        throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
+    }
+    return {
+      ok: true,
+      data: fitted.data,
+      text: fitted.text,
+      structured: fitted.structured && definition?.outputSchema !== undefined,
+    };
+  }
+}

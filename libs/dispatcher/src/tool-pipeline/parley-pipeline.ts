@@ -1,0 +1,42 @@
+import type { EventEmitter2 } from '@nestjs/event-emitter';
+import type { EnvironmentGates, Policy } from '#policy';
+import type { ToolRegistry } from '#tools';
+import type { Approver } from './approver.js';
+import { ApprovalGuard, CancellationGuard, EnvironmentGuard, RateLimitGuard, ToolGuard } from './guards.js';
+import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
+import { toolExecutionOf } from './tool-execution.js';
+import type { ToolPipeline } from './tool-pipeline.js';
+
+export interface PipelineParts {
+  readonly registry: ToolRegistry;
+  readonly policy: Policy;
+  readonly gates: EnvironmentGates;
+  readonly approver: Approver;
+  readonly events: EventEmitter2;
+}
+
+/** The gates of every tool call in their order (docs/life-of-a-call.md). */
+export function createPipeline({ registry, policy, gates, approver, events }: PipelineParts): ToolPipeline {
+  return {
+    guards: [
+      new RateLimitGuard(),
+      new ToolGuard(registry),
+      new EnvironmentGuard(gates),
+      new ApprovalGuard(policy, approver),
+      new CancellationGuard(),
+    ],
+    interceptors: [
+      new DeadlineInterceptor(),
+      new ResultInterceptor(policy, (phrase, host) => {
+        const { name: tool, context, args } = toolExecutionOf(host);
+        const className = (args as { class_name?: unknown } | null)?.class_name;
+        events.emit('parse.agent.prompt_injection_detected', {
+          tool,
+          phrase,
+          agent_id: context.agent.agentId,
+          ...(typeof className === 'string' && { class_name: className }),
+        });
+      }),
+    ],
+  };
+}

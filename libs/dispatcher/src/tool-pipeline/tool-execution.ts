@@ -1,0 +1,23 @@
+import type { ExecutionContext } from '@nestjs/common';
+import type { CallContext } from '#agent';
+import type { ToolCall, ToolDefinition } from '#tools';
+
+/** One run on its way through the pipeline: what guards and interceptors decide on. */
+export interface ToolExecution {
+  readonly name: string;
+  /** Undefined when no tool has that name; the tool gate refuses before anything else asks. */
+  readonly definition: ToolDefinition | undefined;
+  readonly args: unknown;
+  readonly context: CallContext;
+  /** Ends the run's own signal: its time is up. */
+  abort(reason: unknown): void;
+}
+
+/** Positions of the arguments of an execution context of type `mcp`: a handler's own two come first. */
+export type ToolContextArguments = readonly [args: unknown, call: ToolCall, execution: ToolExecution];
+
+export const TOOL_CONTEXT_TYPE = 'mcp';
+
+export function toolExecutionOf(context: ExecutionContext): ToolExecution {
+  return context.getArgByIndex<ToolExecution>(2);
+}

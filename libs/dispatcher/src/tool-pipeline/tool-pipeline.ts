@@ -1,0 +1,34 @@
+import type { CanActivate, NestInterceptor } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { defer, from, lastValueFrom, mergeAll, type Observable } from 'rxjs';
+import type { ToolHandler, ToolOutcome } from '#tools';
+import { TOOL_CONTEXT_TYPE, type ToolContextArguments } from './tool-execution.js';
+
+/**
+ * The order of every tool call (docs/life-of-a-call.md). This list is what runs: guards first to last, then the
+ * interceptors around the handler, outermost first. Enhancers that a tool declares run inside the handler.
+ */
+export interface ToolPipeline {
+  readonly guards: readonly CanActivate[];
+  readonly interceptors: readonly NestInterceptor[];
+}
+
+/** @throws Refused by a guard, an interceptor or the handler; anything else is a fault */
+export async function runThrough(
+  pipeline: ToolPipeline,
+  handler: ToolHandler,
+  args: ToolContextArguments,
+): Promise<ToolOutcome> {
+  const host = new ExecutionContextHost([...args], null, handler);
+  host.setType(TOOL_CONTEXT_TYPE);
+  for (const guard of pipeline.guards) await guard.canActivate(host);
+  const call = () => defer(async () => handler(args[0] as Record<string, unknown>, args[1]));
+  const around = pipeline.interceptors.reduceRight<() => Observable<unknown>>(
+    (next, interceptor) => () => {
+      const intercepted = interceptor.intercept(host, { handle: next });
+      return intercepted instanceof Promise ? from(intercepted).pipe(mergeAll()) : intercepted;
+    },
+    call,
+  );
+  return (await lastValueFrom(around())) as ToolOutcome;
+}

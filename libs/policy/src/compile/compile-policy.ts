@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { canonicalClassName, Refused } from '#agent';
+import type { ClassPolicy, Policy, PolicySwitches } from '../model/class-policy.js';
+import { FieldNames } from '../model/field-names.js';
+import { translateWhere } from '../where/translate-where.js';
+import { compileClass, type PolicyFault } from './compile-class.js';
+import type { PolicyConfig } from './policy-config.js';
+
+/** Every switch at its starting value (docs/policy.md#switches). */
+export const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
+  requireApprovalFor: [],
+  refuseCollscan: false,
+  exposeExplain: false,
+  concealHidden: false,
+  agentDebug: false,
+  includeSourceProvenance: false,
+  strictToolFilter: false,
+  strictClassFilter: false,
+  suppressMasterKeyWarning: false,
+  promptMarkerStrict: false,
+  promptInjectionCanaries: [],
+  canaryAction: null,
+  tokenCostPerMillionInput: null,
+  embedCostPerMillionTokens: null,
+  defaultRecursionDepth: 4,
+  strictPointerShapes: true,
+});
+
+/**
+ * Whether a constraint that the operator wrote (canonical filter, agent filter) is one that can be applied.
+ * It may name fields outside an allowlist; it may not use refused operators or internal columns.
+ * @returns what is wrong, or null
+ */
+export function constraintFault(
+  constraint: unknown,
+  className: string,
+  names = new FieldNames(),
+): string | null {
+  try {
+    translateWhere(
+      constraint,
+      { className, schema: undefined, names, readable: null },
+      {
+        reach: (target) => ({
+          className: target,
+          schema: undefined,
+          names: new FieldNames(),
+          readable: null,
+        }),
+      },
+      { strictPointerShapes: false, checkFields: false },
+    );
+    return null;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return error.refusal.cause ?? error.refusal.message;
+  }
+}
+
+export interface CompiledPolicy {
+  readonly policy: Policy;
+  /** Every fault at once; a policy with faults must not be served. */
+  readonly faults: readonly PolicyFault[];
+}
+
+/** Compiles declarations that already passed `POLICY_CONFIG_SCHEMA`. */
+export function compilePolicy(
+  config: PolicyConfig,
+  environment: { readonly strictPointerShapes?: boolean } = {},
+): CompiledPolicy {
+  const faults: PolicyFault[] = [];
+  const { classes: declared = {}, ...switches } = config;
+  const classes = new Map<string, ClassPolicy>();
+  for (const [name, classConfig] of Object.entries(declared)) {
+    if (classes.has(canonicalClassName(name))) {
+      faults.push({
+        path: `policy.classes.${name}`,
+        message: `declares the same class as '${canonicalClassName(name)}'`,
+      });
+    }
+    const compiled = compileClass(name, classConfig, faults);
+    classes.set(compiled.className, compiled);
+    if (compiled.canonicalFilter) {
+      const fault = constraintFault(
+        compiled.canonicalFilter,
+        compiled.className,
+        new FieldNames(compiled.aliases),
+      );
+      if (fault) faults.push({ path: `policy.classes.${name}.canonicalFilter`, message: fault });
+    }
+  }
+  const all = [...classes.values()];
+  const policy: Policy = Object.freeze({
+    version: createHash('sha256').update(JSON.stringify(config)).digest('hex').slice(0, 16),
+    switches: Object.freeze({
+      ...DEFAULT_SWITCHES,
+      ...switches,
+      strictPointerShapes: environment.strictPointerShapes ?? true,
+    }),
+    classes,
+    hasVisibleClasses: all.some((one) => one.visible),
+    hasTenantScopes: all.some((one) => one.tenantScope !== null),
+  });
+  return { policy, faults };
+}

@@ -1,0 +1,117 @@
+/**
+ * The `policy` section of the configuration as JSON Schema: unknown keys and wrong types are faults.
+ * What a schema cannot say (names that clash, filters that do not translate) is checked by `compilePolicy`.
+ */
+const names = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
+const text = { type: ['string', 'null'] } as const;
+const flag = { type: 'boolean' } as const;
+const cost = { type: ['number', 'null'], minimum: 0 } as const;
+const tiers = { type: 'array', items: { enum: ['readonly', 'write', 'admin'] } } as const;
+
+const PROPERTY = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    type: { type: 'string' },
+    description: text,
+    targetClass: { type: 'string' },
+    field: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
+    enum: { type: 'object', additionalProperties: { type: ['string', 'null'] } },
+  },
+} as const;
+
+const CLASS = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    description: text,
+    usage: text,
+    visible: flag,
+    hidden: {
+      anyOf: [
+        { type: 'boolean' },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['except'],
+          properties: { except: { const: 'masterKey' } },
+        },
+      ],
+    },
+    fields: names,
+    joinFields: names,
+    largeFields: names,
+    canonicalFilter: { type: ['object', 'null'] },
+    tenantScope: {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      required: ['field'],
+      properties: { field: { type: 'string', minLength: 1 }, bypass: tiers },
+    },
+    allowCollscan: flag,
+    searchable: {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      required: ['field'],
+      properties: { field: { type: 'string' }, filterFields: names },
+    },
+    properties: { type: 'object', additionalProperties: PROPERTY },
+  },
+} as const;
+
+export const POLICY_CONFIG_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    requireApprovalFor: tiers,
+    refuseCollscan: flag,
+    exposeExplain: flag,
+    concealHidden: flag,
+    agentDebug: flag,
+    includeSourceProvenance: flag,
+    strictToolFilter: flag,
+    strictClassFilter: flag,
+    suppressMasterKeyWarning: flag,
+    promptMarkerStrict: flag,
+    promptInjectionCanaries: names,
+    canaryAction: { enum: ['notify', 'refuse', null] },
+    tokenCostPerMillionInput: cost,
+    embedCostPerMillionTokens: cost,
+    defaultRecursionDepth: { type: 'integer', minimum: 0 },
+    classes: {
+      type: 'object',
+      propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
+      additionalProperties: CLASS,
+    },
+  },
+} as const;
+
+export interface PropertyConfig {
+  readonly type?: string;
+  readonly description?: string | null;
+  readonly targetClass?: string;
+  /** The stored column, when it is not the property's own name. */
+  readonly field?: string;
+  readonly enum?: Readonly<Record<string, string | null>>;
+}
+
+export interface ClassConfig {
+  readonly description?: string | null;
+  readonly usage?: string | null;
+  readonly visible?: boolean;
+  readonly hidden?: boolean | { readonly except: 'masterKey' };
+  readonly fields?: readonly string[];
+  readonly joinFields?: readonly string[];
+  readonly largeFields?: readonly string[];
+  readonly canonicalFilter?: Readonly<Record<string, unknown>> | null;
+  readonly tenantScope?: { readonly field: string; readonly bypass?: readonly string[] } | null;
+  readonly allowCollscan?: boolean;
+  readonly searchable?: { readonly field: string; readonly filterFields?: readonly string[] } | null;
+  readonly properties?: Readonly<Record<string, PropertyConfig>>;
+}
+
+export interface PolicyConfig extends Partial<
+  Omit<import('../model/class-policy.js').PolicySwitches, 'strictPointerShapes'>
+> {
+  readonly classes?: Readonly<Record<string, ClassConfig>>;
+}

@@ -1,0 +1,172 @@
+import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { constantText } from './deny-rules.js';
+import type { Frame } from './frame.js';
+import { pipelineBlocked } from './stages.js';
+
+/**
+ * An expression with every reference judged against the frame and written in wire names.
+ * @throws Refused `access_denied` (field_denied), `invalid_argument` for an unbound variable
+ */
+export function resolveExpression(expression: unknown, frame: Frame): unknown {
+  if (typeof expression === 'string') return resolveText(expression, frame);
+  if (Array.isArray(expression)) return expression.map((element) => resolveExpression(element, frame));
+  if (!isPlainObject(expression)) return expression;
+  const reference = '$getField' in expression ? asReference(expression['$getField']) : null;
+  if (reference !== null) return resolveText(reference, frame);
+  return mapMembers(expression, (key, value) => {
+    const operator = Object.hasOwn(SCOPED, key) ? SCOPED[key] : undefined;
+    return operator ? operator(value, frame) : resolveExpression(value, frame);
+  });
+}
+
+export function mapMembers(
+  object: PlainObject,
+  map: (key: string, value: unknown) => unknown,
+): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(key, value)]));
+}
+
+/** A filter over whole documents can look into columns that nobody named. */
+export function readsWholeDocument(expression: unknown): boolean {
+  if (typeof expression === 'string') return expression === '$$ROOT' || expression === '$$CURRENT';
+  if (Array.isArray(expression)) return expression.some(readsWholeDocument);
+  return isPlainObject(expression) && Object.values(expression).some(readsWholeDocument);
+}
+
+/** `$getField` of a document at hand is a reference, and is written as one: nothing downstream must know both forms. */
+function asReference(argument: unknown): string | null {
+  const { field, input = '$$CURRENT' } = getFieldMembers(argument);
+  const plain = !field.includes('.') && typeof input === 'string' && /^\$\$[A-Za-z]\w*$/.test(input);
+  return plain ? `${input}.${field}` : null;
+}
+
+function getFieldMembers(argument: unknown): { readonly field: string; readonly input?: unknown } {
+  const long = isPlainObject(argument) && 'field' in argument;
+  const field = constantText(long ? argument['field'] : argument);
+  if (field === null) throw pipelineBlocked('denied_field_ref_in_expr', '$getField');
+  return long && argument['input'] !== undefined ? { field, input: argument['input'] } : { field };
+}
+
+function resolveText(text: string, frame: Frame): string {
+  if (text.startsWith('$$')) return resolveVariable(text, frame);
+  return text.startsWith('$') ? `$${frame.resolve(text.slice(1), 'pipeline reference')}` : text;
+}
+
+function resolveVariable(text: string, frame: Frame): string {
+  const dot = text.indexOf('.');
+  const name = text.slice(2, dot < 0 ? undefined : dot);
+  const owner = documentOf(name, frame);
+  if (dot < 0 || owner === null) return text;
+  return `$$${name}.${owner.resolve(text.slice(dot + 1), 'pipeline reference')}`;
+}
+
+function documentOf(variable: string, frame: Frame): Frame | null {
+  if (variable === 'ROOT' || variable === 'CURRENT') return frame;
+  return /^[A-Z]/.test(variable) ? null : frame.variable(variable);
+}
+
+/** The frame of a document that the expression may hand on whole; null when it yields judged values only. */
+export function documentIn(expression: unknown, frame: Frame): Frame | null {
+  if (typeof expression === 'string') {
+    const [, variable] = /^\$\$(\w+)$/.exec(expression) ?? [];
+    // Variables bound further in have inputs of their own, which are looked at as well.
+    return variable !== undefined && frame.binds(variable) ? documentOf(variable, frame) : null;
+  }
+  const parts = Array.isArray(expression)
+    ? expression
+    : isPlainObject(expression)
+      ? Object.values(expression)
+      : [];
+  for (const part of parts) {
+    const found = documentIn(part, frame);
+    if (found) return found;
+  }
+  return null;
+}
+
+type Resolve = (argument: unknown, frame: Frame) => unknown;
+
+/** Operators that bind variables, name fields without `$`, or quote. All others are read member by member. */
+const SCOPED: Readonly<Record<string, Resolve>> = {
+  $literal: (value, frame) => {
+    resolveExpression(value, frame);
+    return value;
+  },
+  $let: (argument, frame) => {
+    const { vars, in: body } = members(argument);
+    const bindings = members(vars);
+    const inner = frame.bind(
+      Object.entries(bindings).map(([name, value]) => [name, documentIn(value, frame)] as const),
+    );
+    return { vars: resolveExpression(bindings, frame), in: resolveExpression(body, inner) };
+  },
+  $map: overElements('in'),
+  $filter: overElements('cond'),
+  $reduce: (argument, frame) => {
+    const { input, initialValue, in: body } = members(argument);
+    const element = documentIn(input, frame);
+    const value = documentIn(initialValue, frame) ?? documentIn(body, frame) ?? element;
+    const inner = frame.bind([
+      ['this', element],
+      ['value', value],
+    ]);
+    return {
+      input: resolveExpression(input, frame),
+      initialValue: resolveExpression(initialValue, frame),
+      in: resolveExpression(body, inner),
+    };
+  },
+  $getField: (argument, frame) => {
+    const { field, input = '$$CURRENT' } = getFieldMembers(argument);
+    const owner = documentIn(input, frame);
+    // A name with a dot is one column here, which no allowlist can hold.
+    return {
+      field: owner ? owner.resolve(field, 'pipeline reference') : field,
+      input: resolveExpression(input, frame),
+    };
+  },
+  $top: sortedBy(() => true),
+  $topN: sortedBy(() => true),
+  $bottom: sortedBy(() => true),
+  $bottomN: sortedBy(() => true),
+  $sortArray: sortedBy((input, frame) => documentIn(input, frame) !== null),
+};
+
+function overElements(body: 'in' | 'cond'): Resolve {
+  return (argument, frame) => {
+    const { input, as = 'this', [body]: inner, ...rest } = members(argument);
+    if (typeof as !== 'string') throw pipelineBlocked('invalid_stage_value', body);
+    const scope = frame.bind([[as, documentIn(input, frame)]]);
+    return {
+      ...(resolveExpression(rest, frame) as PlainObject),
+      input: resolveExpression(input, frame),
+      as,
+      [body]: resolveExpression(inner, scope),
+    };
+  };
+}
+
+/** `sortBy` names fields as keys: of the documents at hand, or of the elements of `input`. */
+function sortedBy(ofDocuments: (input: unknown, frame: Frame) => boolean): Resolve {
+  return (argument, frame) => {
+    const { sortBy, ...rest } = members(argument);
+    const order =
+      isPlainObject(sortBy) && ofDocuments(rest['input'], frame)
+        ? Object.fromEntries(
+            Object.entries(sortBy).map(([path, direction]) => [
+              frame.resolve(path, 'sortBy field'),
+              direction,
+            ]),
+          )
+        : sortBy;
+    return {
+      ...(resolveExpression(rest, frame) as PlainObject),
+      ...(sortBy !== undefined && { sortBy: order }),
+    };
+  };
+}
+
+function members(argument: unknown): Record<string, unknown> {
+  if (!isPlainObject(argument)) throw pipelineBlocked('invalid_stage_value', 'expression');
+  return { ...argument };
+}

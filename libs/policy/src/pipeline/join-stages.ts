@@ -1,0 +1,87 @@
+import type { ClassAccess } from '../model/class-access.js';
+import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { documentIn, resolveExpression } from './expression.js';
+import { Frame } from './frame.js';
+import { hasExpression, resolveMatch } from './match.js';
+import { sourceProjection } from './source-stages.js';
+import { joinedClass } from './stage-shape.js';
+import { type Pipeline, pipelineBlocked, type Stage, type StageName } from './stages.js';
+import type { Walk } from './walk-pipeline.js';
+
+export function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown {
+  const join = value as PlainObject;
+  const target = Frame.atSource(walk.join(joinTarget('$lookup', value)), frame);
+  const { localField, foreignField, let: variables, pipeline, as } = join;
+  const bindings = isPlainObject(variables) ? variables : {};
+  const inner = target.bind(
+    Object.entries(bindings).map(([name, bound]) => [name, documentIn(bound, frame)] as const),
+  );
+  return {
+    from: target.access.className,
+    ...(localField !== undefined && {
+      localField: joinField(localField, frame, '$lookup localField'),
+      foreignField: joinField(foreignField, target, '$lookup foreignField'),
+    }),
+    ...(variables !== undefined && { let: resolveExpression(bindings, frame) }),
+    ...(pipeline !== undefined && { pipeline: walk.stages(pipeline as Pipeline, inner) }),
+    as,
+  };
+}
+
+export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): unknown {
+  const join = value as PlainObject;
+  const target = Frame.atSource(walk.join(joinTarget('$graphLookup', value)), frame);
+  const { startWith, connectFromField, connectToField, restrictSearchWithMatch, ...rest } = join;
+  // The filter runs on documents before anything is taken from them: plain conditions only.
+  if (hasExpression(restrictSearchWithMatch)) throw pipelineBlocked('denied_operator', '$graphLookup $expr');
+  return {
+    ...rest,
+    from: target.access.className,
+    startWith: resolveExpression(startWith, frame),
+    connectFromField: joinField(connectFromField, target, '$graphLookup connectFromField'),
+    connectToField: joinField(connectToField, target, '$graphLookup connectToField'),
+    ...(restrictSearchWithMatch !== undefined && {
+      restrictSearchWithMatch: resolveMatch(restrictSearchWithMatch, target, walk.match),
+    }),
+  };
+}
+
+/**
+ * Rows of a union stand beside rows of the class, so while those are whole documents both allowlists hold for them.
+ */
+export function resolveUnion(value: unknown, frame: Frame, walk: Walk): unknown {
+  const foreign = walk.join(joinTarget('$unionWith', value));
+  const access = frame.sourceAddressable ? withinBoth(foreign, frame.access) : foreign;
+  const asked =
+    isPlainObject(value) && value['pipeline'] !== undefined ? (value['pipeline'] as Pipeline) : [];
+  const stages = walk.stages(asked, Frame.atSource(access, frame));
+  return {
+    coll: foreign.className,
+    pipeline: access === foreign ? stages : afterLeadingMatch(stages, sourceProjection(access)),
+  };
+}
+
+function withinBoth(foreign: ClassAccess, local: ClassAccess): ClassAccess {
+  const { readable } = local;
+  if (readable === null) return foreign;
+  const both =
+    foreign.readable === null ? readable : [...foreign.readable].filter((name) => readable.has(name));
+  return { ...foreign, readable: new Set(both) };
+}
+
+function afterLeadingMatch(stages: readonly Stage[], stage: Stage): Stage[] {
+  const lead = stages[0] !== undefined && '$match' in stages[0] ? 1 : 0;
+  return [...stages.slice(0, lead), stage, ...stages.slice(lead)];
+}
+
+function joinTarget(name: StageName, value: unknown): string {
+  const className = joinedClass(name, value);
+  if (className === null) throw pipelineBlocked('denied_internal_collection', name);
+  return className;
+}
+
+/** Joins are written with `_id` as often as with `objectId`, and mean the same column. */
+function joinField(path: unknown, frame: Frame, context: string): string {
+  const isId = path === '_id' && frame.sourceAddressable && !frame.isIntroduced('_id');
+  return frame.resolve(isId ? 'objectId' : String(path), context);
+}

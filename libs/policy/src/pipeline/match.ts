@@ -1,0 +1,110 @@
+import { type Refusal, Refused, refusals } from '#agent';
+import { rootOf } from '../model/field-names.js';
+import { isPlainObject } from '../model/plain-object.js';
+import type { Where } from '../model/where.js';
+import { type Column, columnOf, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
+import { isTyped } from '../where/typed-value.js';
+import { mapMembers, resolveExpression } from './expression.js';
+import type { Frame } from './frame.js';
+import { pipelineBlocked } from './stages.js';
+
+export interface MatchRules {
+  readonly strictPointerShapes: boolean;
+  readonly judgeClass: (className: string) => Refusal | null;
+}
+
+/** A `$match` with its keys judged and in wire names, its dates and pointers typed where they meet a column. */
+export function resolveMatch(match: unknown, frame: Frame, rules: MatchRules): Where {
+  if (!isPlainObject(match)) throw pipelineBlocked('invalid_stage_value', '$match');
+  const clauses = Object.entries(match).map(([key, value]) =>
+    key.startsWith('$') ? operatorClause(key, value, frame, rules) : fieldClause(key, value, frame, rules),
+  );
+  const keys = new Set(clauses.map(([key]) => key));
+  return keys.size === clauses.length
+    ? Object.fromEntries(clauses)
+    : { $and: clauses.map(([key, value]) => ({ [key]: value })) };
+}
+
+function operatorClause(
+  operator: string,
+  value: unknown,
+  frame: Frame,
+  rules: MatchRules,
+): readonly [string, unknown] {
+  switch (operator) {
+    case '$and':
+    case '$or':
+    case '$nor':
+      if (!Array.isArray(value)) throw pipelineBlocked('invalid_stage_value', operator);
+      return [operator, value.map((branch) => resolveMatch(branch, frame, rules))];
+    case '$not':
+      return [operator, resolveMatch(value, frame, rules)];
+    case '$expr':
+      return [operator, resolveExpression(value, frame)];
+    case '$comment':
+    case '$sampleRate':
+      return [operator, value];
+    case '$text':
+      // A text index covers columns of its own choosing, hidden ones too.
+      if (frame.access.readable === null) return [operator, value];
+      throw new Refused(
+        refusals.fieldDenied('$match operator', operator, operator, [...frame.access.readable]),
+      );
+    default:
+      throw pipelineBlocked('denied_operator', `$match ${operator}`);
+  }
+}
+
+function fieldClause(
+  path: string,
+  value: unknown,
+  frame: Frame,
+  rules: MatchRules,
+): readonly [string, unknown] {
+  const resolved = frame.resolve(path, '$match key');
+  const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(path));
+  const column: Column = fromSource
+    ? columnOf(resolved, frame.access)
+    : { className: frame.access.className, path: resolved };
+  return [resolved, conditionValue(value, column, rules)];
+}
+
+const LISTS = new Set(['$in', '$nin', '$all']);
+const COMPARISONS = new Set(['$eq', '$ne', '$lt', '$lte', '$gt', '$gte']);
+/** Operators whose operand says nothing about the column's type. */
+const OTHERS = new Set(
+  '$exists $type $size $mod $regex $options $elemMatch $geoWithin $geoIntersects $comment'.split(' '),
+);
+
+function conditionValue(value: unknown, column: Column, rules: ValueRules): unknown {
+  if (!isPlainObject(value) || isTyped(value)) return columnValue(value, column, rules);
+  if (!Object.keys(value).some((key) => key.startsWith('$'))) return columnValue(value, column, rules);
+  return mapMembers(value, (operator, operand) => operandValue(operator, operand, column, rules));
+}
+
+function operandValue(operator: string, operand: unknown, column: Column, rules: ValueRules): unknown {
+  if (COMPARISONS.has(operator)) return columnValue(operand, column, rules);
+  // `$all` may hold `$elemMatch` conditions, which compare nothing with the column itself.
+  if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch)) return operand;
+  if (LISTS.has(operator) && Array.isArray(operand)) return columnValues(operand, column, rules);
+  if (operator === '$not') return conditionValue(operand, column, rules);
+  if (OTHERS.has(operator) || LISTS.has(operator)) return operand;
+  throw new Refused(
+    refusals.invalidQuery(
+      `Operator '${operator.slice(0, 64)}' cannot be used in a $match on '${column.path}'`,
+    ),
+  );
+}
+
+function isElementMatch(value: unknown): boolean {
+  return isPlainObject(value) && '$elemMatch' in value;
+}
+
+/** Whether a filter holds more than plain conditions, at any depth. */
+export function hasExpression(match: unknown): boolean {
+  if (Array.isArray(match)) return match.some(hasExpression);
+  return (
+    isPlainObject(match) &&
+    Object.entries(match).some(([key, value]) => key === '$expr' || hasExpression(value))
+  );
+}

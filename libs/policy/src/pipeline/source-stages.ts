@@ -1,0 +1,31 @@
+import type { ClassAccess } from '../model/class-access.js';
+import { ALWAYS_KEEP } from '../model/class-policy.js';
+import { INTERNAL_FIELDS } from '../model/internal-fields.js';
+import { readableFields } from '../where/keys.js';
+import type { Stage } from './stages.js';
+
+/** Internal columns by one name each: stored, `ACL` is three of them and `sessionToken` another, and none may be listed twice. */
+export const TAKEN_COLUMNS: readonly string[] = INTERNAL_FIELDS.filter(
+  (name) => name !== 'ACL' && name !== 'sessionToken',
+);
+
+/** What `_User` holds when its schema is not known. */
+const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
+
+/**
+ * The fields a document of the class may show, when that can be listed: the allowlist, and on `_User` the declared
+ * columns, because its login providers' columns have names that no list of internal columns can hold.
+ */
+export function shownFields(access: ClassAccess): readonly string[] | null {
+  if (access.readable !== null) return readableFields(access.readable);
+  if (access.className !== '_User') return null;
+  return readableFields(new Set(access.schema?.fields.keys() ?? USER_COLUMNS));
+}
+
+/** The stage that leaves of every document only what the caller's stages may see, whatever they do with it whole. */
+export function sourceProjection(access: ClassAccess): Stage {
+  const shown = shownFields(access);
+  return shown === null
+    ? { $unset: [...TAKEN_COLUMNS] }
+    : { $project: Object.fromEntries(shown.map((name) => [name, 1])) };
+}

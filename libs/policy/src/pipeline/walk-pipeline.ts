@@ -1,0 +1,161 @@
+import { canonicalClassName, Refused } from '#agent';
+import { type ClassAccess, type ClassReach, isRefusal } from '../model/class-access.js';
+import { rootOf } from '../model/field-names.js';
+import type { PlainObject } from '../model/plain-object.js';
+import { resolveExpression } from './expression.js';
+import { Frame, type Introduced } from './frame.js';
+import { resolveGraphLookup, resolveLookup, resolveUnion } from './join-stages.js';
+import { type MatchRules, resolveMatch } from './match.js';
+import { keepsSource, projectedNames, resolveProject } from './project.js';
+import { openStage, type Pipeline, type Stage, type StageName } from './stages.js';
+
+/** What the stages of one pipeline share. */
+export interface Walk {
+  readonly match: MatchRules;
+  /** @throws Refused when the class may not be joined */
+  join(className: string): ClassAccess;
+  stages(pipeline: Pipeline, frame: Frame): Stage[];
+}
+
+interface StageRule {
+  /** Judges every name the stage reads; answers its value in wire names. */
+  readonly check: (value: unknown, frame: Frame, walk: Walk) => unknown;
+  /** Names that later stages may use. */
+  readonly introduces: (value: unknown, frame: Frame) => Introduced;
+  /** The documents of the class are gone afterwards; only what was introduced can be named. */
+  readonly replacesSource: (value: unknown) => boolean;
+}
+
+const nothing = (): Introduced => new Map();
+const never = (): boolean => false;
+const always = (): boolean => true;
+const verbatim = (value: unknown): unknown => value;
+const expression = (value: unknown, frame: Frame): unknown => resolveExpression(value, frame);
+const members = (value: unknown): PlainObject => value as PlainObject;
+const text = (value: unknown): string => value as string;
+
+/** The roots of output names, each written and held alike. */
+const outputs = (...paths: readonly string[]): Introduced =>
+  new Map(paths.map((path) => [rootOf(path), rootOf(path)] as const));
+
+/** The whole access policy of pipelines: what each stage reads, what it adds, whether the class's columns survive it. */
+const RULES: Readonly<Record<StageName, StageRule>> = {
+  $match: {
+    check: (value, frame, walk) => resolveMatch(value, frame, walk.match),
+    introduces: nothing,
+    replacesSource: never,
+  },
+  $project: {
+    check: (value, frame) => resolveProject(members(value), frame),
+    introduces: (value, frame) => (keepsSource(value) ? nothing() : projectedNames(members(value), frame)),
+    replacesSource: (value) => !keepsSource(value),
+  },
+  $addFields: { check: expression, introduces: outputKeys, replacesSource: never },
+  $set: { check: expression, introduces: outputKeys, replacesSource: never },
+  $unset: {
+    check: (value, frame) => (Array.isArray(value) ? value : [value]).map((path) => frame.spell(text(path))),
+    introduces: nothing,
+    replacesSource: never,
+  },
+  $group: { check: expression, introduces: outputKeys, replacesSource: always },
+  $bucket: { check: expression, introduces: bucketNames, replacesSource: always },
+  $bucketAuto: { check: expression, introduces: bucketNames, replacesSource: always },
+  $sortByCount: { check: expression, introduces: () => outputs('_id', 'count'), replacesSource: always },
+  $count: { check: verbatim, introduces: (value) => outputs(text(value)), replacesSource: always },
+  $sort: {
+    check: (value, frame) =>
+      Object.fromEntries(
+        Object.entries(members(value)).map(([path, how]) => [frame.resolve(path, '$sort key'), how]),
+      ),
+    introduces: nothing,
+    replacesSource: never,
+  },
+  $unwind: {
+    check: (value, frame) =>
+      typeof value === 'string'
+        ? resolveExpression(value, frame)
+        : { ...members(value), path: resolveExpression(members(value)['path'], frame) },
+    introduces: (value) =>
+      typeof value !== 'string' && members(value)['includeArrayIndex'] !== undefined
+        ? outputs(text(members(value)['includeArrayIndex']))
+        : nothing(),
+    replacesSource: never,
+  },
+  $replaceRoot: { check: expression, introduces: nothing, replacesSource: always },
+  $replaceWith: { check: expression, introduces: nothing, replacesSource: always },
+  $lookup: { check: resolveLookup, introduces: joinOutput, replacesSource: never },
+  $graphLookup: { check: resolveGraphLookup, introduces: joinOutput, replacesSource: never },
+  $unionWith: { check: resolveUnion, introduces: nothing, replacesSource: never },
+  $facet: {
+    // Every branch starts from the same documents, and none sees another's names.
+    check: (value, frame, walk) =>
+      Object.fromEntries(
+        Object.entries(members(value)).map(([name, branch]) => [
+          name,
+          walk.stages(branch as Pipeline, frame),
+        ]),
+      ),
+    introduces: outputKeys,
+    replacesSource: always,
+  },
+  $redact: { check: expression, introduces: nothing, replacesSource: never },
+  $limit: { check: verbatim, introduces: nothing, replacesSource: never },
+  $skip: { check: verbatim, introduces: nothing, replacesSource: never },
+  $sample: { check: verbatim, introduces: nothing, replacesSource: never },
+};
+
+function outputKeys(value: unknown): Introduced {
+  return outputs(...Object.keys(members(value)));
+}
+
+function bucketNames(value: unknown): Introduced {
+  const output = members(value)['output'];
+  return output === undefined ? outputs('_id', 'count') : outputs('_id', ...Object.keys(members(output)));
+}
+
+function joinOutput(value: unknown): Introduced {
+  return outputs(text(members(value)['as']));
+}
+
+export interface WalkOptions {
+  /** Default true: a bare id on a pointer column of unknown class is refused. */
+  readonly strictPointerShapes?: boolean;
+  /** The class gate for pointers that a `$match` compares with; default: such pointers pass. */
+  readonly judgeClass?: MatchRules['judgeClass'];
+}
+
+/**
+ * A validated pipeline with every name it reads judged against the class it belongs to, in wire names.
+ * @throws Refused `access_denied`, and what the gate says of a joined class
+ */
+export function walkPipeline(
+  pipeline: Pipeline,
+  access: ClassAccess,
+  reach: ClassReach,
+  options: WalkOptions = {},
+): Stage[] {
+  const walk: Walk = {
+    match: {
+      strictPointerShapes: options.strictPointerShapes ?? true,
+      judgeClass: options.judgeClass ?? (() => null),
+    },
+    join(className) {
+      const answer = reach.reach(canonicalClassName(className), 'pipeline');
+      if (isRefusal(answer)) throw new Refused(answer);
+      return answer;
+    },
+    stages: (stages, frame) => walkStages(stages, frame, walk),
+  };
+  return walk.stages(pipeline, Frame.atSource(access));
+}
+
+function walkStages(pipeline: Pipeline, start: Frame, walk: Walk): Stage[] {
+  let frame = start;
+  return pipeline.map((stage) => {
+    const { name, value } = openStage(stage);
+    const rule = RULES[name];
+    const checked = { [name]: rule.check(value, frame, walk) };
+    frame = frame.after(rule.introduces(value, frame), rule.replacesSource(value));
+    return checked;
+  });
+}

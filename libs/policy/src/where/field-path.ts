@@ -1,0 +1,53 @@
+import { Refused, refusals } from '#agent';
+import type { ClassAccess } from '../model/class-access.js';
+import { rootOf } from '../model/field-names.js';
+import { hasInternalSegment } from '../model/internal-fields.js';
+import { blocked } from '../security-reason.js';
+
+/** A segment that could mean something else to the database or to the language than a column. */
+function isOddSegment(segment: string): boolean {
+  return segment === '' || segment === '__proto__' || segment.startsWith('$') || segment.includes('\0');
+}
+
+/**
+ * Every segment names a possible column, and none an internal one.
+ * @throws Refused `invalid_query`, `security_blocked` (denied_internal_field)
+ */
+export function assertFieldPath(path: string): void {
+  if (path.split('.').some(isOddSegment)) {
+    throw new Refused(refusals.invalidQuery(`'${path.slice(0, 128)}' is not a field name`));
+  }
+  assertNotInternal(path);
+}
+
+function assertNotInternal(path: string): void {
+  if (hasInternalSegment(path)) {
+    throw blocked('where', 'denied_internal_field', path.slice(0, 128));
+  }
+}
+
+/** The root of a wire path is in the class's allowlist, when it has one. @throws Refused `access_denied` */
+export function assertReadable(
+  context: string,
+  written: string,
+  wirePath: string,
+  access: ClassAccess,
+): void {
+  const root = rootOf(wirePath);
+  if (access.readable === null || access.readable.has(root)) return;
+  throw new Refused(refusals.fieldDenied(context, written, root, [...access.readable]));
+}
+
+/** The wire path of any accepted spelling, judged. `checkFields: false` leaves the allowlist out, never the internals. */
+export function resolveFieldPath(
+  path: string,
+  access: ClassAccess,
+  context: string,
+  checkFields = true,
+): string {
+  assertFieldPath(path);
+  const wire = access.names.wirePath(path);
+  assertNotInternal(wire);
+  if (checkFields) assertReadable(context, path, wire, access);
+  return wire;
+}

@@ -1,0 +1,60 @@
+import type { IncomingMessage } from 'node:http';
+
+export type BodyReading =
+  | { readonly outcome: 'read'; readonly body: Buffer }
+  | { readonly outcome: 'too-large' }
+  | { readonly outcome: 'too-slow' }
+  | { readonly outcome: 'gone' };
+
+/**
+ * Reads a body of at most `limit` bytes within `timeout` milliseconds. Stops keeping it as soon as it cannot succeed.
+ * @param onGone is given what to call when the client goes away
+ */
+export function readBody(
+  request: IncomingMessage,
+  limit: number,
+  timeout: number,
+  onGone: (tell: () => void) => void,
+): Promise<BodyReading> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    // Later calls are harmless: a promise settles once.
+    const settle = (reading: BodyReading) => {
+      clearTimeout(timer);
+      resolve(reading);
+    };
+    const timer = setTimeout(() => settle({ outcome: 'too-slow' }), timeout);
+    onGone(() => settle({ outcome: 'gone' }));
+    if (request.destroyed) return settle({ outcome: 'gone' });
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= limit) chunks.push(chunk);
+      else settle({ outcome: 'too-large' });
+    });
+    request.on('end', () => {
+      const [only] = chunks;
+      settle({ outcome: 'read', body: chunks.length === 1 && only ? only : Buffer.concat(chunks) });
+    });
+  });
+}
+
+/** Bytes and milliseconds spent on the rest of a refused body, so that the client gets to read why it was refused. */
+const DISCARD_BYTES = 16_777_216;
+const DISCARD_TIME = 5_000;
+
+/** Reads what is left of a refused body into nothing; cuts the connection when that takes too much. */
+export function discardBody(request: IncomingMessage): void {
+  if (request.complete || request.destroyed) return;
+  let discarded = 0;
+  const timer = setTimeout(() => request.destroy(), DISCARD_TIME);
+  timer.unref();
+  request
+    .on('data', (chunk: Buffer) => {
+      discarded += chunk.length;
+      if (discarded > DISCARD_BYTES) request.destroy();
+    })
+    .once('close', () => clearTimeout(timer))
+    .once('error', () => clearTimeout(timer));
+  request.resume();
+}

@@ -1,0 +1,113 @@
+import type { RateLimiter } from '#agent';
+import { OriginPolicy } from './origin-policy.js';
+import { HostPolicy } from './host-policy.js';
+
+export interface McpEdgeOptions {
+  /** Where MCP is served; one trailing slash is tolerated. Default `/mcp`. */
+  readonly path?: string;
+  /** Bytes. Default 1,048,576. */
+  readonly maxBodySize?: number;
+  /** Whole origins, or `.example.com` for a domain with its subdomains. Default: any. */
+  readonly allowedOrigins?: readonly string[] | null;
+  /** Host names besides loopback ones, with a port only where the port matters. Default: any, but see `loopbackHosts`. */
+  readonly allowedHosts?: readonly string[] | null;
+  /** A header every POST must carry, by name, or as `{ name: value }`. Default: none. */
+  readonly requireCustomHeader?: string | Readonly<Record<string, string>> | null;
+  /** Refuse bodies of undeclared length before reading them. Default true. */
+  readonly requireContentLength?: boolean;
+  /** Without `allowedHosts`, only loopback names are allowed: for a server bound to loopback. Default true. */
+  readonly loopbackHosts?: boolean;
+  /**
+   * Without `allowedOrigins`, only pages of this machine are allowed: for a server that asks for no credential, where any
+   * page could otherwise speak for whoever looks at it. Default true.
+   */
+  readonly loopbackOrigins?: boolean;
+  /** Answers GET with `{"status":"ok"}` before any other check but the host. Default: none. */
+  readonly healthPath?: string | null;
+  /** Spent per remote address before anything that costs. Default: none. */
+  readonly preAuthRateLimiter?: RateLimiter | null;
+  /** `strict`: a session id is required and must be known. Default `lenient`: an unknown one is a mere label. */
+  readonly sessions?: 'lenient' | 'strict';
+  /** DELETE ends only sessions of the caller, who has to authenticate. Default false. */
+  readonly authenticateDelete?: boolean;
+  /** Words a refused verb as the standalone server does; false: as a mounted handler. Default true. */
+  readonly standalone?: boolean;
+  /** Milliseconds a body may take to arrive. Default 30,000. */
+  readonly bodyTimeout?: number;
+}
+
+/** The options, checked and compiled once. */
+export interface EdgeSettings {
+  readonly path: string;
+  readonly healthPath: string | null;
+  readonly maxBodySize: number;
+  readonly requireContentLength: boolean;
+  readonly origins: OriginPolicy;
+  readonly hosts: HostPolicy;
+  readonly customHeader: CustomHeader | null;
+  readonly preAuthRateLimiter: RateLimiter | null;
+  readonly strictSessions: boolean;
+  readonly authenticateDelete: boolean;
+  readonly standalone: boolean;
+  readonly bodyTimeout: number;
+}
+
+interface CustomHeader {
+  /** Lower case. */
+  readonly name: string;
+  /** `null`: any value that is not empty. */
+  readonly value: string | null;
+}
+
+function positive(value: number, option: string): number {
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new TypeError(`${option}: expected a positive integer`);
+  return value;
+}
+
+function pathOption(value: string, option: string): string {
+  if (!/^\/[^?#\s]*$/.test(value) || (value.length > 1 && value.endsWith('/'))) {
+    throw new TypeError(`${option}: expected a path that begins, and does not end, with a slash`);
+  }
+  return value;
+}
+
+function customHeader(value: McpEdgeOptions['requireCustomHeader']): CustomHeader | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'string') return value.trim() === '' ? null : named(value, null);
+  const pairs = typeof value === 'object' && !Array.isArray(value) ? Object.entries(value) : [];
+  const [pair] = pairs;
+  if (pairs.length !== 1 || !pair || typeof pair[1] !== 'string') {
+    throw new TypeError('requireCustomHeader: expected a header name or one { name: value }');
+  }
+  return pair[0].trim() === '' ? null : named(pair[0], pair[1]);
+}
+
+function named(name: string, value: string | null): CustomHeader {
+  return { name: name.trim().toLowerCase(), value };
+}
+
+/** @throws TypeError naming the option that cannot be used */
+export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
+  const sessions = options.sessions ?? 'lenient';
+  if (sessions !== 'lenient' && sessions !== 'strict')
+    throw new TypeError('sessions: expected lenient or strict');
+  const limiter = options.preAuthRateLimiter ?? null;
+  if (limiter !== null && typeof limiter.check !== 'function') {
+    throw new TypeError('preAuthRateLimiter: expected an object with a check method');
+  }
+  return Object.freeze({
+    path: pathOption(options.path ?? '/mcp', 'path'),
+    healthPath: options.healthPath ? pathOption(options.healthPath, 'healthPath') : null,
+    maxBodySize: positive(options.maxBodySize ?? 1_048_576, 'maxBodySize'),
+    requireContentLength: options.requireContentLength ?? true,
+    origins: new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true),
+    hosts: new HostPolicy(options.allowedHosts ?? [], options.loopbackHosts ?? true),
+    customHeader: customHeader(options.requireCustomHeader),
+    preAuthRateLimiter: limiter,
+    strictSessions: sessions === 'strict',
+    authenticateDelete: options.authenticateDelete ?? false,
+    standalone: options.standalone ?? true,
+    bodyTimeout: positive(options.bodyTimeout ?? 30_000, 'bodyTimeout'),
+  });
+}

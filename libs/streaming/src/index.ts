@@ -1,0 +1,2 @@
+export type { McpEdgeOptions } from './edge-options.js';
+export * from './mcp-edge.js';

@@ -1,0 +1,56 @@
+import type { RateLimiter } from '#agent';
+import { RPC } from '#dispatcher';
+import { errorReply, reply, type Reply } from '../reply.js';
+import type { Rung } from './rung.js';
+
+const NOT_FOUND = errorReply(404, { code: RPC.methodNotFound, message: 'Not Found' });
+const HOST_NOT_ALLOWED = errorReply(403, { code: RPC.parseError, message: 'Host not allowed' });
+const HEALTHY = reply(200, '{"status":"ok"}');
+const CLOSING = errorReply(503, { code: RPC.busy, message: 'server busy' }, null, { Connection: 'close' });
+
+const TOO_MANY = { code: RPC.busy, message: 'Too Many Requests' };
+
+/** Only the exact path, with or without one trailing slash, is MCP. */
+export const path: Rung = {
+  name: 'path',
+  check: ({ path: asked, verb }, { settings }) => {
+    const served = asked === settings.path || asked === `${settings.path}/`;
+    return served || (verb === 'GET' && asked === settings.healthPath) ? null : NOT_FOUND;
+  },
+};
+
+export const host: Rung = {
+  name: 'host',
+  check: ({ headers }, { settings }) => (settings.hosts.permits(headers.host) ? null : HOST_NOT_ALLOWED),
+};
+
+/** Tells a load balancer that the process answers, and nothing else. */
+export const health: Rung = {
+  name: 'health',
+  check: ({ path: asked, verb }, { settings }) =>
+    verb === 'GET' && asked === settings.healthPath ? HEALTHY : null,
+};
+
+export const accepting: Rung = {
+  name: 'accepting',
+  check: (_, edge) => (edge.accepting ? null : CLOSING),
+};
+
+/** A limiter that fails counts as exhausted. */
+async function spend(limiter: RateLimiter, address: string): Promise<Reply | null> {
+  try {
+    const verdict = await limiter.check(address);
+    if (!verdict) return null;
+    const wait = Math.ceil(verdict.retryAfter);
+    return errorReply(429, TOO_MANY, null, wait > 0 ? { 'Retry-After': String(wait) } : undefined);
+  } catch {
+    return errorReply(429, TOO_MANY);
+  }
+}
+
+/** Before anything that costs an authentication. */
+export const preAuthLimit: Rung = {
+  name: 'pre-auth-limit',
+  check: ({ request }, { settings: { preAuthRateLimiter: limiter } }) =>
+    limiter ? spend(limiter, request.socket.remoteAddress ?? '') : null,
+};

@@ -1,0 +1,105 @@
+import { Injectable } from '@nestjs/common';
+import type { ParseRow } from '#data';
+import {
+  type Arguments,
+  boolean,
+  canonicalFilterChoice,
+  refuseArgument,
+  requiredString,
+} from '../arguments/argument-readers.js';
+import { Tool } from '../declaration/tool.decorator.js';
+import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { READ_ONLY } from '../read-only-annotations.js';
+import { compactPointers } from '../shaping/compact-pointers.js';
+import { keepsRowIdentity, rowId, stampSource } from '../shaping/provenance.js';
+import type { ToolCall } from '../tool.js';
+import { ToolSwitches } from '../tool-switches.js';
+
+/** Rows of a pipeline that sets no bound of its own. */
+const AUTO_LIMIT = 200;
+
+const AUTO_LIMIT_HINT =
+  `Only the first ${AUTO_LIMIT} rows: the pipeline ended in neither $limit nor $count. ` +
+  'End it with your own {"$limit": n}, or size the class with count_objects first.';
+
+@Injectable()
+export class Aggregate {
+  constructor(private readonly switches: ToolSwitches) {}
+
+  @Tool({
+    name: 'aggregate',
+    title: 'Aggregate',
+    description:
+      'Runs a MongoDB aggregation pipeline over a class: groups, sums, joins. Use logical field names (author, not ' +
+      '_p_author). A pipeline that ends in neither $limit nor $count is cut to 200 rows. At most 20 stages. $out, ' +
+      '$merge, $where, $function and $accumulator are refused. For plain rows use query_class, for one number ' +
+      'count_objects.',
+    category: 'aggregate',
+    timeout: 60,
+    annotations: READ_ONLY,
+    input: objectOf(
+      {
+        class_name: STRING,
+        pipeline: described(listOf(OBJECT), 'e.g. [{"$group":{"_id":"$status","n":{"$sum":1}}}]'),
+        compact_pointers: described(
+          BOOLEAN,
+          'Default true: pointers as bare ids, classes in pointer_classes.',
+        ),
+        apply_canonical_filter: described(BOOLEAN, "false: without the class's default filter."),
+      },
+      ['class_name', 'pipeline'],
+    ),
+    output: objectOf(
+      {
+        class_name: STRING,
+        pipeline_stages: INTEGER,
+        result_count: INTEGER,
+        route: STRING,
+        results: listOf(OBJECT),
+        pointer_classes: mapOf(STRING),
+        auto_limited: BOOLEAN,
+        auto_limit: INTEGER,
+        hint: STRING,
+        _truncated: OBJECT,
+      },
+      ['class_name', 'results'],
+    ),
+  })
+  async aggregate(args: Arguments, call: ToolCall) {
+    const className = requiredString(args, 'class_name');
+    const { pipeline } = args;
+    if (pipeline === undefined || pipeline === null) refuseArgument('pipeline is required');
+    const compact = boolean(args, 'compact_pointers', true);
+    const { rows, route, autoLimited } = await call.records.aggregate(className, pipeline, {
+      applyCanonicalFilter: canonicalFilterChoice(args),
+      rewriteLookups: boolean(args, 'rewrite_lookups', true),
+      autoLimit: AUTO_LIMIT,
+    });
+    const { rows: shaped, pointerClasses } = compact ? compactPointers(rows) : { rows, pointerClasses: null };
+    return {
+      class_name: className,
+      pipeline_stages: Array.isArray(pipeline) ? pipeline.length : 0,
+      result_count: rows.length,
+      route,
+      results: this.sourced(shaped, className, pipeline, call),
+      ...(pointerClasses && { pointer_classes: pointerClasses }),
+      ...(autoLimited &&
+        rows.length >= AUTO_LIMIT && {
+          auto_limited: true,
+          auto_limit: AUTO_LIMIT,
+          hint: AUTO_LIMIT_HINT,
+        }),
+    };
+  }
+
+  private sourced(
+    rows: readonly ParseRow[],
+    className: string,
+    pipeline: unknown,
+    call: ToolCall,
+  ): readonly ParseRow[] {
+    if (!this.switches.includeSourceProvenance) return rows;
+    const ownRows = keepsRowIdentity(pipeline);
+    return rows.map((row) => stampSource(row, className, call.tool.name, ownRows ? rowId(row) : null));
+  }
+}

@@ -1,0 +1,123 @@
+import { Test } from '@nestjs/testing';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ParseRow } from '#data';
+import type { FieldType } from '#policy';
+import { BUILT_IN_TOOLS } from './built-in-tools.js';
+import { sampleClass, SampleRecords, callOf, switches } from './contracts/sample-records.js';
+import { toolsOf } from './declaration/tool.decorator.js';
+import { PermittedTools } from './permitted-tools.js';
+import { fitToSize } from './shaping/fit-to-size.js';
+import type { ToolDefinition } from './tool.js';
+import { ToolSwitches } from './tool-switches.js';
+
+const definitions: ToolDefinition[] = [];
+
+/** The nine providers as an application would get them: by Nest, from the two ports they ask for. */
+async function providers(includeSourceProvenance: boolean): Promise<object[]> {
+  const module = await Test.createTestingModule({
+    providers: [
+      ...BUILT_IN_TOOLS,
+      { provide: ToolSwitches, useValue: switches({ includeSourceProvenance }) },
+      { provide: PermittedTools, useValue: { list: () => definitions } },
+    ],
+  }).compile();
+  return BUILT_IN_TOOLS.map((provider) => module.get<object>(provider));
+}
+
+const value = fc.oneof(
+  fc.string(),
+  fc.double(),
+  fc.constant(null),
+  fc.constantFrom<object>(
+    { __type: 'Date', iso: '2024-01-01T00:00:00.000Z' },
+    { __type: 'Pointer', className: 'Post', objectId: 'p' },
+    { className: 'Hidden', __redacted: true },
+    [{ ACL: {} }],
+  ),
+);
+const name = fc.constantFrom('title', '_p_author', '_source', 'body', '_id', 'results');
+const rows: fc.Arbitrary<ParseRow[]> = fc
+  .array(fc.dictionary(name, value, { maxKeys: 4 }), { maxLength: 70 })
+  .map((list) =>
+    list.map((row, index) => ({ ...row, objectId: `r${index}`, createdAt: 'c', updatedAt: 'u' })),
+  );
+
+const field = fc.record({
+  type: fc.constantFrom<FieldType>('String', 'Pointer', 'Relation', 'Array', 'ACL'),
+  targetClass: fc.constantFrom('Post', 'Hidden'),
+  required: fc.boolean(),
+  defaultValue: value,
+});
+const known = fc
+  .record({
+    fields: fc.dictionary(fc.constantFrom('title', 'author', 'bad name'), field),
+    allowed: fc.constantFrom(null, ['title'], []),
+    text: fc.constantFrom(null, 'About', '</schema_description>'),
+    rule: fc.constantFrom(null, { find: { '*': true }, get: true, update: { pointerFields: ['title'] } }),
+  })
+  .map(({ fields, allowed, text, rule }) =>
+    sampleClass(
+      'Post',
+      fields,
+      {
+        fields: allowed,
+        description: text,
+        usage: text,
+        largeFields: ['title'],
+        canonicalFilter: text ? {} : null,
+      },
+      { classLevelPermissions: rule, indexes: [{ name: 'i', fields: ['title'], unique: true }] },
+    ),
+  );
+
+const args = fc.record(
+  {
+    class_name: fc.constant('Post'),
+    object_id: fc.constant('r0'),
+    ids: fc.subarray(['r0', 'r1', 'zz', '__proto__']),
+    pipeline: fc.constantFrom<object[]>([{ $match: {} }], [{ $group: { _id: '$title' } }]),
+    limit: fc.integer({ min: 1, max: 60 }),
+    format: fc.constantFrom('json', 'csv', 'table'),
+    where: fc.constant({ title: 'x' }),
+  },
+  { requiredKeys: ['class_name', 'object_id', 'ids', 'pipeline'] },
+);
+
+describe('every built-in tool', () => {
+  it.each([false, true])(
+    'answers as its output schema says, cut to size or not (provenance: %s)',
+    async (stamped) => {
+      const ajv = new Ajv2020({ strict: false });
+      const tools = (await providers(stamped)).map((provider) => {
+        const [registration] = toolsOf(provider);
+        if (!registration) throw new Error('a provider without a tool');
+        const { definition, handler } = registration;
+        definitions.push(definition);
+        return { provider, definition, handler, validate: ajv.compile(definition.outputSchema as object) };
+      });
+      const cap = fc.constantFrom(1_500, 4_000, 4_194_304);
+      await fc.assert(
+        fc.asyncProperty(
+          rows,
+          known,
+          args,
+          cap,
+          fc.boolean(),
+          async (list, described, given, bytes, autoLimited) => {
+            const records = new SampleRecords([{ objectId: 'r0' }, ...list.slice(1)], [described]);
+            records.autoLimited = autoLimited;
+            for (const { provider, definition, handler, validate } of tools) {
+              const data = await handler(given, callOf(provider, records));
+              const sent = fitToSize(definition.name, data, bytes);
+              const wire: unknown = 'text' in sent ? JSON.parse(sent.text) : JSON.parse(JSON.stringify(data));
+              expect(validate(wire) ? [] : [definition.name, wire, validate.errors]).toEqual([]);
+            }
+          },
+        ),
+        { numRuns: 60 },
+      );
+    },
+  );
+});

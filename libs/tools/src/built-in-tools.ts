@@ -1,0 +1,22 @@
+import { Aggregate } from './aggregate/aggregate.js';
+import { ListTools } from './discovery/list-tools.js';
+import { CountObjects } from './read/count-objects.js';
+import { GetObject } from './read/get-object.js';
+import { GetObjects } from './read/get-objects.js';
+import { GetSampleObjects } from './read/get-sample-objects.js';
+import { QueryClass } from './read/query-class.js';
+import { GetAllSchemas } from './schema/get-all-schemas.js';
+import { GetSchema } from './schema/get-schema.js';
+
+/** Parley's own tools, in catalogue order. A new one is a file in the folder of its privilege, and a line here. */
+export const BUILT_IN_TOOLS = [
+  ListTools,
+  GetAllSchemas,
+  GetSchema,
+  QueryClass,
+  CountObjects,
+  GetObject,
+  GetObjects,
+  GetSampleObjects,
+  Aggregate,
+] as const;

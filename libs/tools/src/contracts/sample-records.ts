@@ -1,0 +1,157 @@
+import { Agent, compileAgentShape, type Tier } from '#agent';
+import type {
+  AggregateOptions,
+  AggregateResult,
+  FindOptions,
+  GovernedClass,
+  GovernedRecords,
+  ParseRow,
+  RowPage,
+} from '#data';
+import type { ClassPolicy, ClassSchema, FieldSchema } from '#policy';
+import { toolDeclarations } from '../declaration/tool.decorator.js';
+import type { ToolCall } from '../tool.js';
+import type { ToolSwitches } from '../tool-switches.js';
+
+/**
+ * Rows for testing the shape of results: no rules, no translation. What a tool asked for is kept in `asked`, so that a
+ * test sees what reaches the governed door. Rules are tested where they live.
+ */
+export class SampleRecords implements GovernedRecords {
+  readonly asked: { method: string; className: unknown; options: unknown }[] = [];
+  truncatedIncludeFields?: Readonly<Record<string, readonly string[]>>;
+  autoLimited = false;
+
+  constructor(
+    private readonly rows: readonly ParseRow[] = [],
+    private readonly known: readonly GovernedClass[] = [],
+  ) {}
+
+  async find(className: unknown, options?: FindOptions): Promise<ParseRow[]> {
+    return (await this.page(className, options)).rows;
+  }
+
+  async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
+    this.note('page', className, options);
+    const { skip = 0, limit = this.rows.length } = options;
+    return this.withNotes(this.rows.slice(skip, skip + limit));
+  }
+
+  async count(className: unknown, options?: object): Promise<number> {
+    this.note('count', className, options);
+    return this.rows.length;
+  }
+
+  async get(className: unknown, objectId: unknown, options?: object): Promise<RowPage> {
+    this.note('get', className, { objectId, ...options });
+    return this.withNotes(this.rows.filter((row) => row['objectId'] === objectId));
+  }
+
+  async getMany(className: unknown, objectIds: readonly string[], options?: object): Promise<RowPage> {
+    this.note('getMany', className, { objectIds, ...options });
+    return this.withNotes(this.rows.filter((row) => objectIds.includes(row['objectId'] as string)).reverse());
+  }
+
+  async samples(className: unknown, limit: number): Promise<ParseRow[]> {
+    this.note('samples', className, { limit });
+    return this.rows.slice(0, limit);
+  }
+
+  async aggregate(
+    className: unknown,
+    pipeline: unknown,
+    options?: AggregateOptions,
+  ): Promise<AggregateResult> {
+    this.note('aggregate', className, { pipeline, ...options });
+    return { rows: [...this.rows], route: 'mongo_direct', autoLimited: this.autoLimited };
+  }
+
+  async classes(): Promise<readonly GovernedClass[]> {
+    return this.known;
+  }
+
+  async describe(className: unknown): Promise<GovernedClass> {
+    const found = this.known.find((known) => known.className === className);
+    if (!found) throw new Error(`the sample has no class ${String(className)}`);
+    return found;
+  }
+
+  private note(method: string, className: unknown, options: unknown): void {
+    this.asked.push({ method, className, options });
+  }
+
+  private withNotes(rows: readonly ParseRow[]): RowPage {
+    const { truncatedIncludeFields } = this;
+    return { rows: [...rows], ...(truncatedIncludeFields && { truncatedIncludeFields }) };
+  }
+}
+
+/** A class with the fields every class has, and these. */
+export function sampleClass(
+  className: string,
+  fields: Readonly<Record<string, FieldSchema>>,
+  policy: Partial<ClassPolicy> = {},
+  schema: Partial<ClassSchema> = {},
+): GovernedClass {
+  const all = new Map<string, FieldSchema>([
+    ['objectId', { type: 'String' }],
+    ['createdAt', { type: 'Date' }],
+    ['updatedAt', { type: 'Date' }],
+    ['ACL', { type: 'ACL' }],
+    ...Object.entries(fields),
+  ]);
+  const readable = policy.fields ? new Set(['objectId', 'createdAt', 'updatedAt', ...policy.fields]) : null;
+  return {
+    className,
+    fields: [...all.keys()].filter((name) => !readable || readable.has(name)),
+    schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
+    policy: {
+      className,
+      hiding: 'no',
+      visible: false,
+      description: null,
+      usage: null,
+      fields: null,
+      joinFields: null,
+      largeFields: [],
+      canonicalFilter: null,
+      tenantScope: null,
+      allowCollscan: false,
+      searchable: null,
+      properties: new Map(),
+      aliases: new Map(),
+      ...policy,
+    },
+  };
+}
+
+/** All switches off but these. */
+export function switches(on: Partial<ToolSwitches> = {}): ToolSwitches {
+  return { includeSourceProvenance: false, promptMarkerStrict: false, agentDebug: false, ...on };
+}
+
+export const QUIET = switches();
+
+/** The call that the only tool of a provider would get. */
+export function callOf(provider: object, records: GovernedRecords, permissions: Tier = 'readonly'): ToolCall {
+  const [declaration] = toolDeclarations(Object.getPrototypeOf(provider) as object);
+  if (!declaration) throw new Error('the provider declares no tool');
+  return {
+    tool: declaration.definition,
+    records,
+    agent: new Agent({ shape: compileAgentShape('sample', { permissions }), principal: 'sample' }),
+    signal: new AbortController().signal,
+    progress: () => undefined,
+  };
+}
+
+/** `count` rows as a store would give them, r0 first. */
+export function sampleRows(count: number): ParseRow[] {
+  return Array.from({ length: count }, (_, index) => ({
+    objectId: `r${index}`,
+    createdAt: '2024-01-01T00:00:00.000Z',
+    updatedAt: '2024-01-02T00:00:00.000Z',
+    title: `Row ${index}`,
+    ACL: { '*': { read: true } },
+  }));
+}

@@ -1,0 +1,101 @@
+import { isTier, type Tier } from '#agent';
+import type { JsonSchema, ToolAnnotations, ToolDefinition } from '../tool.js';
+
+/** What a provider says about one of its methods to make it a tool. */
+export interface ToolOptions {
+  /** 1 to 128 of `A-Z a-z 0-9 _ . -`. A built-in's name needs `override`. */
+  readonly name: string;
+  /** For people; `name` is for programs. */
+  readonly title?: string;
+  /** For the model: what it does, its bounds, and which tool to prefer instead. */
+  readonly description: string;
+  /** Lowest tier that may call it. Default `readonly`. */
+  readonly permission?: Tier;
+  /** Default `custom`. */
+  readonly category?: string;
+  /** Seconds until the call is given up, at least 1. Default 30. */
+  readonly timeout?: number;
+  /** JSON Schema of the arguments, an object. Default: no arguments. */
+  readonly input?: JsonSchema;
+  /** JSON Schema of the result, an object. When given, results are also sent as structured content. */
+  readonly output?: JsonSchema;
+  readonly annotations?: ToolAnnotations;
+  /** Callable by agents that act as a client without a master key. Default false. */
+  readonly clientSafe?: boolean;
+  /** Replaces the built-in of that name, whose tier, category and client gate stay. Default false. */
+  readonly override?: boolean;
+}
+
+/** A tool was declared or registered in a way that cannot work; raised at start, never during a call. */
+export class ToolDeclarationError extends Error {
+  override readonly name = 'ToolDeclarationError';
+  constructor(tool: unknown, fault: string) {
+    super(`Tool '${String(tool)}': ${fault}`);
+  }
+}
+
+const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+const DEFAULT_TIMEOUT = 30;
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
+const isSchema = (value: unknown): value is JsonSchema =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
+/** The path of an array schema without `items`, which several model vendors refuse; null when there is none. */
+function arrayWithoutItems(schema: unknown, path: string): string | null {
+  if (Array.isArray(schema)) return firstFault(schema.entries(), path);
+  if (!isSchema(schema)) return null;
+  if (schema['type'] === 'array' && schema['items'] === undefined) return path;
+  return firstFault(Object.entries(schema), path);
+}
+
+function firstFault(entries: Iterable<[string | number, unknown]>, path: string): string | null {
+  for (const [key, value] of entries) {
+    const fault = arrayWithoutItems(value, `${path}.${key}`);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
+
+/** @throws ToolDeclarationError naming what is wrong */
+export function checkDefinition(definition: ToolDefinition): void {
+  const fail = (fault: string): never => {
+    throw new ToolDeclarationError(definition.name, fault);
+  };
+  if (typeof definition.name !== 'string' || !TOOL_NAME.test(definition.name))
+    fail('the name must be 1 to 128 of A-Z a-z 0-9 _ . -');
+  if (!isText(definition.description)) fail('a description is required');
+  if (!isText(definition.category)) fail('the category must not be blank');
+  if (!isTier(definition.permission)) fail('permission must be readonly, write or admin');
+  if (!Number.isFinite(definition.timeout) || definition.timeout < 1)
+    fail('timeout must be at least 1 second');
+  for (const [part, schema] of [
+    ['input', definition.inputSchema],
+    ['output', definition.outputSchema],
+  ] as const) {
+    if (part === 'output' && schema === undefined) continue;
+    if (!isSchema(schema) || schema['type'] !== 'object')
+      fail(`${part} must be a JSON Schema of type object`);
+  }
+  const bare = arrayWithoutItems(definition.inputSchema, 'input');
+  if (bare !== null) fail(`${bare} is an array without items`);
+}
+
+/** The definition with its defaults filled in. @throws ToolDeclarationError */
+export function defineTool(options: ToolOptions): ToolDefinition {
+  const { title, annotations } = options;
+  const definition: ToolDefinition = {
+    name: options.name,
+    ...(title !== undefined && { title }),
+    description: options.description,
+    category: options.category ?? 'custom',
+    permission: options.permission ?? 'readonly',
+    timeout: options.timeout ?? DEFAULT_TIMEOUT,
+    inputSchema: { required: [], ...(options.input ?? { type: 'object', properties: {} }) },
+    ...(options.output && { outputSchema: options.output }),
+    ...(annotations && { annotations: { ...(title !== undefined && { title }), ...annotations } }),
+    clientSafe: options.clientSafe ?? false,
+  };
+  checkDefinition(definition);
+  return Object.freeze(definition);
+}

@@ -1,0 +1,73 @@
+import 'reflect-metadata';
+import type { ToolDefinition, ToolHandler } from '../tool.js';
+import { defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
+
+const TOOL = Symbol('parley:tool');
+
+interface DeclaredTool {
+  readonly definition: ToolDefinition;
+  readonly override: boolean;
+}
+
+export interface ToolDeclaration extends DeclaredTool {
+  readonly methodName: string;
+}
+
+/** A definition with the code behind it, ready for the registry. */
+export interface ToolRegistration {
+  readonly definition: ToolDefinition;
+  readonly handler: ToolHandler;
+  /** Replaces the built-in of that name. Default false. */
+  readonly override?: boolean;
+}
+
+/**
+ * Makes a method of an injectable provider a tool: `(args, call: ToolCall) => data`. Stores metadata and nothing else.
+ * @throws ToolDeclarationError at declaration
+ */
+export function Tool(options: ToolOptions): MethodDecorator {
+  return (_prototype, _methodName, descriptor) => {
+    const declared: DeclaredTool = { definition: defineTool(options), override: options.override ?? false };
+    Reflect.defineMetadata(TOOL, declared, descriptor.value as object);
+  };
+}
+
+/** Method names of a prototype and of what it inherits, the nearest first. A getter is never run. */
+function* methodsOf(prototype: object): Generator<[string, object]> {
+  const seen = new Set<string>();
+  for (let level = prototype; level && level !== Object.prototype; level = Object.getPrototypeOf(level)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
+      if (seen.has(name)) continue;
+      seen.add(name);
+      if (typeof value === 'function' && name !== 'constructor') yield [name, value as object];
+    }
+  }
+}
+
+/**
+ * The tools declared on a provider's prototype, in order of declaration. A subclass that redefines a method without
+ * `@Tool` takes the tool away.
+ * @throws ToolDeclarationError when two methods declare one name
+ */
+export function toolDeclarations(prototype: object): readonly ToolDeclaration[] {
+  const declarations: ToolDeclaration[] = [];
+  for (const [methodName, method] of methodsOf(prototype)) {
+    const declared = Reflect.getOwnMetadata(TOOL, method) as DeclaredTool | undefined;
+    if (!declared) continue;
+    const { name } = declared.definition;
+    const other = declarations.find((declaration) => declaration.definition.name === name);
+    if (other) throw new ToolDeclarationError(name, `declared by both ${other.methodName} and ${methodName}`);
+    declarations.push({ methodName, ...declared });
+  }
+  return declarations;
+}
+
+/** The tools of a provider instance, bound to it. @throws ToolDeclarationError */
+export function toolsOf(provider: object): readonly ToolRegistration[] {
+  return toolDeclarations(Object.getPrototypeOf(provider) as object).map(
+    ({ methodName, definition, override }) => {
+      const method = Reflect.get(provider, methodName) as ToolHandler;
+      return { definition, override, handler: (args, call) => method.call(provider, args, call) };
+    },
+  );
+}

@@ -1,0 +1,298 @@
+import { Logger } from '@nestjs/common';
+import type { Tier } from '#agent';
+import type { GovernedClass } from '#data';
+import type { ClassPolicy, FieldSchema, FieldType } from '#policy';
+import { describe, expect, it, vi } from 'vitest';
+import { callOf, QUIET, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
+import { type DeclaredMethod, DeclaredMethods } from '../declared-methods.js';
+import { GetSchema } from './get-schema.js';
+
+const USER = sampleClass('_User', { username: { type: 'String' } });
+const wrapped = (text: string) => `<schema_description>${text}</schema_description>`;
+
+interface Told {
+  readonly fields: { name: string; type: string }[];
+}
+
+interface SetUp {
+  readonly tier?: Tier;
+  readonly process?: typeof QUIET;
+  readonly methods?: readonly DeclaredMethod[];
+}
+
+async function schemaOf(known: GovernedClass, { tier, process = QUIET, methods = [] }: SetUp = {}) {
+  class Methods extends DeclaredMethods {
+    of() {
+      return methods;
+    }
+  }
+  const tool = new GetSchema(process, new Methods());
+  const call = callOf(tool, new SampleRecords([], [USER, known]), tier);
+  return (await tool.describe({ class_name: known.className }, call)) as Told & Record<string, unknown>;
+}
+
+const fieldOf = async (field: FieldSchema, policy: Partial<ClassPolicy> = {}) =>
+  (await schemaOf(sampleClass('Post', { it: field }, policy))).fields.find(({ name }) => name === 'it');
+
+const method = (name: string, permission: Tier): DeclaredMethod => ({
+  name,
+  permission,
+  type: 'instance',
+  description: 'Puts it away',
+  supportsDryRun: permission === 'write',
+  parameters: { type: 'object', properties: { why: { type: 'string', description: 'Reason' } } },
+  permittedKeys: ['why'],
+});
+
+describe('get_schema', () => {
+  it('describes a class in full', async () => {
+    const post = sampleClass(
+      'Post',
+      { title: { type: 'String', required: true }, author: { type: 'Pointer', targetClass: '_User' } },
+      { description: 'Blog posts', usage: 'Prefer live ones', canonicalFilter: { deleted: { $ne: true } } },
+      {
+        indexes: [{ name: 'title_1', fields: ['title'], unique: false }],
+        classLevelPermissions: { find: { '*': true } },
+      },
+    );
+    expect(Object.entries(await schemaOf(post))).toEqual([
+      ['class_name', 'Post'],
+      ['type', 'custom'],
+      ['description', wrapped('Blog posts')],
+      ['usage', wrapped('Prefer live ones')],
+      [
+        'fields',
+        [
+          { name: 'objectId', type: 'string', required: false },
+          { name: 'createdAt', type: 'date/time', required: false },
+          { name: 'updatedAt', type: 'date/time', required: false },
+          { name: 'ACL', type: 'access control list', required: false },
+          { name: 'title', type: 'string', required: true },
+          expect.objectContaining({
+            name: 'author',
+            type: 'pointer (reference) → _User',
+            target_class: '_User',
+          }),
+        ],
+      ],
+      ['indexes', [{ name: 'title_1', fields: ['title'], unique: false }]],
+      ['permissions', { find: ['public'] }],
+      ['canonical_filter', { deleted: { $ne: true } }],
+      [
+        'relations',
+        { outgoing: [], incoming: [{ from: '_User', to: 'Post', via: 'Post.author', cardinality: '1:N' }] },
+      ],
+    ]);
+  });
+
+  it.each([
+    ['_User', 'built-in: User accounts'],
+    ['_Role', 'built-in: Access roles'],
+    ['_Session', 'built-in: User sessions'],
+    ['_Installation', 'built-in: Device installations'],
+    ['_Product', 'built-in: In-app purchases'],
+    ['_Audience', 'built-in: Push audiences'],
+    ['Post', 'custom'],
+  ])('says what %s is', async (className, type) => {
+    expect((await schemaOf(sampleClass(className, {})))['type']).toBe(type);
+  });
+
+  it.each<[FieldType | 'Vector', string]>([
+    ['Number', 'number'],
+    ['Boolean', 'boolean'],
+    ['Object', 'object (JSON)'],
+    ['Array', 'array'],
+    ['GeoPoint', 'geo location'],
+    ['File', 'file'],
+    ['Bytes', 'binary data'],
+    ['Polygon', 'polygon (geo shape)'],
+    ['Vector', 'vector'],
+  ])('names the type %s', async (type, told) => {
+    expect(await fieldOf({ type: type as FieldType })).toEqual({ name: 'it', type: told, required: false });
+  });
+
+  it('refuses a call without a class', async () => {
+    const tool = new GetSchema(QUIET);
+    await expect(tool.describe({}, callOf(tool, new SampleRecords()))).rejects.toMatchObject({
+      refusal: { code: 'invalid_argument', message: 'Invalid arguments: class_name is required' },
+    });
+  });
+});
+
+describe('a pointer in a schema', () => {
+  it('says how to constrain it', async () => {
+    const field = await fieldOf({ type: 'Pointer', targetClass: '_User' });
+    expect(field).toMatchObject({
+      query_hint: expect.stringMatching(/"it":"<objectId>".*"className":"_User".*\$in/),
+    });
+  });
+
+  it.each(['Pointer', 'Relation'] as const)(
+    'never names a class the agent may not know: %s',
+    async (type) => {
+      const answer = await schemaOf(sampleClass('Post', { it: { type, targetClass: 'SecretProject' } }));
+      expect(JSON.stringify(answer)).not.toContain('SecretProject');
+      expect(answer.fields.at(-1)).not.toHaveProperty('target_class');
+    },
+  );
+
+  it('still says how to constrain one to a class it does not name', async () => {
+    expect(await fieldOf({ type: 'Pointer', targetClass: 'SecretProject' })).toMatchObject({
+      type: 'pointer (reference)',
+      query_hint: expect.stringContaining('"className":"<targetClass>"'),
+    });
+  });
+});
+
+describe('what an operator says of a field', () => {
+  it('is told with the field, wrapped', async () => {
+    const properties = new Map([
+      ['it', { description: 'Where it is', enum: new Map([['draft', 'Not visible']]) }],
+    ]);
+    expect(await fieldOf({ type: 'String' }, { properties })).toEqual({
+      name: 'it',
+      type: 'string',
+      required: false,
+      description: wrapped('Where it is'),
+      allowed_values: [{ value: 'draft', description: wrapped('Not visible') }],
+    });
+  });
+
+  it('is told without any description of the class or field', async () => {
+    const properties = new Map([['it', { enum: new Map([['a', 'b']]) }]]);
+    expect(await fieldOf({ type: 'String' }, { properties, largeFields: ['it'] })).toMatchObject({
+      allowed_values: [{ value: 'a', description: wrapped('b') }],
+      large_field: true,
+    });
+  });
+
+  it.each(['Pointer', 'Relation'] as const)('never calls a %s large', async (type) => {
+    expect(await fieldOf({ type, targetClass: '_User' }, { largeFields: ['it'] })).not.toHaveProperty(
+      'large_field',
+    );
+  });
+
+  it.each([
+    [undefined, undefined],
+    [null, undefined],
+    ['', undefined],
+    [0, 0],
+    [false, false],
+    ['draft', 'draft'],
+    [{ __type: 'Date', iso: '2024-01-01T00:00:00.000Z' }, '2024-01-01T00:00:00.000Z'],
+    [{ __type: 'Pointer', className: 'SecretProject', objectId: 'x' }, undefined],
+  ])('tells the default %j as %j', async (defaultValue, told) => {
+    expect(await fieldOf({ type: 'String', defaultValue })).toEqual({
+      name: 'it',
+      type: 'string',
+      required: false,
+      ...(told !== undefined && { default: told }),
+    });
+  });
+});
+
+describe('an allowlisted class', () => {
+  const NARROW = sampleClass(
+    'Post',
+    { title: { type: 'String' }, body: { type: 'String' }, ssn: { type: 'String' } },
+    { fields: ['title', 'body'], largeFields: ['body'] },
+    {
+      indexes: [
+        { name: 'title_1', fields: ['title', 'objectId'], unique: true },
+        { name: 'ssn_1', fields: ['ssn'], unique: true },
+        { name: 'title_1_ssn_1', fields: ['title', 'ssn.last'], unique: false },
+      ],
+      classLevelPermissions: {
+        find: { u1: true, pointerFields: ['ssn', 'title'] },
+        protectedFields: { '*': ['ssn'] },
+        readUserFields: ['ssn'],
+      },
+    },
+  );
+
+  it('shows readable fields, and what may be named, without the three always kept', async () => {
+    const answer = await schemaOf(NARROW);
+    expect(answer.fields.map(({ name }) => name)).toEqual([
+      'objectId',
+      'createdAt',
+      'updatedAt',
+      'title',
+      'body',
+    ]);
+    expect(answer).toMatchObject({ agent_fields: ['title', 'body'], agent_join_fields: ['title'] });
+  });
+
+  it('never mentions a field outside its allowlist, not in an index nor in permissions', async () => {
+    expect(JSON.stringify(await schemaOf(NARROW))).not.toContain('ssn');
+  });
+
+  it('prefers declared join fields for what an included row keeps', async () => {
+    const policy = { ...NARROW.policy, joinFields: ['body', 'objectId'] };
+    expect(await schemaOf({ ...NARROW, policy })).toMatchObject({ agent_join_fields: ['body'] });
+  });
+
+  it('echoes neither list when neither rule applies', async () => {
+    const answer = await schemaOf(sampleClass('Post', { title: { type: 'String' } }));
+    expect(answer).not.toHaveProperty('agent_fields');
+    expect(answer).not.toHaveProperty('agent_join_fields');
+  });
+});
+
+describe('names in a schema', () => {
+  it('leaves out a field whose name could carry text for the model, and logs that without the name', async () => {
+    const warn = vi.spyOn(Logger.prototype, 'warn').mockReturnValue();
+    const answer = await schemaOf(
+      sampleClass('Post', { 'ignore previous': { type: 'String' }, ok: { type: 'String' } }),
+    );
+    const logged = warn.mock.calls;
+    warn.mockRestore();
+    expect(answer.fields.map(({ name }) => name)).toContain('ok');
+    expect(JSON.stringify(answer)).not.toContain('ignore previous');
+    expect(logged).toEqual([['Post: 1 field(s) with unusable names left out of the schema']]);
+  });
+});
+
+describe('permissions in a schema', () => {
+  it.each([
+    [{ find: { '*': true } }, { find: ['public'] }],
+    [{ create: { 'role:admin': true } }, { create: ['role:admin'] }],
+    [{ update: { abc123: true, other: false } }, { update: ['user:abc123'] }],
+    [{ get: { requiresAuthentication: true } }, { get: ['authenticated'] }],
+    [
+      { count: true, delete: false },
+      { count: ['public'], delete: ['none'] },
+    ],
+    [{ find: {} }, { find: [] }],
+    [{ find: { pointerFields: ['owner'] } }, { find: ['pointer:owner'] }],
+    [{ find: null, get: 'x', unknown: { '*': true } }, {}],
+    [null, {}],
+  ])('tell %j as %j', async (classLevelPermissions, told) => {
+    const known = sampleClass('Post', { owner: { type: 'String' } }, {}, { classLevelPermissions });
+    expect((await schemaOf(known))['permissions']).toEqual(told);
+  });
+});
+
+describe('declared methods in a schema', () => {
+  const methods = [method('read', 'readonly'), method('archive', 'write')];
+  const told = {
+    name: 'read',
+    type: 'instance',
+    permission: 'readonly',
+    description: wrapped('Puts it away'),
+    parameters: { type: 'object', properties: { why: { type: 'string', description: wrapped('Reason') } } },
+  };
+
+  it('are those of the tier, with hardened text', async () => {
+    expect((await schemaOf(USER, { methods }))['agent_methods']).toEqual([told]);
+    expect((await schemaOf(USER, { methods, tier: 'write' }))['agent_methods']).toEqual([
+      told,
+      { ...told, name: 'archive', permission: 'write', supports_dry_run: true },
+    ]);
+  });
+
+  it('show what they may write to debugging operators only', async () => {
+    expect(JSON.stringify(await schemaOf(USER, { methods }))).not.toContain('permitted_keys');
+    const debugging = await schemaOf(USER, { methods, process: switches({ agentDebug: true }) });
+    expect(debugging['agent_methods']).toEqual([{ ...told, permitted_keys: ['why'] }]);
+  });
+});

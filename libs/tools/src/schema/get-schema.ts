@@ -1,0 +1,129 @@
+import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
+import { isSystemClassName } from '#agent';
+import type { GovernedClass } from '#data';
+import { ALWAYS_KEEP, joinProjection, rootOf } from '#policy';
+import { type Arguments, requiredString } from '../arguments/argument-readers.js';
+import { Tool } from '../declaration/tool.decorator.js';
+import { DeclaredMethods } from '../declared-methods.js';
+import { BOOLEAN, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { READ_ONLY } from '../read-only-annotations.js';
+import { relationEdges, relationsOf } from '../shaping/relation-graph.js';
+import { hardenSchemaText } from '../shaping/schema-text.js';
+import type { ToolCall } from '../tool.js';
+import { ToolSwitches } from '../tool-switches.js';
+import { describePermissions } from './class-permissions.js';
+import { describeField } from './field-description.js';
+import { describeMethods } from './method-description.js';
+
+const FIELD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+
+const BUILT_IN_CLASSES = new Map([
+  ['_User', 'User accounts'],
+  ['_Role', 'Access roles'],
+  ['_Session', 'User sessions'],
+  ['_Installation', 'Device installations'],
+  ['_Product', 'In-app purchases'],
+  ['_Audience', 'Push audiences'],
+]);
+
+function typeOf(className: string): string {
+  const purpose = BUILT_IN_CLASSES.get(className);
+  if (purpose) return `built-in: ${purpose}`;
+  return isSystemClassName(className) ? 'built-in' : 'custom';
+}
+
+/** Names worth telling: identifiers, without those that every class returns anyway. */
+function tellable(fields: readonly string[] | null | undefined): readonly string[] {
+  const always: readonly string[] = ALWAYS_KEEP;
+  return (fields ?? []).filter((name) => FIELD_NAME.test(name) && !always.includes(name));
+}
+
+@Injectable()
+export class GetSchema {
+  private readonly logger = new Logger(GetSchema.name);
+
+  constructor(
+    private readonly switches: ToolSwitches,
+    @Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods,
+  ) {}
+
+  @Tool({
+    name: 'get_schema',
+    title: 'Describe a class',
+    description:
+      'Fields, indexes, permissions, relations and default filter of one class. A field with large_field: true is heavy: ' +
+      'leave it out with keys in query_class and read it with get_object. agent_fields lists all that may be named in ' +
+      'keys, where and pipelines; storage names (_p_x and other _ columns) never may.',
+    category: 'schema',
+    timeout: 10,
+    annotations: READ_ONLY,
+    input: objectOf({ class_name: STRING }, ['class_name']),
+    output: objectOf(
+      {
+        class_name: STRING,
+        type: STRING,
+        description: STRING,
+        usage: STRING,
+        fields: listOf(objectOf({ name: STRING, type: STRING, required: BOOLEAN }, ['name', 'type'])),
+        indexes: listOf(OBJECT),
+        permissions: mapOf(listOf(STRING)),
+        agent_methods: listOf(OBJECT),
+        canonical_filter: OBJECT,
+        agent_fields: listOf(STRING),
+        agent_join_fields: listOf(STRING),
+        relations: OBJECT,
+      },
+      ['class_name', 'type', 'fields'],
+    ),
+  })
+  async describe(args: Arguments, call: ToolCall) {
+    const known = await call.records.describe(requiredString(args, 'class_name'));
+    const all = await call.records.classes();
+    const { className, schema, policy } = known;
+    const text = { strict: this.switches.promptMarkerStrict };
+    const context = {
+      properties: policy.properties,
+      largeFields: policy.largeFields,
+      knownClasses: new Set(all.map((other) => other.className)),
+      text,
+    };
+    const fields = this.nameableFields(known);
+    const readable = new Set(fields);
+    const methods = describeMethods(this.methods?.of(className) ?? [], {
+      tier: call.agent.permissions,
+      text,
+      showPermittedKeys: this.switches.agentDebug,
+    });
+    const allowed = tellable(policy.fields);
+    const joined = tellable(joinProjection(policy, schema)?.fields);
+    return {
+      class_name: className,
+      type: typeOf(className),
+      ...(policy.description && { description: hardenSchemaText(policy.description, text) }),
+      ...(policy.usage && { usage: hardenSchemaText(policy.usage, text) }),
+      fields: fields.flatMap((name) => {
+        const field = schema.fields.get(name);
+        return field ? [describeField(name, field, context)] : [];
+      }),
+      // An index over a field that may not be read would tell that the field exists.
+      indexes: schema.indexes
+        .filter((index) => index.fields.every((field) => readable.has(rootOf(field))))
+        .map(({ name, fields: indexed, unique }) => ({ name, fields: indexed, unique })),
+      permissions: describePermissions(schema.classLevelPermissions, readable),
+      ...(methods.length > 0 && { agent_methods: methods }),
+      ...(policy.canonicalFilter && { canonical_filter: policy.canonicalFilter }),
+      ...(allowed.length > 0 && { agent_fields: allowed }),
+      ...(joined.length > 0 && { agent_join_fields: joined }),
+      relations: relationsOf(className, relationEdges(all)),
+    };
+  }
+
+  /** A name that is not an identifier could carry text meant for the model. */
+  private nameableFields({ className, fields }: GovernedClass): readonly string[] {
+    const nameable = fields.filter((name) => FIELD_NAME.test(name));
+    const dropped = fields.length - nameable.length;
+    if (dropped > 0)
+      this.logger.warn(`${className}: ${dropped} field(s) with unusable names left out of the schema`);
+    return nameable;
+  }
+}

@@ -1,0 +1,117 @@
+import type { ParseRow } from '#data';
+
+export const TEXT_FORMATS = ['csv', 'markdown', 'table'] as const;
+export type TextFormat = (typeof TEXT_FORMATS)[number];
+
+export interface Column {
+  readonly header: string;
+  /** Dotted, through objects only. */
+  readonly path: string;
+}
+
+export interface FormattedText {
+  readonly headers: readonly string[];
+  readonly output: string;
+}
+
+export interface TextFormatOptions {
+  /** CSV only: cells that a spreadsheet would run are prefixed with `'`. Default false. */
+  readonly neutralizeFormulas?: boolean;
+}
+
+const NOT_COLUMNS = new Set([
+  '__type',
+  'className',
+  'ACL',
+  '_rperm',
+  '_wperm',
+  '_hashed_password',
+  '_session_token',
+]);
+
+/** The columns that the first row suggests, in its order. */
+export function inferColumns(rows: readonly ParseRow[]): readonly Column[] {
+  return Object.keys(rows[0] ?? {})
+    .filter((key) => !NOT_COLUMNS.has(key))
+    .map((key) => ({ header: key, path: key }));
+}
+
+function valueAt(row: Readonly<ParseRow>, path: string): unknown {
+  if (Object.hasOwn(row, path)) return row[path];
+  let value: unknown = row;
+  for (const segment of path.split('.')) {
+    if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
+    value = Object.hasOwn(value, segment) ? (value as ParseRow)[segment] : null;
+  }
+  return value;
+}
+
+function cellText(value: unknown): string {
+  if (value === null || value === undefined) return '';
+  if (typeof value === 'string') return value;
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value !== 'object') return String(value as number | boolean | bigint);
+  const { __type: type, iso } = value as ParseRow;
+  return type === 'Date' && typeof iso === 'string' ? iso : JSON.stringify(value);
+}
+
+type Cells = readonly (readonly string[])[];
+
+/** What a spreadsheet takes for the start of a formula. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+function csvCell(text: string, { neutralizeFormulas }: TextFormatOptions): string {
+  const safe = neutralizeFormulas && FORMULA.test(text) ? `'${text}` : text;
+  return safe === '' || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+function csv(lines: Cells, options: TextFormatOptions): string {
+  return lines.map((line) => `${line.map((cell) => csvCell(cell, options)).join(',')}\n`).join('');
+}
+
+function markdown([headers = [], ...rows]: Cells): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  const cell = (text: string) => text.replace(/[\\|]/g, '\\$&').replace(/\r\n|\r|\n/g, ' ');
+  return [headers.map(cell), headers.map(() => '---'), ...rows.map((row) => row.map(cell))]
+    .map(line)
+    .join('\n');
+}
+
+/** Line breaks, and what a terminal would obey or hide: C0, DEL, C1, bidi and zero-width characters. */
+const TERMINAL_CONTROL =
+  // oxlint-disable-next-line no-control-regex -- these are what is being removed
+  /\r\n|[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g;
+
+const widthOf = (text: string) => Array.from(text).length;
+
+function table(lines: Cells): string {
+  const cells = lines.map((line) => line.map((text) => text.replace(TERMINAL_CONTROL, ' ')));
+  const widths = (cells[0] ?? []).map((_, column) =>
+    cells.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0),
+  );
+  const rule = `+${widths.map((width) => '-'.repeat(width + 2)).join('+')}+`;
+  const row = (line: readonly string[]) =>
+    `| ${line.map((text, column) => text + ' '.repeat((widths[column] ?? 0) - widthOf(text))).join(' | ')} |`;
+  const [header = '', ...body] = cells.map(row);
+  return [rule, header, rule, ...body, rule].join('\n');
+}
+
+/** Rows as one text artefact. Without columns there is nothing to write. */
+export function formatRows(
+  format: TextFormat,
+  rows: readonly ParseRow[],
+  columns: readonly Column[],
+  options: TextFormatOptions = {},
+): FormattedText {
+  const headers = columns.map((column) => column.header);
+  if (headers.length === 0) return { headers, output: '' };
+  const lines = [headers, ...rows.map((row) => columns.map(({ path }) => cellText(valueAt(row, path))))];
+  switch (format) {
+    case 'csv':
+      return { headers, output: csv(lines, options) };
+    case 'markdown':
+      return { headers, output: markdown(lines) };
+    case 'table':
+      return { headers, output: table(lines) };
+  }
+}

@@ -1,0 +1,18 @@
+import { loadSeed, MongoConnection } from '#data-mongo';
+import { loadConfig } from '../config/load-config.js';
+import { readSeedFile } from '../database/open-database.js';
+
+/** Loads a seed into an empty database; a database that holds anything is left as it is. */
+export async function runSeed(file: string): Promise<void> {
+  const { database } = loadConfig().config;
+  if (database.uri === 'embedded')
+    throw new Error('the embedded database is seeded at start: set MONGODB_URI or database.uri');
+  const connection = new MongoConnection({ uri: database.uri, database: database.name });
+  try {
+    const { loaded, rows } = await loadSeed(connection, readSeedFile(file), { onlyIfEmpty: true });
+    if (!loaded) throw new Error('the database is not empty: nothing was changed');
+    process.stderr.write(`Seed loaded: ${rows} rows\n`);
+  } finally {
+    await connection.close();
+  }
+}

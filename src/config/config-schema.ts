@@ -1,0 +1,175 @@
+import { POLICY_CONFIG_SCHEMA } from '#policy';
+
+const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
+const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
+const nameFilter = {
+  anyOf: [
+    strings,
+    { type: 'null' },
+    { type: 'object', additionalProperties: false, properties: { only: strings, except: strings } },
+  ],
+} as const;
+
+const SERVER = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    host: { type: 'string', minLength: 1 },
+    port: { type: 'integer', minimum: 0, maximum: 65535 },
+    path: { type: 'string', pattern: '^/[A-Za-z0-9/_-]*$' },
+    maxBodySize: { type: 'integer', minimum: 1 },
+    heartbeatInterval: { type: 'number' },
+    maxConcurrentDispatchers: { type: ['integer', 'null'], minimum: 1 },
+    allowedOrigins: strings,
+    allowedHosts: strings,
+    requireCustomHeader: {
+      anyOf: [
+        { type: 'null' },
+        { type: 'string', minLength: 1 },
+        { type: 'object', minProperties: 1, maxProperties: 1, additionalProperties: { type: 'string' } },
+      ],
+    },
+    requireContentLength: { type: 'boolean' },
+    approvalTimeout: { type: 'number', exclusiveMinimum: 0 },
+    sessions: { enum: ['lenient', 'strict'] },
+    preAuthRateLimit: {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      required: ['limit', 'window'],
+      properties: { limit: { type: 'integer', minimum: 1 }, window: { type: 'number', exclusiveMinimum: 0 } },
+    },
+  },
+} as const;
+
+const AGENT = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    permissions: { enum: ['readonly', 'write', 'admin'] },
+    identity: {
+      anyOf: [
+        { const: 'master' },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['session'],
+          properties: { session: { const: 'caller' } },
+        },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['user'],
+          properties: { user: { type: 'string' } },
+        },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['role'],
+          properties: { role: { type: 'string' } },
+        },
+      ],
+    },
+    tools: {
+      anyOf: [
+        ...nameFilter.anyOf,
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['profile'],
+          properties: { profile: { type: 'string' } },
+        },
+      ],
+    },
+    methods: nameFilter,
+    classes: nameFilter,
+    filters: { type: 'object', additionalProperties: { type: 'object' } },
+    tenantId: {
+      anyOf: [
+        { type: ['string', 'number', 'null'] },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['claim'],
+          properties: { claim: { type: 'string' } },
+        },
+      ],
+    },
+    allowMutations: { type: 'boolean' },
+    clientMode: { type: 'boolean' },
+    rateLimit: { type: 'integer', minimum: 1 },
+    rateWindow: { type: 'number', exclusiveMinimum: 0 },
+  },
+} as const;
+
+const AUTH_RULE = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['agent'],
+  properties: {
+    agent: { type: 'string', minLength: 1 },
+    apiKey: { type: 'string', minLength: 1 },
+    anonymous: { const: true },
+    parseSession: { const: true },
+    oauth: {
+      type: 'object',
+      additionalProperties: false,
+      required: ['issuer', 'audience'],
+      properties: {
+        issuer: { type: 'string' },
+        audience: { type: 'string' },
+        scopes: { type: 'object', additionalProperties: { type: 'string' } },
+      },
+    },
+  },
+} as const;
+
+/** The configuration file as JSON Schema; `config-faults.ts` adds what a schema cannot say. */
+export const CONFIG_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    server: SERVER,
+    database: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        uri: { type: 'string', pattern: '^(embedded|mongodb(\\+srv)?://.+)$' },
+        name: { type: 'string', pattern: '^[^/\\\\. "$*<>:|?\\u0000]{1,63}$' },
+        seed: { type: ['string', 'null'] },
+      },
+    },
+    parse: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        serverUrl: url,
+        appId: { type: ['string', 'null'] },
+        masterKey: { type: ['string', 'null'] },
+        liveQueryUrl: url,
+      },
+    },
+    redis: { type: 'object', additionalProperties: false, properties: { url } },
+    subscriptions: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        debounce: { type: 'number' },
+        maxPerSession: { type: 'integer', minimum: 1 },
+        maxSessions: { type: 'integer', minimum: 1 },
+      },
+    },
+    llm: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } },
+    },
+    plugins: strings,
+    agents: {
+      type: 'object',
+      propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' },
+      additionalProperties: AGENT,
+    },
+    auth: { type: 'array', items: AUTH_RULE },
+    policy: POLICY_CONFIG_SCHEMA,
+  },
+} as const;

@@ -1,0 +1,78 @@
+import type { AgentShapeOptions } from '#agent';
+import type { PolicyConfig } from '#policy';
+
+export interface ServerConfig {
+  /** Address to listen on. Anything but loopback needs authentication. Default `127.0.0.1`. */
+  readonly host: string;
+  /** Default 3001; 0 takes a free one. */
+  readonly port: number;
+  /** Where MCP is served. Default `/mcp`. */
+  readonly path: string;
+  /** Bytes of one request body. Default 1,048,576. */
+  readonly maxBodySize: number;
+  /** Seconds between keep-alives of a stream; 0 or less: none. Default 2. */
+  readonly heartbeatInterval: number;
+  /** Calls, and separately open streams, served at once; null: unbounded. Default 100. */
+  readonly maxConcurrentDispatchers: number | null;
+  readonly allowedOrigins: readonly string[];
+  /** Host names accepted besides loopback ones. */
+  readonly allowedHosts: readonly string[];
+  /** A header every request must carry: its name, or one name with its exact value. */
+  readonly requireCustomHeader: string | Readonly<Record<string, string>> | null;
+  /** Refuses bodies of undeclared length (411). Default true. */
+  readonly requireContentLength: boolean;
+  /** Seconds a person has to decide. Default 300. */
+  readonly approvalTimeout: number;
+  /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
+  readonly sessions: 'lenient' | 'strict';
+  /** Requests per window (seconds) before anyone is authenticated, over all callers. Default none. */
+  readonly preAuthRateLimit: { readonly limit: number; readonly window: number } | null;
+}
+
+export interface DatabaseConfig {
+  /** `embedded`, or a mongodb:// URI. */
+  readonly uri: string;
+  readonly name: string;
+  /** Seed file for an empty database; relative to the configuration file. */
+  readonly seed: string | null;
+}
+
+export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
+  readonly identity?:
+    'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
+  readonly tenantId?: string | number | null | { readonly claim: string };
+}
+
+export type AuthRuleConfig =
+  { readonly apiKey: string; readonly agent: string } | { readonly anonymous: true; readonly agent: string };
+
+/** The whole configuration with every default filled in (docs/configuration.md). */
+export interface ParleyConfig {
+  readonly server: ServerConfig;
+  readonly database: DatabaseConfig;
+  readonly agents: Readonly<Record<string, AgentConfig>>;
+  readonly auth: readonly AuthRuleConfig[];
+  readonly policy: PolicyConfig;
+}
+
+export const DEFAULT_SERVER: ServerConfig = Object.freeze({
+  host: '127.0.0.1',
+  port: 3001,
+  path: '/mcp',
+  maxBodySize: 1_048_576,
+  heartbeatInterval: 2,
+  maxConcurrentDispatchers: 100,
+  allowedOrigins: [],
+  allowedHosts: [],
+  requireCustomHeader: null,
+  requireContentLength: true,
+  approvalTimeout: 300,
+  sessions: 'lenient',
+  preAuthRateLimit: null,
+});
+
+export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
+  uri: 'embedded',
+  name: 'parley',
+  seed: null,
+});

@@ -1,0 +1,166 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { assertMayStart } from '../start-gate.js';
+import { ConfigError } from './config-faults.js';
+import { loadConfig } from './load-config.js';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-config-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function load(yaml: string, env: Record<string, string> = {}) {
+  writeFileSync(join(folder, 'parley.yaml'), yaml);
+  return loadConfig(env, folder);
+}
+
+function faultsOf(yaml: string, env: Record<string, string> = {}) {
+  try {
+    load(yaml, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+describe('the configuration', () => {
+  it('has documented defaults when the file says nothing', () => {
+    const { config, agents } = load('');
+    expect(config.server).toMatchObject({
+      host: '127.0.0.1',
+      port: 3001,
+      path: '/mcp',
+      maxBodySize: 1048576,
+      sessions: 'lenient',
+    });
+    expect(config.database).toEqual({ uri: 'embedded', name: 'parley', seed: null });
+    expect(config.auth).toEqual([{ anonymous: true, agent: 'default' }]);
+    expect([...agents.keys()]).toEqual(['default']);
+  });
+
+  it('may be JSON', () => {
+    expect(load('{"server": {"port": 4000}}').config.server.port).toBe(4000);
+  });
+
+  it('lists every fault at once, each with its path', () => {
+    const faults = faultsOf(`
+server: { prot: 1, port: many }
+agents: { a: { permissions: root, tools: query_class } }
+policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
+`);
+    const paths = faults.map((fault) => fault.path);
+    expect(paths).toContain('server.prot');
+    expect(paths).toContain('server.port');
+    expect(paths).toContain('agents.a.permissions');
+    expect(paths).toContain('agents.a.tools');
+    expect(paths).toContain('policy.classes.Post.feilds');
+    expect(paths).toContain('policy.classes.Post.hidden');
+  });
+
+  it.each([
+    ['an agent that does not exist', 'auth: [{ anonymous: true, agent: ghost }]', 'auth.0.agent'],
+    [
+      'two credentials in one rule',
+      'agents: { a: {} }\nauth: [{ anonymous: true, apiKey: k, agent: a }]',
+      'auth.0',
+    ],
+    ['no credential in a rule', 'agents: { a: {} }\nauth: [{ agent: a }]', 'auth.0'],
+    ['an unknown profile', 'agents: { a: { tools: { profile: fat } } }', 'agents.a'],
+    [
+      'an unknown operator in a filter',
+      'agents: { a: { filters: { Post: { x: { $nq: 1 } } } } }',
+      'agents.a.filters.Post',
+    ],
+    [
+      'an internal column in a canonical filter',
+      'policy: { classes: { Post: { canonicalFilter: { _hashed_password: x } } } }',
+      'policy.classes.Post.canonicalFilter',
+    ],
+    [
+      'join fields that are not fields',
+      'policy: { classes: { Post: { joinFields: [secret], fields: [title] } } }',
+      'policy.classes.Post.joinFields',
+    ],
+    ['one class declared twice', 'policy: { classes: { User: {}, _User: {} } }', 'policy.classes._User'],
+    [
+      'an alias of an internal column',
+      'policy: { classes: { Post: { properties: { x: { field: _rperm } } } } }',
+      'policy.classes.Post.properties.x.field',
+    ],
+    ['a feature this version lacks', "redis: { url: 'redis://127.0.0.1' }", 'redis.url'],
+    ['an identity this version lacks', 'agents: { a: { identity: { user: u1 } } }', 'agents.a.identity'],
+    ['a key given twice', 'server: { port: 1 }\nserver: { port: 2 }', ''],
+  ])('refuses %s', (_, yaml, path) => {
+    expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
+  });
+
+  it('refuses a file that is named but missing', () => {
+    expect(() => loadConfig({ PARLEY_CONFIG: 'nowhere.yaml' }, folder)).toThrow(/no such file/);
+  });
+});
+
+describe('variables inside values', () => {
+  it('are replaced, with a default where one is given', () => {
+    const yaml = 'server:\n  port: ${PARLEY_PORT:-4100}\ndatabase: { name: "db_${SUFFIX}" }';
+    expect(load(yaml, { SUFFIX: 'x' }).config).toMatchObject({
+      server: { port: 4100 },
+      database: { name: 'db_x' },
+    });
+    expect(load(yaml, { SUFFIX: 'x', PARLEY_PORT: '4200' }).config.server.port).toBe(4200);
+  });
+
+  it('stay text inside quotes, so that a numeric key is still a key', () => {
+    const { config } = load("agents: { a: {} }\nauth: [{ apiKey: '${KEY}', agent: a }]", { KEY: '12345' });
+    expect(config.auth).toEqual([{ apiKey: '12345', agent: 'a' }]);
+  });
+
+  it('stop the start when they are not set', () => {
+    expect(faultsOf("agents: { a: {} }\nauth: [{ apiKey: '${KEY}', agent: a }]")).toEqual([
+      expect.objectContaining({ message: expect.stringContaining('KEY') }),
+    ]);
+  });
+});
+
+describe('the environment', () => {
+  it('wins over the file', () => {
+    const { config } = load('server: { host: localhost, port: 1 }', {
+      HOST: '::1',
+      PORT: '4300',
+      MONGODB_URI: 'mongodb://db/x',
+    });
+    expect(config.server).toMatchObject({ host: '::1', port: 4300 });
+    expect(config.database.uri).toBe('mongodb://db/x');
+  });
+
+  it('refuses a port that is none', () => {
+    expect(faultsOf('', { PORT: 'x' })).toEqual([expect.objectContaining({ path: 'PORT' })]);
+  });
+
+  it('closes anonymous access with MCP_API_KEY', () => {
+    expect(load('', { MCP_API_KEY: 'k' }).config.auth).toEqual([{ apiKey: 'k', agent: 'default' }]);
+    const yaml = 'agents: { a: {}, b: {} }\nauth: [{ anonymous: true, agent: b }]';
+    expect(load(yaml, { MCP_API_KEY: 'k' }).config.auth).toEqual([{ apiKey: 'k', agent: 'b' }]);
+  });
+});
+
+describe('the start gate', () => {
+  const mayStart = (yaml: string, env: Record<string, string> = {}) =>
+    assertMayStart(load(yaml, env).config, env);
+
+  it.each(['127.0.0.1', '::1', 'localhost'])('opens %s without authentication', (host) => {
+    expect(() => mayStart(`server: { host: "${host}" }`)).not.toThrow();
+  });
+
+  it.each(['0.0.0.0', '::', '10.1.2.3', 'example.com'])('does not open %s without authentication', (host) => {
+    expect(() => mayStart(`server: { host: "${host}" }`)).toThrow(/non-loopback.*MCP_API_KEY/s);
+    expect(() => mayStart(`server: { host: "${host}" }`, { MCP_API_KEY: 'k' })).not.toThrow();
+  });
+
+  it.each(['false', '0', 'off', 'no', 'maybe'])('stays closed when PARSE_MCP_ENABLED is %s', (value) => {
+    expect(() => mayStart('', { PARSE_MCP_ENABLED: value })).toThrow(/PARSE_MCP_ENABLED/);
+  });
+});

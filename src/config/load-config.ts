@@ -1,0 +1,134 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import { type AgentShape, compileAgentShape } from '#agent';
+import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
+import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
+import { CONFIG_SCHEMA } from './config-schema.js';
+import { ConfigError, type ConfigFault } from './config-faults.js';
+import { overlayEnvironment } from './environment.js';
+import { type Environment, readConfigFile } from './read-config-file.js';
+import { unavailableFeatures } from './unavailable-features.js';
+
+const DEFAULT_FILE = 'parley.yaml';
+/** Used when the file names no agents: reads everything the policy leaves. */
+const DEFAULT_AGENT = 'default';
+
+/** Everything the service starts from: validated, compiled, frozen. */
+export interface LoadedConfig {
+  readonly config: ParleyConfig;
+  readonly policy: Policy;
+  readonly agents: ReadonlyMap<string, AgentShape>;
+}
+
+/**
+ * Reads, overlays, validates and compiles the configuration.
+ * @throws ConfigError listing every fault at once
+ */
+export function loadConfig(env: Environment = process.env, cwd = process.cwd()): LoadedConfig {
+  const named = env['PARLEY_CONFIG'];
+  const path = resolve(cwd, named ?? DEFAULT_FILE);
+  const raw = named !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
+  const faults: ConfigFault[] = [];
+  const overlaid = overlayEnvironment(raw, env, faults);
+  const valid = validate(overlaid, faults);
+  if (!valid) throw new ConfigError(path, faults);
+
+  const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
+  faults.push(...unavailableFeatures(overlaid));
+  const compiled = compilePolicy(config.policy, {
+    strictPointerShapes:
+      env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
+  });
+  faults.push(...compiled.faults);
+  const agents = compileAgents(config, faults);
+  for (const [index, rule] of config.auth.entries()) {
+    if (!agents.has(rule.agent))
+      faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
+    const kinds = ['apiKey', 'anonymous', 'parseSession', 'oauth'].filter((kind) => kind in rule);
+    if (kinds.length !== 1) {
+      faults.push({
+        path: `auth.${index}`,
+        message: 'exactly one of apiKey, anonymous, parseSession, oauth is needed',
+      });
+    }
+  }
+  if (faults.length > 0) throw new ConfigError(path, faults);
+  return { config, policy: compiled.policy, agents };
+}
+
+let compiledSchema: ValidateFunction | undefined;
+
+/** Compiled at first use and kept: compiling costs more than anything else at start. */
+function configSchema(): ValidateFunction {
+  return (compiledSchema ??= new Ajv({ allErrors: true, allowUnionTypes: true, strict: true }).compile(
+    CONFIG_SCHEMA,
+  ));
+}
+
+function validate(raw: unknown, faults: ConfigFault[]): boolean {
+  const check = configSchema();
+  if (check(raw)) return faults.length === 0;
+  const seen = new Set<string>();
+  for (const error of check.errors ?? []) {
+    const fault = describe(error);
+    const key = `${fault.path}|${fault.message}`;
+    if (!seen.has(key)) faults.push(fault);
+    seen.add(key);
+  }
+  return false;
+}
+
+function describe(error: ErrorObject): ConfigFault {
+  const path = error.instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/');
+  if (error.keyword === 'additionalProperties') {
+    const key = String(error.params['additionalProperty']);
+    return { path: path === '' ? key : `${path}.${key}`, message: 'unknown key' };
+  }
+  if (error.keyword === 'enum') {
+    return { path, message: `must be one of ${(error.params['allowedValues'] as unknown[]).join(', ')}` };
+  }
+  return { path, message: error.message ?? 'not valid' };
+}
+
+function withDefaults(
+  given: Partial<ParleyConfig>,
+  base: string,
+  cwd: string,
+  env: Environment,
+): ParleyConfig {
+  const agents =
+    given.agents && Object.keys(given.agents).length > 0 ? given.agents : { [DEFAULT_AGENT]: {} };
+  const database = { ...DEFAULT_DATABASE, ...given.database };
+  // A path from the environment is the caller's, one from the file is the file's.
+  const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
+  return {
+    server: { ...DEFAULT_SERVER, ...given.server },
+    database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
+    agents,
+    auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
+    policy: given.policy ?? {},
+  };
+}
+
+function compileAgents(config: ParleyConfig, faults: ConfigFault[]): Map<string, AgentShape> {
+  const shapes = new Map<string, AgentShape>();
+  for (const [name, { identity: _, tenantId, ...options }] of Object.entries(config.agents)) {
+    try {
+      shapes.set(
+        name,
+        compileAgentShape(name, {
+          ...options,
+          ...(typeof tenantId === 'object' ? {} : { tenantId: tenantId ?? null }),
+        }),
+      );
+    } catch (error) {
+      faults.push({ path: `agents.${name}`, message: (error as Error).message });
+    }
+    for (const [className, constraint] of Object.entries(options.filters ?? {})) {
+      const fault = constraintFault(constraint, className);
+      if (fault) faults.push({ path: `agents.${name}.filters.${className}`, message: fault });
+    }
+  }
+  return shapes;
+}

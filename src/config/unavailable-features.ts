@@ -1,0 +1,61 @@
+import type { ConfigFault } from './config-faults.js';
+
+type Reader = (config: Record<string, Record<string, unknown> | undefined>) => unknown;
+
+/** Options whose part of the service does not exist yet: setting one is a fault, because ignoring it would be a silent lie. */
+const UNAVAILABLE: readonly (readonly [path: string, read: Reader, message: string])[] = [
+  ['redis.url', (config) => config['redis']?.['url'], 'shared state over Redis is not part of this version'],
+  [
+    'parse.serverUrl',
+    (config) => config['parse']?.['serverUrl'],
+    'the Parse Server route is not part of this version',
+  ],
+  [
+    'parse.liveQueryUrl',
+    (config) => config['parse']?.['liveQueryUrl'],
+    'LiveQuery is not part of this version',
+  ],
+  [
+    'plugins',
+    (config) => (config['plugins'] as unknown as unknown[] | undefined)?.[0],
+    'plugins are not part of this version',
+  ],
+];
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object';
+
+export function unavailableFeatures(config: unknown): ConfigFault[] {
+  if (!isObject(config)) return [];
+  const faults = UNAVAILABLE.filter(([, read]) => read(config as Parameters<Reader>[0])).map(
+    ([path, , message]) => ({
+      path,
+      message,
+    }),
+  );
+  const agents = isObject(config['agents']) ? config['agents'] : {};
+  for (const [name, agent] of Object.entries(agents)) {
+    if (!isObject(agent)) continue;
+    if (isObject(agent['identity'])) {
+      faults.push({
+        path: `agents.${name}.identity`,
+        message: 'only the identity master is part of this version',
+      });
+    }
+    if (isObject(agent['tenantId'])) {
+      faults.push({
+        path: `agents.${name}.tenantId`,
+        message: 'tenants from token claims are not part of this version',
+      });
+    }
+  }
+  const rules = Array.isArray(config['auth']) ? (config['auth'] as unknown[]) : [];
+  for (const [index, rule] of rules.entries()) {
+    for (const kind of ['parseSession', 'oauth']) {
+      if (isObject(rule) && kind in rule) {
+        faults.push({ path: `auth.${index}.${kind}`, message: `${kind} is not part of this version` });
+      }
+    }
+  }
+  return faults;
+}

@@ -1,0 +1,64 @@
+import 'reflect-metadata';
+import { Logger } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Server } from 'node:http';
+import type { MongoConnection } from '#data-mongo';
+import { readEnvironmentGates } from '#policy';
+import { McpEdge } from '#streaming';
+import { AppModule } from './app.module.js';
+import { ConfigError } from './config/config-faults.js';
+import type { LoadedConfig } from './config/load-config.js';
+import type { Environment } from './config/read-config-file.js';
+import { mountEdge } from './http/mount-edge.js';
+import { warnOfPostures } from './posture-warnings.js';
+import type { RunningService } from './serve.js';
+import { StderrLogger } from './stderr-logger.js';
+
+/** @throws ConfigError when the address cannot be listened on */
+export async function startHttpService(
+  loaded: LoadedConfig,
+  connection: MongoConnection,
+  env: Environment,
+): Promise<RunningService> {
+  const app = await NestFactory.create<NestExpressApplication>(
+    AppModule.compose({ loaded, connection, gates: readEnvironmentGates(env) }),
+    { logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }), forceCloseConnections: true },
+  );
+  app.disable('x-powered-by');
+  warnOfPostures(loaded, new Logger('Parley'));
+  const server = app.getHttpServer() as Server;
+  const edge = app.get(McpEdge);
+  await app.init();
+  mountEdge(server, edge);
+  await listen(app, loaded.config.server);
+  return {
+    url: endpointUrl(loaded, server),
+    close: async () => {
+      await edge.close();
+      await app.close();
+    },
+  };
+}
+
+async function listen(
+  app: NestExpressApplication,
+  { host, port }: LoadedConfig['config']['server'],
+): Promise<void> {
+  try {
+    await app.listen(port, host);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL') throw error;
+    throw new ConfigError('server', [
+      { path: 'server.port', message: `cannot listen on ${host}:${port} (${code})` },
+    ]);
+  }
+}
+
+function endpointUrl(loaded: LoadedConfig, server: Server): string {
+  const { host, path } = loaded.config.server;
+  const address = server.address();
+  const port = address !== null && typeof address === 'object' ? address.port : loaded.config.server.port;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
+}

@@ -1,0 +1,9 @@
+import { ConfigError } from './config/config-faults.js';
+import { serve } from './serve.js';
+
+try {
+  await serve(process.env, process.cwd());
+} catch (error) {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : String((error as Error).stack)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,49 @@
+import type { Environment } from './config/read-config-file.js';
+import { loadConfig } from './config/load-config.js';
+import { openDatabase } from './database/open-database.js';
+import { assertMayStart } from './start-gate.js';
+
+export interface RunningService {
+  /** Where the MCP endpoint is. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * Starts the service and returns once it listens.
+ * @throws ConfigError when the configuration, the seed or the environment does not permit a start
+ */
+export async function serve(env: Environment, cwd: string): Promise<RunningService> {
+  const loaded = loadConfig(env, cwd);
+  assertMayStart(loaded.config, env);
+  // The database starts on its own thread while the framework, most of the start-up time, loads on this one.
+  const opening = openDatabase(loaded.config.database);
+  const loading = import('./http-service.js');
+  const database = await opening;
+  try {
+    const { startHttpService } = await loading;
+    const service = await startHttpService(loaded, database.connection, env);
+    const close = async () => {
+      await service.close();
+      await database.close();
+    };
+    closeOnSignals(close);
+    process.stderr.write(`Parley listening on ${service.url}\n`);
+    return { url: service.url, close };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** Requests that run are answered before the process ends. */
+function closeOnSignals(close: () => Promise<void>): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.once(signal, () => {
+      close().then(
+        () => process.exit(0),
+        () => process.exit(1),
+      );
+    });
+  }
+}
