@@ -1,4 +1,4 @@
-import { type AgentShape, MASTER } from '#agent';
+import { type AgentShape, sessionIdentity } from '#agent';
 import {
   AnonymousRule,
   ApiKeyRule,
@@ -31,8 +31,8 @@ function createRule(
   owners: SessionOwners,
 ): AuthRule {
   if ('parseSession' in rule) return new ParseSessionRule(shape, owners);
-  // Until the session is known nobody reads anything: the caller's own rights replace these.
-  const fixed = identity === 'callerSession' ? MASTER : identity;
+  // Replaced by the caller's own session; were it not, the empty token admits nobody.
+  const fixed = identity === 'callerSession' ? sessionIdentity('') : identity;
   const admission =
     'apiKey' in rule ? new ApiKeyRule(rule.apiKey, shape, fixed) : new AnonymousRule(shape, fixed);
   return identity === 'callerSession' ? new CallerSessionRule(admission, owners) : admission;

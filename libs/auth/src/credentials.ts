@@ -1,10 +1,9 @@
-/** What a request shows of its caller. Header names are lower case. */
-export interface Credentials {
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly remoteAddress: string | undefined;
-}
+import type { CredentialSource } from './authenticator.js';
 
-export function headerOf(credentials: Credentials, name: string): string | undefined {
+/** The part of a request that says who is calling. */
+export type Credentials = Pick<CredentialSource, 'headers' | 'remoteAddress'>;
+
+function headerOf(credentials: Credentials, name: string): string | undefined {
   const value = credentials.headers[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
@@ -15,6 +14,11 @@ export function presentedKey(credentials: Credentials): string | undefined {
   if (own !== undefined) return own;
   const bearer = /^Bearer +(\S+)$/i.exec(headerOf(credentials, 'authorization') ?? '');
   return bearer?.[1];
+}
+
+/** The session token as Parse clients send it. */
+export function presentedSession(credentials: Credentials): string | undefined {
+  return headerOf(credentials, 'x-parse-session-token');
 }
 
 const CREDENTIAL_HEADERS = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];

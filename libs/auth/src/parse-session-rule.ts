@@ -1,12 +1,7 @@
 import { Agent, type AgentShape, sessionIdentity, Unauthorized } from '#agent';
 import { AuthRule } from './auth-rule.js';
-import { type Credentials, headerOf } from './credentials.js';
+import { type Credentials, presentedSession } from './credentials.js';
 import type { SessionOwners } from './session-owners.js';
-
-/** The token as Parse clients send it. */
-function presentedSession(credentials: Credentials): string | undefined {
-  return headerOf(credentials, 'x-parse-session-token');
-}
 
 async function agentOf(
   token: string,

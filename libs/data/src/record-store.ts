@@ -46,20 +46,20 @@ export interface CountQuery {
   readonly where: Where;
 }
 
-/** The rows that a relation of one row leads to. */
-export interface RelationQuery {
-  readonly className: string;
-  readonly objectId: string;
-  /** Wire name of the relation. */
-  readonly field: string;
-  readonly limit: number;
-}
-
 export interface AggregateQuery {
   readonly className: string;
   readonly pipeline: GovernedPipeline;
   /** Joins between pointers and ids are turned into ones that match. Default true. */
   readonly rewriteLookups?: boolean;
+}
+
+/** The rows that a relation field of one row leads to. */
+export interface RelatedQuery {
+  readonly className: string;
+  readonly objectId: string;
+  /** Wire name of the relation. */
+  readonly key: string;
+  readonly limit: number;
 }
 
 /** The winning plan of a query as the database tells it. */
@@ -74,10 +74,10 @@ export type QueryPlan = Readonly<Record<string, unknown>>;
 export abstract class RecordReader {
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
-  /** Object ids of the rows at the other end, whether or not they still exist. */
-  abstract related(query: RelationQuery, operation: OperationContext): Promise<readonly string[]>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
   abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
+  /** The ids a relation leads to, in no particular order; none for a row or a relation that is not there. */
+  abstract related(query: RelatedQuery, operation: OperationContext): Promise<string[]>;
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
 }
 

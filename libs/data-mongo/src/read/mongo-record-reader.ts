@@ -7,7 +7,7 @@ import {
   type ParseRow,
   type QueryPlan,
   RecordReader,
-  type RelationQuery,
+  type RelatedQuery,
   type SchemaCatalogue,
 } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
@@ -94,24 +94,6 @@ export class MongoRecordReader extends RecordReader {
     });
   }
 
-  related(query: RelationQuery, operation: OperationContext): Promise<readonly string[]> {
-    return asStoreOperation(operation.signal, async () => {
-      const rows = await this.connection
-        .collection(joinCollection(query.className, query.field))
-        .find<Document>(
-          { owningId: { $eq: query.objectId } },
-          {
-            ...limits(operation),
-            projection: { _id: 0, relatedId: 1 },
-            limit: query.limit,
-            batchSize: query.limit,
-          },
-        )
-        .toArray();
-      return rows.map((row) => String(row['relatedId']));
-    });
-  }
-
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
     return asStoreOperation(operation.signal, async () => {
       const { stages, scope } = pipelineToStorage(
@@ -122,6 +104,19 @@ export class MongoRecordReader extends RecordReader {
       );
       const documents = await this.run(query.className, stages, AGGREGATE_BATCH, operation);
       return documents.map((document) => aggregateRow(document, scope));
+    });
+  }
+
+  related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    return asStoreOperation(operation.signal, async () => {
+      const links = await this.connection
+        .collection(joinCollection(className, key))
+        .find<{ readonly relatedId: string }>(
+          { owningId: objectId },
+          { ...limits(operation), projection: { _id: 0, relatedId: 1 }, limit, batchSize: limit },
+        )
+        .toArray();
+      return links.map(({ relatedId }) => relatedId);
     });
   }
 

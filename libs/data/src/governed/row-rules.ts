@@ -6,7 +6,6 @@ import {
   type CrossClassQuery,
   isTenantRefusal,
   mapCrossClass,
-  type Pointer,
   type ReadOperation,
   type TenantBinding,
   tenantBinding,
@@ -73,7 +72,7 @@ export class RowRules {
   }
 
   private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
-    if (query.operator === '$relatedTo') return this.related(query.object, query.key, asker);
+    if (query.operator === '$relatedTo') return this.related(query, asker);
     const { className, operator, field } = query;
     const limits =
       asker === 'caller'
@@ -87,7 +86,7 @@ export class RowRules {
         operation,
       ),
     );
-    refuseTooMany(rows.length, operator, className);
+    assertBounded(rows.length, operator, className);
     const values =
       'key' in query
         ? rows.flatMap((row) => valuesAt(row, key))
@@ -95,32 +94,28 @@ export class RowRules {
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
 
-  /** The rows a relation leads to carry their own class's predicate; whose relation it is must exist for the caller too. */
-  private async related(owner: Pointer, field: string, asker: Asker): Promise<Where> {
-    const { className, objectId } = owner;
+  /** A relation of a row that does not exist for the caller leads nowhere. */
+  private async related(
+    { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
+    asker: Asker,
+  ): Promise<Where> {
     const { reader, operation } = this.parts;
-    if (asker === 'caller' && !(await this.exists(className, objectId))) return { objectId: { $in: [] } };
-    const ids = await atStore(operation, () =>
-      reader.related({ className, objectId, field, limit: MAX_ANSWERS + 1 }, operation),
-    );
-    refuseTooMany(ids.length, '$relatedTo', className);
+    if (asker === 'caller') {
+      const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
+      const owner = { className, where: allOf({ objectId }, where) };
+      if ((await atStore(operation, () => reader.count(owner, operation))) === 0) return NOTHING;
+    }
+    const query = { className, objectId, key, limit: MAX_ANSWERS + 1 };
+    const ids = await atStore(operation, () => reader.related(query, operation));
+    assertBounded(ids.length, '$relatedTo', className);
     return { objectId: { $in: ids } };
-  }
-
-  private async exists(className: string, objectId: string): Promise<boolean> {
-    const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
-    // Without any limit on the rows, an owner that is missing has no relation to follow either.
-    if (Object.keys(where).length === 0) return true;
-    const { reader, operation } = this.parts;
-    const owners = await atStore(operation, () =>
-      reader.find({ className, where: allOf({ objectId }, where), keys: ['objectId'], limit: 1 }, operation),
-    );
-    return owners.length > 0;
   }
 }
 
-function refuseTooMany(count: number, operator: string, className: string): void {
-  if (count <= MAX_ANSWERS) return;
+const NOTHING: Where = { objectId: { $in: [] } };
+
+function assertBounded(answers: number, operator: string, className: string): void {
+  if (answers <= MAX_ANSWERS) return;
   throw new Refused(
     refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
   );

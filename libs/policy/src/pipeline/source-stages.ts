@@ -4,6 +4,11 @@ import { INTERNAL_FIELDS } from '../model/internal-fields.js';
 import { readableFields } from '../where/keys.js';
 import type { Stage } from './stages.js';
 
+/** Internal columns by one name each: stored, `ACL` is three of them and `sessionToken` another, and none may be listed twice. */
+export const TAKEN_COLUMNS: readonly string[] = INTERNAL_FIELDS.filter(
+  (name) => name !== 'ACL' && name !== 'sessionToken',
+);
+
 /** What `_User` holds when its schema is not known. */
 const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
 
@@ -22,7 +27,7 @@ export function shownFields(access: ClassAccess): readonly string[] | null {
 /** The stage that leaves of every document only what the caller's stages may see, whatever they do with it whole. */
 export function sourceProjection(access: ClassAccess): Stage {
   const shown = shownFields(access);
-  if (shown === null) return { $unset: [...INTERNAL_FIELDS] };
+  if (shown === null) return { $unset: [...TAKEN_COLUMNS] };
   const kept = shown.map((name) => [name, 1] as const);
   // The id comes along with every projection that does not say no to it.
   const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];
