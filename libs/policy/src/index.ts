@@ -41,7 +41,7 @@ export { parseOrder, type SortKey } from './where/order.js';
 export { translateWhere, type WhereOptions } from './where/translate-where.js';
 export { redact, type Withheld } from './redaction/redact.js';
 export { withholdUnreadable } from './redaction/embedded-rights.js';
-export { AccessRights } from './rights/access-rights.js';
+export { AccessRights, type RowOperation } from './rights/access-rights.js';
 export {
   type ClassOperation,
   judgeOperation,

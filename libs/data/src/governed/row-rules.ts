@@ -6,7 +6,7 @@ import {
   type CrossClassQuery,
   isTenantRefusal,
   mapCrossClass,
-  type ReadOperation,
+  type RowOperation,
   type TenantBinding,
   tenantBinding,
   tenantWhere,
@@ -36,8 +36,8 @@ export interface RowPredicate {
 
 export interface PredicateOptions {
   readonly canonical: boolean;
-  /** What class-level permissions call this reading; pointer permissions differ by it. */
-  readonly operation: ReadOperation;
+  /** What is done with the rows, as class-level permissions call it. */
+  readonly operation: RowOperation;
   /** The row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such. */
   readonly byId?: boolean;
 }

@@ -24,6 +24,9 @@ const MASTER_ONLY = new Set([
 /** Installations may be read by id, never searched. */
 const NO_SEARCH = new Set(['_Installation']);
 
+/** What is done with rows that exist already. */
+export type RowOperation = ReadOperation | 'update' | 'delete';
+
 /** No row: an empty set of ids. */
 const NO_ROWS: Where = Object.freeze({ objectId: { $in: [] } });
 
@@ -72,8 +75,11 @@ export class AccessRights {
     return columns;
   }
 
-  /** The rows that exist for the caller: its read rights, and the pointers that class-level permissions ask for. */
-  rows(className: string, operation: ReadOperation): Where | null {
+  /**
+   * The rows a caller may read, or for `update` and `delete` change: the row's own rights, and the pointers that class-level
+   * permissions ask for. Null: all of them.
+   */
+  rows(className: string, operation: RowOperation): Where | null {
     const { strings, userId } = this.principals;
     if (strings === null) return null;
     const verdict = this.verdict(className, operation);
@@ -82,7 +88,8 @@ export class AccessRights {
       verdict.via === 'pointer' ? ownedBy(userId, verdict.pointerFields, this.schemas.get(className)) : null;
     const ownSession =
       className === '_Session' ? ownedBy(userId, ['user'], this.schemas.get(className)) : null;
-    return allOf({ $readableBy: { principals: strings } }, owned, ownSession);
+    const right = operation === 'update' || operation === 'delete' ? '$writableBy' : '$readableBy';
+    return allOf({ [right]: { principals: strings } }, owned, ownSession);
   }
 
   private judge(className: string, operation: ClassOperation): PermissionVerdict {
