@@ -5,8 +5,16 @@ import type { ConfigFault } from './config-faults.js';
 /** With whose rights a named agent reads: always the same, or those of the session its caller shows. */
 export type AgentIdentity = Identity | 'callerSession';
 
-/** @param faults what could not be meant is added here */
-export function readAgentIdentity(name: string, agent: AgentConfig, faults: ConfigFault[]): AgentIdentity {
+/**
+ * @param rules an agent that nothing but sessions leads to reads with them, unless it says otherwise
+ * @param faults what could not be meant is added here
+ */
+export function readAgentIdentity(
+  name: string,
+  agent: AgentConfig,
+  rules: readonly AuthRuleConfig[],
+  faults: ConfigFault[],
+): AgentIdentity {
   const { identity, clientMode } = agent;
   const path = `agents.${name}.identity`;
   if (clientMode) {
@@ -18,7 +26,11 @@ export function readAgentIdentity(name: string, agent: AgentConfig, faults: Conf
       });
     return 'callerSession';
   }
-  if (identity === undefined || identity === 'master') return MASTER;
+  if (identity === undefined) {
+    const own = rules.filter((rule) => rule.agent === name);
+    return own.length > 0 && own.every((rule) => 'parseSession' in rule) ? 'callerSession' : MASTER;
+  }
+  if (identity === 'master') return MASTER;
   if ('session' in identity) return 'callerSession';
   if ('user' in identity) {
     if (!isUserId(identity.user))

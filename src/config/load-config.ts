@@ -47,7 +47,7 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
   const agents = compileAgents(config, faults);
   const identities = new Map(
     Object.entries(config.agents).map(
-      ([name, agent]) => [name, readAgentIdentity(name, agent, faults)] as const,
+      ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
   faults.push(...identityFaults(config.auth, config.agents, identities));

@@ -1,9 +1,10 @@
 import { Agent, compileAgentShape, type Identity, Refused, sessionIdentity } from '#agent';
 import type { GovernedRecordsSource } from '#data';
-import type { ParseAnswer, ParseServerProcess } from '../parse-server-process.js';
+import type { ParseServerProcess } from '../parse-server-process.js';
 import type { Question } from './rights-questions.js';
 
 type Row = Record<string, unknown>;
+type ParseAnswer = Awaited<ReturnType<ParseServerProcess['call']>>;
 
 /** What either side says: rows, a number, nothing there, or no. */
 export type Answer =
