@@ -6,10 +6,16 @@ export interface RpcError {
   readonly data?: unknown;
 }
 
-/** `rawResult` is `result` already serialised, where the same bytes are sent often. */
 export interface KernelResult {
   readonly result: JsonObject;
-  readonly rawResult?: string;
+  /** `result` already serialised, where the same bytes are sent often. */
+  readonly rawResult?: SerialisedJson;
+}
+
+export interface SerialisedJson {
+  readonly text: string;
+  /** Of `text` in UTF-8. */
+  readonly bytes: number;
 }
 
 export interface KernelFailure {
@@ -27,8 +33,9 @@ export type KernelReply = KernelResult | KernelFailure | KernelAcceptance;
 
 /** A result that a handler has completed and serialised itself. */
 export class PreparedResult implements KernelResult {
-  readonly rawResult: string;
+  readonly rawResult: SerialisedJson;
   constructor(readonly result: JsonObject) {
-    this.rawResult = JSON.stringify(result);
+    const text = JSON.stringify(result);
+    this.rawResult = { text, bytes: Buffer.byteLength(text) };
   }
 }

@@ -85,6 +85,19 @@ describe('McpEdge', () => {
     expect(signal?.reason).toBe('client_disconnect');
   });
 
+  it('forgets a client that goes away in the middle of its body, without asking who it was', async () => {
+    const { edge, authenticator, port, warnings } = await serving();
+    const socket = connect(port, '127.0.0.1');
+    socket.write(
+      'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"jsonrpc"',
+    );
+    await until(() => edge.answering === 1);
+    socket.destroy();
+    await until(() => edge.answering === 0);
+    expect(authenticator.seen).toEqual([]);
+    expect(warnings).toEqual([]);
+  });
+
   it('does not abort a call whose answer was read', async () => {
     const { ask, tools } = await serving();
     await ask({ body: call('echo') });

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProcessSessionStore, type SessionStore } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
-import type { Authenticator } from './authenticator.js';
+import type { Authenticator } from '#auth';
 import { discardBody } from './body-reader.js';
 import { compileEdgeOptions, type EdgeSettings, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
@@ -51,6 +51,22 @@ export class McpEdge implements EdgeParts {
     );
   }
 
+  /** Requests that have come in and are not answered yet. */
+  get answering(): number {
+    return this.running.size;
+  }
+
+  /** The host and origin checks alone, for neighbouring routes that tell something. */
+  admits({
+    host,
+    origin,
+  }: {
+    readonly host?: string | undefined;
+    readonly origin?: string | undefined;
+  }): boolean {
+    return this.settings.hosts.permits(host) && this.settings.origins.permits(origin);
+  }
+
   /** Answers one request. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = new Exchange(request, response);
@@ -95,10 +111,10 @@ export class McpEdge implements EdgeParts {
 }
 
 /** One write for the whole answer. */
-function send({ request, response }: Exchange, { status, body, headers }: Reply): void {
+function send({ request, response }: Exchange, { status, body, bytes, headers }: Reply): void {
   if (response.headersSent || response.destroyed) return;
   const fields = ['Content-Type', 'application/json'];
-  if (status !== 204) fields.push('Content-Length', String(Buffer.byteLength(body)));
+  if (status !== 204) fields.push('Content-Length', String(bytes));
   for (const name in headers) fields.push(name, headers[name] as string);
   response.writeHead(status, fields);
   response.end(body);

@@ -248,7 +248,7 @@ describe('where to query', () => {
         const fault = faultOf(where);
         expect(fault === null || fault instanceof StoreError).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: 150 },
     );
   });
 });

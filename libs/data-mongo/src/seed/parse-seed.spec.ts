@@ -15,8 +15,10 @@ const faultsOf = (json: unknown): readonly string[] => {
 };
 
 const NOW = new Date('2026-02-03T04:05:06.000Z');
-const collections = async (json: unknown) =>
-  new Map((await seedCollections(parseSeed(json), NOW)).map((content) => [content.name, content]));
+const collections = async (json: unknown) => {
+  const made = await seedCollections(parseSeed(json), NOW);
+  return new Map([...made.collections, made.schema].map((content) => [content.name, content]));
+};
 
 describe('a faulty seed', () => {
   it('is told with all its faults at once, each with its path', () => {

@@ -72,8 +72,7 @@ export class RowRules {
   }
 
   private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
-    // The store follows a relation itself; the rows it leads to carry their own class's predicate already.
-    if (query.operator === '$relatedTo') return { $relatedTo: { object: query.object, key: query.key } };
+    if (query.operator === '$relatedTo') return this.related(query, asker);
     const { className, operator, field } = query;
     const limits = asker === 'caller' ? (await this.predicate(className, { canonical: true })).where : {};
     const key = 'key' in query ? query.key : 'objectId';
@@ -95,7 +94,26 @@ export class RowRules {
         : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
+
+  /** The store follows a relation itself; a relation of a row that does not exist for the caller leads nowhere. */
+  private async related(
+    { object, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
+    asker: Asker,
+  ): Promise<Where> {
+    const { className, objectId } = object;
+    if (asker === 'caller') {
+      const { where } = await this.predicate(className, { canonical: false });
+      const { reader, operation } = this.parts;
+      const owners = await atStore(operation, () =>
+        reader.count({ className, where: allOf({ objectId }, where) }, operation),
+      );
+      if (owners === 0) return NOTHING;
+    }
+    return { $relatedTo: { object, key } };
+  }
 }
+
+const NOTHING: Where = { objectId: { $in: [] } };
 
 function valuesAt(row: ParseRow, path: string): unknown[] {
   let value: unknown = row;

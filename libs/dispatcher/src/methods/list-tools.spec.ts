@@ -58,7 +58,9 @@ describe('tools/list', () => {
   it('sends the same bytes as the value it returns', async () => {
     const reply = await ask('tools/list', {}, MODERN);
     if (!('rawResult' in reply)) throw new Error('not rendered');
-    expect(JSON.parse(reply.rawResult ?? '')).toEqual(reply.result);
+    const { text = '', bytes } = reply.rawResult ?? {};
+    expect(JSON.parse(text)).toEqual(reply.result);
+    expect(bytes).toBe(Buffer.byteLength(text));
     expect(reply.result).toMatchObject({ resultType: 'complete', ttlMs: 0, cacheScope: 'private' });
   });
 

@@ -49,14 +49,14 @@ export class ParleyToolRunner extends ToolRunner {
     const { registry, records, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
-    const deadline = new AbortController();
-    const signal = AbortSignal.any([context.signal, deadline.signal]);
+    const run = new AbortController();
+    const { signal } = run;
     const execution: ToolExecution = {
       name,
       definition,
       args,
       context,
-      abort: (reason) => deadline.abort(reason),
+      abort: (reason) => run.abort(reason),
     };
     const ownContext: CallContext = {
       agent: context.agent,

@@ -32,6 +32,24 @@ export interface Expression {
   evaluate(doc: Document, current?: unknown): unknown;
 }
 
+/** Variables on top of outer ones; a later change of an outer value is seen through them. */
+export function extendVariables(
+  outer: Record<string, unknown> | undefined,
+  own: Record<string, unknown>,
+): Record<string, unknown> {
+  return Object.assign(Object.create(outer ?? null) as Record<string, unknown>, own);
+}
+
+/** True for a variable of any level; names that every JS object inherits are none. */
+export function hasVariable(variables: Record<string, unknown> | undefined, name: string): boolean {
+  let level: unknown = variables;
+  while (typeof level === 'object' && level !== null && level !== Object.prototype) {
+    if (Object.hasOwn(level, name)) return true;
+    level = Object.getPrototypeOf(level) as unknown;
+  }
+  return false;
+}
+
 /** Truth in expressions: false, null, missing and zero are false, everything else is true. */
 export function truthy(value: unknown): boolean {
   if (value === true) return true;

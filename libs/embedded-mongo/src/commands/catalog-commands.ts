@@ -145,7 +145,7 @@ function refuseDuplicates(collection: Collection, index: CollectionIndex): void 
   const violations: Document[] = [];
   for (const { document } of collection.snapshotRecords().range()) {
     for (const key of index.keysOf(document)?.keys ?? []) {
-      const id = keyOfAll(key, index.collation);
+      const id = keyOfAll(key, index.definition.collation);
       const other = seen.get(id);
       if (other) violations.push({ ids: [other['_id'], document['_id']] });
       else seen.set(id, document);

@@ -1,6 +1,6 @@
 import { Timestamp } from 'bson';
 import type { Change, ChangeOrigin } from '../storage/change.js';
-import { endOf, logKey } from './resume-token.js';
+import { logKey, startOf } from './resume-token.js';
 
 /** One change with its place in time. */
 export interface LogEntry {
@@ -26,14 +26,17 @@ export class ChangeLog {
   private held = 0;
   private seconds = 0;
   private increment = 0;
-  private forgotten: string;
+  /** Nothing is known about changes before this key. */
+  private readonly beginning: string;
+  /** Key of the last change that was dropped. */
+  private forgotten: string | undefined;
   private readonly listeners = new Set<() => void>();
 
   constructor(
     private readonly maxBytes: number,
     private readonly now: () => number = Date.now,
   ) {
-    this.forgotten = endOf(this.tick());
+    this.beginning = startOf(this.tick());
   }
 
   /** The cluster time of the latest change. */
@@ -70,13 +73,13 @@ export class ChangeLog {
 
   /** The position after `key`; undefined when changes after it may have been dropped. */
   positionAfter(key: string): number | undefined {
-    if (key < this.forgotten) return undefined;
+    if (key < this.beginning || (this.forgotten !== undefined && key < this.forgotten)) return undefined;
     return this.base + this.firstIndex((entry) => entry.key > key);
   }
 
   /** The position of the first change at or after `key`; undefined when such changes may have been dropped. */
   positionFrom(key: string): number | undefined {
-    if (key < this.forgotten) return undefined;
+    if (key < this.beginning || (this.forgotten !== undefined && key <= this.forgotten)) return undefined;
     return this.base + this.firstIndex((entry) => entry.key >= key);
   }
 

@@ -2,7 +2,8 @@ import { setFlagsFromString } from 'node:v8';
 import { BSONRegExp } from 'bson';
 import { badValue, mongoError } from '../errors.js';
 import { longestSubject } from './regex-cost.js';
-import { translateRegex, type TranslatedRegex } from './regex-translate.js';
+import type { TranslatedRegex } from './regex-atom.js';
+import { translateRegex } from './regex-translate.js';
 
 // A backtracking bomb continues in the linear-time engine; the second flag lets us ask which patterns it can run.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');

@@ -80,15 +80,6 @@ export const REFUSALS: readonly LadderRefusal[] = [
     message: 'Host not allowed',
   },
   {
-    rung: 'host',
-    when: 'loopback where other hosts are listed',
-    asked: { body: ping() },
-    options: { allowedHosts: ['mcp.example.com'] },
-    status: 403,
-    code: -32700,
-    message: 'Host not allowed',
-  },
-  {
     rung: 'pre-auth-limit',
     when: 'exhausted',
     asked: { body: ping() },

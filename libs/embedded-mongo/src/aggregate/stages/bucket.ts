@@ -1,7 +1,7 @@
 import { mongoError } from '../../errors.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import type { Accumulator } from '../accumulators.js';
+import type { Accumulator } from '../folds.js';
 import { compileExpression } from '../expression.js';
 import { wholeOption, type StageCompiler, type StageTable } from '../stage.js';
 import { GroupOutput } from './group.js';

@@ -4,7 +4,7 @@ import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileExpression } from '../expression.js';
-import type { Expression } from '../evaluate.js';
+import { extendVariables, type Expression } from '../evaluate.js';
 import {
   collectionOf,
   type StageBuilder,
@@ -114,8 +114,10 @@ class InnerPipeline {
       }
       return { name, expression: compileExpression(variables[name], builder.ctx) };
     });
-    this.values = { ...builder.ctx.variables };
-    for (const name of names) this.values[name] = null;
+    this.values = extendVariables(
+      builder.ctx.variables,
+      Object.fromEntries(names.map((name) => [name, null])),
+    );
     this.run = builder.pipeline(pipeline, { ...builder.ctx, variables: this.values });
     this.correlated = names.length > 0;
     const found = joinEquality(pipeline[0], names);
