@@ -47,8 +47,7 @@ function unset(value: unknown, scope: RowScope): Document[] {
   const columns = paths.flatMap((path) =>
     path === 'ACL' ? ['_acl', '_rperm', '_wperm'] : [scope.resolve(path).column],
   );
-  // Two names of one column would be a path collision.
-  return [{ $unset: [...new Set(columns)] }];
+  return [{ $unset: columns }];
 }
 
 /** The shape `$group`, `$bucket` and `$bucketAuto` share: `_id` and named accumulators replace the rows. */

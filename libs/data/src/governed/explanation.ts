@@ -1,5 +1,5 @@
 import { type Agent, type Refusal, Refused, refusals } from '#agent';
-import { type ClassAccess, redact, rootOf, type Where } from '#policy';
+import { type AgentScope, type ClassAccess, redact, rootOf, type Where } from '#policy';
 import type { QueryPlan } from '../record-store.js';
 import type { CallerConstraints } from './caller-constraints.js';
 import type { RecordsParts } from './row-rules.js';
@@ -19,8 +19,12 @@ export async function explain(
   const plan = await atStore(operation, () =>
     reader.explain({ className: access.className, where }, operation),
   );
-  if (!scope.policy.switches.exposeExplain) return explanation(plan, access, asked);
-  return redact(plan, (name) => scope.isWithheld(name)) as QueryPlan;
+  return scope.policy.switches.exposeExplain ? exposedPlan(plan, scope) : explanation(plan, access, asked);
+}
+
+/** The whole plan, for operators who chose to show it; internal columns and withheld classes stay out of it. */
+export function exposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
+  return redact(plan, (className) => scope.isWithheld(className)) as QueryPlan;
 }
 
 /** A plan made for a user or role shows whose rights it carries, so agents that act as one get none. */

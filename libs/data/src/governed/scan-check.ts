@@ -1,6 +1,7 @@
 import { Refused, refusals } from '#agent';
 import type { AgentScope, Where } from '#policy';
-import type { OperationContext, RecordReader } from '../record-store.js';
+import type { OperationContext, QueryPlan, RecordReader } from '../record-store.js';
+import { exposedPlan } from './explanation.js';
 
 /** The plan of a query, walked through `inputStage` and `inputStages`. */
 function scansCollection(plan: unknown): boolean {
@@ -32,7 +33,7 @@ export async function refuseCollectionScan(
     Object.keys(where).length === 0
   )
     return;
-  let plan: unknown;
+  let plan: QueryPlan;
   try {
     plan = await reader.explain({ className, where }, operation);
   } catch {
@@ -47,7 +48,7 @@ export async function refuseCollectionScan(
       reason,
       suggestion:
         'Filter on an indexed field (get_schema lists the indexes; explain_query shows the plan), or narrow the query.',
-      ...(switches.exposeExplain && { winning_plan: plan }),
+      ...(switches.exposeExplain && { winning_plan: exposedPlan(plan, scope) }),
     },
   });
 }
