@@ -119,7 +119,7 @@ export const NEWSROOM_POLICY = {
       },
     },
     Author: {
-      fields: ['name', 'bio'],
+      fields: ['name', 'bio', 'favourites'],
       joinFields: ['name'],
       largeFields: ['bio'],
       tenantScope: { field: 'orgId' },

@@ -8,14 +8,8 @@ export interface RpcError {
 
 export interface KernelResult {
   readonly result: JsonObject;
-  /** `result` already serialised, where the same bytes are sent often. */
-  readonly rawResult?: SerialisedJson;
-}
-
-export interface SerialisedJson {
-  readonly text: string;
-  /** Of `text` in UTF-8. */
-  readonly bytes: number;
+  /** Where the same result is sent often: what stands behind the id of its JSON-RPC envelope, as bytes. */
+  readonly envelopeTail?: Buffer;
 }
 
 export interface KernelFailure {
@@ -33,9 +27,8 @@ export type KernelReply = KernelResult | KernelFailure | KernelAcceptance;
 
 /** A result that a handler has completed and serialised itself. */
 export class PreparedResult implements KernelResult {
-  readonly rawResult: SerialisedJson;
+  readonly envelopeTail: Buffer;
   constructor(readonly result: JsonObject) {
-    const text = JSON.stringify(result);
-    this.rawResult = { text, bytes: Buffer.byteLength(text) };
+    this.envelopeTail = Buffer.from(`,"result":${JSON.stringify(result)}}`);
   }
 }

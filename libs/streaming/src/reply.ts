@@ -4,19 +4,14 @@ import { type KernelResult, RPC } from '#dispatcher';
 export interface Reply {
   readonly status: number;
   readonly body: string;
-  /** Of `body` in UTF-8. */
-  readonly bytes: number;
+  /** Bytes that follow `body`, where they are known beforehand. */
+  readonly tail?: Buffer;
   /** Besides `Content-Type` and `Content-Length`. */
-  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-export function reply(
-  status: number,
-  body: string,
-  headers?: Readonly<Record<string, string>>,
-  bytes = Buffer.byteLength(body),
-): Reply {
-  return { status, body, bytes, headers };
+export function reply(status: number, body: string, headers?: Readonly<Record<string, string>>): Reply {
+  return { status, body, headers };
 }
 
 /** Taken, and nothing to say. */
@@ -43,13 +38,12 @@ export function errorReply(
 /** A result as an HTTP answer. */
 export function resultReply(
   id: unknown,
-  { result, rawResult }: KernelResult,
+  { result, envelopeTail }: KernelResult,
   headers?: Readonly<Record<string, string>>,
 ): Reply {
-  const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)},"result":`;
-  if (!rawResult) return reply(200, `${head}${JSON.stringify(result)}}`, headers);
-  const bytes = Buffer.byteLength(head) + rawResult.bytes + 1;
-  return reply(200, `${head}${rawResult.text}}`, headers, bytes);
+  const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)}`;
+  if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
+  return reply(200, `${head},"result":${JSON.stringify(result)}}`, headers);
 }
 
 export function internalErrorReply(id: unknown = null, status = 500): Reply {

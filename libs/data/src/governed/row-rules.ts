@@ -83,11 +83,7 @@ export class RowRules {
         operation,
       ),
     );
-    if (rows.length > MAX_ANSWERS) {
-      throw new Refused(
-        refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
-      );
-    }
+    this.assertBounded(rows.length, operator, className);
     const values =
       'key' in query
         ? rows.flatMap((row) => valuesAt(row, key))
@@ -95,21 +91,28 @@ export class RowRules {
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
 
-  /** The store follows a relation itself; a relation of a row that does not exist for the caller leads nowhere. */
+  /** A relation of a row that does not exist for the caller leads nowhere. */
   private async related(
-    { object, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
+    { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
     asker: Asker,
   ): Promise<Where> {
-    const { className, objectId } = object;
+    const { reader, operation } = this.parts;
     if (asker === 'caller') {
       const { where } = await this.predicate(className, { canonical: false });
-      const { reader, operation } = this.parts;
-      const owners = await atStore(operation, () =>
-        reader.count({ className, where: allOf({ objectId }, where) }, operation),
-      );
-      if (owners === 0) return NOTHING;
+      const owner = { className, where: allOf({ objectId }, where) };
+      if ((await atStore(operation, () => reader.count(owner, operation))) === 0) return NOTHING;
     }
-    return { $relatedTo: { object, key } };
+    const query = { className, objectId, key, limit: MAX_ANSWERS + 1 };
+    const ids = await atStore(operation, () => reader.related(query, operation));
+    this.assertBounded(ids.length, '$relatedTo', className);
+    return { objectId: { $in: ids } };
+  }
+
+  private assertBounded(answers: number, operator: string, className: string): void {
+    if (answers <= MAX_ANSWERS) return;
+    throw new Refused(
+      refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
+    );
   }
 }
 

@@ -120,7 +120,6 @@ function refusalOf(error: unknown, tool: string): Refusal {
   if (error instanceof Refused) return error.refusal;
   // Unauthorized is the edge's to answer, not a tool failure.
   if (error instanceof Unauthorized) throw error;
-  const cause =
-    error instanceof Error ? `${error.name}: ${error.message}\n${error.stack ?? ''}` : String(error);
+  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return refusals.internalError(tool, cause);
 }

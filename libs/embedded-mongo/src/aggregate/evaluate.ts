@@ -5,7 +5,7 @@ import type { QueryContext } from '../query/context.js';
 /** Where an expression is evaluated: the document, the current object, and the bound variables. */
 export interface Scope {
   readonly root: unknown;
-  current: unknown;
+  readonly current: unknown;
   /** One slot per variable the compiled expression binds. */
   readonly variables: unknown[];
 }

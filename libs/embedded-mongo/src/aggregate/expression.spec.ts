@@ -409,6 +409,8 @@ describe('an expression refuses', () => {
     ['$size of a scalar', { $size: 1 }, 17124],
     ['$concat of a number', { $concat: [1] }, 16702],
     ['$toInt of a word', { $toInt: 'x' }, 241],
+    ['$toString of a timestamp', { $toString: new Timestamp({ t: 1, i: 1 }) }, 241],
+    ['$convert to what it does not have', { $convert: { input: 1, to: 'binData' } }, 238],
     ['$toInt past 32 bits', { $toInt: 1e10 }, 241],
     ['$toObjectId of a short text', { $toObjectId: '12' }, 241],
     ['$switch without a match', { $switch: { branches: [{ case: false, then: 1 }] } }, 40066],
@@ -448,7 +450,7 @@ describe('any instant', () => {
     berlin,
     'America/New_York',
     'Asia/Kolkata',
-    'Australia/Lord_Howe',
+    'Australia/Adelaide',
     '-03:30',
   );
 

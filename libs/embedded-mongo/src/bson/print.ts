@@ -1,4 +1,4 @@
-import { Decimal128, Double, EJSON, Int32, Long, ObjectId } from 'bson';
+import { Decimal128, Double, EJSON, Int32, Long, ObjectId, Timestamp } from 'bson';
 import { isDocument, type Document } from './document.js';
 
 const deepest = 5;
@@ -15,6 +15,7 @@ function print(value: unknown, depth: number): string {
   if (typeof value === 'string') return JSON.stringify(shortened(value));
   if (typeof value !== 'object' || value === null) return String(value as number | boolean | null);
   if (value instanceof ObjectId) return `ObjectId('${value.toHexString()}')`;
+  if (value instanceof Timestamp) return `Timestamp(${value.t}, ${value.i})`;
   if (value instanceof Date) return `new Date(${Number(value)})`;
   if (
     value instanceof Double ||

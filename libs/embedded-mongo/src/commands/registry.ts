@@ -1,8 +1,8 @@
 import type { CommandHandler } from '../server/command.js';
 import { aggregate } from './aggregate.js';
 import { bulkWrite } from './bulk-write.js';
+import { collMod } from './coll-mod.js';
 import {
-  collMod,
   create,
   drop,
   dropDatabase,
@@ -13,16 +13,13 @@ import {
 import { count, distinct } from './count-distinct.js';
 import { getMore, killCursors } from './cursor-commands.js';
 import {
-  collStats,
   currentOp,
-  dbStats,
   getCmdLineOpts,
   getLog,
   getParameter,
   hostInfo,
   killOp,
   serverStatus,
-  validate,
 } from './diagnostics.js';
 import { explain } from './explain.js';
 import { findAndModify } from './find-and-modify.js';
@@ -46,6 +43,7 @@ import {
   killSessions,
   refreshSessions,
 } from './session-commands.js';
+import { collStats, dbStats, validate } from './statistics.js';
 import { insert, remove, update } from './write-commands.js';
 
 /** A command as the server knows it. */
@@ -81,6 +79,10 @@ export const commonFields = fields(
   '$db lsid txnNumber autocommit startTransaction $clusterTime $readPreference readConcern writeConcern comment ' +
     'maxTimeMS apiVersion apiStrict apiDeprecationErrors stmtId stmtIds',
 );
+
+const creation =
+  'validator validationLevel validationAction collation changeStreamPreAndPostImages viewOn pipeline timeseries capped ' +
+  'size max clusteredIndex encryptedFields expireAfterSeconds autoIndexId idIndex storageEngine indexOptionDefaults';
 
 /** Every command this server knows; any other is answered 59. */
 export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, CommandEntry>([
@@ -122,7 +124,7 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ['findandmodify', modify],
   ['bulkWrite', write(bulkWrite, 'ops nsInfo errorsOnly cursor')],
 
-  ['create', { run: create, transactional: true }],
+  ['create', { run: create, transactional: true, fields: fields(creation) }],
   ['drop', { run: drop }],
   ['dropDatabase', { run: dropDatabase }],
   ['renameCollection', { run: renameCollection, fields: fields('to dropTarget') }],

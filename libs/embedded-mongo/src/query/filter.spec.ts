@@ -199,6 +199,32 @@ const combined: Row[] = [
     [1],
   ],
   [
+    '$near a GeoJSON point, in metres',
+    of([0, 0], [1, 1]),
+    { a: { $near: { $geometry: { type: 'Point', coordinates: [0, 0] }, $maxDistance: 1000 } } },
+    [1],
+  ],
+  [
+    '$geoIntersects of a stored polygon with a point',
+    of(
+      {
+        type: 'Polygon',
+        coordinates: [
+          [
+            [0, 0],
+            [0, 3],
+            [3, 3],
+            [3, 0],
+            [0, 0],
+          ],
+        ],
+      },
+      { type: 'Point', coordinates: [9, 9] },
+    ),
+    { a: { $geoIntersects: { $geometry: { type: 'Point', coordinates: [1, 1] } } } },
+    [1],
+  ],
+  [
     '$nearSphere keeps within its distance',
     of([0, 0], [50, 50]),
     { a: { $nearSphere: [0, 0], $maxDistance: 0.1 } },

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
 import { Collection } from './collection.js';
 import { normaliseIndex } from './index-spec.js';
 import { draftNext, draftOf } from './stored-document.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const collectionWith = (...indexes: object[]): Collection => {
   const collection = new Collection({ db: 'd', coll: 'c' });

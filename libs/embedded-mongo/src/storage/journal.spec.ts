@@ -3,12 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Double, Long } from 'bson';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Catalog } from './catalog.js';
 import { normaliseIndex } from './index-spec.js';
 import { openJournal } from './journal.js';
 import { Store } from './store.js';
 import { draftNext, draftOf } from './stored-document.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let folder: string;
 let files = 0;

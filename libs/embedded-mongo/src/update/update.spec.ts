@@ -196,6 +196,10 @@ describe('an update', () => {
     expect(exact(updated(doc, update, options))).toBe(exact(result));
   });
 
+  it('keeps the stored _id when an equal one of another type arrives', () => {
+    expect(exact(updated({ _id: 1, a: 1 }, { _id: Long.ONE, a: 2 }))).toBe(exact({ _id: 1, a: 2 }));
+  });
+
   it('runs a pipeline over the document', () => {
     expect(updated({ _id: 1, a: 2 }, [{ $set: { b: { $add: ['$a', 1] } } }, { $unset: 'a' }])).toEqual({
       _id: 1,

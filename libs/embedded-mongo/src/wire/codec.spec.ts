@@ -13,13 +13,16 @@ import {
   Timestamp,
 } from 'bson';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
 import { decodeDocument } from './decode.js';
 import { encodeChanged, encodeDocument } from './encode.js';
 import { RawBson } from './raw-bson.js';
 import { rawDocumentsOf } from './raw-fields.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const raw = (document: Document): Buffer => Buffer.from(BSON.serialize(document));
 

@@ -5,7 +5,7 @@ import { intArgument, positional, unary, variadic } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
 /** As many elements as fit a document; repeated doubling must end before the memory does. */
-const mostElements = 2_000_000;
+const mostElements = 1_000_000;
 
 const range: OperatorCompiler = (argument, builder, name) => {
   const [first, last, by] = positional(argument, builder, name, 2, 3) as [
@@ -89,9 +89,10 @@ const splitJoin: OperatorTable = {
       if (nullish(value)) return null;
       if (!Array.isArray(value))
         throw mongoError(28664, `${name} only supports arrays, not ${typeName(value)}`);
-      for (const item of value) result.push(item);
-      if (result.length > mostElements)
+      if (result.length + value.length > mostElements) {
         throw mongoError(146, `${name} would build an array of over ${mostElements} elements`);
+      }
+      for (const item of value) result.push(item);
     }
     return result;
   }),
