@@ -83,6 +83,13 @@ describe('groups', () => {
     });
   });
 
+  it('take a relation for a constraint', async () => {
+    const object = { __type: 'Pointer', className: 'Author', objectId: 'a1' };
+    const where = { $relatedTo: { object, key: 'favourites' } };
+    const answer = await call('distinct', { field: 'title', sort: 'asc', where });
+    expect(answer.data['values']).toEqual(['Post 1', 'Post 2']);
+  });
+
   it('take every constraint a query takes, sub-queries and distances too', async () => {
     const about = { $inQuery: { className: 'Author', where: { name: 'Ann' } } };
     const near = {
