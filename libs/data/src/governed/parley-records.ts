@@ -1,14 +1,5 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import {
-  allOf,
-  type ClassAccess,
-  foreignRow,
-  isRefusal,
-  parseKeys,
-  parseOrder,
-  redact,
-  type Where,
-} from '#policy';
+import { allOf, type ClassAccess, foreignRow, isRefusal, parseKeys, parseOrder, redact } from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -49,7 +40,7 @@ export class ParleyRecords implements GovernedRecords {
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
-    if (!options.expectsScan) await this.refuseScan(access, where);
+    if (!options.expectsScan) await refuseCollectionScan(this.parts, access.className, where);
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
         {
@@ -116,7 +107,7 @@ export class ParleyRecords implements GovernedRecords {
   ): Promise<AggregateResult> {
     const access = this.enter(className);
     const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
-    if (scanned && !options.expectsScan) await this.refuseScan(access, scanned);
+    if (scanned && !options.expectsScan) await refuseCollectionScan(this.parts, access.className, scanned);
     const rows = await this.atStore((operation) =>
       this.parts.reader.aggregate(
         {
@@ -229,11 +220,6 @@ export class ParleyRecords implements GovernedRecords {
       rows: this.redactAll(rows),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
-  }
-
-  private async refuseScan(access: ClassAccess, where: Where): Promise<void> {
-    const { scope, reader, operation } = this.parts;
-    await refuseCollectionScan(scope, reader, access.className, where, operation);
   }
 
   private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {

@@ -1,7 +1,8 @@
 import { Refused, refusals } from '#agent';
-import type { AgentScope, Where } from '#policy';
-import type { OperationContext, QueryPlan, RecordReader } from '../record-store.js';
+import type { Where } from '#policy';
+import type { QueryPlan } from '../record-store.js';
 import { exposedPlan } from './explanation.js';
+import type { RecordsParts } from './row-rules.js';
 
 /** The plan of a query, walked through `inputStage` and `inputStages`. */
 function scansCollection(plan: unknown): boolean {
@@ -20,11 +21,9 @@ function scansCollection(plan: unknown): boolean {
  * An explain that fails lets the query through: it decides about cost, not about access.
  */
 export async function refuseCollectionScan(
-  scope: AgentScope,
-  reader: RecordReader,
+  { scope, reader, operation }: RecordsParts,
   className: string,
   where: Where,
-  operation: OperationContext,
 ): Promise<void> {
   const { switches } = scope.policy;
   if (

@@ -12,7 +12,7 @@ const FIELD = /^(_p_)?[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const STORED_POINTER = '_p_';
 
 const OPERATIONS = ['count', 'sum', 'avg', 'average', 'min', 'max'] as const;
-export type Operation = 'count' | 'sum' | 'avg' | 'min' | 'max';
+type Operation = 'count' | 'sum' | 'avg' | 'min' | 'max';
 
 /** A column as the caller wrote it and as a pipeline refers to it. */
 export interface GroupedColumn {

@@ -44,4 +44,4 @@ export const distinct = (rows: readonly ParseRow[] = []) => {
 export const withheld = { className: 'Label', __redacted: true };
 /** The pipeline that was asked for last. */
 export const stagesOf = (records: SampleRecords) =>
-  (records.asked.at(-1)?.options as { pipeline: unknown }).pipeline;
+  (records.asked.at(-1)?.options as { pipeline: unknown } | undefined)?.pipeline;
