@@ -17,7 +17,7 @@ import { makeWorld, type World } from './oracle/rights-world.js';
 import { type ParseServerProcess, startParseServer } from './parse-server-process.js';
 
 /** `npm run oracle` asks thousands, and names a seed to repeat. */
-const CASES = Number(process.env['ORACLE_CASES'] ?? 240);
+const CASES = Number(process.env['ORACLE_CASES'] ?? 200);
 const SEED = Number(process.env['ORACLE_SEED'] ?? Math.floor(Math.random() * 1_000_000_000));
 
 const dice = new Dice(SEED);
@@ -29,7 +29,7 @@ let world: World;
 
 beforeAll(async () => {
   embedded = await EmbeddedMongo.start();
-  world = makeWorld(dice, 24);
+  world = makeWorld(dice, 20);
   connection = new MongoConnection({ uri: embedded.uri, database: 'oracle' });
   await loadSeed(connection, parseSeed(JSON.parse(JSON.stringify(world.seed))));
   const catalogue = new MongoSchemaCatalogue(connection);

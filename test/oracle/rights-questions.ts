@@ -40,7 +40,7 @@ export function askSomething(dice: Dice, world: World): Question {
     ...(!folder &&
       one.mayAskKeys &&
       !('include' in include) &&
-      dice.chance(0.3) && { keys: dice.some(['title', 'secret', 'rank', 'owner', 'meta'], 0.6) }),
+      dice.chance(0.3) && { keys: ['title', ...dice.some(['secret', 'rank', 'owner', 'meta'])] }),
   };
 }
 

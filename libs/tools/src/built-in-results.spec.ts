@@ -14,7 +14,7 @@ import { ToolSwitches } from './tool-switches.js';
 
 const definitions: ToolDefinition[] = [];
 
-/** The nine providers as an application would get them: by Nest, from the two ports they ask for. */
+/** The providers as an application would get them: by Nest, from the two ports they ask for. */
 async function providers(includeSourceProvenance: boolean): Promise<object[]> {
   const module = await Test.createTestingModule({
     providers: [
@@ -79,10 +79,18 @@ const args = fc.record(
     ids: fc.subarray(['r0', 'r1', 'zz', '__proto__']),
     pipeline: fc.constantFrom<object[]>([{ $match: {} }], [{ $group: { _id: '$title' } }]),
     limit: fc.integer({ min: 1, max: 60 }),
-    format: fc.constantFrom('json', 'csv', 'table'),
+    format: fc.constantFrom('csv', 'table'),
+    field: fc.constantFrom('createdAt', 'objectId'),
+    interval: fc.constantFrom('year', 'week', 'second'),
+    operation: fc.constantFrom('count', 'avg'),
+    value_field: fc.constant('title'),
+    flatten_arrays: fc.boolean(),
+    dry_run: fc.boolean(),
+    columns: fc.constantFrom<unknown[]>([], ['title', { body: 'Text' }]),
+    row_cap: fc.integer({ min: 1, max: 60 }),
     where: fc.constant({ title: 'x' }),
   },
-  { requiredKeys: ['class_name', 'object_id', 'ids', 'pipeline'] },
+  { requiredKeys: ['class_name', 'object_id', 'ids', 'pipeline', 'field', 'interval', 'value_field'] },
 );
 
 describe('every built-in tool', () => {

@@ -39,7 +39,12 @@ describe('the built-in catalogue', () => {
     ['get_object', 'query', 10, true],
     ['get_objects', 'query', 20, true],
     ['get_sample_objects', 'query', 15, true],
+    ['explain_query', 'query', 30, false],
     ['aggregate', 'aggregate', 60, false],
+    ['group_by', 'aggregate', 45, false],
+    ['group_by_date', 'aggregate', 45, false],
+    ['distinct', 'aggregate', 30, false],
+    ['export_data', 'export', 60, false],
   ])('%s is of category %s, gives up after %d s, client-safe: %s', (name, category, timeout, clientSafe) => {
     expect(named(name)).toMatchObject({ category, timeout, clientSafe, permission: 'readonly' });
   });
@@ -54,7 +59,12 @@ describe('the built-in catalogue', () => {
       'get_object',
       'get_objects',
       'get_sample_objects',
+      'explain_query',
       'aggregate',
+      'group_by',
+      'group_by_date',
+      'distinct',
+      'export_data',
     ]);
   });
 

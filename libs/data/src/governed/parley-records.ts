@@ -8,9 +8,6 @@ import {
   parseOrder,
   type ReadOperation,
   redact,
-  tenantConflict,
-  translateWhere,
-  type Where,
   withholdUnreadable,
 } from '#policy';
 import type {
@@ -21,7 +18,9 @@ import type {
   GovernedRecords,
   RowPage,
 } from '../governed-records.js';
-import type { OperationContext, ParseRow } from '../record-store.js';
+import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
+import { CallerConstraints } from './caller-constraints.js';
+import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
 import { readOptOut, readPage } from './page-options.js';
@@ -30,14 +29,14 @@ import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
 import { atStore } from './store-faults.js';
 
-type RowFilters = 'every' | 'withoutCanonical';
-
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
 export class ParleyRecords implements GovernedRecords {
   private readonly rules: RowRules;
+  private readonly constraints: CallerConstraints;
 
   constructor(private readonly parts: RecordsParts) {
     this.rules = new RowRules(parts);
+    this.constraints = new CallerConstraints(parts, this.rules);
   }
 
   async find(className: unknown, options: FindOptions = {}): Promise<ParseRow[]> {
@@ -46,13 +45,17 @@ export class ParleyRecords implements GovernedRecords {
 
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
     const access = this.enter(className, 'find');
-    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const { where, asked } = await this.compose(access, options.where, filters, 'find');
+    const canonical = !readOptOut(options.applyCanonicalFilter);
+    const { where, asked } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'find',
+    });
     const { limit, skip } = readPage(options);
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
-    if (Object.keys(asked).length > 0) await this.refuseScan(access, where);
+    const scans = options.expectsScan ?? Object.keys(asked).length === 0;
+    if (!scans) await refuseCollectionScan(this.parts, access.className, where);
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
         {
@@ -78,8 +81,11 @@ export class ParleyRecords implements GovernedRecords {
     options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
   ): Promise<number> {
     const access = this.enter(className, 'count');
-    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const { where } = await this.compose(access, options.where, filters, 'count');
+    const canonical = !readOptOut(options.applyCanonicalFilter);
+    const { where } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'count',
+    });
     return this.atStore((operation) =>
       this.parts.reader.count({ className: access.className, where }, operation),
     );
@@ -109,7 +115,7 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
-    return this.find(className, { limit, order: '-createdAt' });
+    return this.find(className, { limit, order: '-createdAt', expectsScan: true });
   }
 
   async aggregate(
@@ -118,14 +124,8 @@ export class ParleyRecords implements GovernedRecords {
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
     const access = this.enter(className, 'find');
-    const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { agent, scope } = this.parts;
-    const aggregation = new GovernedAggregation(agent, scope, this.rules);
-    const { stages, scanned, autoLimited } = await aggregation.govern(access, pipeline, {
-      ...options,
-      canonical,
-    });
-    if (scanned) await this.refuseScan(access, scanned);
+    const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
+    if (scanned && !options.expectsScan) await refuseCollectionScan(this.parts, access.className, scanned);
     const rows = await this.atStore((operation) =>
       this.parts.reader.aggregate(
         {
@@ -137,6 +137,25 @@ export class ParleyRecords implements GovernedRecords {
       ),
     );
     return { rows: this.shown(rows), route: 'mongo_direct', autoLimited };
+  }
+
+  async checkAggregate(
+    className: unknown,
+    pipeline: unknown,
+    options: Pick<AggregateOptions, 'where'> = {},
+  ): Promise<void> {
+    this.aggregation.check(this.enter(className, 'find'), pipeline, options);
+  }
+
+  async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
+    const access = this.enter(className, 'find');
+    return explain(this.parts, this.constraints, access, options.where);
+  }
+
+  async admit(className: unknown): Promise<GovernedClass> {
+    const known = await this.describe(className);
+    this.rules.tenant(known.className);
+    return known;
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
@@ -169,28 +188,8 @@ export class ParleyRecords implements GovernedRecords {
     return entered;
   }
 
-  /**
-   * Caller's constraint, checked and translated, under every predicate that the class carries for this agent. `asked` is
-   * that without the caller's rights, which everyone but the master key has: what a collection-scan check is about.
-   */
-  private async compose(
-    access: ClassAccess,
-    callerWhere: unknown,
-    filters: RowFilters,
-    operation: ReadOperation,
-  ): Promise<{ readonly where: Where; readonly asked: Where }> {
-    const { scope, agent } = this.parts;
-    const predicate = await this.rules.predicate(access.className, {
-      canonical: filters === 'every',
-      operation,
-    });
-    if (predicate.tenant)
-      this.refuse(tenantConflict(predicate.tenant, callerWhere, access.names, access.className));
-    const translated = translateWhere(callerWhere, access, scope.reachFor(agent), {
-      strictPointerShapes: scope.policy.switches.strictPointerShapes,
-    });
-    const answered = await this.rules.answered(translated, 'caller');
-    return { where: allOf(predicate.where, answered), asked: allOf(predicate.declared, answered) };
+  private get aggregation(): GovernedAggregation {
+    return new GovernedAggregation(this.parts, this.rules, this.constraints);
   }
 
   private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
@@ -240,11 +239,6 @@ export class ParleyRecords implements GovernedRecords {
       rows: this.shown(rows, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
-  }
-
-  private async refuseScan(access: ClassAccess, where: Where): Promise<void> {
-    const { scope, reader, operation } = this.parts;
-    await refuseCollectionScan(scope, reader, access.className, where, operation);
   }
 
   private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {

@@ -51,9 +51,8 @@ export class RowRules {
 
   /** @throws Refused when the agent has no tenant on a scoped class */
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
-    const { agent, scope } = this.parts;
-    const tenant = tenantBinding(agent, scope.classPolicy(className));
-    if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    const { scope } = this.parts;
+    const tenant = this.tenant(className);
     const filters = allOf(
       scope.agentFilter(className),
       options.canonical ? scope.canonicalFilter(className) : null,
@@ -64,6 +63,14 @@ export class RowRules {
     );
     const rights = scope.rights.rows(className, options.operation);
     return { tenant, declared, where: allOf(rights, declared) };
+  }
+
+  /** @throws Refused when the agent has no tenant on a scoped class */
+  tenant(className: string): TenantBinding | null {
+    const { agent, scope } = this.parts;
+    const tenant = tenantBinding(agent, scope.classPolicy(className));
+    if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    return tenant;
   }
 
   /** The constraint with every question to another class answered by a bounded query of its own. */
