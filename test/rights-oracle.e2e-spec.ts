@@ -65,9 +65,16 @@ function verdict(answer: Answer): unknown {
   return answer.kind === 'refused' ? 'refused' : answer;
 }
 
-/** Parley judges an included class by its permissions alone, Parse Server when some row points into it. */
+/**
+ * Where Parley says no and Parse Server says nothing: Parley judges an included class by its permissions alone, Parse
+ * Server only when some row points into it; and a relation of an owner in a closed class is empty there.
+ */
 function refusedForNothing(parsed: Answer, parley: Answer, question: Question): boolean {
-  if (question.kind === 'count' || !question.include || parley.kind !== 'refused') return false;
+  if (parley.kind !== 'refused') return false;
+  if (question.kind !== 'get' && '$relatedTo' in question.where) {
+    return parsed.kind === 'count' ? parsed.count === 0 : parsed.kind === 'rows' && parsed.rows.length === 0;
+  }
+  if (question.kind === 'count' || !question.include) return false;
   if (parsed.kind === 'missing') return true;
   const [first, second] = question.include.split('.') as [string, string?];
   const leadsSomewhere = (row: Record<string, unknown>) => {
