@@ -4,3 +4,5 @@ export { MongoSchemaCatalogue, type SchemaCatalogueOptions } from './schema/mong
 export { loadSeed, type LoadedSeed, type LoadSeedOptions } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';
+export { MongoChangeFeed, type ChangeFeedOptions } from './feed/mongo-change-feed.js';
+export { MongoRecordWriter } from './write/mongo-record-writer.js';

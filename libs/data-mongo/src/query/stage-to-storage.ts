@@ -70,6 +70,7 @@ function grouped(
 function group(value: unknown, scope: RowScope, context: StageContext): Document[] {
   const mapper = new ExpressionMapper(scope, context.variables);
   const { _id, ...accumulators } = objectOf(value, '$group');
+  if (_id === undefined) throw untranslatable('$group needs _id');
   const key = mapper.map(_id);
   return [{ $group: { _id: key, ...grouped(_id, accumulators, mapper, scope) } }];
 }

@@ -1,0 +1,162 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ChangeStream, ResumeToken } from 'mongodb';
+import { Observable, Subject } from 'rxjs';
+import { ChangeFeed, type RowChange, type SchemaCatalogue, StoreError } from '#data';
+import type { MongoConnection } from '../connection/mongo-connection.js';
+import { storeErrorOf } from '../errors.js';
+import { StoredClasses } from '../storage/stored-classes.js';
+import { rowChangeOf, WATCHED_OPERATIONS } from './row-change.js';
+
+export interface ChangeFeedOptions {
+  /** Openings in a row that may fail before the feed counts as lost. Default 10. */
+  readonly maxAttempts?: number;
+  /** Milliseconds before the second attempt; doubles up to 5 000. Default 100. */
+  readonly firstDelay?: number;
+}
+
+const LONGEST_DELAY = 5000;
+
+/** The token was of a database that has been dropped since. */
+const INVALID_TOKEN = 260;
+
+/** Changes since the last token are no longer kept: what was missed cannot be told. */
+const HISTORY_LOST = new Set([280, 286]);
+
+/**
+ * Row changes from one change stream over the whole database, however many classes are watched and whoever watches.
+ * It reopens where it stopped when the watched classes change and after transient faults. Needs a replica set.
+ */
+export class MongoChangeFeed extends ChangeFeed {
+  private readonly watched = new Map<string, Subject<RowChange>>();
+  private stream: ChangeStream | null = null;
+  private token: ResumeToken;
+  private running = false;
+
+  constructor(
+    private readonly connection: MongoConnection,
+    private readonly catalogue: SchemaCatalogue,
+    private readonly options: ChangeFeedOptions = {},
+  ) {
+    super();
+  }
+
+  changes(className: string): Observable<RowChange> {
+    return new Observable((subscriber) => {
+      const subject = this.watch(className);
+      const subscription = subject.subscribe(subscriber);
+      return () => {
+        subscription.unsubscribe();
+        if (!subject.observed) this.unwatch(className, subject);
+      };
+    });
+  }
+
+  private watch(className: string): Subject<RowChange> {
+    const known = this.watched.get(className);
+    if (known) return known;
+    const subject = new Subject<RowChange>();
+    this.watched.set(className, subject);
+    this.reopen();
+    return subject;
+  }
+
+  private unwatch(className: string, subject: Subject<RowChange>): void {
+    if (this.watched.get(className) !== subject) return;
+    this.watched.delete(className);
+    // Events of a class nobody watches any more are dropped; only an empty feed is worth closing for.
+    if (this.watched.size === 0) this.reopen();
+  }
+
+  /** Ends the current stream; the loop opens the next one for the classes watched then, if any. */
+  private reopen(): void {
+    if (!this.running) {
+      this.running = true;
+      void this.run().finally(() => {
+        this.running = false;
+        this.token = undefined;
+        if (this.watched.size > 0) this.reopen();
+      });
+    }
+    const { stream } = this;
+    this.stream = null;
+    // A close that fails has closed all the same: the loop sees the stream end.
+    stream?.close().catch(() => undefined);
+  }
+
+  private async run(): Promise<void> {
+    for (let failures = 0; this.watched.size > 0;) {
+      const stream = this.open();
+      try {
+        for (;;) {
+          const event = await this.nextOf(stream);
+          if (!event) break;
+          failures = 0;
+          await this.publish(event);
+        }
+        this.token = stream.resumeToken ?? this.token;
+      } catch (error) {
+        const stale = (error as { code?: unknown }).code === INVALID_TOKEN;
+        this.token = stale ? undefined : (stream.resumeToken ?? this.token);
+        failures += 1;
+        if (this.isLost(error, failures)) {
+          this.fail(error);
+          return;
+        }
+        await delay(Math.min((this.options.firstDelay ?? 100) * 2 ** (failures - 1), LONGEST_DELAY));
+      } finally {
+        if (this.stream === stream) this.stream = null;
+        await stream.close().catch(() => undefined);
+      }
+    }
+  }
+
+  private open(): ChangeStream {
+    const chosen = {
+      operationType: { $in: WATCHED_OPERATIONS },
+      'ns.coll': { $in: [...this.watched.keys()] },
+    };
+    this.stream = this.connection.db.watch([{ $match: chosen }], {
+      fullDocument: 'updateLookup',
+      comment: 'parley change feed',
+      ...(this.token !== undefined && { resumeAfter: this.token }),
+    });
+    return this.stream;
+  }
+
+  /** The next event, or null when the stream was closed to be opened anew. */
+  private async nextOf(stream: ChangeStream) {
+    try {
+      return await stream.next();
+    } catch (error) {
+      if (this.stream !== stream) return null;
+      throw error;
+    }
+  }
+
+  private async publish(event: Awaited<ReturnType<ChangeStream['next']>>): Promise<void> {
+    this.token = event._id;
+    const classes = StoredClasses.of(await this.catalogue.snapshot());
+    const change = rowChangeOf(event, classes);
+    if (change) this.watched.get(change.className)?.next(change);
+  }
+
+  private isLost(error: unknown, failures: number): boolean {
+    const { code } = storeErrorOf(error);
+    const number = (error as { code?: unknown }).code;
+    return (
+      failures >= (this.options.maxAttempts ?? 10) ||
+      code === 'invalid_query' ||
+      code === 'unsupported' ||
+      HISTORY_LOST.has(Number(number))
+    );
+  }
+
+  private fail(error: unknown): void {
+    const { code } = storeErrorOf(error);
+    // A server without change streams complains about the stage; no caller's query is at fault here.
+    const fault = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
+    const subjects = [...this.watched.values()];
+    this.watched.clear();
+    for (const subject of subjects) subject.error(fault);
+  }
+}

@@ -1,0 +1,101 @@
+import type { Document, OptionalUnlessRequiredId } from 'mongodb';
+import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
+import type { ClassSchema, Where } from '#policy';
+import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
+import { asStoreOperation } from '../errors.js';
+import { classWhereToQuery } from '../query/where-to-query.js';
+import { documentToRow } from '../storage/from-storage.js';
+import type { StorageNames } from '../storage/storage-names.js';
+import { StoredClasses } from '../storage/stored-classes.js';
+import { rowToDocument } from '../storage/to-storage.js';
+import { newObjectId } from './object-id.js';
+import { addColumns } from './schema-columns.js';
+import { newColumns, withDefaults } from './writable-fields.js';
+import { updateOf, valuesOnCreate } from './write-operators.js';
+
+/**
+ * Writes Parse rows straight to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields.
+ * Values that break them are `invalid_query`. A write that was sent is finished: its signal only keeps it from starting.
+ */
+export class MongoRecordWriter extends RecordWriter {
+  constructor(
+    private readonly connection: MongoConnection,
+    private readonly catalogue: SchemaCatalogue,
+    private readonly now: () => Date = () => new Date(),
+  ) {
+    super();
+  }
+
+  create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
+    return this.write(operation, async () => {
+      const names = await this.admit(className, fields, operation);
+      const at = this.now().toISOString();
+      const values = withDefaults(valuesOnCreate(fields), names.schema);
+      const row = { objectId: newObjectId(), ...values, createdAt: at, updatedAt: at };
+      const document = rowToDocument(row, names);
+      await this.connection
+        .collection(className)
+        .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
+      return documentToRow(document, names);
+    });
+  }
+
+  update(
+    className: string,
+    objectId: string,
+    fields: ParseRow,
+    where: Where,
+    operation: OperationContext,
+  ): Promise<ParseRow | null> {
+    return this.write(operation, async () => {
+      const names = await this.admit(className, fields, operation);
+      const document: Document | null = await this.connection
+        .collection(className)
+        .findOneAndUpdate(rowFilter(objectId, where, names), updateOf(fields, names, this.now()), {
+          ...limits(operation),
+          returnDocument: 'after',
+        });
+      return document && documentToRow(document, names);
+    });
+  }
+
+  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
+    return this.write(operation, async () => {
+      const names = StoredClasses.of(await this.catalogue.snapshot()).names(className);
+      const { deletedCount } = await this.connection
+        .collection(className)
+        .deleteOne(rowFilter(objectId, where, names), limits(operation));
+      return deletedCount === 1;
+    });
+  }
+
+  /** Names for a write whose fields fit the class; columns it does not have yet are added first. */
+  private async admit(
+    className: string,
+    fields: ParseRow,
+    operation: OperationContext,
+  ): Promise<StorageNames> {
+    const added = newColumns(fields, await this.schema(className));
+    if (added.size > 0) {
+      await addColumns(this.connection, this.catalogue, className, added, operation);
+      // Someone else may have given the same column another type in the meantime.
+      newColumns(fields, await this.schema(className));
+    }
+    return StoredClasses.of(await this.catalogue.snapshot()).names(className);
+  }
+
+  private async schema(className: string): Promise<ClassSchema | undefined> {
+    return (await this.catalogue.snapshot()).get(className);
+  }
+
+  private write<T>({ signal }: OperationContext, work: () => Promise<T>): Promise<T> {
+    if (signal.aborted) return Promise.reject(new StoreError('cancelled', { cause: signal.reason }));
+    return asStoreOperation(undefined, work);
+  }
+}
+
+const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comment });
+
+function rowFilter(objectId: string, where: Where, names: StorageNames) {
+  return { $and: [{ _id: objectId }, classWhereToQuery(where, names)] };
+}

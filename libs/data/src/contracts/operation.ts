@@ -1,0 +1,16 @@
+import type { OperationContext } from '../record-store.js';
+
+/** Limits that never bite, unless a case narrows them. */
+export function unhurried(limits: Partial<OperationContext> = {}): OperationContext {
+  return { maxTimeMS: 30_000, comment: 'contract', signal: new AbortController().signal, ...limits };
+}
+
+/** The code of the StoreError that a promise rejects with; null when it does not reject. */
+export async function storeErrorCode(work: Promise<unknown>): Promise<unknown> {
+  try {
+    await work;
+    return null;
+  } catch (error) {
+    return (error as { code?: unknown }).code;
+  }
+}

@@ -1,0 +1,296 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { FindQuery, IncludePlan, ParseRow, RecordReader } from '../record-store.js';
+import { MUSIC_SEED } from './music-seed.js';
+import { storeErrorCode, unhurried } from './operation.js';
+
+export interface OpenReader {
+  readonly reader: RecordReader;
+  close(): Promise<void>;
+}
+
+const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
+const date = (iso: string) => ({ __type: 'Date', iso });
+const include = (field: string, targetClass: string, more: Partial<IncludePlan> = {}): IncludePlan => ({
+  field,
+  targetClass,
+  where: {},
+  include: [],
+  ...more,
+});
+
+/** What every way of reading rows promises. @param open a store that holds the given seed and nothing else */
+export function recordReaderContract(name: string, open: (seed: unknown) => Promise<OpenReader>): void {
+  describe(`${name} reads records`, () => {
+    let store: OpenReader;
+    beforeAll(async () => {
+      store = await open(MUSIC_SEED);
+    });
+    afterAll(() => store.close());
+
+    const find = (query: Partial<FindQuery> & Pick<FindQuery, 'className'>) =>
+      store.reader.find({ where: {}, limit: 100, ...query }, unhurried());
+    const ids = async (query: Partial<FindQuery>) =>
+      (await find({ className: 'Album', order: [{ field: 'objectId', descending: false }], ...query })).map(
+        (row) => row['objectId'],
+      );
+    const one = async (query: Partial<FindQuery> & Pick<FindQuery, 'className'>): Promise<ParseRow> => {
+      const rows = await find(query);
+      expect(rows).toHaveLength(1);
+      return rows[0] as ParseRow;
+    };
+
+    it('answers a row in Parse form, every type as it was stored', async () => {
+      const row = await one({ className: 'Album', where: { objectId: 'a1' } });
+      const [seeded] = MUSIC_SEED.objects.Album;
+      expect(row).toMatchObject({ ...seeded });
+      expect(row['fans']).toEqual({ __type: 'Relation', className: '_User' });
+      expect((await one({ className: 'Album', where: { objectId: 'a4' } }))['thumbnail']).toEqual({
+        __type: 'Bytes',
+        base64: 'AQID',
+      });
+      expect((await one({ className: 'Artist', where: { objectId: 'ivy' } }))['home']).toEqual({
+        __type: 'GeoPoint',
+        latitude: 48.2,
+        longitude: 16.4,
+      });
+    });
+
+    it('answers the ACL of a row', async () => {
+      const row = await one({ className: 'Album', where: { objectId: 'a3' } });
+      expect(row['ACL']).toEqual({ ada: { read: true, write: true } });
+    });
+
+    it('never answers a credential', async () => {
+      const text = JSON.stringify(await find({ className: '_User' }));
+      expect(text).toContain('ada@example.com');
+      expect(text).not.toMatch(/password|\$2[aby]\$|_rperm|_wperm/);
+    });
+
+    const cases: [string, Record<string, unknown>, string[]][] = [
+      ['everything without a constraint', {}, ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']],
+      ['by object id', { objectId: { $in: ['a2', 'a9'] } }, ['a2']],
+      ['by pointer', { artist: pointer('Artist', 'ivy') }, ['a1', 'a2']],
+      [
+        'by a list of pointers',
+        { artist: { $in: [pointer('Artist', 'elm'), pointer('Artist', 'ivy')] } },
+        ['a1', 'a2', 'a5'],
+      ],
+      ['rows that point elsewhere', { artist: { $ne: pointer('Artist', 'ivy') } }, ['a3', 'a4', 'a5', 'a6']],
+      [
+        'by a range of dates',
+        { released: { $gte: date('2024-06-01T00:00:00.000Z'), $lt: date('2025-03-01T00:00:00.000Z') } },
+        ['a2', 'a3'],
+      ],
+      ['by creation date', { createdAt: { $lt: date('2024-02-01T00:00:00.000Z') } }, ['a1']],
+      ['by number', { price: { $gt: 8, $lte: 12 } }, ['a1', 'a2']],
+      ['rows without a value', { price: null }, ['a6']],
+      ['rows that have a field', { tags: { $exists: true } }, ['a1', 'a2', 'a3']],
+      ['by a member of an array', { tags: 'live' }, ['a1']],
+      ['by several members of an array', { tags: { $all: ['live', 'folk'] } }, ['a1']],
+      ['by a pointer inside an array', { guests: pointer('Artist', 'oak') }, ['a1']],
+      ['by a dotted path', { 'extra.discs': { $gte: 2 } }, ['a1']],
+      ['by a date inside an object', { 'extra.mastered': date('2023-12-01T00:00:00.000Z') }, ['a1']],
+      ['by text at the start', { title: { $regex: '^Nob' } }, ['a6']],
+      ['by text whatever its case', { title: { $regex: '^nob', $options: 'i' } }, ['a6']],
+      [
+        'by either of two',
+        { $or: [{ price: 20 }, { $and: [{ price: 8 }, { artist: pointer('Artist', 'elm') }] }] },
+        ['a4', 'a5'],
+      ],
+      ['by neither of two', { $nor: [{ artist: pointer('Artist', 'ivy') }, { price: 8 }] }, ['a4', 'a6']],
+    ];
+    it.each(cases)('finds %s', async (_title, where, expected) => {
+      expect(await ids({ where })).toEqual(expected);
+      expect(await store.reader.count({ className: 'Album', where }, unhurried())).toBe(expected.length);
+    });
+
+    it('finds places in order of distance and within an area', async () => {
+      const vienna = { __type: 'GeoPoint', latitude: 48.2, longitude: 16.37 };
+      const artists = (where: Record<string, unknown>) => ids({ className: 'Artist', where, order: [] });
+      expect(await artists({ home: { $nearSphere: vienna } })).toEqual(['ivy', 'oak']);
+      expect(await artists({ home: { $nearSphere: vienna, $maxDistanceInKilometers: 50 } })).toEqual(['ivy']);
+      const corner = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
+      expect(await artists({ home: { $geoWithin: { $box: [corner(47, 15), corner(48, 16)] } } })).toEqual([
+        'oak',
+      ]);
+      const near = { home: { $nearSphere: vienna, $maxDistanceInKilometers: 50 } };
+      expect(await store.reader.count({ className: 'Artist', where: near }, unhurried())).toBe(1);
+    });
+
+    it('sorts by several keys and pages without loss or repetition', async () => {
+      const order = [
+        { field: 'price', descending: true },
+        { field: 'createdAt', descending: true },
+      ];
+      const where = { price: { $exists: true, $ne: null } };
+      const pages = await Promise.all(
+        [0, 2, 4].map(async (skip) =>
+          (await find({ className: 'Album', where, order, skip, limit: 2 })).map((row) => row['objectId']),
+        ),
+      );
+      expect(pages).toEqual([['a4', 'a2'], ['a1', 'a5'], ['a3']]);
+    });
+
+    it('answers the asked keys and the three every row has', async () => {
+      const row = await one({
+        className: 'Album',
+        where: { objectId: 'a1' },
+        keys: ['artist', 'extra.discs'],
+      });
+      expect(row).toEqual({
+        objectId: 'a1',
+        createdAt: '2024-01-10T12:00:00.000Z',
+        updatedAt: '2024-01-10T12:00:00.000Z',
+        artist: pointer('Artist', 'ivy'),
+        extra: { discs: 2 },
+      });
+    });
+
+    it('puts included rows in place of their pointers, as deep as planned', async () => {
+      const plan = include('artist', 'Artist', {
+        keys: ['name', 'label'],
+        include: [include('label', 'Label', { keys: ['name'] })],
+      });
+      const row = await one({
+        className: 'Album',
+        where: { objectId: 'a1' },
+        keys: ['title'],
+        include: [plan],
+      });
+      expect(row['title']).toBe('Album a1');
+      expect(row['artist']).toMatchObject({
+        __type: 'Object',
+        className: 'Artist',
+        objectId: 'ivy',
+        name: 'Ivy Row',
+        label: { __type: 'Object', className: 'Label', objectId: 'north', name: 'North' },
+      });
+      expect(JSON.stringify(row)).not.toContain('secret');
+      expect(row['artist']).not.toHaveProperty('home');
+    });
+
+    it('leaves the pointer bare when its row is not admitted or not there', async () => {
+      const admitted = include('artist', 'Artist', { where: { name: { $ne: 'Ivy Row' } } });
+      const rows = await find({
+        className: 'Album',
+        include: [admitted],
+        order: [{ field: 'objectId', descending: false }],
+      });
+      expect(rows[0]?.['artist']).toEqual(pointer('Artist', 'ivy'));
+      expect(rows[2]?.['artist']).toMatchObject({ __type: 'Object', name: 'Oak Lane' });
+      const elm = await one({
+        className: 'Artist',
+        where: { objectId: 'elm' },
+        include: [include('mentor', 'Artist')],
+      });
+      expect(elm['mentor']).toEqual(pointer('Artist', 'gone'));
+    });
+
+    it('includes pointers inside arrays, and through them further', async () => {
+      const guests = include('guests', 'Artist', {
+        keys: ['name', 'label'],
+        include: [include('label', 'Label')],
+      });
+      const row = await one({ className: 'Album', where: { objectId: 'a1' }, include: [guests] });
+      expect(row['guests']).toMatchObject([
+        { __type: 'Object', objectId: 'oak', label: { __type: 'Object', name: 'South' } },
+        pointer('Artist', 'gone'),
+      ]);
+    });
+
+    it('includes pointers of rows found by distance', async () => {
+      const home = { $nearSphere: { __type: 'GeoPoint', latitude: 48, longitude: 16 } };
+      const rows = await find({ className: 'Artist', where: { home }, include: [include('label', 'Label')] });
+      expect(rows.map((row) => row['label'])).toMatchObject([{ name: 'North' }, { name: 'South' }]);
+    });
+
+    it('groups by a pointer and keeps the names the pipeline gave', async () => {
+      const rows = await store.reader.aggregate(
+        {
+          className: 'Album',
+          pipeline: [
+            { $match: { artist: { $in: [pointer('Artist', 'ivy'), pointer('Artist', 'oak')] } } },
+            { $group: { _id: '$artist', createdAt: { $max: '$createdAt' }, total: { $sum: '$price' } } },
+            { $sort: { createdAt: -1 } },
+          ],
+        },
+        unhurried(),
+      );
+      expect(rows).toEqual([
+        { _id: 'Artist$oak', createdAt: '2025-03-03T12:00:00.000Z', total: 28 },
+        { _id: 'Artist$ivy', createdAt: '2024-06-01T12:00:00.000Z', total: 22 },
+      ]);
+    });
+
+    it('joins from a pointer to an id and back', async () => {
+      const forward = await store.reader.aggregate(
+        {
+          className: 'Album',
+          pipeline: [
+            { $match: { objectId: 'a3' } },
+            { $lookup: { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'who' } },
+            { $project: { name: { $first: '$who.name' } } },
+          ],
+        },
+        unhurried(),
+      );
+      expect(forward).toMatchObject([{ name: 'Oak Lane' }]);
+      const back = await store.reader.aggregate(
+        {
+          className: 'Artist',
+          pipeline: [
+            { $lookup: { from: 'Album', localField: 'objectId', foreignField: 'artist', as: 'albums' } },
+            { $project: { name: 1, made: { $size: '$albums' } } },
+            { $sort: { name: 1 } },
+          ],
+        },
+        unhurried(),
+      );
+      expect(back).toMatchObject([{ made: 1 }, { made: 2 }, { made: 2 }]);
+    });
+
+    it('never lets a pipeline carry credentials out under another name', async () => {
+      const renamed = [
+        [{ $project: { a: { $objectToArray: '$$ROOT' } } }],
+        [{ $group: { _id: null, rows: { $push: '$$ROOT' } } }],
+        [{ $replaceWith: { x: { $concat: ['', '$_hashed_password'] } } }],
+        [{ $limit: 5 }],
+      ];
+      for (const pipeline of renamed) {
+        const rows = await store.reader.aggregate({ className: '_User', pipeline }, unhurried());
+        expect(JSON.stringify(rows)).not.toMatch(/\$2[aby]\$|_hashed_password|_rperm/);
+      }
+      const joined = [
+        {
+          $lookup: { from: '_User', as: 'u', pipeline: [{ $project: { a: { $objectToArray: '$$ROOT' } } }] },
+        },
+      ];
+      const rows = await store.reader.aggregate({ className: 'Label', pipeline: joined }, unhurried());
+      expect(JSON.stringify(rows)).toContain('ada@example.com');
+      expect(JSON.stringify(rows)).not.toMatch(/\$2[aby]\$/);
+    });
+
+    it('explains whether a query walks the whole class', async () => {
+      const plan = async (where: Record<string, unknown>) =>
+        JSON.stringify(await store.reader.explain({ className: 'Album', where }, unhurried()));
+      expect(await plan({ price: 8 })).toContain('COLLSCAN');
+      expect(await plan({ artist: pointer('Artist', 'ivy') })).toContain('IXSCAN');
+    });
+
+    it('answers nothing for a class that does not exist', async () => {
+      expect(await find({ className: 'Nowhere' })).toEqual([]);
+      expect(await store.reader.count({ className: 'Nowhere', where: {} }, unhurried())).toBe(0);
+    });
+
+    it('says in its own words what went wrong', async () => {
+      const stopped = unhurried({ signal: AbortSignal.abort() });
+      expect(await storeErrorCode(store.reader.count({ className: 'Album', where: {} }, stopped))).toBe(
+        'cancelled',
+      );
+      const bad = { className: 'Album', where: { title: { $regex: '(' } }, limit: 1 };
+      expect(await storeErrorCode(store.reader.find(bad, unhurried()))).toBe('invalid_query');
+      const stage = { className: 'Album', pipeline: [{ $group: { total: { $sum: 1 } } }] };
+      expect(await storeErrorCode(store.reader.aggregate(stage, unhurried()))).toBe('invalid_query');
+    });
+  });
+}

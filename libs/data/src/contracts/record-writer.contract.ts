@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
+import type { SchemaCatalogue } from '../schema-catalogue.js';
+import { MUSIC_SEED } from './music-seed.js';
+import { storeErrorCode, unhurried } from './operation.js';
+
+export interface OpenWriter {
+  readonly writer: RecordWriter;
+  readonly reader: RecordReader;
+  readonly catalogue: SchemaCatalogue;
+  close(): Promise<void>;
+}
+
+/** What every way of writing rows promises. @param open a store that holds the given seed and nothing else */
+export function recordWriterContract(name: string, open: (seed: unknown) => Promise<OpenWriter>): void {
+  describe(`${name} writes records`, () => {
+    let store: OpenWriter;
+    beforeEach(async () => {
+      store = await open(MUSIC_SEED);
+    });
+    afterEach(() => store.close());
+
+    const stored = async (className: string, objectId: unknown): Promise<ParseRow | undefined> =>
+      (await store.reader.find({ className, where: { objectId }, limit: 1 }, unhurried()))[0];
+    const create = (fields: ParseRow) => store.writer.create('Album', fields, unhurried());
+    const update = (fields: ParseRow, where = {}) =>
+      store.writer.update('Album', 'a1', fields, where, unhurried());
+
+    it('creates a row with an id of ten letters and digits, time stamps and defaults', async () => {
+      const row = await create({ title: 'New' });
+      expect(row['objectId']).toMatch(/^[A-Za-z0-9]{10}$/);
+      expect(row).toMatchObject({ title: 'New', state: 'draft' });
+      expect(row['createdAt']).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      expect(row['updatedAt']).toBe(row['createdAt']);
+      expect(await stored('Album', row['objectId'])).toEqual(row);
+    });
+
+    it('stores every type so that it reads back the same', async () => {
+      const fields = {
+        title: 'All',
+        artist: { __type: 'Pointer', className: 'Artist', objectId: 'oak' },
+        released: { __type: 'Date', iso: '2026-01-02T03:04:05.678Z' },
+        tags: ['x', { y: [1, null] }],
+        cover: { __type: 'File', name: 'c.png' },
+        thumbnail: { __type: 'Bytes', base64: 'AQI=' },
+        extra: { when: { __type: 'Date', iso: '2026-01-02T03:04:05.678Z' } },
+        ACL: { ada: { read: true }, '*': { read: true } },
+      };
+      const { objectId } = await create(fields);
+      expect(await stored('Album', objectId)).toMatchObject(fields);
+    });
+
+    it('brings operations on a new row down to the value they leave', async () => {
+      const row = await create({
+        title: 'Ops',
+        price: { __op: 'Increment', amount: 3 },
+        tags: { __op: 'AddUnique', objects: ['a', 'a', 'b'] },
+        extra: { __op: 'Delete' },
+      });
+      expect(row).toMatchObject({ price: 3, tags: ['a', 'b'] });
+      expect(row).not.toHaveProperty('extra');
+    });
+
+    it('applies values and operations to one row and stamps it', async () => {
+      const before = await stored('Album', 'a1');
+      const row = await update({
+        title: 'Renamed',
+        price: { __op: 'Increment', amount: -3 },
+        tags: { __op: 'Remove', objects: ['live'] },
+        guests: { __op: 'Add', objects: ['x', 'x'] },
+        extra: { __op: 'Delete' },
+        ACL: { bob: { write: true } },
+      });
+      expect(row).toMatchObject({
+        objectId: 'a1',
+        title: 'Renamed',
+        price: 7,
+        tags: ['folk'],
+        ACL: { bob: { write: true } },
+      });
+      expect((row?.['guests'] as unknown[] | undefined)?.slice(-2)).toEqual(['x', 'x']);
+      expect(row).not.toHaveProperty('extra');
+      expect(row?.['createdAt']).toBe(before?.['createdAt']);
+      expect(row?.['updatedAt']).not.toBe(before?.['updatedAt']);
+      expect(await stored('Album', 'a1')).toEqual(row);
+    });
+
+    it('adds members once', async () => {
+      const tags = { __op: 'AddUnique', objects: ['folk', 'new'] };
+      expect((await update({ tags }))?.['tags']).toEqual(['live', 'folk', 'new']);
+    });
+
+    it('changes and deletes only a row that the constraint admits', async () => {
+      expect(await update({ title: 'No' }, { price: 999 })).toBeNull();
+      expect((await stored('Album', 'a1'))?.['title']).toBe('Album a1');
+      expect(await store.writer.delete('Album', 'a1', { price: 999 }, unhurried())).toBe(false);
+      expect(await store.writer.delete('Album', 'a1', { price: 10 }, unhurried())).toBe(true);
+      expect(await stored('Album', 'a1')).toBeUndefined();
+      expect(await store.writer.delete('Album', 'a1', {}, unhurried())).toBe(false);
+      expect(await store.reader.count({ className: 'Album', where: {} }, unhurried())).toBe(5);
+    });
+
+    it('gives the class a column for a new field', async () => {
+      await create({
+        title: 'Wide',
+        rating: 4.5,
+        critic: { __type: 'Pointer', className: '_User', objectId: 'ada' },
+      });
+      const fields = (await store.catalogue.snapshot()).get('Album')?.fields;
+      expect(fields?.get('rating')).toEqual({ type: 'Number' });
+      expect(fields?.get('critic')).toEqual({ type: 'Pointer', targetClass: '_User' });
+    });
+
+    it('makes the class with its first row', async () => {
+      const row = await store.writer.create('Review', { stars: 5 }, unhurried());
+      expect((await store.catalogue.snapshot()).get('Review')?.fields.get('stars')).toEqual({
+        type: 'Number',
+      });
+      expect(await stored('Review', row['objectId'])).toEqual(row);
+    });
+
+    const refused: [string, ParseRow][] = [
+      ['a value of another type than its column', { title: 7 }],
+      [
+        'a pointer to another class than its column',
+        { artist: { __type: 'Pointer', className: 'Label', objectId: 'north' } },
+      ],
+      ['an id of its own choosing', { title: 'x', objectId: 'mine' }],
+      ['a creation date', { title: 'x', createdAt: '2020-01-01T00:00:00.000Z' }],
+      ['a column of the store', { title: 'x', _rperm: ['*'] }],
+      ['a password', { title: 'x', password: 'secret' }],
+      ['an operator in a value', { title: 'x', extra: { $inc: 1 } }],
+      ['an unknown operation', { title: 'x', price: { __op: 'Multiply', amount: 2 } }],
+      ['an operation of another type than its column', { title: { __op: 'Increment', amount: 1 } }],
+      ['a bad ACL', { title: 'x', ACL: { '*': { read: 'yes' } } }],
+    ];
+    it.each(refused)('refuses %s and writes nothing', async (_title, fields) => {
+      expect(await storeErrorCode(create(fields))).toBe('invalid_query');
+      expect(await storeErrorCode(update(fields))).toBe('invalid_query');
+      expect(await store.reader.count({ className: 'Album', where: {} }, unhurried())).toBe(6);
+      expect((await stored('Album', 'a1'))?.['title']).toBe('Album a1');
+    });
+
+    it('refuses a row without a required field, and to clear one', async () => {
+      expect(await storeErrorCode(create({ price: 1 }))).toBe('invalid_query');
+      expect(await storeErrorCode(update({ title: null }))).toBe('invalid_query');
+      expect(await storeErrorCode(update({ title: { __op: 'Delete' } }))).toBe('invalid_query');
+    });
+
+    it('tells a duplicate of a unique field', async () => {
+      const again = store.writer.create('_User', { username: 'ada' }, unhurried());
+      expect(await storeErrorCode(again)).toBe('duplicate');
+    });
+
+    it('writes nothing when it was cancelled before', async () => {
+      const stopped = unhurried({ signal: AbortSignal.abort() });
+      expect(await storeErrorCode(store.writer.delete('Album', 'a1', {}, stopped))).toBe('cancelled');
+      expect(await stored('Album', 'a1')).toBeDefined();
+    });
+  });
+}

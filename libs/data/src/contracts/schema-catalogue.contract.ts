@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SchemaSnapshot } from '#policy';
+import type { SchemaCatalogue } from '../schema-catalogue.js';
+import { MUSIC_SEED } from './music-seed.js';
+
+export interface OpenCatalogue {
+  readonly catalogue: SchemaCatalogue;
+  close(): Promise<void>;
+}
+
+/** What every schema catalogue promises. @param open a store that holds the given seed and nothing else */
+export function schemaCatalogueContract(name: string, open: (seed: unknown) => Promise<OpenCatalogue>): void {
+  describe(`${name} knows the classes`, () => {
+    let store: OpenCatalogue;
+    let snapshot: SchemaSnapshot;
+    beforeAll(async () => {
+      store = await open(MUSIC_SEED);
+      snapshot = await store.catalogue.snapshot();
+    });
+    afterAll(() => store.close());
+
+    it('lists them in order', () => {
+      const names = snapshot.classNames();
+      expect(names).toEqual([...names].sort());
+      expect(names).toEqual(expect.arrayContaining(['Album', 'Artist', 'Label', '_Role', '_User']));
+    });
+
+    it('types every field, with target, default and requirement', () => {
+      const fields = snapshot.get('Album')?.fields;
+      expect(fields?.get('artist')).toEqual({ type: 'Pointer', targetClass: 'Artist' });
+      expect(fields?.get('title')).toEqual({ type: 'String', required: true });
+      expect(fields?.get('state')).toEqual({ type: 'String', defaultValue: 'draft' });
+      expect(fields?.get('fans')).toEqual({ type: 'Relation', targetClass: '_User' });
+      expect(fields?.get('released')).toEqual({ type: 'Date' });
+      expect(snapshot.get('Artist')?.fields.get('home')).toEqual({ type: 'GeoPoint' });
+    });
+
+    it('names the columns every class has', () => {
+      for (const className of snapshot.classNames()) {
+        const fields = [...(snapshot.get(className)?.fields.keys() ?? [])];
+        expect(fields).toEqual(expect.arrayContaining(['objectId', 'createdAt', 'updatedAt', 'ACL']));
+      }
+      expect(snapshot.get('_User')?.fields.get('username')).toEqual({ type: 'String' });
+    });
+
+    it('never names a credential', () => {
+      const fields = snapshot
+        .classNames()
+        .flatMap((className) => [...(snapshot.get(className)?.fields.keys() ?? [])]);
+      for (const secret of ['password', 'authData', 'sessionToken']) expect(fields).not.toContain(secret);
+      expect(fields.filter((field) => field.startsWith('_'))).toEqual([]);
+    });
+
+    it('reads an operation that stored permissions leave out as permitted to nobody', () => {
+      const permissions = snapshot.get('Album')?.classLevelPermissions;
+      expect(permissions).toMatchObject({
+        find: { '*': true },
+        get: { '*': true },
+        protectedFields: { '*': ['price'] },
+      });
+      expect(permissions).toMatchObject({ create: {}, update: {}, delete: {}, count: {} });
+    });
+
+    it('tells indexes by the names of fields', () => {
+      const indexes = snapshot.get('Album')?.indexes.map((index) => index.fields);
+      expect(indexes).toContainEqual(['artist', 'released']);
+      expect(snapshot.get('_User')?.indexes).toContainEqual({
+        name: 'username_1',
+        fields: ['username'],
+        unique: true,
+      });
+    });
+
+    it('knows nothing of a class that does not exist, nor of object members', () => {
+      expect(snapshot.get('Nowhere')).toBeUndefined();
+      expect(snapshot.get('constructor')).toBeUndefined();
+    });
+
+    it('serves the same snapshot until it is told that classes changed', async () => {
+      expect(await store.catalogue.snapshot()).toBe(snapshot);
+      store.catalogue.invalidate();
+      const renewed = await store.catalogue.snapshot();
+      expect(renewed).not.toBe(snapshot);
+      expect(renewed.classNames()).toEqual(snapshot.classNames());
+    });
+  });
+}
