@@ -5,6 +5,7 @@ import {
   recordReaderContract,
   recordWriterContract,
   schemaCatalogueContract,
+  schemaWriterContract,
 } from '#data-contracts';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { MongoConnection } from './connection/mongo-connection.js';
@@ -14,6 +15,7 @@ import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
+import { MongoSchemaWriter } from './write/mongo-schema-writer.js';
 
 let uri = process.env['MONGODB_URI'];
 let embedded: EmbeddedMongo | undefined;
@@ -35,6 +37,7 @@ async function open(seed: unknown) {
     catalogue,
     reader: new MongoRecordReader(connection, catalogue),
     writer: new MongoRecordWriter(connection, catalogue),
+    schemaWriter: new MongoSchemaWriter(connection, catalogue),
     feed: new MongoChangeFeed(connection, catalogue),
     close: async () => {
       await connection.db.dropDatabase();
@@ -45,5 +48,6 @@ async function open(seed: unknown) {
 
 recordReaderContract('the MongoDB adapter', open);
 recordWriterContract('the MongoDB adapter', open);
+schemaWriterContract('the MongoDB adapter', open);
 schemaCatalogueContract('the MongoDB adapter', open);
 changeFeedContract('the MongoDB adapter', open);

@@ -5,3 +5,4 @@ export * from './operation.js';
 export * from './record-reader.contract.js';
 export * from './record-writer.contract.js';
 export * from './schema-catalogue.contract.js';
+export * from './schema-writer.contract.js';

@@ -16,6 +16,7 @@ const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   include: 'Pointer-include target',
   pipeline: 'Pipeline target',
   constraint: 'Query class',
+  value: 'Pointer target',
 };
 
 /**
@@ -49,6 +50,12 @@ export class AgentScope {
 
   /** The class gate of a tool call: identifier, hidden, class filter, existence. */
   enter(agent: Agent, className: unknown): ClassAccess | Refusal {
+    const name = this.admit(agent, className);
+    return typeof name === 'string' ? this.existing(name, className as string) : name;
+  }
+
+  /** The class gate for a class that need not exist yet. @returns its canonical name */
+  admit(agent: Agent, className: unknown): string | Refusal {
     if (className === undefined || className === null || className === '') {
       return refusals.invalidArgument('missing required argument: class_name');
     }
@@ -59,14 +66,11 @@ export class AgentScope {
       );
     }
     const name = canonicalClassName(className);
-    return (
-      this.hiddenFrom(agent, name, className) ??
-      this.filtered(name, className, 'Class') ??
-      this.existing(name, className)
-    );
+    return this.hiddenFrom(agent, name, className) ?? this.filtered(name, className, 'Class') ?? name;
   }
 
-  /** The same gate for a class reached from another one. The master exception holds for cross-class operators only. */
+  /** The same gate for a class reached from another one. The master exception holds for
+   * cross-class operators and for pointers that are written. */
   reachFor(agent: Agent): ClassReach {
     return {
       reach: (className, site) => {
@@ -80,7 +84,7 @@ export class AgentScope {
           );
         }
         const hidden =
-          site === 'constraint'
+          site === 'constraint' || site === 'value'
             ? this.hiddenFrom(agent, name, className)
             : this.plainlyHidden(name, className);
         return hidden ?? this.filtered(name, className, FILTER_SITES[site]) ?? this.existing(name, className);
