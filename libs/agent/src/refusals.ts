@@ -134,9 +134,12 @@ export function envGateClosed(
   return accessDenied('env_gates', `${what} tool '${tool}' is disabled. Required: ${missing.join(' AND ')}`);
 }
 
-/** A tool of an application that declares that it writes. */
-export function writeGateClosed(tool: string, gate: string): Refusal {
-  return accessDenied('env_gates', `Tool '${tool}' writes and is disabled. Required: ${gate}=true`);
+/** An application's own tool that declares that it writes. */
+export function writeGatesClosed(tool: string, missing: readonly string[]): Refusal {
+  return accessDenied(
+    'env_gates',
+    `Tool '${tool}' writes and is disabled. Required: ${missing.join(' AND ')}`,
+  );
 }
 
 export function methodFiltered(qualified: string): Refusal {

@@ -59,3 +59,4 @@ export { rawWriteGate, schemaChangeGate } from './write/writable-classes.js';
 export { readNewClassFields } from './write/new-class-fields.js';
 export { planWrite, type WriteContext, type WritePlan } from './write/plan-write.js';
 export { refusedArgumentKeys } from './write/refused-keys.js';
+export { type ClassDeclaration, narrowClassConfig, withDeclaredClasses } from './compile/declared-classes.js';
