@@ -16,6 +16,8 @@ export default defineConfig({
           pool: 'forks',
           isolate: false,
           maxWorkers: 2,
+          // Generous, because property tests share two cores with whatever else runs; no test waits for it.
+          testTimeout: 30_000,
           setupFiles: ['reflect-metadata'],
         },
       },

@@ -46,7 +46,8 @@ export interface EdgeParts {
   readonly sessions: SessionStore;
 }
 
-export function createEdge({ server }: ParleyConfig, parts: EdgeParts): McpEdge {
+export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): McpEdge {
+  const asksNothing = auth.some((rule) => 'anonymous' in rule) && server.requireCustomHeader === null;
   return new McpEdge(
     { ...parts, log: new Logger('McpEdge') },
     {
@@ -57,7 +58,8 @@ export function createEdge({ server }: ParleyConfig, parts: EdgeParts): McpEdge 
       requireCustomHeader: server.requireCustomHeader,
       requireContentLength: server.requireContentLength,
       sessions: server.sessions,
-      loopbackDefaults: isLoopbackHost(server.host),
+      loopbackHosts: isLoopbackHost(server.host),
+      loopbackOrigins: asksNothing,
       preAuthRateLimiter: server.preAuthRateLimit ? new ProcessRateLimiter(server.preAuthRateLimit) : null,
     },
   );

@@ -13,7 +13,10 @@ beforeAll(async () => {
         ...NEWSROOM_POLICY,
         refuseCollscan: true,
         exposeExplain: true,
-        classes: { ...NEWSROOM_POLICY.classes, Author: { ...NEWSROOM_POLICY.classes.Author, allowCollscan: true } },
+        classes: {
+          ...NEWSROOM_POLICY.classes,
+          Author: { ...NEWSROOM_POLICY.classes.Author, allowCollscan: true },
+        },
       },
     },
   });
@@ -27,7 +30,9 @@ describe('with refuseCollscan', () => {
   });
 
   it('a class that is exempt runs', async () => {
-    expect((await callTool(service, 'query_class', { class_name: 'Author', where: { name: 'Ann' } })).isError).toBe(false);
+    expect(
+      (await callTool(service, 'query_class', { class_name: 'Author', where: { name: 'Ann' } })).isError,
+    ).toBe(false);
   });
 
   it('a query that reads the whole collection is refused, and says how to ask better', async () => {
@@ -46,7 +51,12 @@ describe('with refuseCollscan', () => {
       const answer = await callTool(unscoped, tool, { class_name: 'Post', ...args });
       expect(answer).toMatchObject({ isError: true, code: 'security_blocked' });
       const body = JSON.parse(answer.text);
-      expect(body).toMatchObject({ success: false, error_code: 'security_blocked', refused: true, reason: 'COLLSCAN on Post' });
+      expect(body).toMatchObject({
+        success: false,
+        error_code: 'security_blocked',
+        refused: true,
+        reason: 'COLLSCAN on Post',
+      });
       expect(body.suggestion).toMatch(/index/);
       expect(body).not.toHaveProperty('winning_plan');
     }

@@ -226,6 +226,44 @@ describe('tenants', () => {
   });
 });
 
+describe('a relation', () => {
+  const related = (objectId: string) =>
+    query({
+      class_name: 'Post',
+      where: {
+        $relatedTo: { object: { __type: 'Pointer', className: 'Author', objectId }, key: 'favourites' },
+      },
+      keys: ['title'],
+    });
+
+  it('leads to the rows of an owner that the agent may see', async () => {
+    const { data } = await related('a1');
+    expect((data['results'] as { objectId: string }[]).map((row) => row.objectId).sort()).toEqual([
+      'p01',
+      'p02',
+    ]);
+  });
+
+  it('leads nowhere from an owner of another tenant, or from none', async () => {
+    expect((await related('a2')).data['results']).toEqual([]);
+    expect((await related('nobody')).data['results']).toEqual([]);
+  });
+});
+
+describe('a query put to another class', () => {
+  it('answers under the rules of that class', async () => {
+    const authored = (where: object) =>
+      query({
+        class_name: 'Post',
+        where: { author: { $inQuery: { className: 'Author', where } } },
+        limit: 1,
+      });
+    expect((await authored({ name: 'Ann' })).data['result_count']).toBe(1);
+    expect((await authored({ name: 'Bob' })).data['result_count']).toBe(0);
+    expect((await authored({ ssn: SECRET })).details).toMatchObject({ kind: 'field_denied' });
+  });
+});
+
 describe('filters', () => {
   it('of the class hide soft-deleted rows until the caller opts out, but a named row is found', async () => {
     const count = async (args: object) =>

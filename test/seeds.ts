@@ -2,6 +2,10 @@
 export const SECRET = 'S3CRET-c0ffee-never-on-the-wire';
 
 const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
+const favourites = (...ids: string[]) => ({
+  __op: 'AddRelation',
+  objects: ids.map((id) => pointer('Post', id)),
+});
 const at = (day: number) => `2025-01-${String(day).padStart(2, '0')}T10:00:00.000Z`;
 
 /** Two tenants, a hidden class, denied columns, soft-deleted rows; small enough to know by heart. */
@@ -30,6 +34,7 @@ export const NEWSROOM = {
         bio: { type: 'String' },
         ssn: { type: 'String' },
         orgId: { type: 'String' },
+        favourites: { type: 'Relation', targetClass: 'Post' },
       },
     },
     { className: 'Contract', fields: { clause: { type: 'String' } } },
@@ -40,8 +45,24 @@ export const NEWSROOM = {
   sessions: [{ sessionToken: `r:${SECRET}`, user: 'u1', expiresAt: '2099-01-01T00:00:00.000Z' }],
   objects: {
     Author: [
-      { objectId: 'a1', name: 'Ann', bio: 'Writes about tea', ssn: SECRET, orgId: 'acme', createdAt: at(1) },
-      { objectId: 'a2', name: 'Bob', bio: SECRET, ssn: SECRET, orgId: 'globex', createdAt: at(2) },
+      {
+        objectId: 'a1',
+        name: 'Ann',
+        bio: 'Writes about tea',
+        ssn: SECRET,
+        orgId: 'acme',
+        favourites: favourites('p01', 'p02'),
+        createdAt: at(1),
+      },
+      {
+        objectId: 'a2',
+        name: 'Bob',
+        bio: SECRET,
+        ssn: SECRET,
+        orgId: 'globex',
+        favourites: favourites('p03', 'foreign'),
+        createdAt: at(2),
+      },
     ],
     Contract: [{ objectId: 'c1', clause: SECRET, createdAt: at(1) }],
     Post: [
@@ -98,7 +119,7 @@ export const NEWSROOM_POLICY = {
       },
     },
     Author: {
-      fields: ['name', 'bio'],
+      fields: ['name', 'bio', 'favourites'],
       joinFields: ['name'],
       largeFields: ['bio'],
       tenantScope: { field: 'orgId' },

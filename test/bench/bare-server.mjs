@@ -8,13 +8,13 @@ const bytes = process.env.BENCH_BYTES
   ? JSON.parse(readFileSync(process.env.BENCH_BYTES, 'utf8')).result
   : null;
 const client = process.env.MONGODB_URI ? new MongoClient(process.env.MONGODB_URI) : null;
-const albums = client?.db('parley').collection('Album');
+const listings = client?.db('parley').collection('Listing');
 
 async function answer(message) {
   if (message.method === 'tools/list') return bytes;
   const { limit, where } = message.params.arguments;
-  const rows = await albums.find(where, { limit, maxTimeMS: 25_000, comment: 'bench' }).toArray();
-  const data = { class_name: 'Album', result_count: rows.length, results: rows };
+  const rows = await listings.find(where, { limit, maxTimeMS: 25_000, comment: 'bench' }).toArray();
+  const data = { class_name: 'Listing', result_count: rows.length, results: rows };
   return { content: [{ type: 'text', text: JSON.stringify(data, null, 2) }], structuredContent: data };
 }
 

@@ -29,7 +29,7 @@ function configuration(classes, uri) {
     server: { port: 0 },
     database: { uri, name: 'parley' },
     agents: {
-      bench: { tenantId: 'north', rateLimit: 1_000_000_000 },
+      bench: { tenantId: 'northside', rateLimit: 1_000_000_000 },
       lean: { tools: { profile: 'lean' }, rateLimit: 1_000_000_000 },
     },
     auth: [
@@ -40,7 +40,7 @@ function configuration(classes, uri) {
       suppressMasterKeyWarning: true,
       classes: {
         ...declared,
-        Album: { fields: ['title', 'genre', 'releasedAt'], tenantScope: { field: 'orgId' } },
+        Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } },
       },
     },
   });
@@ -80,8 +80,8 @@ async function queryClass(service, uri) {
     env: { MONGODB_URI: uri },
     ready: /on (\S+)/,
   });
-  const body = call('query_class', { class_name: 'Album', where: { genre: 'jazz' }, limit: 10 });
-  const bareBody = call('query_class', { where: { genre: 'jazz', orgId: 'north' }, limit: 10 });
+  const body = call('query_class', { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 });
+  const bareBody = call('query_class', { where: { format: 'vinyl', orgId: 'northside' }, limit: 10 });
   const [own, base] = await compare(
     [
       { ...service, body, headers },
@@ -100,7 +100,7 @@ async function queryClass(service, uri) {
 }
 
 async function policySize(few, many) {
-  const body = call('query_class', { class_name: 'Album', where: { genre: 'jazz' }, limit: 10 });
+  const body = call('query_class', { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 });
   const [ten, thousand] = await compare(
     [
       { ...few, body, headers },
@@ -124,12 +124,12 @@ async function commandsPerCall(service, uri) {
     };
   };
   const calls = [
-    { name: 'query_class', args: { class_name: 'Album', limit: 50 } },
-    { name: 'count_objects', args: { class_name: 'Album' } },
-    { name: 'get_object', args: { class_name: 'Album', object_id: 'none' } },
+    { name: 'query_class', args: { class_name: 'Listing', limit: 50 } },
+    { name: 'count_objects', args: { class_name: 'Listing' } },
+    { name: 'get_object', args: { class_name: 'Listing', object_id: 'none' } },
     {
       name: 'aggregate',
-      args: { class_name: 'Album', pipeline: [{ $group: { _id: '$genre', n: { $sum: 1 } } }] },
+      args: { class_name: 'Listing', pipeline: [{ $group: { _id: '$format', n: { $sum: 1 } } }] },
     },
   ];
   for (const { name, args } of calls) {

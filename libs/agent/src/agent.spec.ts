@@ -27,7 +27,12 @@ describe('tiers', () => {
 describe('an agent shape', () => {
   it('is readonly, unfiltered and without tenant when nothing is said', () => {
     const shape = compileAgentShape('plain');
-    expect(shape).toMatchObject({ permissions: 'readonly', tenantId: null, allowMutations: true, clientMode: false });
+    expect(shape).toMatchObject({
+      permissions: 'readonly',
+      tenantId: null,
+      allowMutations: true,
+      clientMode: false,
+    });
     expect(shape.tools.permits('anything')).toBe(true);
   });
 
@@ -38,9 +43,14 @@ describe('an agent shape', () => {
 
   it('reads the lean profile as exactly six tools', () => {
     const { tools } = compileAgentShape('lean', { tools: { profile: 'lean' } });
-    expect([...(tools.only ?? [])].sort()).toEqual(
-      ['aggregate', 'count_objects', 'get_all_schemas', 'get_object', 'get_schema', 'query_class'],
-    );
+    expect([...(tools.only ?? [])].sort()).toEqual([
+      'aggregate',
+      'count_objects',
+      'get_all_schemas',
+      'get_object',
+      'get_schema',
+      'query_class',
+    ]);
   });
 
   it.each([
@@ -194,6 +204,8 @@ describe('the refusal of a field', () => {
       kind: 'storage_form_field_ref',
       suggested_rewrite: '$author',
     });
-    expect(fieldDenied('$group', '$_p_owner', '_p_owner', ['author']).details).not.toHaveProperty('suggested_rewrite');
+    expect(fieldDenied('$group', '$_p_owner', '_p_owner', ['author']).details).not.toHaveProperty(
+      'suggested_rewrite',
+    );
   });
 });

@@ -1,3 +1,5 @@
+import { IntrinsicException } from '@nestjs/common';
+
 /** Stable codes of failures inside the tool layer (docs/refusals.md). They cross the wire as `parse.error_code`. */
 export const ERROR_CODES = [
   'access_denied',
@@ -62,8 +64,11 @@ export interface Refusal {
   readonly cause?: string;
 }
 
-/** Carries a refusal through code that cannot return it: recursive translators, guards, tool handlers. */
-export class Refused extends Error {
+/**
+ * Carries a refusal through code that cannot return it: recursive translators, guards, tool handlers. Intrinsic to the
+ * application, so that Nest does not log it as a fault.
+ */
+export class Refused extends IntrinsicException {
   override readonly name = 'Refused';
   constructor(readonly refusal: Refusal) {
     super(refusal.message);
@@ -76,7 +81,7 @@ export function orThrow(refusal: Refusal | null | undefined): void {
 }
 
 /** The caller's credentials were not recognised: HTTP 401, JSON-RPC -32001, never a reason. */
-export class Unauthorized extends Error {
+export class Unauthorized extends IntrinsicException {
   override readonly name = 'Unauthorized';
   /** @param cause for the log only */
   constructor(override readonly cause?: string) {

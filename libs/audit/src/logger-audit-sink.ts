@@ -8,8 +8,7 @@ export class LoggerAuditSink extends AuditSink {
   private readonly logger = new Logger('Audit');
 
   record(entry: AuditRecord): void {
-    const line = oneLine(JSON.stringify(entry));
-    if (entry.success) this.logger.debug(line);
-    else this.logger.warn(line);
+    const level = entry.success ? 'debug' : 'warn';
+    if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(entry)));
   }
 }

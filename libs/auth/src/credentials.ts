@@ -1,10 +1,9 @@
-/** What a request shows of its caller. Header names are lower case. */
-export interface Credentials {
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly remoteAddress: string | undefined;
-}
+import type { CredentialSource } from './authenticator.js';
 
-export function headerOf(credentials: Credentials, name: string): string | undefined {
+/** The part of a request that says who is calling. */
+export type Credentials = Pick<CredentialSource, 'headers' | 'remoteAddress'>;
+
+function headerOf(credentials: Credentials, name: string): string | undefined {
   const value = credentials.headers[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }

@@ -1,6 +1,6 @@
 export { AnonymousRule } from './anonymous-rule.js';
 export { ApiKeyRule } from './api-key-rule.js';
 export { AuthRule } from './auth-rule.js';
-export { Authenticator } from './authenticator.js';
+export { Authenticator, type CredentialSource } from './authenticator.js';
 export { type Credentials, presentedKey } from './credentials.js';
 export { RuleAuthenticator } from './rule-authenticator.js';

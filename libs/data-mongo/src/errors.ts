@@ -5,8 +5,11 @@ import { UnstorableValue } from './storage/unstorable-value.js';
 const TIMED_OUT = new Set([50, 262]);
 const DUPLICATE = new Set([11000, 11001, 12582]);
 const CANCELLED = new Set([11601, 11602, 237]);
-/** Search and other features this deployment does not have, wrong wire version, unknown command. */
-const UNSUPPORTED = new Set([59, 238, 303, 31082, 6047401, 72, 115, 40414]);
+/**
+ * Search and other features this deployment does not have, unknown commands, and stages it does not know: no caller
+ * can name a stage of their own, so one that is unknown is one this server lacks.
+ */
+const UNSUPPORTED = new Set([59, 72, 115, 238, 303, 31082, 40324, 40414, 6047401]);
 /** The server cannot serve anyone right now: shutting down, stepping down, no primary. */
 const UNAVAILABLE = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
 /** Authentication and authorization are the operator's affair, never the query's. */
@@ -16,8 +19,6 @@ const BAD_QUERY = new Set([2, 3, 4, 9, 14, 16, 17, 27, 28, 52, 54, 56, 57, 241, 
 /** Codes above this number are raised at one place in the server's parsers and expressions each. */
 const FIRST_PARSER_CODE = 10_000;
 
-const SEARCH_UNAVAILABLE = /\$search|\$vectorSearch|search index|Atlas/i;
-
 function codeOfServerError(error: MongoServerError): StoreErrorCode {
   const code = typeof error.code === 'number' ? error.code : 0;
   if (TIMED_OUT.has(code)) return 'timeout';
@@ -26,8 +27,6 @@ function codeOfServerError(error: MongoServerError): StoreErrorCode {
   if (UNSUPPORTED.has(code)) return 'unsupported';
   if (UNAVAILABLE.has(code)) return 'unavailable';
   if (OPERATOR_FAULT.has(code)) return 'failed';
-  // An unknown stage and a missing search service share a code; only the text tells them apart.
-  if (code === 40324 && SEARCH_UNAVAILABLE.test(error.message)) return 'unsupported';
   return BAD_QUERY.has(code) || code >= FIRST_PARSER_CODE ? 'invalid_query' : 'failed';
 }
 

@@ -53,6 +53,15 @@ export interface AggregateQuery {
   readonly rewriteLookups?: boolean;
 }
 
+/** The rows that a relation field of one row leads to. */
+export interface RelatedQuery {
+  readonly className: string;
+  readonly objectId: string;
+  /** Wire name of the relation. */
+  readonly key: string;
+  readonly limit: number;
+}
+
 /** The winning plan of a query as the database tells it. */
 export type QueryPlan = Readonly<Record<string, unknown>>;
 
@@ -66,6 +75,8 @@ export abstract class RecordReader {
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
   abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
+  /** The ids a relation leads to, in no particular order; none for a row or a relation that is not there. */
+  abstract related(query: RelatedQuery, operation: OperationContext): Promise<string[]>;
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
 }
 

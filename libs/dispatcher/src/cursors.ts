@@ -1,7 +1,7 @@
 import { invalidParams } from './protocol-fault.js';
 
 /** Entries per page of a list; a catalogue up to this size comes whole. */
-export const PAGE_SIZE = 200;
+const PAGE_SIZE = 200;
 
 export interface Page<T> {
   readonly entries: readonly T[];

@@ -15,7 +15,12 @@ export * from './records-source.js';
 export * from './response-limit.js';
 export * from './warning-log.js';
 export { describeTool } from './methods/tool-descriptor.js';
-export { type ApprovalDecision, type ApprovalRequest, Approver, NoApprover } from './tool-pipeline/approver.js';
+export {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  Approver,
+  NoApprover,
+} from './tool-pipeline/approver.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';

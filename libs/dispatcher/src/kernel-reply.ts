@@ -6,10 +6,10 @@ export interface RpcError {
   readonly data?: unknown;
 }
 
-/** `rawResult` is `result` already serialised, where the same bytes are sent often. */
 export interface KernelResult {
   readonly result: JsonObject;
-  readonly rawResult?: string;
+  /** Where the same result is sent often: what stands behind the id of its JSON-RPC envelope, as bytes. */
+  readonly envelopeTail?: Buffer;
 }
 
 export interface KernelFailure {
@@ -27,8 +27,8 @@ export type KernelReply = KernelResult | KernelFailure | KernelAcceptance;
 
 /** A result that a handler has completed and serialised itself. */
 export class PreparedResult implements KernelResult {
-  readonly rawResult: string;
+  readonly envelopeTail: Buffer;
   constructor(readonly result: JsonObject) {
-    this.rawResult = JSON.stringify(result);
+    this.envelopeTail = Buffer.from(`,"result":${JSON.stringify(result)}}`);
   }
 }

@@ -74,7 +74,9 @@ export class Kernel {
     const known = this.methods.get(method);
     if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
     const request = { params: this.checked(params, known, era), context, dialect };
-    const result = await known.handle(request);
+    const handled = known.handle(request);
+    // A list that is rendered already is answered without another turn of the event loop.
+    const result = handled instanceof Promise ? await handled : handled;
     return result instanceof PreparedResult
       ? result
       : { result: this.envelope.complete(era, result, known.cache) };

@@ -45,6 +45,7 @@ const codeNames: Readonly<Record<number, string>> = {
   237: 'CursorKilled',
   238: 'NotImplemented',
   241: 'ConversionFailure',
+  246: 'SnapshotUnavailable',
   251: 'NoSuchTransaction',
   256: 'TransactionCommitted',
   260: 'InvalidResumeToken',

@@ -30,7 +30,6 @@ export { governPipeline, joinTargets, type JoinScope } from './pipeline/govern-p
 export type { Pipeline, Stage } from './pipeline/stages.js';
 export { validatePipeline } from './pipeline/validate-pipeline.js';
 export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';
-export { regexFault } from './regex-safety.js';
 export { parseKeys } from './where/keys.js';
 export {
   asksOtherClasses,

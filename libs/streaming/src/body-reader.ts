@@ -6,32 +6,36 @@ export type BodyReading =
   | { readonly outcome: 'too-slow' }
   | { readonly outcome: 'gone' };
 
-/** Reads a body of at most `limit` bytes within `timeout` milliseconds. Stops reading as soon as it cannot succeed. */
-export function readBody(request: IncomingMessage, limit: number, timeout: number): Promise<BodyReading> {
+/**
+ * Reads a body of at most `limit` bytes within `timeout` milliseconds. Stops keeping it as soon as it cannot succeed.
+ * @param onGone is given what to call when the client goes away
+ */
+export function readBody(
+  request: IncomingMessage,
+  limit: number,
+  timeout: number,
+  onGone: (tell: () => void) => void,
+): Promise<BodyReading> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
-
+    // Later calls are harmless: a promise settles once.
     const settle = (reading: BodyReading) => {
       clearTimeout(timer);
-      request.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
       resolve(reading);
     };
-    const onData = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > limit) settle({ outcome: 'too-large' });
-      else chunks.push(chunk);
-    };
-    const onEnd = () => {
-      const [only] = chunks;
-      settle({ outcome: 'read', body: chunks.length === 1 && only ? only : Buffer.concat(chunks, size) });
-    };
-    const onGone = () => settle({ outcome: 'gone' });
-
     const timer = setTimeout(() => settle({ outcome: 'too-slow' }), timeout);
-    if (request.readableEnded) onEnd();
-    else if (request.destroyed) onGone();
-    else request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+    onGone(() => settle({ outcome: 'gone' }));
+    if (request.destroyed) return settle({ outcome: 'gone' });
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= limit) chunks.push(chunk);
+      else settle({ outcome: 'too-large' });
+    });
+    request.on('end', () => {
+      const [only] = chunks;
+      settle({ outcome: 'read', body: chunks.length === 1 && only ? only : Buffer.concat(chunks) });
+    });
   });
 }
 

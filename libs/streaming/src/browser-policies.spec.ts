@@ -56,7 +56,12 @@ describe('HostPolicy', () => {
     expect(hosts.permits('MCP.example.com:1')).toBe(true);
     expect(hosts.permits('other.example.com:8443')).toBe(true);
     expect(hosts.permits('other.example.com')).toBe(false);
-    expect(hosts.permits('localhost')).toBe(false);
+  });
+
+  it('permits loopback names besides the listed ones', () => {
+    const hosts = new HostPolicy(['mcp.example.com'], false);
+    expect(hosts.permits('localhost:3001')).toBe(true);
+    expect(hosts.permits('evil.example')).toBe(false);
   });
 
   it.each([undefined, '', 'localhost.evil.example', 'evil.example', '[::1', '127.0.0.1.evil.example'])(

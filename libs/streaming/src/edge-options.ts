@@ -9,17 +9,19 @@ export interface McpEdgeOptions {
   readonly maxBodySize?: number;
   /** Whole origins, or `.example.com` for a domain with its subdomains. Default: any. */
   readonly allowedOrigins?: readonly string[] | null;
-  /** Host names, with a port only where the port matters. Default: any, but see `loopbackDefaults`. */
+  /** Host names besides loopback ones, with a port only where the port matters. Default: any, but see `loopbackHosts`. */
   readonly allowedHosts?: readonly string[] | null;
   /** A header every POST must carry, by name, or as `{ name: value }`. Default: none. */
   readonly requireCustomHeader?: string | Readonly<Record<string, string>> | null;
   /** Refuse bodies of undeclared length before reading them. Default true. */
   readonly requireContentLength?: boolean;
+  /** Without `allowedHosts`, only loopback names are allowed: for a server bound to loopback. Default true. */
+  readonly loopbackHosts?: boolean;
   /**
-   * For a server bound to loopback: where `allowedHosts` or `allowedOrigins` is not given, only loopback names are
-   * allowed, which stops DNS rebinding. Default true.
+   * Without `allowedOrigins`, only pages of this machine are allowed: for a server that asks for no credential, where any
+   * page could otherwise speak for whoever looks at it. Default true.
    */
-  readonly loopbackDefaults?: boolean;
+  readonly loopbackOrigins?: boolean;
   /** Answers GET with `{"status":"ok"}` before any other check but the host. Default: none. */
   readonly healthPath?: string | null;
   /** Spent per remote address before anything that costs. Default: none. */
@@ -50,7 +52,7 @@ export interface EdgeSettings {
   readonly bodyTimeout: number;
 }
 
-export interface CustomHeader {
+interface CustomHeader {
   /** Lower case. */
   readonly name: string;
   /** `null`: any value that is not empty. */
@@ -87,7 +89,6 @@ function named(name: string, value: string | null): CustomHeader {
 
 /** @throws TypeError naming the option that cannot be used */
 export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
-  const loopbackDefaults = options.loopbackDefaults ?? true;
   const sessions = options.sessions ?? 'lenient';
   if (sessions !== 'lenient' && sessions !== 'strict')
     throw new TypeError('sessions: expected lenient or strict');
@@ -100,8 +101,8 @@ export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
     healthPath: options.healthPath ? pathOption(options.healthPath, 'healthPath') : null,
     maxBodySize: positive(options.maxBodySize ?? 1_048_576, 'maxBodySize'),
     requireContentLength: options.requireContentLength ?? true,
-    origins: new OriginPolicy(options.allowedOrigins ?? [], loopbackDefaults),
-    hosts: new HostPolicy(options.allowedHosts ?? [], loopbackDefaults),
+    origins: new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true),
+    hosts: new HostPolicy(options.allowedHosts ?? [], options.loopbackHosts ?? true),
     customHeader: customHeader(options.requireCustomHeader),
     preAuthRateLimiter: limiter,
     strictSessions: sessions === 'strict',

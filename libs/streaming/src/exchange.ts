@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Agent } from '#agent';
-import type { Session } from '#cluster';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import { trustedHeaders } from './request-headers.js';
 
@@ -22,6 +21,8 @@ const NO_MESSAGE: Message = {
   jsonrpc: undefined,
   isResponse: false,
 };
+/** Also what a body becomes once it is parsed: a call may run long, and its bytes are no longer needed. */
+export const NO_BODY = Buffer.alloc(0);
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
 
 /** The path of a request target, without its query. */
@@ -36,7 +37,7 @@ export class Exchange {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
 
-  body: Buffer = Buffer.alloc(0);
+  body: Buffer = NO_BODY;
   parsed: unknown = undefined;
   message: Message = NO_MESSAGE;
 
@@ -47,9 +48,13 @@ export class Exchange {
   /** Nobody until an authenticator says who. */
   agent: Agent | null = null;
   correlationId: string | undefined = undefined;
-  session: Session | null = null;
 
-  private readonly controller = new AbortController();
+  /** Called when the client goes away before it was answered. */
+  onGone: (() => void) | null = null;
+
+  /** Made when somebody asks for the signal: most answers need none. */
+  private controller: AbortController | null = null;
+  private abortedBecause: string | null = null;
 
   constructor(
     readonly request: IncomingMessage,
@@ -58,17 +63,25 @@ export class Exchange {
     this.verb = request.method ?? '';
     this.path = pathOf(request.url ?? '');
     this.headers = trustedHeaders(request);
-    response.once('close', () => {
-      if (!response.writableFinished) this.abort('client_disconnect');
+    response.on('close', () => {
+      if (response.writableFinished) return;
+      this.abort('client_disconnect');
+      this.onGone?.();
     });
   }
 
   /** Aborts when the client goes away or the edge closes. */
   get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.abortedBecause !== null) this.controller.abort(this.abortedBecause);
+    }
     return this.controller.signal;
   }
 
   abort(reason: string): void {
-    if (!this.controller.signal.aborted) this.controller.abort(reason);
+    if (this.abortedBecause !== null) return;
+    this.abortedBecause = reason;
+    this.controller?.abort(reason);
   }
 }

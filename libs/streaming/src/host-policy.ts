@@ -13,15 +13,23 @@ export class HostPolicy {
   /** `null`: any. */
   private readonly allowed: ReadonlySet<string> | null;
 
+  /** Nearly every request names the same host. */
+  private lastPermitted: string | undefined;
+
   constructor(allowedHosts: readonly string[], loopbackOnly: boolean) {
     const listed = nameList(allowedHosts, 'allowedHosts');
-    this.allowed = listed.length > 0 ? new Set(listed) : loopbackOnly ? LOOPBACK_NAMES : null;
+    // A page cannot make a browser send a loopback name that is not its own, so those are always safe.
+    if (listed.length > 0) this.allowed = new Set([...listed, ...LOOPBACK_NAMES]);
+    else this.allowed = loopbackOnly ? LOOPBACK_NAMES : null;
   }
 
   permits(host: string | undefined): boolean {
     if (this.allowed === null) return true;
     if (host === undefined) return false;
+    if (host === this.lastPermitted) return true;
     const given = host.trim().toLowerCase();
-    return this.allowed.has(nameOf(given)) || this.allowed.has(given);
+    if (!this.allowed.has(nameOf(given)) && !this.allowed.has(given)) return false;
+    this.lastPermitted = host;
+    return true;
   }
 }

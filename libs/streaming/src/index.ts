@@ -1,3 +1,2 @@
-export * from './authenticator.js';
 export type { McpEdgeOptions } from './edge-options.js';
 export * from './mcp-edge.js';

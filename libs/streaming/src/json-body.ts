@@ -5,8 +5,10 @@ const MAX_DEPTH = 20;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const OPEN = new Set([0x5b, 0x7b]);
-const CLOSE = new Set([0x5d, 0x7d]);
+/** `[` and `{` differ in one bit only, and so do `]` and `}`. */
+const CASE_BIT = 0x20;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
 
 /** Counts brackets outside strings, so that a deep body is refused before anything is built from it. */
 function tooDeep(body: Buffer): boolean {
@@ -18,12 +20,10 @@ function tooDeep(body: Buffer): boolean {
       if (byte === BACKSLASH) at += 1;
       else if (byte === QUOTE) quoted = false;
     } else if (byte === QUOTE) quoted = true;
-    else if (byte >= 0x5b) {
-      if (OPEN.has(byte)) {
-        depth += 1;
-        if (depth > MAX_DEPTH) return true;
-      } else if (CLOSE.has(byte)) depth -= 1;
-    }
+    else if ((byte | CASE_BIT) === OPEN) {
+      depth += 1;
+      if (depth > MAX_DEPTH) return true;
+    } else if ((byte | CASE_BIT) === CLOSE) depth -= 1;
   }
   return false;
 }

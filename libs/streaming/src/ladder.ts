@@ -1,7 +1,7 @@
 import { accepting, health, host, path, preAuthLimit } from './rungs/arrival.js';
 import { declaredLength, lengthRequired, mediaType } from './rungs/body-form.js';
 import { customHeader, origin } from './rungs/browser-origin.js';
-import { authenticate, session } from './rungs/caller.js';
+import { authenticate, session, spokenVersion } from './rungs/caller.js';
 import { acknowledge, dispatch } from './rungs/dispatch.js';
 import { body, json, messageShape } from './rungs/message.js';
 import {
@@ -49,6 +49,7 @@ export const LADDER: readonly Rung[] = [
   legacyVersion,
   authenticate,
   session,
+  spokenVersion,
   acknowledge,
   dispatch,
 ];

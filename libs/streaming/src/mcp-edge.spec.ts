@@ -40,6 +40,15 @@ describe('McpEdge', () => {
     for (const url of ['/', '/mcpx', '/MCP', '/health/x', '']) expect(edge.claims(url)).toBe(false);
   });
 
+  it('lends its host and origin checks to neighbouring routes', async () => {
+    const { edge } = await serving();
+    expect(edge.admits({ host: 'localhost:3001' })).toBe(true);
+    expect(edge.admits({ host: 'localhost', origin: 'http://localhost:5173' })).toBe(true);
+    expect(edge.admits({ host: 'evil.example' })).toBe(false);
+    expect(edge.admits({ host: 'localhost', origin: 'https://evil.example' })).toBe(false);
+    expect(edge.admits({})).toBe(false);
+  });
+
   it('shows an authenticator no header whose name has an underscore', async () => {
     const { ask, authenticator } = await serving();
     await ask({ headers: { X_MCP_API_KEY: 'eve', 'X-MCP-API-Key': 'ada' }, body: ping() });
@@ -55,6 +64,16 @@ describe('McpEdge', () => {
     const answer = await ask({ headers: { 'X-MCP-API-Key': 'wrong' }, body: ping() });
     expect(answer.headers['www-authenticate']).toBe(authenticator.challenge);
     expect(answer.text).toBe('{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Unauthorized"}}');
+  });
+
+  it('sends nothing rather than half an answer, and goes on serving', async () => {
+    const { ask, authenticator, warnings } = await serving();
+    authenticator.challenge = 'Bearer realm="a\nb"';
+    await expect(ask({ headers: { 'X-MCP-API-Key': 'wrong' }, body: ping() })).rejects.toThrow(
+      'socket hang up',
+    );
+    expect(warnings.at(-1)).toMatch(/^\[McpEdge\] TypeError/);
+    expect((await ask({ body: ping() })).status).toBe(200);
   });
 
   it('tells the log, not the caller, why an authenticator failed', async () => {
@@ -83,6 +102,19 @@ describe('McpEdge', () => {
     socket.destroy();
     await until(() => signal?.aborted === true);
     expect(signal?.reason).toBe('client_disconnect');
+  });
+
+  it('forgets a client that goes away in the middle of its body, without asking who it was', async () => {
+    const { edge, authenticator, port, warnings } = await serving();
+    const socket = connect(port, '127.0.0.1');
+    socket.write(
+      'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"jsonrpc"',
+    );
+    await until(() => edge.answering === 1);
+    socket.destroy();
+    await until(() => edge.answering === 0);
+    expect(authenticator.seen).toEqual([]);
+    expect(warnings).toEqual([]);
   });
 
   it('does not abort a call whose answer was read', async () => {

@@ -1,9 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { ProcessSessionStore, type SessionStore } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
-import type { Authenticator } from './authenticator.js';
+import type { Authenticator } from '#auth';
 import { discardBody } from './body-reader.js';
-import { compileEdgeOptions, type EdgeSettings, type McpEdgeOptions } from './edge-options.js';
+import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
 import { LADDER } from './ladder.js';
 import { internalErrorReply, type Reply } from './reply.js';
@@ -18,37 +18,53 @@ export interface McpEdgeDependencies {
   readonly log?: WarningLog;
 }
 
-const SILENT: WarningLog = { warn: () => undefined };
+/** A log that fails must not fail the request. */
+function harmless(log: WarningLog | undefined): WarningLog {
+  return {
+    warn: (line) => {
+      try {
+        log?.warn(line);
+      } catch {
+        // There is nobody else to tell.
+      }
+    },
+  };
+}
 
 /** MCP over HTTP, on plain Node requests: whatever framework stands around it hands them over unread. */
-export class McpEdge implements EdgeParts {
-  readonly settings: EdgeSettings;
-  readonly kernel: Kernel;
-  readonly authenticator: Authenticator;
-  readonly sessions: SessionStore;
-  readonly log: WarningLog;
-  accepting = true;
-
+export class McpEdge {
+  private readonly parts: EdgeParts & { accepting: boolean };
   private readonly running = new Set<Exchange>();
   private whenIdle: (() => void) | null = null;
 
   /** @throws TypeError naming the option that cannot be used */
-  constructor(dependencies: McpEdgeDependencies, options: McpEdgeOptions = {}) {
-    this.settings = compileEdgeOptions(options);
-    this.kernel = dependencies.kernel;
-    this.authenticator = dependencies.authenticator;
-    this.sessions = dependencies.sessions ?? new ProcessSessionStore();
-    this.log = dependencies.log ?? SILENT;
+  constructor({ kernel, authenticator, sessions, log }: McpEdgeDependencies, options: McpEdgeOptions = {}) {
+    this.parts = {
+      settings: compileEdgeOptions(options),
+      kernel,
+      authenticator,
+      sessions: sessions ?? new ProcessSessionStore(),
+      log: harmless(log),
+      accepting: true,
+    };
   }
 
   /** Whether a request target is this edge's to answer, if only with 404. */
   claims(url: string): boolean {
     const asked = pathOf(url);
-    return (
-      asked === this.settings.path ||
-      asked.startsWith(`${this.settings.path}/`) ||
-      asked === this.settings.healthPath
-    );
+    const { path, healthPath } = this.parts.settings;
+    return asked === path || asked.startsWith(`${path}/`) || asked === healthPath;
+  }
+
+  /** Requests that have come in and are not answered yet. */
+  get answering(): number {
+    return this.running.size;
+  }
+
+  /** The host and origin checks alone, for neighbouring routes that tell something. */
+  admits({ host, origin }: Pick<IncomingHttpHeaders, 'host' | 'origin'>): boolean {
+    const { hosts, origins } = this.parts.settings;
+    return hosts.permits(host) && origins.permits(origin);
   }
 
   /** Answers one request. Never rejects. */
@@ -58,6 +74,10 @@ export class McpEdge implements EdgeParts {
     try {
       const verdict = await this.climb(exchange);
       if (verdict && verdict !== 'gone') send(exchange, verdict);
+    } catch (fault) {
+      // An answer that cannot be sent, as with a challenge no header can carry: better none than half of one.
+      this.parts.log.warn(faultLine('[McpEdge]', fault));
+      response.destroy();
     } finally {
       this.running.delete(exchange);
       if (this.running.size === 0) this.whenIdle?.();
@@ -69,7 +89,7 @@ export class McpEdge implements EdgeParts {
    * @param grace milliseconds. Default 5,000
    */
   async close(grace = 5_000): Promise<void> {
-    this.accepting = false;
+    this.parts.accepting = false;
     if (this.running.size === 0) return;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
@@ -83,24 +103,32 @@ export class McpEdge implements EdgeParts {
   private async climb(exchange: Exchange): Promise<RungVerdict> {
     try {
       for (const rung of LADDER) {
-        const verdict = rung.check(exchange, this);
+        const verdict = rung.check(exchange, this.parts);
         const settled = verdict instanceof Promise ? await verdict : verdict;
         if (settled) return settled;
       }
     } catch (fault) {
-      this.log.warn(faultLine('[McpEdge]', fault));
+      this.parts.log.warn(faultLine('[McpEdge]', fault));
     }
     return internalErrorReply(exchange.message.id);
   }
 }
 
-/** One write for the whole answer. */
-function send({ request, response }: Exchange, { status, body, headers }: Reply): void {
+/** The whole answer leaves in one write: the response is corked until its end. */
+function send({ request, response }: Exchange, { status, body, tail, headers }: Reply): void {
   if (response.headersSent || response.destroyed) return;
   const fields = ['Content-Type', 'application/json'];
-  if (status !== 204) fields.push('Content-Length', String(Buffer.byteLength(body)));
+  if (status !== 204) {
+    fields.push('Content-Length', String(Buffer.byteLength(body) + (tail?.length ?? 0)));
+  }
   for (const name in headers) fields.push(name, headers[name] as string);
   response.writeHead(status, fields);
-  response.end(body);
+  if (tail) {
+    response.cork();
+    response.write(body);
+    response.end(tail);
+  } else {
+    response.end(body);
+  }
   discardBody(request);
 }

@@ -1,22 +1,22 @@
-import { RPC } from '#dispatcher';
+import { type KernelResult, RPC } from '#dispatcher';
 
 /** An HTTP answer, whole. */
 export interface Reply {
   readonly status: number;
   readonly body: string;
+  /** Bytes that follow `body`, where they are known beforehand. */
+  readonly tail?: Buffer;
   /** Besides `Content-Type` and `Content-Length`. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-const NO_BODY = '';
-
-export function reply(status: number, body: string, headers?: Record<string, string>): Reply {
-  return { status, body, ...(headers && { headers }) };
+export function reply(status: number, body: string, headers?: Readonly<Record<string, string>>): Reply {
+  return { status, body, headers };
 }
 
 /** Taken, and nothing to say. */
-export const ACCEPTED: Reply = Object.freeze(reply(202, NO_BODY));
-export const NO_CONTENT: Reply = Object.freeze(reply(204, NO_BODY));
+export const ACCEPTED: Reply = Object.freeze(reply(202, ''));
+export const NO_CONTENT: Reply = Object.freeze(reply(204, ''));
 
 export interface ErrorFrame {
   readonly code: number;
@@ -29,15 +29,21 @@ export function errorReply(
   status: number,
   error: ErrorFrame,
   id: unknown = null,
-  headers?: Record<string, string>,
+  headers?: Readonly<Record<string, string>>,
 ): Reply {
   const body = JSON.stringify({ jsonrpc: '2.0', id: id ?? null, error });
   return reply(status, body, headers);
 }
 
-/** A result that is serialised already. */
-export function rawResultReply(id: unknown, rawResult: string, headers?: Record<string, string>): Reply {
-  return reply(200, `{"jsonrpc":"2.0","id":${JSON.stringify(id ?? null)},"result":${rawResult}}`, headers);
+/** A result as an HTTP answer. */
+export function resultReply(
+  id: unknown,
+  { result, envelopeTail }: KernelResult,
+  headers?: Readonly<Record<string, string>>,
+): Reply {
+  const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)}`;
+  if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
+  return reply(200, `${head},"result":${JSON.stringify(result)}}`, headers);
 }
 
 export function internalErrorReply(id: unknown = null, status = 500): Reply {

@@ -85,18 +85,18 @@ export class MongoChangeFeed extends ChangeFeed {
 
   private async run(): Promise<void> {
     for (let failures = 0; this.watched.size > 0;) {
-      const stream = this.open();
+      let stream: ChangeStream | null = null;
       try {
-        for (;;) {
-          const event = await this.nextOf(stream);
-          if (!event) break;
-          failures = 0;
+        // Waiting here also lets classes that are asked for in the same moment share one opening.
+        await this.catalogue.snapshot();
+        if (this.watched.size === 0) return;
+        stream = this.open();
+        for (let event = await this.nextOf(stream); event; event = await this.nextOf(stream)) {
           await this.publish(event);
+          failures = 0;
         }
-        this.token = stream.resumeToken ?? this.token;
       } catch (error) {
-        const stale = (error as { code?: unknown }).code === INVALID_TOKEN;
-        this.token = stale ? undefined : (stream.resumeToken ?? this.token);
+        if ((error as { code?: unknown }).code === INVALID_TOKEN) this.token = undefined;
         failures += 1;
         if (this.isLost(error, failures)) {
           this.fail(error);
@@ -105,7 +105,7 @@ export class MongoChangeFeed extends ChangeFeed {
         await delay(Math.min((this.options.firstDelay ?? 100) * 2 ** (failures - 1), LONGEST_DELAY));
       } finally {
         if (this.stream === stream) this.stream = null;
-        await stream.close().catch(() => undefined);
+        await stream?.close().catch(() => undefined);
       }
     }
   }
@@ -128,16 +128,18 @@ export class MongoChangeFeed extends ChangeFeed {
     try {
       return await stream.next();
     } catch (error) {
+      // Everything up to this token was published; the driver moves it on even while nothing happens.
+      this.token = stream.resumeToken ?? this.token;
       if (this.stream !== stream) return null;
       throw error;
     }
   }
 
   private async publish(event: Awaited<ReturnType<ChangeStream['next']>>): Promise<void> {
-    this.token = event._id;
     const classes = StoredClasses.of(await this.catalogue.snapshot());
     const change = rowChangeOf(event, classes);
     if (change) this.watched.get(change.className)?.next(change);
+    this.token = event._id;
   }
 
   private isLost(error: unknown, failures: number): boolean {

@@ -26,7 +26,7 @@ function nonNegative(value: unknown, what: string): number {
 }
 
 /** `[longitude, latitude]` of a GeoPoint, a GeoJSON point or such a pair itself. */
-export function pointOf(value: unknown): [number, number] {
+function pointOf(value: unknown): [number, number] {
   const geoJson = isPlainObject(value) && Array.isArray(value['coordinates']) ? value['coordinates'] : value;
   const point = Array.isArray(geoJson) ? { longitude: geoJson[0], latitude: geoJson[1] } : geoJson;
   try {
@@ -37,7 +37,7 @@ export function pointOf(value: unknown): [number, number] {
 }
 
 /** The distance bound standing beside a near operator, in radians. */
-export function maxDistanceOf(constraint: Readonly<Record<string, unknown>>): number | undefined {
+function maxDistanceOf(constraint: Readonly<Record<string, unknown>>): number | undefined {
   for (const [key, units] of Object.entries(UNITS_PER_RADIAN)) {
     if (constraint[key] !== undefined) return nonNegative(constraint[key], key) / units;
   }

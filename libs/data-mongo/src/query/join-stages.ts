@@ -7,7 +7,7 @@ import type { StorageNames } from '../storage/storage-names.js';
 import { ExpressionMapper, type Variables } from './expression-to-storage.js';
 import { type JoinSide, rewriteJoin } from './lookup-rewrite.js';
 import { RowScope } from './row-scope.js';
-import { unsetInside } from './source-strip.js';
+import { stripInside } from './source-strip.js';
 import type { StageContext } from './stage-context.js';
 import { whereToQuery } from './where-to-query.js';
 
@@ -126,7 +126,7 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
     }),
   };
   scope.introduce(as, { rows });
-  return [{ $graphLookup: mapped }, unsetInside(as)];
+  return [{ $graphLookup: mapped }, ...stripInside(from, as)];
 }
 
 export function unionToStorage(value: unknown, _scope: RowScope, context: StageContext): Document[] {

@@ -1,21 +1,16 @@
 import type { Document } from 'mongodb';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { StoreError } from '#data';
 import { MUSIC } from '#data-contracts';
 import { INTERNAL_COLUMNS } from '../storage/internal-columns.js';
 import { pipelineToStorage } from './pipeline-to-storage.js';
 
 const STRIP = { $unset: [...INTERNAL_COLUMNS] };
-const stagesOf = (pipeline: readonly Document[], className = 'Album') =>
-  pipelineToStorage(pipeline, className, MUSIC).stages;
+const stagesOf = (pipeline: readonly Document[]) => pipelineToStorage(pipeline, 'Album', MUSIC).stages;
 /** The stages without the strip of the outer source. */
 const mapped = (...pipeline: Document[]) =>
   stagesOf(pipeline).filter(
     (stage) => stage['$unset'] !== STRIP.$unset && JSON.stringify(stage) !== JSON.stringify(STRIP),
   );
-const split = (reference: string) => ({ $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1] });
-
 describe('names in pipelines', () => {
   const cases: [string, Document[], Document[]][] = [
     [
@@ -180,199 +175,5 @@ describe('names in pipelines', () => {
       { $replaceRoot: { newRoot: '$who' } },
       { $sort: { _p_label: 1, artist: 1 } },
     ]);
-  });
-});
-
-describe('joins between pointers and ids', () => {
-  it('splits a pointer to meet an id', () => {
-    const join = { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'who' };
-    expect(mapped({ $lookup: join })).toEqual([
-      {
-        $lookup: {
-          from: 'Artist',
-          let: { rwLookupId_artist: split('$_p_artist') },
-          pipeline: [{ $match: { $expr: { $eq: ['$_id', '$$rwLookupId_artist'] } } }, STRIP],
-          as: 'who',
-        },
-      },
-    ]);
-  });
-
-  it('uses the column in which the target keeps its own reference', () => {
-    const join = { from: 'Label', localField: 'label', foreignField: '_id', as: 'l' };
-    expect(stagesOf([{ $lookup: join }], 'Artist').at(-1)).toEqual({
-      $lookup: {
-        from: 'Label',
-        localField: '_p_label',
-        foreignField: 'parseReference',
-        pipeline: [STRIP],
-        as: 'l',
-      },
-    });
-  });
-
-  it('joins back from an id to the pointers at it, over a bare foreign column', () => {
-    const join = { from: 'Album', localField: 'objectId', foreignField: 'artist', as: 'albums' };
-    expect(stagesOf([{ $lookup: join }], 'Artist').at(-1)).toEqual({
-      $lookup: {
-        from: 'Album',
-        let: { rwReverseId_artist: { $concat: ['Artist$', '$_id'] } },
-        pipeline: [{ $match: { $expr: { $eq: ['$_p_artist', '$$rwReverseId_artist'] } } }, STRIP],
-        as: 'albums',
-      },
-    });
-  });
-
-  it('rewrites behind a projection of the source', () => {
-    const forward = { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'who' };
-    const stages = mapped({ $project: { artist: 1, title: 1 } }, { $lookup: forward });
-    expect(stages[1]?.['$lookup'].let).toEqual({ rwLookupId_artist: split('$_p_artist') });
-    const back = { from: 'Album', localField: 'objectId', foreignField: 'artist', as: 'albums' };
-    const reverse = stagesOf([{ $project: { name: 1 } }, { $lookup: back }], 'Artist');
-    expect(reverse.at(-1)?.['$lookup'].let).toEqual({ rwReverseId_artist: { $concat: ['Artist$', '$_id'] } });
-  });
-
-  it('rewrites a join on the key of a group', () => {
-    const join = { from: 'Artist', localField: '_id', foreignField: 'objectId', as: 'who' };
-    const stages = mapped({ $group: { _id: '$artist' } }, { $lookup: join });
-    expect(stages[1]?.['$lookup'].let).toEqual({ rwLookupId__id: split('$_id') });
-    const composite = { ...join, localField: '_id.who' };
-    const second = mapped({ $group: { _id: { who: '$artist' } } }, { $lookup: composite });
-    expect(second[1]?.['$lookup'].let).toEqual({ rwLookupId__id_who: split('$_id.who') });
-  });
-
-  it('rewrites a join on a list of pointers', () => {
-    const join = { from: 'Artist', localField: 'all', foreignField: 'objectId', as: 'who' };
-    const [, lookup] = mapped({ $group: { _id: null, all: { $addToSet: '$artist' } } }, { $lookup: join });
-    expect(lookup?.['$lookup'].pipeline[0]).toEqual({
-      $match: { $expr: { $in: ['$_id', '$$rwLookupId_all'] } },
-    });
-  });
-
-  it('does not mistake a pointer to another class for a join', () => {
-    const join = { from: 'Label', localField: 'artist', foreignField: 'objectId', as: 'x' };
-    expect(mapped({ $lookup: join })[0]?.['$lookup']).toMatchObject({
-      localField: '_p_artist',
-      foreignField: '_id',
-    });
-  });
-
-  it('leaves joins as written when asked to', () => {
-    const join = { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'who' };
-    const { stages } = pipelineToStorage([{ $lookup: join }], 'Album', MUSIC, { rewriteLookups: false });
-    expect(stages.at(-1)?.['$lookup']).toMatchObject({ localField: '_p_artist', foreignField: '_id' });
-  });
-
-  it('maps the sub-pipeline in the names of the joined class, wherever it is', () => {
-    const inner = [{ $match: { label: 'l1' } }, { $sort: { createdAt: 1 } }, { $project: { createdAt: 1 } }];
-    const outer = [
-      { $match: { _p_label: 'Label$l1' } },
-      { $sort: { _created_at: 1 } },
-      STRIP,
-      { $project: { _created_at: 1 } },
-    ];
-    expect(mapped({ $facet: { a: [{ $unionWith: { coll: 'Artist', pipeline: inner } }] } })).toEqual([
-      { $facet: { a: [{ $unionWith: { coll: 'Artist', pipeline: outer } }] } },
-    ]);
-  });
-
-  it('names system classes as they are stored', () => {
-    const join = { from: 'User', as: 'u', pipeline: [] };
-    expect(mapped({ $lookup: join })[0]?.['$lookup'].from).toBe('_User');
-  });
-
-  it('refuses a graph over a pointer that could never meet an id', () => {
-    const graph = {
-      from: 'Album',
-      startWith: '$artist',
-      connectFromField: 'artist',
-      connectToField: 'objectId',
-      as: 'g',
-    };
-    expect(() => stagesOf([{ $graphLookup: graph }])).toThrow(new StoreError('unsupported'));
-  });
-
-  it('drops internal columns of rows a graph collects', () => {
-    const graph = {
-      from: 'Album',
-      startWith: '$title',
-      connectFromField: 'title',
-      connectToField: 'title',
-      as: 'g',
-    };
-    expect(stagesOf([{ $graphLookup: graph }]).at(-1)).toEqual({
-      $unset: INTERNAL_COLUMNS.map((name) => `g.${name}`),
-    });
-  });
-});
-
-describe('the source of a pipeline', () => {
-  it('loses its internal columns right behind the stages that choose rows', () => {
-    const predicate = { $match: { $or: [{ _rperm: { $in: ['*'] } }, { _rperm: { $exists: false } }] } };
-    const stages = stagesOf([
-      predicate,
-      { $sort: { title: 1 } },
-      { $limit: 3 },
-      { $group: { _id: '$$ROOT' } },
-    ]);
-    expect(stages.indexOf(stages.find((stage) => '$unset' in stage) as Document)).toBe(3);
-    expect(stages[3]).toEqual(STRIP);
-  });
-
-  it('loses login data of any provider on users', () => {
-    const stages = stagesOf([{ $group: { _id: '$$ROOT' } }], '_User');
-    expect(JSON.stringify(stages[1])).toContain('_auth_data_');
-  });
-
-  const refused: [string, Document][] = [
-    ['a stage that is not listed', { $out: 'Album' }],
-    ['a stage with two operators', { $match: {}, $limit: 1 }],
-    ['an empty stage', {}],
-    ['server-side code', { $addFields: { x: { $function: { body: 'x', args: [], lang: 'js' } } } }],
-    ['a typed value that is none', { $addFields: { x: { __type: 'Date', iso: 'never' } } }],
-    ['a join without a class', { $lookup: { from: { db: 'other', coll: 'x' }, as: 'x' } }],
-  ];
-  it.each(refused)('refuses %s', (_title, stage) => {
-    expect(() => stagesOf([stage])).toThrow(new StoreError('invalid_query'));
-  });
-
-  const reference = fc.constantFrom(
-    '$title',
-    '$artist',
-    '$createdAt',
-    '$$ROOT',
-    '$$ROOT.artist',
-    '$x',
-    '$rows.artist',
-  );
-  const stage = fc.oneof(
-    reference.map((value) => ({ $addFields: { x: value } })),
-    reference.map((value) => ({ $group: { _id: value, rows: { $push: '$$ROOT' } } })),
-    reference.map((value) => ({ $sortByCount: value })),
-    fc.constant({ $project: { artist: 1, x: 1 } }),
-    fc.constant({ $sort: { createdAt: 1 } }),
-    fc.constant({ $lookup: { from: 'Artist', localField: 'artist', foreignField: 'objectId', as: 'rows' } }),
-    fc.constant({ $unionWith: '_User' }),
-    fc.constant({ $facet: { rows: [{ $lookup: { from: '_User', as: 'x', pipeline: [] } }] } }),
-  );
-  it('never reaches a row before its internal columns are gone, outer or joined', () => {
-    const check = (stages: readonly Document[]): void => {
-      const strip = stages.findIndex((entry) => JSON.stringify(entry) === JSON.stringify(STRIP));
-      expect(strip).toBeGreaterThanOrEqual(0);
-      for (const entry of stages.slice(0, strip))
-        expect(['$match', '$sort', '$limit']).toContain(Object.keys(entry)[0]);
-      joined(stages);
-    };
-    const joined = (stages: readonly Document[]): void => {
-      for (const entry of stages) {
-        if (entry['$lookup']) check(entry['$lookup'].pipeline);
-        if (entry['$unionWith']) check(entry['$unionWith'].pipeline);
-        for (const branch of Object.values(entry['$facet'] ?? {})) joined(branch as Document[]);
-      }
-    };
-    fc.assert(
-      fc.property(fc.array(stage, { maxLength: 6 }), (pipeline) => check(stagesOf(pipeline))),
-      { numRuns: 200 },
-    );
   });
 });

@@ -15,17 +15,17 @@ const KEEPS_ITS_PLACE = new Set([
 ]);
 
 /** Only users hold login data, under one column per provider: no list of names could cover them. */
-const WITHOUT_AUTH_DATA: Document = {
-  $replaceWith: {
-    $arrayToObject: {
-      $filter: {
-        input: { $objectToArray: '$$ROOT' },
-        as: 'column',
-        cond: { $ne: [{ $indexOfBytes: ['$$column.k', AUTH_DATA_PREFIX] }, 0] },
-      },
+const HAS_AUTH_DATA = '_User';
+
+const withoutAuthData = (row: string): Document => ({
+  $arrayToObject: {
+    $filter: {
+      input: { $objectToArray: row },
+      as: 'column',
+      cond: { $ne: [{ $indexOfBytes: ['$$column.k', AUTH_DATA_PREFIX] }, 0] },
     },
   },
-};
+});
 
 const UNSET_INTERNAL: Document = { $unset: [...INTERNAL_COLUMNS] };
 
@@ -47,11 +47,17 @@ export function sourceStrip(
 ): { readonly at: number; readonly stages: readonly Document[] } {
   const first = pipeline.findIndex((stage) => !KEEPS_ITS_PLACE.has(Object.keys(stage)[0] ?? ''));
   const at = first < 0 ? pipeline.length : first;
-  const prefixed = className === '_User' && !isInclusion(pipeline[at]);
-  return { at, stages: prefixed ? [UNSET_INTERNAL, WITHOUT_AUTH_DATA] : [UNSET_INTERNAL] };
+  const prefixed = className === HAS_AUTH_DATA && !isInclusion(pipeline[at]);
+  const byPrefix = { $replaceWith: withoutAuthData('$$ROOT') };
+  return { at, stages: prefixed ? [UNSET_INTERNAL, byPrefix] : [UNSET_INTERNAL] };
 }
 
 /** The same for rows that arrive inside a field, where no stage of their own can run. */
-export function unsetInside(field: string): Document {
-  return { $unset: INTERNAL_COLUMNS.map((column) => `${field}.${column}`) };
+export function stripInside(className: string, field: string): Document[] {
+  const unset = { $unset: INTERNAL_COLUMNS.map((column) => `${field}.${column}`) };
+  if (className !== HAS_AUTH_DATA) return [unset];
+  return [
+    unset,
+    { $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: withoutAuthData('$$row') } } } },
+  ];
 }

@@ -7,6 +7,7 @@ import {
   type ParseRow,
   type QueryPlan,
   RecordReader,
+  type RelatedQuery,
   type SchemaCatalogue,
 } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
@@ -102,6 +103,19 @@ export class MongoRecordReader extends RecordReader {
       );
       const documents = await this.run(query.className, stages, AGGREGATE_BATCH, operation);
       return documents.map((document) => aggregateRow(document, scope));
+    });
+  }
+
+  related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    return asStoreOperation(operation.signal, async () => {
+      const links = await this.connection
+        .collection(`_Join:${key}:${className}`)
+        .find<{ readonly relatedId: string }>(
+          { owningId: objectId },
+          { ...limits(operation), projection: { _id: 0, relatedId: 1 }, limit, batchSize: limit },
+        )
+        .toArray();
+      return links.map(({ relatedId }) => relatedId);
     });
   }
 

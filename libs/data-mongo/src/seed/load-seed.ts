@@ -14,6 +14,7 @@ export interface LoadSeedOptions {
 export interface LoadedSeed {
   /** False when the database was not empty and so nothing was written. */
   readonly loaded: boolean;
+  /** Documents written, join rows included. */
   readonly rows: number;
 }
 
@@ -32,12 +33,11 @@ export function loadSeed(
 ): Promise<LoadedSeed> {
   return asStoreOperation(undefined, async () => {
     if ((options.onlyIfEmpty ?? true) && (await hasSchema(connection))) return { loaded: false, rows: 0 };
-    let rows = 0;
-    for (const content of await seedCollections(seed, options.now ?? new Date())) {
-      await write(connection, content);
-      rows += content.documents.length;
-    }
-    return { loaded: true, rows };
+    const { collections, schema } = await seedCollections(seed, options.now ?? new Date());
+    await Promise.all(collections.map((content) => write(connection, content)));
+    // Last, so that a database with a schema is one that was loaded to the end.
+    await write(connection, schema);
+    return { loaded: true, rows: collections.reduce((sum, { documents }) => sum + documents.length, 0) };
   });
 }
 

@@ -20,8 +20,11 @@ export interface CollectionContent {
   readonly indexes: readonly IndexDescription[];
 }
 
-/** Every collection of a seed, `_SCHEMA` last: a database with a schema is one that was loaded to the end. */
-export async function seedCollections(seed: Seed, now: Date): Promise<CollectionContent[]> {
+/** Every collection of a seed, the schema rows apart. */
+export async function seedCollections(
+  seed: Seed,
+  now: Date,
+): Promise<{ readonly collections: readonly CollectionContent[]; readonly schema: CollectionContent }> {
   const classes = new Map(seed.classes.map((schema) => [schema.className, schema]));
   const names = (className: string) => storageNamesOf(classes.get(className) as SeedClass);
   const rows = new Map<string, Document[]>([
@@ -40,7 +43,10 @@ export async function seedCollections(seed: Seed, now: Date): Promise<Collection
     indexes: indexesOf(schema),
   }));
   const schemas = seed.classes.map((schema) => schemaRow({ ...schema, indexes: storedIndexes(schema) }));
-  return [...contents, ...joinCollections(seed), { name: '_SCHEMA', documents: schemas, indexes: [] }];
+  return {
+    collections: [...contents, ...joinCollections(seed)],
+    schema: { name: '_SCHEMA', documents: schemas, indexes: [] },
+  };
 }
 
 function storageNamesOf({ className, fields }: SeedClass): StorageNames {

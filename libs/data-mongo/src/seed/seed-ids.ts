@@ -5,7 +5,7 @@ import type { FaultList } from './fault-list.js';
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
 /** The same seed gives the same ids, run after run, so that examples and tests may name them. */
-export function seedId(className: string, index: number): string {
+function seedId(className: string, index: number): string {
   const digest = createHash('sha256').update(`${className}#${index}`).digest();
   return Array.from(digest.subarray(0, 10), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
 }

@@ -14,7 +14,7 @@ export function isTyped(value: unknown): value is Typed {
 }
 
 /** @throws UnstorableValue when the text is no date */
-export function dateOf(iso: unknown): Date {
+function dateOf(iso: unknown): Date {
   const date = iso instanceof Date ? iso : new Date(typeof iso === 'string' ? iso : Number.NaN);
   if (Number.isNaN(date.getTime())) throw new UnstorableValue('', 'not an ISO 8601 date');
   return date;

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ChangeFeed, RowChange } from '../change-feed.js';
 import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
 import { MUSIC_SEED } from './music-seed.js';
-import { unhurried } from './operation.js';
+import { PATIENT, unhurried } from './operation.js';
 
 export interface OpenFeed {
   readonly feed: ChangeFeed;
@@ -15,7 +15,7 @@ export interface OpenFeed {
 
 /** What every change feed promises. @param open a store that holds the given seed and nothing else */
 export function changeFeedContract(name: string, open: (seed: unknown) => Promise<OpenFeed>): void {
-  describe(`${name} tells changes`, () => {
+  describe(`${name} tells changes`, PATIENT, () => {
     let store: OpenFeed;
     let subscriptions: Subscription[];
     beforeEach(async () => {
@@ -33,7 +33,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
       return seen;
     };
     const until = (condition: () => boolean) =>
-      vi.waitFor(() => expect(condition()).toBe(true), { timeout: 10_000, interval: 20 });
+      vi.waitFor(() => expect(condition()).toBe(true), { timeout: 30_000, interval: 20 });
 
     /** A feed tells what happens from now on; now is when it first tells anything. */
     const listening = async (className: string, fields: ParseRow): Promise<RowChange[]> => {
@@ -43,7 +43,7 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
           await store.writer.create(className, fields, unhurried());
           expect(seen.length).toBeGreaterThan(0);
         },
-        { timeout: 10_000, interval: 50 },
+        { timeout: 30_000, interval: 50 },
       );
       return seen;
     };

@@ -78,7 +78,10 @@ export const MUSIC_SEED = {
       }),
       album('a2', 'ivy', '2024-06-01', 12, { tags: ['folk'], cover: { __type: 'File', name: 'a2.png' } }),
       album('a3', 'oak', '2025-02-02', 8, { tags: [], ACL: { ada: { read: true, write: true } } }),
-      album('a4', 'oak', '2025-03-03', 20, { thumbnail: { __type: 'Bytes', base64: 'AQID' } }),
+      album('a4', 'oak', '2025-03-03', 20, {
+        thumbnail: { __type: 'Bytes', base64: 'AQID' },
+        fans: { __op: 'AddRelation', objects: [pointer('_User', 'ada'), pointer('_User', 'bob')] },
+      }),
       album('a5', 'elm', '2025-12-31', 8, { extra: { discs: 1 } }),
       { objectId: 'a6', title: 'Nobody', artist: null, price: null },
     ],

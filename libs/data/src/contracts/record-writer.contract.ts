@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-catalogue.js';
 import { MUSIC_SEED } from './music-seed.js';
-import { storeErrorCode, unhurried } from './operation.js';
+import { PATIENT, storeErrorCode, unhurried } from './operation.js';
 
 export interface OpenWriter {
   readonly writer: RecordWriter;
@@ -13,7 +13,7 @@ export interface OpenWriter {
 
 /** What every way of writing rows promises. @param open a store that holds the given seed and nothing else */
 export function recordWriterContract(name: string, open: (seed: unknown) => Promise<OpenWriter>): void {
-  describe(`${name} writes records`, () => {
+  describe(`${name} writes records`, PATIENT, () => {
     let store: OpenWriter;
     beforeEach(async () => {
       store = await open(MUSIC_SEED);

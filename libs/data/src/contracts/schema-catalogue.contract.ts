@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SchemaSnapshot } from '#policy';
 import type { SchemaCatalogue } from '../schema-catalogue.js';
 import { MUSIC_SEED } from './music-seed.js';
+import { PATIENT } from './operation.js';
 
 export interface OpenCatalogue {
   readonly catalogue: SchemaCatalogue;
@@ -10,7 +11,7 @@ export interface OpenCatalogue {
 
 /** What every schema catalogue promises. @param open a store that holds the given seed and nothing else */
 export function schemaCatalogueContract(name: string, open: (seed: unknown) => Promise<OpenCatalogue>): void {
-  describe(`${name} knows the classes`, () => {
+  describe(`${name} knows the classes`, PATIENT, () => {
     let store: OpenCatalogue;
     let snapshot: SchemaSnapshot;
     beforeAll(async () => {

@@ -65,8 +65,7 @@ export class RowRules {
   }
 
   private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
-    // The store follows a relation itself; the rows it leads to carry their own class's predicate already.
-    if (query.operator === '$relatedTo') return { $relatedTo: { object: query.object, key: query.key } };
+    if (query.operator === '$relatedTo') return this.related(query, asker);
     const { className, operator, field } = query;
     const limits = asker === 'caller' ? (await this.predicate(className, { canonical: true })).where : {};
     const key = 'key' in query ? query.key : 'objectId';
@@ -77,18 +76,40 @@ export class RowRules {
         operation,
       ),
     );
-    if (rows.length > MAX_ANSWERS) {
-      throw new Refused(
-        refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
-      );
-    }
+    this.assertBounded(rows.length, operator, className);
     const values =
       'key' in query
         ? rows.flatMap((row) => valuesAt(row, key))
         : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
+
+  /** A relation of a row that does not exist for the caller leads nowhere. */
+  private async related(
+    { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
+    asker: Asker,
+  ): Promise<Where> {
+    const { reader, operation } = this.parts;
+    if (asker === 'caller') {
+      const { where } = await this.predicate(className, { canonical: false });
+      const owner = { className, where: allOf({ objectId }, where) };
+      if ((await atStore(operation, () => reader.count(owner, operation))) === 0) return NOTHING;
+    }
+    const query = { className, objectId, key, limit: MAX_ANSWERS + 1 };
+    const ids = await atStore(operation, () => reader.related(query, operation));
+    this.assertBounded(ids.length, '$relatedTo', className);
+    return { objectId: { $in: ids } };
+  }
+
+  private assertBounded(answers: number, operator: string, className: string): void {
+    if (answers <= MAX_ANSWERS) return;
+    throw new Refused(
+      refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
+    );
+  }
 }
+
+const NOTHING: Where = { objectId: { $in: [] } };
 
 function valuesAt(row: ParseRow, path: string): unknown[] {
   let value: unknown = row;

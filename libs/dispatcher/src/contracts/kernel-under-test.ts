@@ -9,7 +9,7 @@ import { smallTool, SmallToolRunner, succeeded } from './small-tool-runner.js';
 const objectSchema = { type: 'object' };
 
 /** Tools of the kind a server has: one of each outcome, and those that resources are made of. */
-export function smallCatalogue(): SmallToolRunner {
+function smallCatalogue(): SmallToolRunner {
   const classArgument = {
     type: 'object',
     properties: { class_name: { type: 'string' } },
@@ -74,7 +74,7 @@ export function smallCatalogue(): SmallToolRunner {
     .add(smallTool('delete_object', { permission: 'admin', category: 'mutation' }), () => succeeded({}));
 }
 
-export function smallRecords(): SmallRecords {
+function smallRecords(): SmallRecords {
   return new SmallRecords({
     Post: {
       fields: {

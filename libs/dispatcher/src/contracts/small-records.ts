@@ -27,7 +27,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
       canonicalFilter: null,
       tenantScope: null,
       allowCollscan: false,
-    searchable: null,
+      searchable: null,
       properties: new Map(),
       aliases: new Map(),
     },

@@ -57,8 +57,9 @@ describe('tools/list', () => {
 
   it('sends the same bytes as the value it returns', async () => {
     const reply = await ask('tools/list', {}, MODERN);
-    if (!('rawResult' in reply)) throw new Error('not rendered');
-    expect(JSON.parse(reply.rawResult ?? '')).toEqual(reply.result);
+    if (!('envelopeTail' in reply)) throw new Error('not rendered');
+    const sent = JSON.parse(`{"id":1${String(reply.envelopeTail)}`) as object;
+    expect(sent).toEqual({ id: 1, result: reply.result });
     expect(reply.result).toMatchObject({ resultType: 'complete', ttlMs: 0, cacheScope: 'private' });
   });
 

@@ -11,7 +11,7 @@ export interface MethodRequest {
 }
 
 /** Returns the result without the members of the era, or one that is complete already. @throws ProtocolFault */
-export type MethodHandler = (
+type MethodHandler = (
   request: MethodRequest,
 ) => JsonObject | PreparedResult | Promise<JsonObject | PreparedResult>;
 

@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { kernelUnderTest, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
+import { kernelUnderTest, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
 import type { DispatchContext } from '../dispatch-context.js';
-import type { Prompt } from './prompt.js';
-import { PromptRegistry } from './prompt-registry.js';
 
-const BUILT_IN = [
+const CATALOGUE = [
   'parse_conventions',
   'parse_relations',
   'explore_database',
@@ -35,7 +33,7 @@ describe('prompts/list', () => {
     const { prompts } = resultOf(await ask('prompts/list')) as {
       prompts: { name: string; arguments: unknown[] }[];
     };
-    expect(prompts.map(({ name }) => name)).toEqual(BUILT_IN);
+    expect(prompts.map(({ name }) => name)).toEqual(CATALOGUE);
     expect(prompts[5]).toEqual({
       name: 'recent_activity',
       description: expect.any(String),
@@ -198,123 +196,5 @@ describe('parse_relations', () => {
     const text = await textOf('parse_relations', { classes: '_user' });
     expect(text).toContain('(no class relations defined)');
     expect(text).toContain('_User, not _user');
-  });
-});
-
-describe('PromptRegistry', () => {
-  const custom = (name: string, text = 'mine'): Prompt => ({
-    name,
-    description: 'Custom',
-    arguments: [],
-    render: () => ({ description: 'Made here', text }),
-  });
-
-  it('replaces a prompt where it stands and adds others at the end', () => {
-    const registry = new PromptRegistry();
-    registry.register(custom('extra'));
-    registry.register(custom('count_by'));
-    const names = registry.list().map(({ name }) => name);
-    expect(names).toEqual([...BUILT_IN, 'extra']);
-    expect(registry.get('count_by')?.description).toBe('Custom');
-    registry.reset();
-    expect(registry.list().map(({ name }) => name)).toEqual(BUILT_IN);
-  });
-
-  it('tells every listener of each change, also after one threw', () => {
-    const faults: unknown[] = [];
-    const registry = new PromptRegistry((fault) => faults.push(fault));
-    let heard = 0;
-    registry.onChange(() => {
-      throw new Error('deaf');
-    });
-    const stop = registry.onChange(() => (heard += 1));
-    registry.register(custom('extra'));
-    registry.reset();
-    stop();
-    registry.reset();
-    expect(heard).toBe(2);
-    expect(faults).toHaveLength(3);
-  });
-
-  it('refuses a prompt without a name', () => {
-    expect(() => new PromptRegistry().register(custom(''))).toThrow(TypeError);
-  });
-
-  it('serves what was registered, under its own description, within the size limit', async () => {
-    const { ask: askOne, prompts } = kernelUnderTest();
-    prompts.register(custom('extra'));
-    expect(resultOf(await askOne('prompts/get', { name: 'extra' }))).toEqual({
-      description: 'Made here',
-      messages: [{ role: 'user', content: { type: 'text', text: 'mine' } }],
-    });
-    prompts.register(custom('extra', 'x'.repeat(4_194_305)));
-    expect(await askOne('prompts/get', { name: 'extra' })).toMatchObject({
-      error: { code: -32602, message: expect.stringMatching(/^Prompt output exceeded 4194304 bytes\./) },
-    });
-  });
-});
-
-describe('completion/complete', () => {
-  const complete = async (
-    ref: unknown,
-    name: string,
-    value: string,
-    more: object = {},
-    agent = smallAgent(),
-  ) => {
-    const params = { ref, argument: { name, value }, ...more };
-    return ask('completion/complete', params, { ...NOVEMBER, agent });
-  };
-  const prompt = (name: string) => ({ type: 'ref/prompt', name });
-  const values = async (...given: Parameters<typeof complete>) =>
-    (resultOf(await complete(...given)).completion as { values: string[] }).values;
-
-  it('completes class names the agent may know', async () => {
-    expect(await values(prompt('class_overview'), 'class_name', 'p')).toEqual(['Post']);
-    expect(await values({ type: 'ref/resource', uri: 'parse://{className}/count' }, 'className', '')).toEqual(
-      ['Post', 'Tag', '_Role', '_Session', '_User'],
-    );
-    const agent = smallAgent({ classes: { except: ['Post'] } });
-    expect(await values(prompt('class_overview'), 'class_name', 'P', {}, agent)).toEqual([]);
-  });
-
-  it('completes the last of several class names', async () => {
-    expect(await values(prompt('parse_relations'), 'classes', 'Tag,po')).toEqual(['Tag,Post']);
-  });
-
-  it('completes readable fields of the class another argument names', async () => {
-    const of = (argument: string, className: string) => ({
-      context: { arguments: { [argument]: className } },
-    });
-    expect(await values(prompt('count_by'), 'group_by', '', of('class_name', 'Post'))).toEqual([
-      'objectId',
-      'title',
-      'author',
-      'tags',
-      'secret',
-    ]);
-    expect(
-      await values(prompt('find_relationship'), 'pointer_field', 'a', of('child_class', 'Post')),
-    ).toEqual(['author']);
-    expect(await values(prompt('count_by'), 'group_by', '', of('class_name', 'Hidden'))).toEqual([]);
-    expect(await values(prompt('count_by'), 'group_by', '')).toEqual([]);
-  });
-
-  it('suggests nothing for an argument that takes any text', async () => {
-    expect(resultOf(await complete(prompt('recent_activity'), 'limit', '1')).completion).toEqual({
-      values: [],
-      total: 0,
-      hasMore: false,
-    });
-  });
-
-  it.each([
-    [prompt('nope'), 'class_name', 'Unknown prompt'],
-    [prompt('count_by'), 'nope', 'Unknown argument'],
-    [{ type: 'ref/resource', uri: 'parse://Post/count' }, 'className', 'Unknown resource template'],
-    [{ type: 'ref/other' }, 'x', 'Invalid params'],
-    [null, 'x', 'Invalid params'],
-  ])('refuses %j %s', async (ref, argument, message) => {
-    expect(await complete(ref, argument, '')).toEqual(refused(message));
   });
 });

@@ -1,42 +1,37 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
-import { fromEvent, map, merge, mergeMap, type Observable, take, throwError, timer } from 'rxjs';
-import { Refused, refusals } from '#agent';
+import { map, Observable } from 'rxjs';
+import { type Refusal, Refused, refusals } from '#agent';
 import type { Policy } from '#policy';
 import { type CanaryScan, compileCanaries, fitToSize, type ToolOutcome } from '#tools';
 import { cancelReason } from './guards.js';
 import { toolExecutionOf } from './tool-execution.js';
 
-/** Ends the run, and with it the database operation, when the tool's time is up. */
+/**
+ * Ends the run at once, and with it the database operation, when the caller goes away or the tool's time is up.
+ * Checkpoint 2: a result that comes after that is discarded.
+ */
 @Injectable()
-export class TimeoutInterceptor implements NestInterceptor {
+export class DeadlineInterceptor implements NestInterceptor {
   intercept(host: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const { definition, name, abort } = toolExecutionOf(host);
+    const { definition, name, context, abort } = toolExecutionOf(host);
+    const { signal } = context;
     const seconds = definition?.timeout ?? 30;
-    const expired = timer(seconds * 1000).pipe(
-      mergeMap(() => {
-        const refusal = refusals.toolTimedOut(name, seconds);
+    return new Observable((subscriber) => {
+      const refuse = (refusal: Refusal) => {
+        subscriber.error(new Refused(refusal));
         abort(refusal.code);
-        return throwError(() => new Refused(refusal));
-      }),
-    );
-    return merge(next.handle(), expired).pipe(take(1));
-  }
-}
-
-/** The caller going away ends the run at once, and a result that comes after it is discarded. */
-@Injectable()
-export class CancellationInterceptor implements NestInterceptor {
-  intercept(host: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const { signal } = toolExecutionOf(host).context;
-    const refused = () => new Refused(refusals.cancelled(cancelReason(signal)));
-    const gone = fromEvent(signal, 'abort').pipe(mergeMap(() => throwError(refused)));
-    return merge(next.handle(), gone).pipe(
-      take(1),
-      map((result) => {
-        if (signal.aborted) throw refused();
-        return result;
-      }),
-    );
+      };
+      const gone = () => refuse(refusals.cancelled(cancelReason(signal)));
+      if (signal.aborted) return gone();
+      const timer = setTimeout(() => refuse(refusals.toolTimedOut(name, seconds)), seconds * 1000);
+      signal.addEventListener('abort', gone, { once: true });
+      const running = next.handle().subscribe(subscriber);
+      return () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', gone);
+        running.unsubscribe();
+      };
+    });
   }
 }
 

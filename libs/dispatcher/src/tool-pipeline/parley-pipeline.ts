@@ -3,7 +3,7 @@ import type { EnvironmentGates, Policy } from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
 import { ApprovalGuard, CancellationGuard, EnvironmentGuard, RateLimitGuard, ToolGuard } from './guards.js';
-import { CancellationInterceptor, ResultInterceptor, TimeoutInterceptor } from './interceptors.js';
+import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
 import { toolExecutionOf } from './tool-execution.js';
 import type { ToolPipeline } from './tool-pipeline.js';
 
@@ -34,8 +34,7 @@ export function createPipeline({
       new CancellationGuard(),
     ],
     interceptors: [
-      new TimeoutInterceptor(),
-      new CancellationInterceptor(),
+      new DeadlineInterceptor(),
       new ResultInterceptor(policy, (phrase, host) => {
         const { name: tool, context, args } = toolExecutionOf(host);
         const className = (args as { class_name?: unknown } | null)?.class_name;

@@ -58,14 +58,14 @@ export class ParleyToolRunner extends ToolRunner {
     const { registry, records, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
-    const deadline = new AbortController();
-    const signal = AbortSignal.any([context.signal, deadline.signal]);
+    const run = new AbortController();
+    const { signal } = run;
     const execution: ToolExecution = {
       name,
       definition,
       args,
       context,
-      abort: (reason) => deadline.abort(reason),
+      abort: (reason) => run.abort(reason),
     };
     const ownContext: CallContext = {
       agent: context.agent,
@@ -141,7 +141,6 @@ function refusalOf(error: unknown, tool: string): Refusal {
   if (error instanceof Refused) return error.refusal;
   // Unauthorized is the edge's to answer, not a tool failure.
   if (error instanceof Unauthorized) throw error;
-  const cause =
-    error instanceof Error ? `${error.name}: ${error.message}\n${error.stack ?? ''}` : String(error);
+  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return refusals.internalError(tool, cause);
 }

@@ -1,21 +1,13 @@
 import { mongoError, scriptRefused } from '../errors.js';
 import type { Collation } from '../bson/collation.js';
 import { compareValues, compileSort } from '../bson/compare.js';
-import { getField, isDocument, setField, type Document } from '../bson/document.js';
-import { keyOf } from '../bson/key-string.js';
-import { doubleValue, numberKind, toDouble } from '../bson/number.js';
-import { divideNumbers } from '../bson/arithmetic.js';
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { intArgument, named } from './arguments.js';
-import { nullish, type Builder, type Evaluator, type Scope } from './evaluate.js';
-import { NumberSum } from './number-sum.js';
+import { nullish, type Builder, type Evaluator } from './evaluate.js';
+import { addToSet, average, deviation, extreme, mergeObjects, push, sum, type Accumulator } from './folds.js';
 import { percentileSpec, percentilesOf } from './percentile.js';
-
-/** Folds the values of one group. */
-export interface Accumulator {
-  add(value: unknown, scope: Scope): void;
-  result(): unknown;
-}
 
 /** A compiled accumulator: what to read from each document, and how to start a group. */
 export interface AccumulatorPlan {
@@ -35,85 +27,6 @@ const simple =
     }
     return { input: builder.compile(argument), create: () => create(builder.ctx.collation) };
   };
-
-export function extreme(direction: 1 | -1, collation: Collation | undefined): Accumulator {
-  let best: unknown;
-  return {
-    add: (value) => {
-      if (nullish(value)) return;
-      if (best === undefined || compareValues(value, best, collation) * direction < 0) best = value;
-    },
-    result: () => best ?? null,
-  };
-}
-
-export function sum(): Accumulator {
-  const total = new NumberSum();
-  return { add: (value) => total.add(value), result: () => total.total() };
-}
-
-export function average(): Accumulator {
-  const total = new NumberSum();
-  let count = 0;
-  return {
-    add: (value) => {
-      if (numberKind(value) === undefined) return;
-      total.add(value);
-      count++;
-    },
-    result: () => (count === 0 ? null : divideNumbers(total.total(), count)),
-  };
-}
-
-/** Welford's method; the sample form needs two values. */
-export function deviation(sample: boolean): Accumulator {
-  let count = 0;
-  let mean = 0;
-  let squares = 0;
-  return {
-    add: (value) => {
-      if (numberKind(value) === undefined) return;
-      const x = toDouble(value);
-      const before = x - mean;
-      mean += before / ++count;
-      squares += before * (x - mean);
-    },
-    result: () => {
-      const divisor = sample ? count - 1 : count;
-      return divisor < 1 ? null : doubleValue(Math.sqrt(squares / divisor));
-    },
-  };
-}
-
-function push(): Accumulator {
-  const items: unknown[] = [];
-  return { add: (value) => void (value !== undefined && items.push(value)), result: () => [...items] };
-}
-
-function addToSet(collation: Collation | undefined): Accumulator {
-  const items = new Map<string, unknown>();
-  return {
-    add: (value) => {
-      if (value === undefined) return;
-      const key = keyOf(value, collation);
-      if (!items.has(key)) items.set(key, value);
-    },
-    result: () => [...items.values()],
-  };
-}
-
-function mergeObjects(): Accumulator {
-  const merged: Document = {};
-  return {
-    add: (value) => {
-      if (nullish(value)) return;
-      if (!isDocument(value))
-        throw mongoError(40400, `$mergeObjects requires object inputs, but input ${typeName(value)} is not`);
-      for (const key of Object.keys(value)) setField(merged, key, value[key]);
-    },
-    result: () => ({ ...merged }),
-  };
-}
 
 const edge = (last: boolean): AccumulatorCompiler =>
   simple(() => {

@@ -27,7 +27,7 @@ export function positional(
   return given.map((item) => builder.compile(item));
 }
 
-/** Named arguments of an object, each compiled when present. Error 40400-style codes are the caller's. */
+/** Named arguments of an object, each compiled when present. Errors: 9 for a missing or unknown name. */
 export function named<Key extends string>(
   argument: unknown,
   builder: Builder,

@@ -5,7 +5,7 @@ import type { QueryContext } from '../query/context.js';
 /** Where an expression is evaluated: the document, the current object, and the bound variables. */
 export interface Scope {
   readonly root: unknown;
-  current: unknown;
+  readonly current: unknown;
   /** One slot per variable the compiled expression binds. */
   readonly variables: unknown[];
 }
@@ -30,6 +30,24 @@ export type OperatorTable = Readonly<Record<string, OperatorCompiler>>;
 export interface Expression {
   /** `current` is what field paths start from when it is not the document itself. */
   evaluate(doc: Document, current?: unknown): unknown;
+}
+
+/** Variables on top of outer ones; a later change of an outer value is seen through them. */
+export function extendVariables(
+  outer: Record<string, unknown> | undefined,
+  own: Record<string, unknown>,
+): Record<string, unknown> {
+  return Object.assign(Object.create(outer ?? null) as Record<string, unknown>, own);
+}
+
+/** True for a variable of any level; names that every JS object inherits are none. */
+export function hasVariable(variables: Record<string, unknown> | undefined, name: string): boolean {
+  let level: unknown = variables;
+  while (typeof level === 'object' && level !== null && level !== Object.prototype) {
+    if (Object.hasOwn(level, name)) return true;
+    level = Object.getPrototypeOf(level) as unknown;
+  }
+  return false;
 }
 
 /** Truth in expressions: false, null, missing and zero are false, everything else is true. */

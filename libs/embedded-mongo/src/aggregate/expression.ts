@@ -3,10 +3,18 @@ import { Timestamp } from 'bson';
 import { firstKey, getField, isDocument, setField, type Document } from '../bson/document.js';
 import { parseFieldPath, type FieldPath } from '../bson/path.js';
 import type { QueryContext } from '../query/context.js';
-import type { Builder, Evaluator, Expression, OperatorTable, Scope } from './evaluate.js';
+import {
+  hasVariable,
+  type Builder,
+  type Evaluator,
+  type Expression,
+  type OperatorTable,
+  type Scope,
+} from './evaluate.js';
 import { accumulatorExpressions } from './operators/accumulator-expressions.js';
 import { arithmeticOperators } from './operators/arithmetic.js';
 import { arrayOperators } from './operators/array.js';
+import { arraySearchOperators } from './operators/array-search.js';
 import { arrayShapeOperators } from './operators/array-shape.js';
 import { comparisonOperators } from './operators/comparison.js';
 import { conditionalOperators } from './operators/conditional.js';
@@ -25,6 +33,7 @@ const operators: OperatorTable = Object.assign(
   accumulatorExpressions,
   arithmeticOperators,
   arrayOperators,
+  arraySearchOperators,
   arrayShapeOperators,
   comparisonOperators,
   conditionalOperators,
@@ -151,7 +160,7 @@ class ExpressionBuilder implements Builder {
       default:
     }
     const { variables } = ctx;
-    if (!variables || !Object.hasOwn(variables, name)) {
+    if (!variables || !hasVariable(variables, name)) {
       throw mongoError(17276, `Use of undefined variable: ${name}`);
     }
     return () => variables[name];

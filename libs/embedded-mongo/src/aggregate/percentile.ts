@@ -4,7 +4,7 @@ import { named } from './arguments.js';
 import type { Builder, Evaluator } from './evaluate.js';
 
 /** The compiled argument of `$percentile` or, with one probability and a bare answer, `$median`. */
-export interface PercentileSpec {
+interface PercentileSpec {
   readonly input: Evaluator;
   readonly probabilities: readonly number[];
   readonly single: boolean;

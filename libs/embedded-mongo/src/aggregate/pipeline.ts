@@ -1,5 +1,5 @@
 import { failedToParse, mongoError, notImplemented, typeMismatch } from '../errors.js';
-import { getField, isDocument, type Document } from '../bson/document.js';
+import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import type { QueryContext } from '../query/context.js';
 import type { PipelineContext, StageBuilder, StageRun, StageTable } from './stage.js';
 import { fieldStages } from './stages/fields.js';
@@ -54,13 +54,25 @@ export function runPipeline(
 
 /** Compiles a pipeline once for many runs. */
 export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
-  const runs = pipeline.map((stage, i) => compileStage(stage, i, pipeline.length, ctx));
+  let stageCtx = ctx;
+  const runs = pipeline.map((stage, i) => {
+    const run = compileStage(stage, i, pipeline.length, stageCtx);
+    // A score belongs to the stored document; once a stage gives it another shape the score is gone.
+    if (stageCtx.textScore && !keepsDocuments(stage)) {
+      const { textScore: _gone, ...rest } = stageCtx;
+      stageCtx = rest;
+    }
+    return run;
+  });
   return (source) => {
     let current = source;
     for (const run of runs) current = run(current);
     return current;
   };
 }
+
+const keepsDocuments = (stage: unknown): boolean =>
+  isDocument(stage) && ['$match', '$sort', '$limit', '$skip', '$sample'].includes(firstKey(stage) ?? '');
 
 function compileStage(stage: unknown, position: number, length: number, ctx: QueryContext): StageRun {
   if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");

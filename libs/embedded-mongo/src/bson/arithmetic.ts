@@ -20,7 +20,7 @@ import {
 const width: Record<NumberKind, number> = { int: 0, long: 1, double: 2, decimal: 3 };
 
 /** The wider of two numeric types: int < long < double < decimal. */
-export const widerKind = (a: NumberKind, b: NumberKind): NumberKind => (width[a] >= width[b] ? a : b);
+const widerKind = (a: NumberKind, b: NumberKind): NumberKind => (width[a] >= width[b] ? a : b);
 
 const kindOf = (value: unknown): NumberKind => numberKind(value) ?? 'double';
 const decimalNaN = (): Decimal128 => Decimal128.fromString('NaN');

@@ -10,7 +10,7 @@ const digits = 34;
 const finiteForm = /^([+-]?)(\d+)(?:\.(\d+))?(?:E([+-]?\d+))?$/i;
 const powersOfTen: bigint[] = [];
 
-export function powerOfTen(exponent: number): bigint {
+function powerOfTen(exponent: number): bigint {
   return (powersOfTen[exponent] ??= 10n ** BigInt(exponent));
 }
 

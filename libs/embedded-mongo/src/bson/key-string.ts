@@ -8,6 +8,7 @@ import {
   type Timestamp,
 } from 'bson';
 import type { Collation } from './collation.js';
+import { mongoError } from '../errors.js';
 import { binaryBytes, typeRank } from './value-order.js';
 import { compareDecimals, decimalOfDouble, normalizeDecimal, type ExactDecimal } from './decimal.js';
 import type { Document } from './document.js';
@@ -62,15 +63,23 @@ export function keyOf(value: unknown, collation?: Collation): string {
 export const keyOfAll = (values: readonly unknown[], collation?: Collation): string => {
   let key = '';
   for (const value of values) key += framed(keyOf(value, collation));
-  return key;
+  return bounded(key);
 };
+
+const longestKey = 64 * 1024 * 1024;
+
+/** Values that share parts many times over are small in memory and endless when written out. */
+function bounded(key: string): string {
+  if (key.length > longestKey) throw mongoError(10334, 'a value to compare is larger than any document');
+  return key;
+}
 
 const framed = (part: string): string => `${part.length}:${part}`;
 
 function documentKey(doc: Document, collation?: Collation): string {
   let key = '{';
   for (const name of Object.keys(doc)) key += framed(name) + framed(keyOf(doc[name], collation));
-  return `${key}}`;
+  return bounded(`${key}}`);
 }
 
 function arrayKey(items: unknown[], collation?: Collation): string {

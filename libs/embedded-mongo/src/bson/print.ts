@@ -1,13 +1,21 @@
-import { Decimal128, Double, EJSON, Int32, Long, ObjectId } from 'bson';
-import { isDocument } from './document.js';
+import { Decimal128, Double, EJSON, Int32, Long, ObjectId, Timestamp } from 'bson';
+import { isDocument, type Document } from './document.js';
 
-/** How a value reads inside an error text. */
+const deepest = 5;
+const mostItems = 20;
+const longestText = 200;
+
+/** How a value reads inside an error text; large ones are cut short. */
 export function printValue(value: unknown): string {
+  return print(value, 0);
+}
+
+function print(value: unknown, depth: number): string {
   if (value === undefined) return 'missing';
-  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'string') return JSON.stringify(shortened(value));
   if (typeof value !== 'object' || value === null) return String(value as number | boolean | null);
-  if (Array.isArray(value)) return value.length === 0 ? '[]' : `[ ${value.map(printValue).join(', ')} ]`;
   if (value instanceof ObjectId) return `ObjectId('${value.toHexString()}')`;
+  if (value instanceof Timestamp) return `Timestamp(${value.t}, ${value.i})`;
   if (value instanceof Date) return `new Date(${Number(value)})`;
   if (
     value instanceof Double ||
@@ -17,7 +25,21 @@ export function printValue(value: unknown): string {
   ) {
     return value.toString();
   }
-  if (!isDocument(value)) return EJSON.stringify(value);
-  const fields = Object.keys(value).map((key) => `${key}: ${printValue(value[key])}`);
-  return fields.length === 0 ? '{}' : `{ ${fields.join(', ')} }`;
+  if (!Array.isArray(value) && !isDocument(value)) return shortened(EJSON.stringify(value));
+  if (depth >= deepest) return '...';
+  const parts = Array.isArray(value)
+    ? value.slice(0, mostItems).map((item) => print(item, depth + 1))
+    : fields(value, depth);
+  const size = Array.isArray(value) ? value.length : Object.keys(value).length;
+  if (size > mostItems) parts.push('...');
+  const [open, close] = Array.isArray(value) ? '[]' : '{}';
+  return size === 0 ? `${open}${close}` : `${open} ${parts.join(', ')} ${close}`;
 }
+
+const fields = (doc: Document, depth: number): string[] =>
+  Object.keys(doc)
+    .slice(0, mostItems)
+    .map((key) => `${shortened(key)}: ${print(doc[key], depth + 1)}`);
+
+const shortened = (text: string): string =>
+  text.length <= longestText ? text : `${text.slice(0, longestText)}...`;

@@ -35,7 +35,7 @@ export function compileSort(
     }
     const path = parseFieldPath(name);
     const direction = sortDirection(value);
-    fields.push({ read: (doc) => sortKey(doc, path, direction), direction });
+    fields.push({ read: (doc) => sortKey(doc, path, direction, collation), direction });
   }
   return {
     keysOf: (doc) => fields.map((field) => field.read(doc)),
@@ -76,11 +76,16 @@ export function sortDirection(value: unknown): 1 | -1 {
 }
 
 /** An array sorts by its smallest element ascending and its largest descending; an empty one before null. */
-function sortKey(doc: Document, path: FieldPath, direction: 1 | -1): unknown {
+function sortKey(
+  doc: Document,
+  path: FieldPath,
+  direction: 1 | -1,
+  collation: Collation | undefined,
+): unknown {
   let best: unknown;
   let found = false;
   const offer = (value: unknown): void => {
-    if (!found || compareValues(value, best) * direction < 0) {
+    if (!found || compareValues(value, best, collation) * direction < 0) {
       best = value;
       found = true;
     }

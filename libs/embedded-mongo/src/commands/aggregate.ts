@@ -1,5 +1,5 @@
 import { Long } from 'bson';
-import { compilePipeline, splitWriteStage } from '../aggregate/pipeline.js';
+import { compilePipeline, splitWriteStage, type PipelineContext } from '../aggregate/pipeline.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { failedToParse, mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
@@ -11,7 +11,8 @@ import { leadingQuery } from './aggregate-source.js';
 import { collationOf, flag, optionalCount, optionalDocument } from './arguments.js';
 import { cursorReply, encodeReplyDocument } from './batches.js';
 import { openChangeStream } from './change-streams.js';
-import { collectionStats, currentOperations } from './diagnostics.js';
+import { currentOperations } from './diagnostics.js';
+import { collectionStats } from './statistics.js';
 import { explainCommand } from './explain.js';
 import { hintOf } from './find.js';
 import { queryContext } from './query-context.js';
@@ -113,12 +114,17 @@ class PipelineRun {
     return this.throughStages(
       rest,
       stored.map(({ document }) => document),
+      spec.filter,
     );
   }
 
   /** Runs the stages, pausing for others wherever a stage gives its results one by one. */
-  private async throughStages(stages: readonly Document[], source: Document[]): Promise<PipelineRows> {
-    const context = this.context();
+  private async throughStages(
+    stages: readonly Document[],
+    source: Document[],
+    filter?: Document,
+  ): Promise<PipelineRows> {
+    const context = this.context(filter);
     let input: Iterable<Document> = source;
     let segment: Document[] = [];
     for (const stage of stages) {
@@ -137,10 +143,11 @@ class PipelineRun {
     return collect(this.ctx.operation, documents[Symbol.iterator]());
   }
 
-  private context(): ReturnType<typeof queryContext> & { variables: Document } {
+  private context(filter?: Document): PipelineContext {
     const context = queryContext(this.ctx, this.reader.tick, this.collection, {
       collation: collationOf(this.command, this.collection?.options),
       variables: optionalDocument(this.command, 'let'),
+      filter,
     });
     return { ...context, variables: context.variables ?? {} };
   }

@@ -2,17 +2,12 @@ import { Long } from 'bson';
 import type { Document } from '../bson/document.js';
 import { mongoError, notImplemented } from '../errors.js';
 import { compileCollation } from '../bson/collation.js';
-import { keyOfAll } from '../bson/key-string.js';
 import { compileFilter } from '../query/filter.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import type { Collection } from '../storage/collection.js';
 import { collectionName, flag, optionalCount, optionalDocument, splitNamespace } from './arguments.js';
-import type { CollectionIndex } from '../storage/collection-index.js';
-import { normaliseIndex } from '../storage/index-spec.js';
-import { shellText } from '../storage/shell-text.js';
 import { cursorReply, encodedRows } from './batches.js';
-import { findIndex } from './index-commands.js';
 
 /** What `create` stores as the collection's options. */
 const stored = [
@@ -36,21 +31,23 @@ const refused = [
 export const create: CommandHandler = (command, ctx) => {
   const name = collectionName(command, 'create');
   for (const option of refused) {
-    if (command[option] !== undefined && command[option] !== false)
-      throw notImplemented(`the create option '${option}'`);
+    if (command[option] === undefined || command[option] === false) continue;
+    throw notImplemented(`the create option '${option}'`);
   }
-  const options: Document = {};
-  for (const option of stored) if (command[option] !== undefined) options[option] = command[option];
-  checkOptions(ctx, options);
-  ctx.workspace.create(ctx.db, name, options);
+  ctx.workspace.create(ctx.db, name, collectionOptions(command, ctx));
   return {};
 };
 
-function checkOptions(ctx: CommandContext, options: Document): void {
+/** The options of a command that are stored with the collection. Errors: those of a validator or collation. */
+export function collectionOptions(command: Document, ctx: CommandContext): Document {
+  const options: Document = {};
+  for (const option of stored) if (command[option] !== undefined) options[option] = command[option];
   const validator = optionalDocument(options, 'validator');
   if (validator) compileFilter(validator, { tick: ctx.operation.tick, now: ctx.now });
+  if (options['validationLevel'] === 'moderate') throw notImplemented("validationLevel 'moderate'");
   const collation = optionalDocument(options, 'collation');
   if (collation) options['collation'] = compileCollation(collation)?.spec;
+  return options;
 }
 
 export const drop: CommandHandler = (command, ctx) => {
@@ -95,76 +92,6 @@ export const renameCollection: CommandHandler = (command, ctx) => {
   store.publish([{ kind: 'rename', ns, uuid, to, dropTarget: target !== undefined }]);
   return {};
 };
-
-export const collMod: CommandHandler = (command, ctx) => {
-  const collection = existing(ctx, collectionName(command, 'collMod'));
-  const changed: Document = {};
-  for (const option of stored) if (command[option] !== undefined) changed[option] = command[option];
-  if (changed['collation'] !== undefined)
-    throw mongoError(72, 'the collation of a collection cannot be changed');
-  checkOptions(ctx, changed);
-  const { store } = ctx.server;
-  if (Object.keys(changed).length > 0) {
-    collection.options = { ...collection.options, ...changed };
-    store.publish([
-      { kind: 'modify', ns: collection.ns, uuid: collection.uuid, options: collection.options },
-    ]);
-  }
-  const change = optionalDocument(command, 'index');
-  return change ? modifyIndex(ctx, collection, change) : {};
-};
-
-function modifyIndex(ctx: CommandContext, collection: Collection, change: Document): Document {
-  const index = findIndex(collection, change['name'] ?? change['keyPattern']);
-  if (!index)
-    throw mongoError(
-      27,
-      `cannot find index ${shellText(change['name'] ?? change['keyPattern'])} for ns ${collection.fullName}`,
-    );
-  const spec = { ...index.spec };
-  const reply: Document = {};
-  for (const option of ['expireAfterSeconds', 'hidden', 'prepareUnique']) {
-    if (change[option] === undefined) continue;
-    reply[`${option}_old`] = spec[option];
-    reply[`${option}_new`] = change[option];
-    spec[option] = change[option];
-  }
-  if (flag(change, 'unique')) {
-    refuseDuplicates(collection, index);
-    spec['unique'] = true;
-    reply['unique_new'] = true;
-  }
-  collection.changeIndex(normaliseIndex(spec));
-  ctx.server.store.publish([{ kind: 'modifyIndex', ns: collection.ns, uuid: collection.uuid, spec }]);
-  return reply;
-}
-
-/** Errors: 359 with the documents that stand against a unique index. */
-function refuseDuplicates(collection: Collection, index: CollectionIndex): void {
-  const seen = new Map<string, Document>();
-  const violations: Document[] = [];
-  for (const { document } of collection.snapshotRecords().range()) {
-    for (const key of index.keysOf(document)?.keys ?? []) {
-      const id = keyOfAll(key, index.collation);
-      const other = seen.get(id);
-      if (other) violations.push({ ids: [other['_id'], document['_id']] });
-      else seen.set(id, document);
-    }
-  }
-  if (violations.length === 0) return;
-  throw mongoError(
-    359,
-    'Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.',
-    { violations },
-  );
-}
-
-/** Errors: 26 when the collection is missing. */
-export function existing(ctx: CommandContext, name: string): Collection {
-  const collection = ctx.server.store.catalog.find(ctx.db, name);
-  if (!collection) throw mongoError(26, `ns does not exist: ${ctx.db}.${name}`);
-  return collection;
-}
 
 export const listCollections: CommandHandler = async (command, ctx) => {
   const filter = compileFilter(optionalDocument(command, 'filter') ?? {}, {

@@ -1,7 +1,8 @@
 import { compilePipeline } from '../aggregate/pipeline.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { mongoError, typeMismatch } from '../errors.js';
-import { ChangeStream, startPosition, streamOptions } from '../feed/change-stream.js';
+import { ChangeStream } from '../feed/change-stream.js';
+import { startPosition, streamOptions } from '../feed/stream-options.js';
 import type { CommandContext } from '../server/command.js';
 import { Reader, type TailingSource } from '../server/cursors.js';
 import { RawBson } from '../wire/raw-bson.js';

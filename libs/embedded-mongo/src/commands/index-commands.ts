@@ -42,7 +42,7 @@ export function findIndex(collection: Collection, wanted: unknown): CollectionIn
 }
 
 export const dropIndexes: CommandHandler = (command, ctx) => {
-  const collection = required(ctx, collectionName(command, ctx.name));
+  const collection = existing(ctx, collectionName(command, ctx.name));
   const nIndexesWas = collection.indexes.length;
   const { index } = command;
   if (index === undefined)
@@ -74,7 +74,7 @@ function chosen(collection: Collection, index: unknown): CollectionIndex[] {
 
 export const listIndexes: CommandHandler = async (command, ctx) => {
   const name = collectionName(command, 'listIndexes');
-  const collection = required(ctx, name);
+  const collection = existing(ctx, name);
   const specs: Document[] = collection.indexes.map(({ spec }) => spec);
   const cursor = optionalDocument(command, 'cursor') ?? {};
   return cursorReply(ctx, `${ctx.db}.${name}`, encodedRows(specs), new Reader(ctx.operation), {
@@ -82,7 +82,8 @@ export const listIndexes: CommandHandler = async (command, ctx) => {
   });
 };
 
-function required(ctx: CommandContext, name: string): Collection {
+/** Errors: 26 when the collection is missing. */
+export function existing(ctx: CommandContext, name: string): Collection {
   const collection = ctx.workspace.find(ctx.db, name);
   if (!collection) throw mongoError(26, `ns does not exist: ${ctx.db}.${name}`);
   return collection;

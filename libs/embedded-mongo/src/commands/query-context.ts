@@ -4,18 +4,27 @@ import { isDocument, setField, type Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import type { QueryContext, TextIndex } from '../query/context.js';
 import { missingGeoIndex } from '../query/geo.js';
+import { compileText } from '../query/text.js';
 import type { CommandContext } from '../server/command.js';
 import type { Collection } from '../storage/collection.js';
 
 /** A query context that can also read the database's other collections. */
 export type CommandQueryContext = QueryContext & { collection(name: string): Iterable<Document> };
 
+/** What a statement adds to the context of its command. */
+export interface QueryOptions {
+  readonly collation?: Collation | undefined;
+  readonly variables?: Document | undefined;
+  /** The filter, whose `$text` search gives documents their score. */
+  readonly filter?: Document | undefined;
+}
+
 /** What the query engine needs to know to serve a statement on `collection`. */
 export function queryContext(
   ctx: CommandContext,
   tick: () => void,
   collection: Collection | undefined,
-  options: { collation?: Collation | undefined; variables?: Document | undefined } = {},
+  options: QueryOptions = {},
 ): CommandQueryContext {
   const text = collection && textIndexOf(collection);
   const base: CommandQueryContext = {
@@ -25,19 +34,25 @@ export function queryContext(
     collection: (name) => documentsOf(ctx.workspace.find(ctx.db, name)),
     ...(text ? { text } : {}),
   };
-  const { variables } = options;
-  if (!variables) return base;
+  const { variables, filter } = options;
+  const search = filter?.['$text'];
+  const scored = search === undefined ? base : { ...base, textScore: compileText(search, base) };
+  if (!variables) return scored;
   const values: Document = {};
   for (const name of Object.keys(variables)) {
     setField(values, name, compileExpression(variables[name], base).evaluate({}));
   }
-  return { ...base, variables: values };
+  return { ...scored, variables: values };
 }
 
-/** The documents of a collection as they are now. */
-export function* documentsOf(collection: Collection | undefined): Generator<Document> {
-  if (!collection) return;
-  for (const stored of collection.snapshotRecords().range()) yield stored.document;
+/** The documents of a collection as they are now; may be read several times. */
+function documentsOf(collection: Collection | undefined): Iterable<Document> {
+  const records = collection?.snapshotRecords();
+  return {
+    *[Symbol.iterator]() {
+      for (const stored of records?.range() ?? []) yield stored.document;
+    },
+  };
 }
 
 /** Errors: 291 when no geo index covers the field. */

@@ -5,7 +5,6 @@ import type { ScanCounts } from '../planner/index-scan.js';
 import { plan, type Planned } from '../planner/plan.js';
 import { compileFilter, type Filter } from '../query/filter.js';
 import { requiresGeoIndex } from '../query/geo.js';
-import { compileText } from '../query/text.js';
 import type { CommandContext } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { collect, PAUSE, STEPS_PER_PAUSE, type Step } from '../server/drain.js';
@@ -42,7 +41,7 @@ export class Selection {
     readonly reader: Reader = new Reader(ctx.operation),
   ) {
     const { filter, sort, hint, collation, variables } = spec;
-    this.queryContext = queryContext(ctx, reader.tick, collection, { collation, variables });
+    this.queryContext = queryContext(ctx, reader.tick, collection, { collation, variables, filter });
     this.filter = compileFilter(filter, this.queryContext);
     const near = requiresGeoIndex(filter);
     if (near) {
@@ -83,7 +82,7 @@ export class Selection {
   }
 
   private inOrder(found: StoredDocument[]): StoredDocument[] {
-    const { sort, filter, collation } = this.spec;
+    const { sort, collation } = this.spec;
     if (sort === undefined || Object.keys(sort).length === 0) {
       const { distance } = this;
       if (!distance) return found;
@@ -92,7 +91,7 @@ export class Selection {
     }
     const order = compileSort(sort, collation);
     const text = Object.values(sort).some((value) => isDocument(value) && value['$meta'] === 'textScore');
-    const score = text ? compileText(filter['$text'], this.queryContext) : undefined;
+    const score = text ? this.queryContext.textScore : undefined;
     const keyed = found.map((stored) => ({
       stored,
       keys: order.keysOf(stored.document),

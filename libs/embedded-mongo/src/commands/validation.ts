@@ -9,8 +9,9 @@ export type DocumentCheck = (document: Document) => void;
 
 /** The collection's validator as a check; nothing to check when it has none or the client bypasses it. */
 export function documentCheck(ctx: CommandContext, collection: Collection, bypass: boolean): DocumentCheck {
-  const { validator, validationAction } = collection.options;
-  if (bypass || !isDocument(validator) || validationAction === 'warn') return () => {};
+  const { validator, validationAction, validationLevel } = collection.options;
+  if (bypass || !isDocument(validator)) return () => {};
+  if (validationAction === 'warn' || validationLevel === 'off') return () => {};
   const filter = compileFilter(validator, { tick: ctx.operation.tick, now: ctx.now });
   return (document) => {
     if (filter.matches(document)) return;

@@ -42,9 +42,9 @@ async function merge(
 ): Promise<void> {
   const identified = target.indexes.some(
     (index) =>
-      index.unique &&
-      index.fields.length === write.on.length &&
-      write.on.every((field) => index.fields.includes(field)),
+      index.definition.unique &&
+      index.definition.fields.length === write.on.length &&
+      write.on.every((field) => index.definition.fields.includes(field)),
   );
   if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
   for (const document of documents) {

@@ -1,6 +1,6 @@
 import { Timestamp } from 'bson';
 import type { Change, ChangeOrigin } from '../storage/change.js';
-import { endOf, logKey } from './resume-token.js';
+import { logKey, startOf } from './resume-token.js';
 
 /** One change with its place in time. */
 export interface LogEntry {
@@ -20,20 +20,25 @@ const ENTRY_BYTES = 200;
  * resume point from an earlier run is gone and is answered 286.
  */
 export class ChangeLog {
-  private entries: LogEntry[] = [];
+  private entries: (LogEntry | undefined)[] = [];
   /** Position of `entries[0]`, counted since the start. */
   private base = 0;
+  /** How many of the first entries are dropped already. */
+  private dropped = 0;
   private held = 0;
   private seconds = 0;
   private increment = 0;
-  private forgotten: string;
+  /** Nothing is known about changes before this key. */
+  private readonly beginning: string;
+  /** Key of the last change that was dropped. */
+  private forgotten: string | undefined;
   private readonly listeners = new Set<() => void>();
 
   constructor(
     private readonly maxBytes: number,
     private readonly now: () => number = Date.now,
   ) {
-    this.forgotten = endOf(this.tick());
+    this.beginning = startOf(this.tick());
   }
 
   /** The cluster time of the latest change. */
@@ -65,18 +70,18 @@ export class ChangeLog {
 
   /** True when entries before this position were dropped. */
   hasForgotten(position: number): boolean {
-    return position < this.base;
+    return position < this.base + this.dropped;
   }
 
   /** The position after `key`; undefined when changes after it may have been dropped. */
   positionAfter(key: string): number | undefined {
-    if (key < this.forgotten) return undefined;
+    if (key < this.beginning || (this.forgotten !== undefined && key < this.forgotten)) return undefined;
     return this.base + this.firstIndex((entry) => entry.key > key);
   }
 
   /** The position of the first change at or after `key`; undefined when such changes may have been dropped. */
   positionFrom(key: string): number | undefined {
-    if (key < this.forgotten) return undefined;
+    if (key < this.beginning || (this.forgotten !== undefined && key <= this.forgotten)) return undefined;
     return this.base + this.firstIndex((entry) => entry.key >= key);
   }
 
@@ -98,20 +103,22 @@ export class ChangeLog {
   }
 
   private evict(): void {
-    let drop = 0;
-    while (this.held > this.maxBytes && drop < this.entries.length - 1) {
-      this.held -= this.entries[drop]?.bytes ?? 0;
-      drop += 1;
+    while (this.held > this.maxBytes && this.dropped < this.entries.length - 1) {
+      const oldest = this.entries[this.dropped];
+      this.held -= oldest?.bytes ?? 0;
+      this.forgotten = oldest?.key;
+      this.entries[this.dropped] = undefined;
+      this.dropped += 1;
     }
-    // Dropping one by one would shift the whole array each time.
-    if (drop === 0) return;
-    this.forgotten = this.entries[drop - 1]?.key ?? this.forgotten;
-    this.entries = this.entries.slice(drop);
-    this.base += drop;
+    // The array is cut only when half of it is gone: cutting it each time would cost its whole length.
+    if (this.dropped * 2 <= this.entries.length) return;
+    this.entries = this.entries.slice(this.dropped);
+    this.base += this.dropped;
+    this.dropped = 0;
   }
 
   private firstIndex(holds: (entry: LogEntry) => boolean): number {
-    let low = 0;
+    let low = this.dropped;
     let high = this.entries.length;
     while (low < high) {
       const middle = (low + high) >>> 1;

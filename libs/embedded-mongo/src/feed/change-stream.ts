@@ -1,61 +1,16 @@
-import { isDocument, type Document } from '../bson/document.js';
+import type { Document } from '../bson/document.js';
 import { compareValues } from '../bson/compare.js';
-import { mongoError, type MongoError } from '../errors.js';
 import type { Change } from '../storage/change.js';
-import type { Collection } from '../storage/collection.js';
-import { updateDescription } from '../update/diff.js';
 import { encodeDocument } from '../wire/encode.js';
-import type { ChangeLog, LogEntry } from './change-log.js';
-import { endOf, readToken, startOf, tokenOf } from './resume-token.js';
-import { Timestamp } from 'bson';
+import { changeEvent, type CollectionLookup } from './change-event.js';
+import type { ChangeLog } from './change-log.js';
+import { endOf, tokenOf } from './resume-token.js';
+import { fatal, historyLost, type StreamOptions, type StreamStart } from './stream-options.js';
 
 /** What a stream watches: everything, one database, or one collection. */
 export interface StreamScope {
   readonly db: string | undefined;
   readonly coll: string | undefined;
-}
-
-type ImageMode = 'whenAvailable' | 'required';
-
-/** The options of `$changeStream` after checking. */
-export interface StreamOptions {
-  readonly fullDocument: 'default' | 'updateLookup' | ImageMode;
-  readonly before: 'off' | ImageMode;
-  readonly expanded: boolean;
-}
-
-/** Errors end the stream for good: a driver must not resume after them. */
-function fatal(code: number, message: string): MongoError {
-  const error = mongoError(code, message);
-  error.labels = ['NonResumableChangeStreamError'];
-  return error;
-}
-
-const historyLost = (): MongoError =>
-  fatal(286, 'Resume of change stream was not possible, as the resume point may no longer be in the oplog.');
-
-/** Where in the log a stream begins. Errors: 50811 for a foreign token, 286 when the place is no longer in the log. */
-export function startPosition(log: ChangeLog, spec: Document): { position: number; token: Document } {
-  const resume = spec['resumeAfter'] ?? spec['startAfter'];
-  if (resume !== undefined) {
-    const { key, invalidate } = readToken(resume);
-    if (invalidate && spec['resumeAfter'] !== undefined) {
-      throw mongoError(
-        260,
-        'Attempting to resume a change stream using resumeAfter is not allowed from an invalidate notification.',
-      );
-    }
-    const position = log.positionAfter(key);
-    if (position === undefined) throw historyLost();
-    return { position, token: tokenOf(key) };
-  }
-  const time = spec['startAtOperationTime'];
-  if (time instanceof Timestamp) {
-    const position = log.positionFrom(startOf(time));
-    if (position === undefined) throw historyLost();
-    return { position, token: tokenOf(startOf(time)) };
-  }
-  return { position: log.end, token: tokenOf(endOf(log.time)) };
 }
 
 /** Reads the change log from one place on and turns what concerns it into events. */
@@ -68,10 +23,10 @@ export class ChangeStream {
     private readonly log: ChangeLog,
     private readonly scope: StreamScope,
     private readonly options: StreamOptions,
-    start: { position: number; token: Document },
+    start: StreamStart,
     /** The stages after `$changeStream`. */
     private readonly transform: ((event: Document) => Iterable<Document>) | undefined,
-    private readonly lookup: (db: string, coll: string) => Collection | undefined,
+    private readonly lookup: CollectionLookup,
   ) {
     this.position = start.position;
     this.token = start.token;
@@ -93,7 +48,7 @@ export class ChangeStream {
       this.position += 1;
       this.token = tokenOf(entry.key);
       if (!this.concerns(entry.change)) continue;
-      found.push(...this.shaped(this.event(entry)));
+      found.push(...this.shaped(changeEvent(entry, this.options, this.lookup)));
       if (!this.invalidates(entry.change)) continue;
       this.ended = true;
       this.token = tokenOf(entry.key, true);
@@ -138,38 +93,6 @@ export class ChangeStream {
     }
     return shaped;
   }
-
-  private event({ key, clusterTime, wallTime, change, origin }: LogEntry): Document {
-    return {
-      _id: tokenOf(key),
-      ...operation(change),
-      clusterTime,
-      wallTime,
-      ...('ns' in change && this.options.expanded ? { collectionUUID: change.uuid } : {}),
-      ...this.images(change),
-      ...(origin ? { lsid: origin.lsid, txnNumber: origin.txnNumber } : {}),
-    };
-  }
-
-  /** The documents of an event, as far as the stream asks for them and the collection keeps them. */
-  private images(change: Change): Document {
-    const images: Document = {};
-    const { fullDocument, before } = this.options;
-    if (change.kind === 'insert' || change.kind === 'replace') images['fullDocument'] = change.after.document;
-    if (change.kind === 'update' && fullDocument !== 'default') {
-      images['fullDocument'] =
-        fullDocument === 'updateLookup'
-          ? (this.lookup(change.ns.db, change.ns.coll)?.byId(change.before.document['_id'])?.document ?? null)
-          : kept(change.images, change.after.document, fullDocument, 'post');
-    }
-    if (
-      before !== 'off' &&
-      (change.kind === 'update' || change.kind === 'replace' || change.kind === 'delete')
-    ) {
-      images['fullDocumentBeforeChange'] = kept(change.images, change.before.document, before, 'pre');
-    }
-    return images;
-  }
 }
 
 const expandedOnly: ReadonlySet<Change['kind']> = new Set([
@@ -179,84 +102,3 @@ const expandedOnly: ReadonlySet<Change['kind']> = new Set([
   'createIndexes',
   'dropIndexes',
 ] as const);
-
-function kept(
-  available: boolean,
-  document: Document,
-  mode: ImageMode,
-  which: 'pre' | 'post',
-): Document | null {
-  if (available) return document;
-  if (mode === 'whenAvailable') return null;
-  throw fatal(
-    47,
-    `Change stream was configured to require a ${which}-image for all events, but the ${which}-image was not found`,
-  );
-}
-
-function operation(change: Change): Document {
-  if (change.kind === 'dropDatabase') return { operationType: 'dropDatabase', ns: { db: change.db } };
-  const { ns } = change;
-  switch (change.kind) {
-    case 'insert':
-      return { operationType: 'insert', ns, documentKey: { _id: change.after.document['_id'] } };
-    case 'replace':
-      return { operationType: 'replace', ns, documentKey: { _id: change.after.document['_id'] } };
-    case 'update':
-      return {
-        operationType: 'update',
-        ns,
-        documentKey: { _id: change.after.document['_id'] },
-        updateDescription: updateDescription(change.before.document, change.after.document),
-      };
-    case 'delete':
-      return { operationType: 'delete', ns, documentKey: { _id: change.before.document['_id'] } };
-    case 'rename':
-      return {
-        operationType: 'rename',
-        ns,
-        to: change.to,
-        operationDescription: { to: change.to, ...(change.dropTarget ? { dropTarget: true } : {}) },
-      };
-    case 'create':
-    case 'modify':
-      return { operationType: change.kind, ns, operationDescription: change.options };
-    case 'modifyIndex':
-      return { operationType: 'modify', ns, operationDescription: { index: change.spec } };
-    case 'createIndexes':
-    case 'dropIndexes':
-      return { operationType: change.kind, ns, operationDescription: { indexes: [change.spec] } };
-    case 'drop':
-      return { operationType: 'drop', ns };
-  }
-}
-
-/** Checks the options of `$changeStream`. Errors: 2 for an unknown value, 9 for contradicting starts. */
-export function streamOptions(spec: Document): StreamOptions {
-  const { fullDocument = 'default', fullDocumentBeforeChange = 'off' } = spec;
-  if (!['default', 'updateLookup', 'whenAvailable', 'required'].includes(String(fullDocument))) {
-    throw mongoError(
-      2,
-      `Enumeration value '${String(fullDocument)}' for field '$changeStream.fullDocument' is not a valid value.`,
-    );
-  }
-  if (!['off', 'whenAvailable', 'required'].includes(String(fullDocumentBeforeChange))) {
-    throw mongoError(
-      2,
-      `Enumeration value '${String(fullDocumentBeforeChange)}' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.`,
-    );
-  }
-  const starts = ['resumeAfter', 'startAfter', 'startAtOperationTime'].filter(
-    (name) => spec[name] !== undefined,
-  );
-  if (starts.length > 1)
-    throw mongoError(40674, 'Only one type of resume option is allowed, but multiple were found.');
-  if (starts.some((name) => name !== 'startAtOperationTime' && !isDocument(spec[name]))) {
-    throw mongoError(14, `BSON field '$changeStream.${starts[0] ?? ''}' must be an object`);
-  }
-  return {
-    fullDocument: fullDocument as StreamOptions['fullDocument'],
-    before: fullDocumentBeforeChange as StreamOptions['before'],
-    expanded: spec['showExpandedEvents'] === true,
-  };
-}

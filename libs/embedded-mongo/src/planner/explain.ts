@@ -114,14 +114,14 @@ function indexScan(plan: Plan): Document {
     stage: 'IXSCAN',
     keyPattern: index.spec.key,
     indexName: index.spec.name,
-    ...(index.collation ? { collation: index.collation.spec } : {}),
+    ...(index.definition.collation ? { collation: index.definition.collation.spec } : {}),
     isMultiKey: index.multikey,
-    isUnique: index.unique,
-    isSparse: index.sparse,
+    isUnique: index.definition.unique,
+    isSparse: index.definition.sparse,
     isPartial: index.spec['partialFilterExpression'] !== undefined,
     indexVersion: 2,
     direction: plan.direction > 0 ? 'forward' : 'backward',
-    indexBounds: boundsText(index.fields, index.directions, bounds, plan.direction),
+    indexBounds: boundsText(index.definition.fields, index.definition.directions, bounds, plan.direction),
   };
 }
 

@@ -10,7 +10,7 @@ export type IndexBounds = readonly (readonly Interval[] | undefined)[];
 
 /** Whether index and query compare strings alike. */
 export const sameCollation = (index: CollectionIndex, collation: Collation | undefined): boolean =>
-  compareValues(index.collation?.spec, collation?.spec) === 0;
+  compareValues(index.definition.collation?.spec, collation?.spec) === 0;
 
 export function boundsOf(
   index: CollectionIndex,
@@ -19,30 +19,33 @@ export function boundsOf(
 ): IndexBounds {
   const ordersStrings = sameCollation(index, collation);
   const usedRoots = new Set<string>();
-  return index.fields.map((field) => {
+  return index.definition.fields.map((field) => {
     const root = field.split('.', 1)[0] ?? field;
     // Two paths through one array may be met by two different elements, but a key comes from a single one.
     if (index.multikey && usedRoots.has(root)) return undefined;
     const choices = conditions
       .filter((condition) => condition.field === field)
       .flatMap((condition) => {
-        const intervals = intervalsOf(condition, ordersStrings, index.collation);
+        const intervals = intervalsOf(condition, ordersStrings, index.definition.collation);
         return intervals ? [intervals] : [];
       });
     if (choices.length === 0) return undefined;
     usedRoots.add(root);
     // On an array each condition may be met by another element, so only one of them may narrow the scan.
     if (index.multikey) return choices.toSorted((a, b) => looseness(a, index) - looseness(b, index))[0];
-    return choices.reduce((all, next) => intersectAll(all, next, index.collation));
+    return choices.reduce((all, next) => intersectAll(all, next, index.definition.collation));
   });
 }
 
 const looseness = (intervals: readonly Interval[], index: CollectionIndex): number =>
-  intervals.every((one) => isPoint(one, index.collation)) ? intervals.length : 1_000_000;
+  intervals.every((one) => isPoint(one, index.definition.collation)) ? intervals.length : 1_000_000;
 
 /** Whether the index holds every document that can match the filter. */
 export function holdsAllMatches(index: CollectionIndex, conditions: readonly Condition[]): boolean {
-  if (index.sparse && !conditions.some((one) => index.fields.includes(one.field) && excludesNull(one)))
+  if (
+    index.definition.sparse &&
+    !conditions.some((one) => index.definition.fields.includes(one.field) && excludesNull(one))
+  )
     return false;
   const partial = index.spec['partialFilterExpression'];
   return partial === undefined || (isDocument(partial) && implies(conditions, partial));
@@ -84,23 +87,23 @@ export function sortDirection(
   sort: readonly (readonly [string, 1 | -1])[],
   collation?: Collation,
 ): 1 | -1 | undefined {
-  if (index.multikey || !index.ordered || !sameCollation(index, collation)) return undefined;
+  if (index.multikey || !index.definition.ordered || !sameCollation(index, collation)) return undefined;
   const fixed = (i: number): boolean => {
     const intervals = bounds[i];
     const only = intervals?.length === 1 ? intervals[0] : undefined;
-    return only !== undefined && isPoint(only, index.collation);
+    return only !== undefined && isPoint(only, index.definition.collation);
   };
   let direction: 1 | -1 | undefined;
   let at = 0;
   for (const [field, wanted] of sort) {
-    while (at < index.fields.length && index.fields[at] !== field && fixed(at)) at += 1;
-    if (index.fields[at] !== field) {
-      const earlier = index.fields.indexOf(field);
+    while (at < index.definition.fields.length && index.definition.fields[at] !== field && fixed(at)) at += 1;
+    if (index.definition.fields[at] !== field) {
+      const earlier = index.definition.fields.indexOf(field);
       if (earlier >= 0 && earlier < at && fixed(earlier)) continue;
       return undefined;
     }
     if (!fixed(at)) {
-      const needed = wanted === index.directions[at] ? 1 : -1;
+      const needed = wanted === index.definition.directions[at] ? 1 : -1;
       if (direction !== undefined && direction !== needed) return undefined;
       direction = needed;
     }

@@ -72,7 +72,7 @@ export class IndexScan {
 
   private passes(entry: IndexEntry): boolean {
     return this.checked.every(([field, intervals]) =>
-      contains(intervals, entry.values[field], this.index.collation),
+      contains(intervals, entry.values[field], this.index.definition.collation),
     );
   }
 
@@ -82,7 +82,7 @@ export class IndexScan {
     let next = 0;
     for (; next < bounds.length; next += 1) {
       const intervals = bounds[next];
-      if (!intervals?.every((one) => isPoint(one, this.index.collation))) break;
+      if (!intervals?.every((one) => isPoint(one, this.index.definition.collation))) break;
       if (next > 0 && prefixes.length * intervals.length > MAX_STRETCHES) break;
       const points = this.inOrder(next, intervals);
       prefixes = prefixes.flatMap((prefix) => points.map((one) => [...prefix, one.low]));
@@ -91,12 +91,12 @@ export class IndexScan {
   }
 
   private inOrder(field: number, intervals: readonly Interval[]): readonly Interval[] {
-    return this.index.directions[field] === -1 ? intervals.toReversed() : intervals;
+    return this.index.definition.directions[field] === -1 ? intervals.toReversed() : intervals;
   }
 
   private stretch(prefix: readonly unknown[], interval?: Interval): Stretch {
     if (!interval) return { from: this.rank(prefix, true), to: this.rank(prefix, false) };
-    const descending = this.index.directions[prefix.length] === -1;
+    const descending = this.index.definition.directions[prefix.length] === -1;
     const low = this.rank(
       [...prefix, descending ? interval.high : interval.low],
       descending ? interval.highIn : interval.lowIn,
@@ -111,7 +111,7 @@ export class IndexScan {
   /** How many entries lie before the key; keys that begin with it count when `before` is false. */
   private rank(key: readonly unknown[], before: boolean): number {
     return this.entries.rank((entry) => {
-      const order = this.index.compareKeys(entry.values, key);
+      const order = this.index.definition.compareKeys(entry.values, key);
       return order === 0 && !before ? -1 : order;
     });
   }

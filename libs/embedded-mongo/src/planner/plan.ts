@@ -54,12 +54,18 @@ export function plan(collection: Collection, request: PlanRequest): Planned {
   const hinted = request.hint === undefined ? undefined : hintedIndex(collection, request.hint);
   const unsorted = collectionScan(collection, 1, sort?.length === 0);
   if (hinted)
-    return { winner: hinted.ordered ? indexPlan(collection, hinted, request, sort) : unsorted, rejected: [] };
+    return {
+      winner: hinted.definition.ordered ? indexPlan(collection, hinted, request, sort) : unsorted,
+      rejected: [],
+    };
   if (request.useIndexes === false) return { winner: unsorted, rejected: [] };
 
   const conditions = conditionsOf(request.filter);
   const candidates = collection.indexes
-    .filter((index) => index.ordered && index.spec['hidden'] !== true && holdsAllMatches(index, conditions))
+    .filter(
+      (index) =>
+        index.definition.ordered && index.spec['hidden'] !== true && holdsAllMatches(index, conditions),
+    )
     .map((index) => indexPlan(collection, index, request, sort, conditions));
   const bounded = candidates.filter((one) => one.bounds?.some((field) => field !== undefined));
   if (bounded.length > 0) return best(bounded);

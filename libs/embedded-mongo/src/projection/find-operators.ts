@@ -24,7 +24,7 @@ export function sliceLeaf(argument: unknown): ProjectionLeaf {
   };
 }
 
-export function sliceArray(items: readonly unknown[], first: number, limit: number | undefined): unknown[] {
+function sliceArray(items: readonly unknown[], first: number, limit: number | undefined): unknown[] {
   if (limit === undefined) return first >= 0 ? items.slice(0, first) : items.slice(first);
   const start = first < 0 ? Math.max(0, items.length + first) : first;
   return items.slice(start, start + limit);

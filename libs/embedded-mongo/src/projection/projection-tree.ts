@@ -41,7 +41,7 @@ export class ProjectionNode {
 }
 
 /** Whether fields that the tree does not name are kept. */
-export type Unnamed = 'keep' | 'drop';
+type Unnamed = 'keep' | 'drop';
 
 /** Applies a tree: named fields in document order, then new computed ones in the order of the specification. */
 export function applyTree(value: Document, node: ProjectionNode, unnamed: Unnamed, root: Document): Document {

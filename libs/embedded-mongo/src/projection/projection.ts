@@ -8,10 +8,10 @@ import type { Filter, QueryContext } from '../query/context.js';
 import { elementMatchLeaf, positionalProjection, sliceLeaf } from './find-operators.js';
 import { applyTree, ProjectionNode, type ProjectionLeaf } from './projection-tree.js';
 
-export type Projection = (doc: Document) => Document;
+type Projection = (doc: Document) => Document;
 
 /** Where a projection stands: `find` knows `$slice`, `$elemMatch` and the positional `$`, `$project` does not. */
-export type ProjectionPlace = 'find' | 'aggregate';
+type ProjectionPlace = 'find' | 'aggregate';
 
 type Mode = 'inclusion' | 'exclusion';
 

@@ -1,8 +1,9 @@
 import { badValue } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
-import { parsePath, someValue, type FieldPath, type LeafArrays } from '../bson/path.js';
+import { parsePath } from '../bson/path.js';
 import { toDouble, numberKind } from '../bson/number.js';
 import { typeMatcher } from '../bson/type-name.js';
+import { onElement, onPath, type Condition, type Operator } from './condition.js';
 import type { Predicate, QueryContext } from './context.js';
 import { geoWithinTest, nearTest } from './geo.js';
 import { isRegex } from './regex.js';
@@ -19,22 +20,10 @@ import {
 } from './value-tests.js';
 
 /** What a field's conditions need: the operation, and a way to compile the filter inside `$elemMatch`. */
-export interface FieldScope {
+interface FieldScope {
   readonly ctx: QueryContext;
   filterOf(filter: Document): Predicate;
 }
-
-/** One operator on a field: a value test, and how it treats arrays. */
-interface Operator {
-  readonly test: ValueTest;
-  readonly leaf: LeafArrays;
-  /** True for operators that hold when no value passes the test, such as `$ne`. */
-  readonly negated?: boolean;
-  /** Set for `$elemMatch`: the position of the matching element. */
-  readonly elementIndex?: (value: unknown) => number;
-}
-
-type Condition = Operator | { readonly not: readonly Condition[] };
 
 /** Compiles `{field: value}` or `{field: {$operator: …}}`. */
 export function fieldPredicate(field: string, argument: unknown, scope: FieldScope): Predicate {
@@ -180,64 +169,4 @@ function asBoolean(value: unknown): boolean {
   return numberKind(value) === undefined
     ? value !== false && value !== null && value !== undefined
     : toDouble(value) !== 0;
-}
-
-function onElement(condition: Condition): ValueTest {
-  if ('not' in condition) {
-    const tests = condition.not.map(onElement);
-    return (item) => !tests.every((test) => test(item));
-  }
-  const { test } = condition;
-  return condition.negated ? (item) => !test(item) : test;
-}
-
-function onPath(condition: Condition, path: FieldPath): Predicate {
-  if ('not' in condition) {
-    const parts = condition.not.map((part) => onPath(part, path));
-    return { test: (doc) => !parts.every((part) => part.test(doc)) };
-  }
-  const { test, leaf } = condition;
-  if (condition.negated) return { test: (doc) => !someValue(doc, path, 0, leaf, test) };
-  const locate = (doc: Document, positions: Map<string, number>): void =>
-    locateMatch(doc, path, condition, positions);
-  const [field] = path.parts;
-  if (path.parts.length === 1 && field !== undefined)
-    return { test: (doc) => testField(doc, field, leaf, test), locate };
-  return { test: (doc) => someValue(doc, path, 0, leaf, test), locate };
-}
-
-function testField(doc: Document, field: string, leaf: LeafArrays, test: ValueTest): boolean {
-  const value = getField(doc, field);
-  if (leaf === 'elements' && Array.isArray(value) && value.some(test)) return true;
-  return test(value);
-}
-
-/** Notes the element of the outermost implicitly traversed array through which the condition held. */
-function locateMatch(
-  doc: Document,
-  path: FieldPath,
-  condition: Operator,
-  positions: Map<string, number>,
-): void {
-  const { test, leaf } = condition;
-  let current: unknown = doc;
-  for (const [depth, part] of path.parts.entries()) {
-    if (Array.isArray(current)) {
-      const explicit = current[path.indexes[depth] as number] as unknown;
-      if (explicit !== undefined && someValue(explicit, path, depth + 1, leaf, test)) {
-        current = explicit;
-        continue;
-      }
-      const index = current.findIndex((item) => isDocument(item) && someValue(item, path, depth, leaf, test));
-      if (index >= 0) positions.set(path.parts.slice(0, depth).join('.'), index);
-      return;
-    }
-    if (!isDocument(current)) return;
-    current = getField(current, part);
-  }
-  if (!Array.isArray(current)) return;
-  const index = condition.elementIndex
-    ? condition.elementIndex(current)
-    : current.findIndex((item) => test(item));
-  if (index >= 0) positions.set(path.text, index);
 }

@@ -7,7 +7,7 @@ export type Point = readonly [number, number];
 type Ring = readonly Point[];
 
 /** A region: whether it holds a point, and its own points for tests of whole shapes against it. */
-export interface Shape {
+interface Shape {
   contains(point: Point): boolean;
   readonly corners: readonly Point[];
 }

@@ -5,7 +5,7 @@ import { compileShape, distanceOnSphere, readPoint, shapeWithin, type Point } fr
 import type { ValueTest } from './value-tests.js';
 
 /** A `$near` or `$nearSphere` condition: the caller orders by `distance` and needs an index on `path`. */
-export interface NearCondition {
+interface NearCondition {
   readonly path: string;
   /** In the unit of the query: metres for GeoJSON, radians for `$nearSphere` over pairs, else degrees. */
   readonly distance: (value: unknown) => number;

@@ -4,7 +4,7 @@ import { leafValues, parsePath } from '../bson/path.js';
 import type { QueryContext, TextIndex } from './context.js';
 
 /** Scores a document against a search; 0 means no match. */
-export type TextScore = (doc: Document) => number;
+type TextScore = (doc: Document) => number;
 
 const stopWords = new Set(
   (

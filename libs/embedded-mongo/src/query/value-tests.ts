@@ -18,7 +18,7 @@ export function equalTo(wanted: unknown, collation?: Collation): ValueTest {
   return (value) => value !== undefined && valuesEqual(value, wanted, collation);
 }
 
-export type OrderOperator = '$gt' | '$gte' | '$lt' | '$lte';
+type OrderOperator = '$gt' | '$gte' | '$lt' | '$lte';
 
 const accepts: Record<OrderOperator, (order: number) => boolean> = {
   $gt: (order) => order > 0,
@@ -111,7 +111,7 @@ export function arrayOfSize(argument: unknown): ValueTest {
   return (value) => Array.isArray(value) && value.length === size;
 }
 
-export type BitOperator = '$bitsAllSet' | '$bitsAllClear' | '$bitsAnySet' | '$bitsAnyClear';
+type BitOperator = '$bitsAllSet' | '$bitsAllClear' | '$bitsAnySet' | '$bitsAnyClear';
 
 export function bitTest(operator: BitOperator, argument: unknown): ValueTest {
   const mask = bitMask(operator, argument);

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Binary, Long } from 'bson';
-import { firstKey, type Document } from '../bson/document.js';
+import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import { mongoError, MongoError, typeMismatch } from '../errors.js';
-import { handlers, transactional } from '../commands/registry.js';
+import { commands, commonFields, type CommandEntry } from '../commands/registry.js';
 import type { Request } from '../wire/message.js';
 import type { ClientInfo, CommandContext } from './command.js';
 import { failPointError } from './fail-point.js';
@@ -52,8 +52,9 @@ async function run(
   name: string,
 ): Promise<Document> {
   const command = request.body;
-  const handler = handlers.get(name);
-  if (!handler) throw mongoError(59, `no such command: '${name}'`);
+  const entry = commands.get(name);
+  if (!entry) throw mongoError(59, `no such command: '${name}'`);
+  checkFields(command, name, entry);
   const db = command['$db'] ?? 'admin';
   if (typeof db !== 'string') throw typeMismatch("BSON field '$db' must be a string");
   const session = command['lsid'] === undefined ? undefined : server.sessions.obtain(command['lsid']);
@@ -71,17 +72,19 @@ async function run(
     deadlineOf(command, name),
   );
   try {
-    const call: Call = { server, client, request, name, db, operation, session };
+    const call: Call = { server, client, request, name, db, operation, session, entry };
     if (session === undefined || command['txnNumber'] === undefined) {
-      return await handler(command, contextOf(call, undefined));
+      return await entry.run(command, contextOf(call, undefined));
     }
     if (!server.replSet) {
       throw mongoError(20, 'Transaction numbers are only allowed on a replica set member or mongos');
     }
     const number = txnNumberOf(command);
-    return command['autocommit'] === false
-      ? await inTransaction(call, session, number)
-      : await session.exclusive(() => retryable(call, session, number));
+    if (command['autocommit'] === false) return await inTransaction(call, session, number);
+    if (!entry.retryable) {
+      throw mongoError(50768, 'txnNumber may only be provided for transactions and retryable write commands');
+    }
+    return await session.exclusive(() => retryable(call, session, number));
   } finally {
     server.operations.finish(operation);
   }
@@ -95,6 +98,7 @@ interface Call {
   readonly db: string;
   readonly operation: Operation;
   readonly session: Session | undefined;
+  readonly entry: CommandEntry;
 }
 
 function contextOf(call: Call, transaction: Transaction | undefined): CommandContext {
@@ -118,31 +122,42 @@ function contextOf(call: Call, transaction: Transaction | undefined): CommandCon
 async function retryable(call: Call, session: Session, number: string): Promise<Document> {
   const known = session.answered(number);
   if (known) return known;
-  const handler = handlers.get(call.name);
-  const reply = await handler?.(call.request.body, contextOf(call, undefined));
-  session.remember(number, reply ?? {});
-  return reply ?? {};
+  const reply = await call.entry.run(call.request.body, contextOf(call, undefined));
+  session.remember(number, reply);
+  return reply;
 }
 
 async function inTransaction(call: Call, session: Session, number: string): Promise<Document> {
-  const { name, server, request } = call;
+  const { name, server, request, entry } = call;
   const ends = name === 'commitTransaction' || name === 'abortTransaction';
-  if (!ends && !transactional.has(name)) {
+  if (!entry.transactional) {
     throw mongoError(263, `Cannot run '${name}' in a multi-document transaction.`);
   }
   const starts = request.body['startTransaction'] === true;
   if (!starts && !ends) await session.awaitStart(number);
   return session.exclusive(async () => {
-    if (ends) return (await handlers.get(name)?.(request.body, contextOf(call, undefined))) ?? {};
+    if (ends) return entry.run(request.body, contextOf(call, undefined));
     const transaction = starts ? session.begin(number, server.store.catalog) : session.current(number);
     try {
-      return (await handlers.get(name)?.(request.body, contextOf(call, transaction))) ?? {};
+      return await entry.run(request.body, contextOf(call, transaction));
     } catch (error) {
       // As in MongoDB, a failed statement ends its transaction.
       transaction.abort();
       throw error;
     }
   });
+}
+
+/** Errors: 40415 for a field that would be ignored, 246 for a read in the past. */
+function checkFields(command: Document, name: string, entry: CommandEntry): void {
+  for (const field of Object.keys(command)) {
+    if (field === name || commonFields.has(field) || entry.fields?.has(field) !== false) continue;
+    throw mongoError(40415, `BSON field '${name}.${field}' is an unknown field.`);
+  }
+  const concern = command['readConcern'];
+  if (isDocument(concern) && concern['atClusterTime'] !== undefined) {
+    throw mongoError(246, 'Unable to read from a snapshot in the past');
+  }
 }
 
 function deadlineOf(command: Document, name: string): number {

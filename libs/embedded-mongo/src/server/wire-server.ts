@@ -1,4 +1,5 @@
-import { chmod, rm } from 'node:fs/promises';
+import { chmodSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { openJournal } from '../storage/journal.js';
 import { Store } from '../storage/store.js';
@@ -68,7 +69,6 @@ export class WireServer {
       await wire.close();
       throw error;
     }
-    if (options.path !== undefined) await chmod(options.path, 0o600);
     const address = addressOf(server, options);
     state.address = options.path ?? `${address.host}:${address.port}`;
     return { server: wire, address };
@@ -121,6 +121,8 @@ function listening(server: Server, options: WireServerOptions): Promise<void> {
       return;
     }
     server.listen(options.path, ready);
+    // The socket exists once listen returns; nobody else may connect in between.
+    chmodSync(options.path, 0o600);
   });
 }
 

@@ -2,7 +2,8 @@ import { UUID } from 'bson';
 import type { Document } from '../bson/document.js';
 import { mongoError, type MongoError } from '../errors.js';
 import type { Namespace } from './change.js';
-import { CollectionIndex, type IndexKeys } from './collection-index.js';
+import { CollectionIndex } from './collection-index.js';
+import type { ExtractedKeys } from './index-keys.js';
 import { indexExists, type IndexSpec } from './index-spec.js';
 import { OrderedSet } from './ordered-set.js';
 import { shellText } from './shell-text.js';
@@ -11,12 +12,14 @@ import { StoredDocument, type Draft } from './stored-document.js';
 /** Most indexes of one collection, as in MongoDB. */
 const MAX_INDEXES = 64;
 
-const idIndex = (): CollectionIndex => new CollectionIndex({ v: 2, key: { _id: 1 }, name: '_id_' });
+/** The `_id` index compares strings as the collection does. */
+const idIndex = ({ collation }: Document): CollectionIndex =>
+  CollectionIndex.create({ v: 2, key: { _id: 1 }, name: '_id_', ...(collation ? { collation } : {}) });
 
 /** The documents and indexes of one collection. Every write either happens in all indexes or not at all. */
 export class Collection {
   readonly uuid: UUID;
-  indexes: CollectionIndex[] = [idIndex()];
+  indexes: CollectionIndex[];
   /** Grows with every change, so that a reader can tell whether anything happened meanwhile. */
   version = 0;
   /** Encoded size of all documents in bytes. */
@@ -30,6 +33,7 @@ export class Collection {
     uuid: UUID = new UUID(),
   ) {
     this.uuid = uuid;
+    this.indexes = [idIndex(options)];
   }
 
   get fullName(): string {
@@ -50,7 +54,7 @@ export class Collection {
   }
 
   byId(id: unknown): StoredDocument | undefined {
-    const found = (this.indexes[0] as CollectionIndex).conflict({ keys: [[id]], multikey: false });
+    const found = (this.indexes[0] as CollectionIndex).conflict([[id]]);
     return found && this.record(found.recordId);
   }
 
@@ -98,7 +102,7 @@ export class Collection {
         `add index fails, too many indexes for ${this.fullName} key:${shellText(spec.key)}`,
       );
     }
-    const index = new CollectionIndex(spec);
+    const index = CollectionIndex.create(spec);
     for (const stored of this.records.range()) {
       const keys = index.keysOf(stored.document);
       if (keys) this.refuseDuplicate(index, keys, stored.recordId);
@@ -148,7 +152,7 @@ export class Collection {
     this.version += 1;
   }
 
-  private uniqueKeys(document: Document, own?: number): (IndexKeys | undefined)[] {
+  private uniqueKeys(document: Document, own?: number): (ExtractedKeys | undefined)[] {
     return this.indexes.map((index) => {
       const keys = index.keysOf(document);
       if (keys) this.refuseDuplicate(index, keys, own);
@@ -156,15 +160,17 @@ export class Collection {
     });
   }
 
-  private refuseDuplicate(index: CollectionIndex, keys: IndexKeys, own?: number): void {
-    if (!index.unique) return;
-    const found = index.conflict(keys, own);
+  private refuseDuplicate(index: CollectionIndex, keys: ExtractedKeys, own?: number): void {
+    if (!index.definition.unique) return;
+    const found = index.conflict(keys.keys, own);
     if (found) throw this.duplicateKey(index, found.key);
   }
 
   /** Parse Server and others read the index name and the key out of this text. */
   private duplicateKey(index: CollectionIndex, key: readonly unknown[]): MongoError {
-    const keyValue: Document = Object.fromEntries(index.fields.map((field, i) => [field, key[i] ?? null]));
+    const keyValue: Document = Object.fromEntries(
+      index.definition.fields.map((field, i) => [field, key[i] ?? null]),
+    );
     return mongoError(
       11000,
       `E11000 duplicate key error collection: ${this.fullName} index: ${index.spec.name} dup key: ${shellText(keyValue)}`,

@@ -17,10 +17,10 @@ function expire(store: Store, collection: Collection, index: CollectionIndex, li
   const entries = index.snapshotEntries();
   const oldest = [new Date(-8.64e15)];
   const newest = [new Date(limit)];
-  const [first, last] = (index.directions[0] ?? 1) > 0 ? [oldest, newest] : [newest, oldest];
-  const from = entries.rank((entry) => index.compareKeys(entry.values, first));
+  const [first, last] = (index.definition.directions[0] ?? 1) > 0 ? [oldest, newest] : [newest, oldest];
+  const from = entries.rank((entry) => index.definition.compareKeys(entry.values, first));
   for (const entry of entries.range(from)) {
-    if (index.compareKeys(entry.values, last) > 0) break;
+    if (index.definition.compareKeys(entry.values, last) > 0) break;
     const stored = collection.record(entry.recordId);
     if (stored) store.live.remove(collection, stored);
   }

@@ -2,7 +2,7 @@ import { isDocument, setField, type Document } from '../bson/document.js';
 import { identical } from '../bson/identical.js';
 
 /** What a change event says about an update. */
-export interface UpdateDescription {
+interface UpdateDescription {
   readonly updatedFields: Document;
   readonly removedFields: string[];
   readonly truncatedArrays: { field: string; newSize: number }[];

@@ -10,16 +10,13 @@ import { TouchedPaths } from './conflicts.js';
 import { documentId, fieldModifiers, renameTarget } from './field-modifiers.js';
 import { absent, unchanged, type Modifier, type ModifierContext } from './modifier.js';
 import {
-  childOf,
   compileArrayFilters,
   parseUpdatePath,
   resolvePath,
-  valueAt,
-  withoutValue,
-  withValue,
   type ArrayFilters,
   type UpdatePath,
 } from './path.js';
+import { childOf, valueAt, withoutValue, withValue } from './path-copy.js';
 
 interface Change {
   readonly path: UpdatePath;

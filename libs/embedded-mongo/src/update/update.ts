@@ -1,4 +1,5 @@
 import { failedToParse, mongoError } from '../errors.js';
+import { valuesEqual } from '../bson/compare.js';
 import { firstKey, getField, idFirst, isDocument, type Document } from '../bson/document.js';
 import { identical } from '../bson/identical.js';
 import { printValue } from '../bson/print.js';
@@ -9,12 +10,12 @@ import { compileModifiers } from './modifiers.js';
 import { compileUpdatePipeline } from './update-pipeline.js';
 import { seedFromFilter } from './upsert-seed.js';
 
-export interface UpdateOptions {
+interface UpdateOptions {
   readonly arrayFilters?: Document[];
   readonly ctx: QueryContext;
 }
 
-export interface UpdateResult {
+interface UpdateResult {
   readonly doc: Document;
   /** False when the stored bytes would not change. */
   readonly modified: boolean;
@@ -74,8 +75,7 @@ function finish(change: Change, isReplacement: boolean): Update {
   return {
     replacement: isReplacement,
     apply: (doc, filter, onInsert = false) => {
-      const changed = idFirst(change(doc, filter, onInsert));
-      checkId(doc, changed, isReplacement);
+      const changed = keepId(doc, idFirst(change(doc, filter, onInsert)), isReplacement);
       if (changed === doc || identical(changed, doc)) return { doc, modified: false };
       return { doc: changed, modified: true };
     },
@@ -87,13 +87,15 @@ function finish(change: Change, isReplacement: boolean): Update {
   };
 }
 
-function checkId(before: Document, after: Document, isReplacement: boolean): void {
+/** An `_id` that compares equal is accepted, and the stored one kept. */
+function keepId(before: Document, after: Document, isReplacement: boolean): Document {
   const old = getField(before, '_id');
   const id = getField(after, '_id');
   if (Array.isArray(id) || typeName(id) === 'regex') {
     throw mongoError(53, `The '_id' value cannot be of type ${typeName(id)}`);
   }
-  if (old === undefined || identical(old, id)) return;
+  if (old === undefined || identical(old, id)) return after;
+  if (id !== undefined && valuesEqual(old, id)) return { ...after, _id: old };
   throw mongoError(
     66,
     isReplacement

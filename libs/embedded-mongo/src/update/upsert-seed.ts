@@ -2,7 +2,7 @@ import { mongoError } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import { isRegex } from '../query/regex.js';
 import { holdsOperators } from '../query/field-predicate.js';
-import { childOf, withValue } from './path.js';
+import { childOf, withValue } from './path-copy.js';
 
 /**
  * The document an upsert starts from: every field the filter fixes to one value.

@@ -78,7 +78,8 @@ function parseMsg(message: Buffer, requestId: number): Request {
   const body = decodeDocument(bodyBytes, MAX_COMMAND_DEPTH);
   for (const [name, documents] of sequences) {
     if (Object.hasOwn(body, name)) throw new ProtocolError('a field is given twice');
-    body[name] = documents.map((document) => decodeDocument(document, MAX_COMMAND_DEPTH));
+    // The documents of an insert are decoded one by one when they are stored.
+    body[name] = name === 'documents' ? [] : documents.map((one) => decodeDocument(one, MAX_COMMAND_DEPTH));
   }
   return {
     requestId,

@@ -3,11 +3,18 @@
  * a leading capital is lowered.
  */
 export class FieldNames {
-  constructor(private readonly aliases: ReadonlyMap<string, string> = new Map()) {}
+  private readonly columns: ReadonlySet<string>;
+
+  constructor(private readonly aliases: ReadonlyMap<string, string> = new Map()) {
+    this.columns = new Set(aliases.values());
+  }
 
   /** The stored (wire) name of any accepted spelling of a top-level field. */
   wireName(name: string): string {
-    return this.aliases.get(name) ?? toLowerCamel(name);
+    const column = this.aliases.get(name) ?? this.aliases.get(toLowerCamel(name));
+    if (column !== undefined) return column;
+    // An aliased column keeps its own name too, capital letters and all.
+    return this.columns.has(name) ? name : toLowerCamel(name);
   }
 
   /** The wire name of a dotted path: only its root has spellings. */
@@ -19,9 +26,15 @@ export class FieldNames {
 }
 
 export function toLowerCamel(name: string): string {
-  if (name.startsWith('_')) return name;
+  if (name.startsWith('_') || isLowerCamel(name)) return name;
   const camel = name.replace(/_+([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase());
   return camel.charAt(0).toLowerCase() + camel.slice(1);
+}
+
+/** Asked for every key of every row, so without a pattern. */
+function isLowerCamel(name: string): boolean {
+  const first = name.charCodeAt(0);
+  return !(first >= 65 && first <= 90) && !name.includes('_');
 }
 
 export function rootOf(path: string): string {

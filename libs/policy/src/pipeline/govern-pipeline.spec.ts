@@ -4,6 +4,7 @@ import { INTERNAL_FIELDS } from '../model/internal-fields.js';
 import type { Where } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline, type JoinScope, joinTargets } from './govern-pipeline.js';
+import { TAKEN_COLUMNS } from './source-stages.js';
 import { validatePipeline } from './validate-pipeline.js';
 
 const OWN = { orgId: 'o1' };
@@ -22,7 +23,7 @@ const govern = (pipeline: unknown, where: Where = OWN, className = 'Song') =>
 const project = (className: string) => ({
   $project: Object.fromEntries([...(music(className).readable ?? [])].map((name) => [name, 1])),
 });
-const unset = { $unset: [...INTERNAL_FIELDS] };
+const unset = { $unset: [...TAKEN_COLUMNS] };
 const artistLead = [{ $match: { orgId: 'o1' } }, project('Artist')];
 
 describe('governPipeline: the source', () => {
@@ -49,6 +50,17 @@ describe('governPipeline: the source', () => {
 
   it('takes internal columns from a class without allowlist', () => {
     expect(govern([{ $limit: 5 }], {}, 'Note')).toEqual([unset, { $limit: 5 }]);
+  });
+
+  it('takes every internal column by exactly one name', () => {
+    const stored: Record<string, readonly string[]> = {
+      ACL: ['_acl', '_rperm', '_wperm'],
+      sessionToken: ['_session_token'],
+    };
+    expect(new Set(INTERNAL_FIELDS.flatMap((name) => stored[name] ?? [name]))).toEqual(
+      new Set(TAKEN_COLUMNS),
+    );
+    expect(new Set(TAKEN_COLUMNS).size).toBe(TAKEN_COLUMNS.length);
   });
 
   it('lists the columns of _User, whose login columns have no fixed names', () => {
@@ -168,7 +180,7 @@ describe('governPipeline: joins', () => {
     const search = { from: 'Note', startWith: '$title', connectFromField: 'a', connectToField: 'b', as: 'n' };
     const [, , graph, cleaned] = govern([{ $graphLookup: search }]);
     expect(graph).toEqual({ $graphLookup: search });
-    expect(cleaned).toEqual({ $unset: INTERNAL_FIELDS.map((name) => `n.${name}`) });
+    expect(cleaned).toEqual({ $unset: TAKEN_COLUMNS.map((name) => `n.${name}`) });
   });
 
   it.each<[string, Where]>([

@@ -1,11 +1,10 @@
 import { type Refusal, Refused, refusals } from '#agent';
 import type { ClassAccess } from '../model/class-access.js';
-import { INTERNAL_FIELDS } from '../model/internal-fields.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { allOf, type GovernedPipeline, type Where } from '../model/where.js';
 import { asksOtherClasses } from '../where/map-cross-class.js';
 import { readsWholeDocument } from './expression.js';
-import { shownFields, sourceProjection } from './source-stages.js';
+import { shownFields, sourceProjection, TAKEN_COLUMNS } from './source-stages.js';
 import { joinedClass, subPipelines } from './stage-shape.js';
 import { openStage, type Pipeline, type Stage } from './stages.js';
 import { validatePipeline } from './validate-pipeline.js';
@@ -111,7 +110,7 @@ function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
   const as = String(join['as']);
   const shown = shownFields(scope.access);
   if (shown === null)
-    return [{ $graphLookup: search }, { $unset: INTERNAL_FIELDS.map((name) => `${as}.${name}`) }];
+    return [{ $graphLookup: search }, { $unset: TAKEN_COLUMNS.map((name) => `${as}.${name}`) }];
   const depth = join['depthField'];
   const kept = typeof depth === 'string' ? [...shown, depth] : shown;
   const row = Object.fromEntries(kept.map((name) => [name, `$$row.${name}`]));

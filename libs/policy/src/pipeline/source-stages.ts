@@ -4,6 +4,11 @@ import { INTERNAL_FIELDS } from '../model/internal-fields.js';
 import { readableFields } from '../where/keys.js';
 import type { Stage } from './stages.js';
 
+/** Internal columns by one name each: stored, `ACL` is three of them and `sessionToken` another, and none may be listed twice. */
+export const TAKEN_COLUMNS: readonly string[] = INTERNAL_FIELDS.filter(
+  (name) => name !== 'ACL' && name !== 'sessionToken',
+);
+
 /** What `_User` holds when its schema is not known. */
 const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
 
@@ -21,6 +26,6 @@ export function shownFields(access: ClassAccess): readonly string[] | null {
 export function sourceProjection(access: ClassAccess): Stage {
   const shown = shownFields(access);
   return shown === null
-    ? { $unset: [...INTERNAL_FIELDS] }
+    ? { $unset: [...TAKEN_COLUMNS] }
     : { $project: Object.fromEntries(shown.map((name) => [name, 1])) };
 }

@@ -1,8 +1,9 @@
-import { Refused, refusals } from '#agent';
+import type { Refused } from '#agent';
 import type { PlainObject } from '../model/plain-object.js';
+import { blocked, type SecurityReason } from '../security-reason.js';
 
 /** Every stage a caller may use. */
-export const STAGE_NAMES = [
+const STAGE_NAMES = [
   '$match',
   '$group',
   '$sort',
@@ -46,7 +47,6 @@ export function openStage(stage: Stage): { readonly name: StageName; readonly va
   return { name, value: stage[name] };
 }
 
-/** @param reason one of the reason tokens of docs/refusals.md; `at` says where, for the log alone */
-export function pipelineBlocked(reason: string, at?: string): Refused {
-  return new Refused(refusals.securityBlocked('pipeline', reason, at?.slice(0, 200)));
+export function pipelineBlocked(reason: SecurityReason, at?: string): Refused {
+  return blocked('pipeline', reason, at);
 }

@@ -116,3 +116,19 @@ describe('suggestions', () => {
     expect(suggestNames('Invoice', ['Album'])).toEqual([]);
   });
 });
+
+describe('the spellings of a field', () => {
+  const spelled = new FieldNames(new Map([['externalStatus', 'ExtStatus']]));
+
+  it.each([
+    ['its alias', 'externalStatus', 'ExtStatus'],
+    ['its alias in snake case', 'external_status', 'ExtStatus'],
+    ['the aliased column itself', 'ExtStatus', 'ExtStatus'],
+    ['snake case', 'play_count', 'playCount'],
+    ['a leading capital', 'PlayCount', 'playCount'],
+    ['its own name', 'playCount', 'playCount'],
+    ['a leading underscore', '_rperm', '_rperm'],
+  ])('include %s', (_, written, wire) => {
+    expect(spelled.wireName(written)).toBe(wire);
+  });
+});

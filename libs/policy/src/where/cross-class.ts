@@ -4,6 +4,7 @@ import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import type { Where } from '../model/where.js';
 import { resolveFieldPath } from './field-path.js';
 import { isPointer, parsePrefixedPointer, type Pointer, reduceTyped } from './typed-value.js';
+import { blocked } from '../security-reason.js';
 
 const KEY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const RELATION_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
@@ -34,7 +35,7 @@ export function crossClassCondition(
 export function relatedTo(operand: unknown, rules: CrossClassRules): { object: Pointer; key: string } {
   const { object, key } = members('$relatedTo', operand, ['object', 'key']);
   const owner = ownerOf(object);
-  if (!owner) throw new Refused(refusals.securityBlocked('where', 'cross_class_denied', '$relatedTo'));
+  if (!owner) throw blocked('where', 'cross_class_denied', '$relatedTo');
   const access = admitted(owner.className, rules);
   if (typeof key !== 'string' || !RELATION_KEY.test(key)) throw needsKey('$relatedTo');
   const relation = resolveFieldPath(key, access, '$relatedTo key', rules.checkFields);
@@ -59,7 +60,7 @@ function innerQuery(operator: string, operand: unknown, rules: CrossClassRules) 
 
 function admitted(className: unknown, rules: CrossClassRules): ClassAccess {
   if (!isClassName(className)) {
-    throw new Refused(refusals.securityBlocked('where', 'cross_class_denied'));
+    throw blocked('where', 'cross_class_denied');
   }
   const answer = rules.reach.reach(canonicalClassName(className), 'constraint');
   if (isRefusal(answer)) throw new Refused(answer);

@@ -2,6 +2,7 @@ import { Refused, refusals } from '#agent';
 import type { ClassAccess } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
+import { blocked } from '../security-reason.js';
 
 /** A segment that could mean something else to the database or to the language than a column. */
 function isOddSegment(segment: string): boolean {
@@ -21,7 +22,7 @@ export function assertFieldPath(path: string): void {
 
 function assertNotInternal(path: string): void {
   if (hasInternalSegment(path)) {
-    throw new Refused(refusals.securityBlocked('where', 'denied_internal_field', path.slice(0, 128)));
+    throw blocked('where', 'denied_internal_field', path.slice(0, 128));
   }
 }
 

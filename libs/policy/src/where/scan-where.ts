@@ -1,6 +1,7 @@
 import { Refused, refusals } from '#agent';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { assertFieldPath } from './field-path.js';
+import { blocked } from '../security-reason.js';
 
 const MAX_DEPTH = 8;
 
@@ -33,7 +34,7 @@ function scanMember(key: string, value: unknown, depth: number): void {
   if (!key.startsWith('$')) {
     assertFieldPath(key);
   } else if (CODE_EXECUTION.has(key)) {
-    throw new Refused(refusals.securityBlocked('where', 'code_execution', key));
+    throw blocked('where', 'code_execution', key);
   } else if (!KNOWN.has(key)) {
     throw new Refused(
       refusals.invalidQuery(

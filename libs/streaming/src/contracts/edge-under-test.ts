@@ -5,14 +5,14 @@ import { ProcessSessionStore } from '#cluster';
 import type { GovernedRecords } from '#data';
 import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
-import { Authenticator, type CredentialSource } from '../authenticator.js';
+import { Authenticator, type CredentialSource } from '#auth';
 import type { McpEdgeOptions } from '../edge-options.js';
 import { McpEdge } from '../mcp-edge.js';
 
 const SHAPE = compileAgentShape('test');
 
 /** `X-MCP-API-Key` names the caller; `wrong` is nobody, `broken` breaks the authenticator. */
-export class KeyAuthenticator extends Authenticator {
+class KeyAuthenticator extends Authenticator {
   override challenge: string | undefined = undefined;
   readonly seen: CredentialSource[] = [];
 
@@ -37,7 +37,7 @@ const tool = (name: string, more: Partial<ToolDefinition> = {}): ToolDefinition 
 });
 
 /** Tools that show what reached them: `echo` its arguments, `whoami` its context, `wait` when it is let go. */
-export class EdgeTools extends ToolRunner {
+class EdgeTools extends ToolRunner {
   readonly contexts: CallContext[] = [];
   private readonly waiting: (() => void)[] = [];
   private readonly tools = [

@@ -1,5 +1,6 @@
+import type { RateLimiter } from '#agent';
 import { RPC } from '#dispatcher';
-import { errorReply, reply } from '../reply.js';
+import { errorReply, reply, type Reply } from '../reply.js';
 import type { Rung } from './rung.js';
 
 const NOT_FOUND = errorReply(404, { code: RPC.methodNotFound, message: 'Not Found' });
@@ -35,18 +36,21 @@ export const accepting: Rung = {
   check: (_, edge) => (edge.accepting ? null : CLOSING),
 };
 
-/** Before anything that costs an authentication. A limiter that fails counts as exhausted. */
+/** A limiter that fails counts as exhausted. */
+async function spend(limiter: RateLimiter, address: string): Promise<Reply | null> {
+  try {
+    const verdict = await limiter.check(address);
+    if (!verdict) return null;
+    const wait = Math.ceil(verdict.retryAfter);
+    return errorReply(429, TOO_MANY, null, wait > 0 ? { 'Retry-After': String(wait) } : undefined);
+  } catch {
+    return errorReply(429, TOO_MANY);
+  }
+}
+
+/** Before anything that costs an authentication. */
 export const preAuthLimit: Rung = {
   name: 'pre-auth-limit',
-  check: async ({ request }, { settings: { preAuthRateLimiter } }) => {
-    if (!preAuthRateLimiter) return null;
-    try {
-      const verdict = await preAuthRateLimiter.check(request.socket.remoteAddress ?? '');
-      if (!verdict) return null;
-      const wait = Math.ceil(verdict.retryAfter);
-      return errorReply(429, TOO_MANY, null, wait > 0 ? { 'Retry-After': String(wait) } : undefined);
-    } catch {
-      return errorReply(429, TOO_MANY);
-    }
-  },
+  check: ({ request }, { settings: { preAuthRateLimiter: limiter } }) =>
+    limiter ? spend(limiter, request.socket.remoteAddress ?? '') : null,
 };

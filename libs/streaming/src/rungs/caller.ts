@@ -43,29 +43,34 @@ async function useSession(exchange: Exchange, edge: EdgeParts, id: string): Prom
     return errorReply(404, { code: RPC.unauthorized, message: 'Session not found' }, exchange.message.id);
   }
   if (owned) {
-    exchange.session = session;
+    exchange.version = session.version;
     exchange.clientCapabilities = session.capabilities;
   }
   return null;
 }
 
-/** Adopts the session of a legacy message. The stateless era has none. */
+/** Adopts the session of a legacy message. The stateless era has none, and `initialize` only opens one. */
 export const session: Rung = {
   name: 'session',
-  check: async (exchange, edge) => {
+  check: (exchange, edge) => {
     if (exchange.era !== 'legacy') return null;
     const id = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
     exchange.correlationId = id;
     if (exchange.message.method === 'initialize') return null;
-    if (id !== undefined) {
-      const refused = await useSession(exchange, edge, id);
-      if (refused) return refused;
-    } else if (edge.settings.strictSessions) {
-      const message = 'Missing Mcp-Session-Id';
-      return errorReply(400, { code: RPC.invalidRequest, message }, exchange.message.id);
-    }
+    if (id !== undefined) return useSession(exchange, edge, id);
+    if (!edge.settings.strictSessions) return null;
+    const message = 'Missing Mcp-Session-Id';
+    return errorReply(400, { code: RPC.invalidRequest, message }, exchange.message.id);
+  },
+};
+
+/** A version named by the request itself outranks the negotiated one. */
+export const spokenVersion: Rung = {
+  name: 'spoken-version',
+  check: (exchange) => {
+    if (exchange.era !== 'legacy') return null;
     const header = headerText(exchange.headers, VERSION_HEADER);
-    exchange.version = isLegacyVersion(header) ? header : (exchange.session?.version ?? exchange.version);
+    if (isLegacyVersion(header)) exchange.version = header;
     return null;
   },
 };

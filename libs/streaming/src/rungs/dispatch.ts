@@ -1,6 +1,7 @@
+import type { Agent } from '#agent';
 import { type DispatchContext, isJsonObject, type KernelResult, member } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
-import { ACCEPTED, errorReply, rawResultReply, type Reply } from '../reply.js';
+import { ACCEPTED, errorReply, resultReply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { unauthorized } from './caller.js';
 import type { EdgeParts, Rung } from './rung.js';
@@ -33,15 +34,18 @@ async function openSession(
   });
 }
 
-async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gone' | null> {
-  const { agent, message, era, version, clientCapabilities, correlationId, signal } = exchange;
-  if (!agent) return unauthorized(edge);
-  const context: DispatchContext = {
+/** What the kernel is told of an exchange. */
+function contextOf(exchange: Exchange, agent: Agent): DispatchContext {
+  const { message, era, version, clientCapabilities, correlationId } = exchange;
+  return {
     agent,
     era,
     version,
     clientCapabilities,
-    signal,
+    // An own getter: most answers never ask for the signal, and a copy of this context still has it.
+    get signal() {
+      return exchange.signal;
+    },
     progress: ignoreProgress,
     ...(correlationId !== undefined && { correlationId }),
     ...(message.id !== undefined && { requestId: message.id }),
@@ -49,6 +53,12 @@ async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gon
       parameterHeader: (name: string) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`),
     }),
   };
+}
+
+async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gone' | null> {
+  const { agent, message } = exchange;
+  if (!agent) return unauthorized(edge);
+  const context = contextOf(exchange, agent);
   const outcome = await edge.kernel.dispatch(message.method, message.params, context);
   if (exchange.response.destroyed) return 'gone';
   if ('accepted' in outcome) return ACCEPTED;
@@ -56,10 +66,9 @@ async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gon
     if (outcome.status === 401) return unauthorized(edge);
     return errorReply(outcome.status, outcome.error, message.id);
   }
-  const raw = outcome.rawResult ?? JSON.stringify(outcome.result);
-  if (message.method !== 'initialize') return rawResultReply(message.id, raw);
+  if (message.method !== 'initialize') return resultReply(message.id, outcome);
   const sessionId = await openSession(exchange, edge, agent.principal, outcome);
-  return rawResultReply(message.id, raw, { 'Mcp-Session-Id': sessionId });
+  return resultReply(message.id, outcome, { 'Mcp-Session-Id': sessionId });
 }
 
 export const dispatch: Rung = { name: 'dispatch', check: answer };

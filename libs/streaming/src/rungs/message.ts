@@ -1,5 +1,6 @@
 import { isJsonObject, RPC } from '#dispatcher';
 import { readBody } from '../body-reader.js';
+import { NO_BODY } from '../exchange.js';
 import { readJson } from '../json-body.js';
 import { errorReply } from '../reply.js';
 import { payloadTooLarge } from './body-form.js';
@@ -17,7 +18,10 @@ const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Inva
 export const body: Rung = {
   name: 'body',
   check: async (exchange, { settings }) => {
-    const reading = await readBody(exchange.request, settings.maxBodySize, settings.bodyTimeout);
+    const { maxBodySize, bodyTimeout } = settings;
+    const reading = await readBody(exchange.request, maxBodySize, bodyTimeout, (tell) => {
+      exchange.onGone = tell;
+    });
     if (reading.outcome === 'too-large') return payloadTooLarge(settings);
     if (reading.outcome === 'too-slow') return TOO_SLOW;
     if (reading.outcome === 'gone') return 'gone';
@@ -31,6 +35,7 @@ export const json: Rung = {
   check: (exchange) => {
     const reading = readJson(exchange.body);
     if (!reading.ok) return NOT_JSON;
+    exchange.body = NO_BODY;
     exchange.parsed = reading.value;
     return null;
   },

@@ -1,6 +1,6 @@
 import type { SessionStore } from '#cluster';
 import type { Kernel, WarningLog } from '#dispatcher';
-import type { Authenticator } from '../authenticator.js';
+import type { Authenticator } from '#auth';
 import type { EdgeSettings } from '../edge-options.js';
 import type { Exchange } from '../exchange.js';
 import type { Reply } from '../reply.js';

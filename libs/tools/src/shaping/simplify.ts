@@ -53,7 +53,13 @@ export function simplify(value: unknown): unknown {
 }
 
 export function simplifyRow(row: Readonly<ParseRow>): ParseRow {
-  return Object.fromEntries(
-    Object.entries(row).flatMap(([key, value]) => (key === 'ACL' ? [] : [[key, simplify(value)]])),
-  );
+  const simple: ParseRow = {};
+  for (const key of Object.keys(row)) {
+    if (key === 'ACL') continue;
+    const value = simplify(row[key]);
+    // As data the name is a plain member; assigning it would change the prototype.
+    if (key === '__proto__') Object.defineProperty(simple, key, { value, enumerable: true });
+    else simple[key] = value;
+  }
+  return simple;
 }

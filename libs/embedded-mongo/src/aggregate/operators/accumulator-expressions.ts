@@ -2,7 +2,7 @@ import { mongoError } from '../../errors.js';
 import { isDocument, setField, type Document } from '../../bson/document.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
-import { average, deviation, extreme, sum, type Accumulator } from '../accumulators.js';
+import { average, deviation, extreme, sum, type Accumulator } from '../folds.js';
 import { positional, variadic } from '../arguments.js';
 import {
   nullish,

@@ -4,7 +4,8 @@ import { typeName } from '../../bson/type-name.js';
 import { intArgument, positional, unary, variadic } from '../arguments.js';
 import { nullish, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
-const rangeLimit = 1_000_000;
+/** As many elements as fit a document; repeated doubling must end before the memory does. */
+const mostElements = 1_000_000;
 
 const range: OperatorCompiler = (argument, builder, name) => {
   const [first, last, by] = positional(argument, builder, name, 2, 3) as [
@@ -18,7 +19,7 @@ const range: OperatorCompiler = (argument, builder, name) => {
     const step = by ? intArgument(by(scope), name, 34448, 'a step value') : 1;
     if (step === 0) throw mongoError(34449, `${name} requires a non-zero step value`);
     const length = Math.max(0, Math.ceil((end - start) / step));
-    if (length > rangeLimit) throw mongoError(2, `${name} would build an array of ${length} elements`);
+    if (length > mostElements) throw mongoError(146, `${name} would build an array of ${length} elements`);
     return Array.from({ length }, (_, i) => start + i * step);
   };
 };
@@ -88,6 +89,9 @@ const splitJoin: OperatorTable = {
       if (nullish(value)) return null;
       if (!Array.isArray(value))
         throw mongoError(28664, `${name} only supports arrays, not ${typeName(value)}`);
+      if (result.length + value.length > mostElements) {
+        throw mongoError(146, `${name} would build an array of over ${mostElements} elements`);
+      }
       for (const item of value) result.push(item);
     }
     return result;

@@ -1,8 +1,5 @@
 import { mongoError } from '../../errors.js';
-import { compareValues, sortComparator } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import { keyOf } from '../../bson/key-string.js';
-import { numberKind, toDouble } from '../../bson/number.js';
 import { typeName } from '../../bson/type-name.js';
 import { positiveCount, smallest } from '../accumulators.js';
 import { intArgument, named, positional, unary } from '../arguments.js';
@@ -169,87 +166,6 @@ const slice: OperatorCompiler = (argument, builder, name) => {
   };
 };
 
-const isIn: OperatorCompiler = (argument, builder, name) => {
-  const [value, list] = positional(argument, builder, name, 2) as [Evaluator, Evaluator];
-  const collation = builder.ctx.collation;
-  // A constant list is hashed once, as permission filters often test membership in long ones.
-  const constant =
-    Array.isArray(argument) && isConstantList(argument[1])
-      ? new Set((argument[1] as unknown[]).map((item) => keyOf(item, collation)))
-      : undefined;
-  if (constant) return (scope) => constant.has(keyOf(value(scope), collation));
-  return (scope) => {
-    const items = list(scope);
-    if (!Array.isArray(items))
-      throw mongoError(40081, `${name} requires an array as a second argument, found: ${typeName(items)}`);
-    const wanted = value(scope);
-    return items.some((item) => compareValues(item, wanted, collation) === 0);
-  };
-};
-
-const isConstantList = (value: unknown): boolean =>
-  Array.isArray(value) &&
-  value.every((item) =>
-    typeof item === 'string' ? !item.startsWith('$') : !isDocument(item) && !Array.isArray(item),
-  );
-
-const indexOfArray: OperatorCompiler = (argument, builder, name) => {
-  const [input, search, from, to] = positional(argument, builder, name, 2, 4) as Evaluator[];
-  const collation = builder.ctx.collation;
-  return (scope) => {
-    const items = input?.(scope);
-    if (nullish(items)) return null;
-    if (!Array.isArray(items))
-      throw mongoError(40090, `${name} requires an array as a first argument, found: ${typeName(items)}`);
-    const wanted = search?.(scope);
-    const start = from ? nonNegative(from(scope), name) : 0;
-    const end = Math.min(items.length, to ? nonNegative(to(scope), name) : items.length);
-    for (let i = start; i < end; i++) if (compareValues(items[i], wanted, collation) === 0) return i;
-    return -1;
-  };
-};
-
-function nonNegative(value: unknown, name: string): number {
-  const index = intArgument(value, name, 40096, 'an index argument');
-  if (index < 0) throw mongoError(40097, `${name} requires a nonnegative index, found: ${index}`);
-  return index;
-}
-
-const sortArray: OperatorCompiler = (argument, builder, name) => {
-  if (!isDocument(argument))
-    throw mongoError(2942500, `${name} requires an object as an argument, found: ${typeName(argument)}`);
-  if (!Object.hasOwn(argument, 'input'))
-    throw mongoError(2942502, `${name} requires 'input' to be specified`);
-  if (!Object.hasOwn(argument, 'sortBy'))
-    throw mongoError(2942503, `${name} requires 'sortBy' to be specified`);
-  const input = builder.compile(argument['input']);
-  const order = arrayOrder(argument['sortBy'], builder);
-  return (scope) => {
-    const items = array(input(scope), name, 2942504);
-    return items && [...items].sort(order);
-  };
-};
-
-function arrayOrder(sortBy: unknown, { ctx }: Builder): (a: unknown, b: unknown) => number {
-  if (isDocument(sortBy)) {
-    const compare = sortComparator(sortBy, ctx.collation);
-    return (a, b) => {
-      ctx.tick();
-      return isDocument(a) && isDocument(b)
-        ? compare(a, b)
-        : compareValues(isDocument(a), isDocument(b)) || compareValues(a, b);
-    };
-  }
-  const direction = toDouble(sortBy);
-  if (numberKind(sortBy) === undefined || Math.abs(direction) !== 1) {
-    throw mongoError(2942507, 'The $sort field must be 1, -1 or an object of sort keys');
-  }
-  return (a, b) => {
-    ctx.tick();
-    return compareValues(a, b, ctx.collation) * direction;
-  };
-}
-
 /** Operators that read and pick the elements of arrays. */
 export const arrayOperators: OperatorTable = {
   $map: map,
@@ -275,9 +191,6 @@ export const arrayOperators: OperatorTable = {
     ),
   ),
   $slice: slice,
-  $in: isIn,
-  $indexOfArray: indexOfArray,
-  $sortArray: sortArray,
   $size: unary((value, name) => {
     if (!Array.isArray(value))
       throw mongoError(

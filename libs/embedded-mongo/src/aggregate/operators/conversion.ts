@@ -1,5 +1,5 @@
 import { Binary, Decimal128, Long, ObjectId, Timestamp } from 'bson';
-import { mongoError } from '../../errors.js';
+import { mongoError, notImplemented } from '../../errors.js';
 import { getField, isDocument } from '../../bson/document.js';
 import {
   doubleValue,
@@ -39,6 +39,8 @@ export function stringForm(value: unknown): string | undefined {
   if (typeof value === 'boolean') return String(value);
   if (value instanceof Date) return isoString(value);
   if (value instanceof ObjectId) return value.toHexString();
+  // A Timestamp is a Long to JavaScript, not to MongoDB.
+  if (value instanceof Timestamp) return undefined;
   if (value instanceof Long || value instanceof Decimal128) return value.toString();
   if (value instanceof Binary)
     return value.sub_type === 4 && value.length() === 16
@@ -163,6 +165,9 @@ const shorthand = (to: Target): OperatorCompiler =>
 function targetOf(value: unknown): Target {
   const type = isDocument(value) ? getField(value, 'type') : value;
   const name = numberKind(type) === undefined ? type : targets[String(toDouble(type))];
+  if (typeof name === 'string' && ['binData', 'object', 'array'].includes(name)) {
+    throw notImplemented(`$convert to ${name}`);
+  }
   if (typeof name !== 'string' || !targetNames.has(name)) {
     throw mongoError(2, `Unknown type name: ${String(type)} in $convert`);
   }

@@ -46,9 +46,9 @@ function searching(argument: unknown, builder: Builder, name: string): (scope: S
   };
 }
 
-const describe = (text: string, match: RegexMatch): object => ({
+const describe = (match: RegexMatch, idx: number): object => ({
   match: match.text,
-  idx: codePoints(text.slice(0, match.index)).length,
+  idx,
   captures: match.captures,
 });
 
@@ -65,7 +65,7 @@ const find: OperatorCompiler = (argument, builder, name) => {
   return (scope) => {
     const found = search(scope);
     const match = found?.regex.exec(found.text, 0);
-    return found && match ? describe(found.text, match) : null;
+    return found && match ? describe(match, codePoints(found.text.slice(0, match.index)).length) : null;
   };
 };
 
@@ -76,11 +76,15 @@ const findAll: OperatorCompiler = (argument, builder, name) => {
     const matches: object[] = [];
     if (!found) return matches;
     let from = 0;
+    let counted = { position: 0, points: 0 };
     while (from <= found.text.length) {
       builder.ctx.tick();
       const match = found.regex.exec(found.text, from);
       if (!match) break;
-      matches.push(describe(found.text, match));
+      // Counted on from the last match, so that many matches do not count the text many times.
+      const points = counted.points + codePoints(found.text.slice(counted.position, match.index)).length;
+      counted = { position: match.index, points };
+      matches.push(describe(match, points));
       from = match.index + (match.text.length || 1);
     }
     return matches;

@@ -18,6 +18,19 @@ function asText(value: unknown, name: string, code: number): string {
   return text;
 }
 
+const longestText = 16 * 1024 * 1024;
+
+/** No stored string is longer; repeated doubling must end before the memory does. */
+function checkLength(length: number, name: string): void {
+  if (length > longestText)
+    throw mongoError(146, `${name} would build a string of over ${longestText} characters`);
+}
+
+function bounded(text: string, name: string): string {
+  checkLength(text.length, name);
+  return text;
+}
+
 const upper = (text: string): string => text.replace(/[a-z]+/g, (part) => part.toUpperCase());
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (part) => part.toLowerCase());
 
@@ -67,19 +80,29 @@ const indexOf =
           bytes ? 40092 : 40094,
           `${name} requires a string as the second argument, found: ${typeName(wanted)}`,
         );
-      const haystack: ArrayLike<unknown> = bytes ? Buffer.from(text) : codePoints(text);
-      const needle: ArrayLike<unknown> = bytes ? Buffer.from(wanted) : codePoints(wanted);
       const from = first ? position(first(scope), name) : 0;
-      const to = Math.min(haystack.length, last ? position(last(scope), name) : haystack.length);
-      for (let i = from; i + needle.length <= to; i++) {
-        builder.ctx.tick();
-        let k = 0;
-        while (k < needle.length && haystack[i + k] === needle[k]) k++;
-        if (k === needle.length) return i;
-      }
-      return -1;
+      const to = last ? position(last(scope), name) : Infinity;
+      return bytes ? indexOfBytes(text, wanted, from, to) : indexOfPoints(text, wanted, from, to);
     };
   };
+
+function indexOfBytes(text: string, wanted: string, from: number, to: number): number {
+  const haystack = Buffer.from(text);
+  const needle = Buffer.from(wanted);
+  if (from > haystack.length) return -1;
+  const found = needle.length === 0 ? from : haystack.indexOf(needle, from);
+  return found >= 0 && found + needle.length <= to ? found : -1;
+}
+
+function indexOfPoints(text: string, wanted: string, from: number, to: number): number {
+  const points = codePoints(text);
+  if (from > points.length) return -1;
+  const start = points.slice(0, from).join('').length;
+  const found = text.indexOf(wanted, start);
+  if (found < 0) return -1;
+  const index = from + codePoints(text.slice(start, found)).length;
+  return index + codePoints(wanted).length <= to ? index : -1;
+}
 
 function position(value: unknown, name: string): number {
   const index = intArgument(value, name, 40096, 'an index argument');
@@ -139,7 +162,14 @@ const replacing =
       }
       if (values.some(nullish)) return null;
       const [input, find, replacement] = values as [string, string, string];
-      return all ? input.replaceAll(find, () => replacement) : input.replace(find, () => replacement);
+      if (!all)
+        return bounded(
+          input.replace(find, () => replacement),
+          name,
+        );
+      const places = find === '' ? input.length + 1 : input.split(find).length - 1;
+      checkLength(input.length + places * (replacement.length - find.length), name);
+      return input.replaceAll(find, () => replacement);
     };
   };
 
@@ -152,7 +182,7 @@ export const stringOperators: OperatorTable = {
         throw mongoError(16702, `${name} only supports strings, not ${typeName(value)}`);
       result += value;
     }
-    return result;
+    return bounded(result, name);
   }),
   $toUpper: unary((value, name) => upper(asText(value, name, 16007))),
   $toLower: unary((value, name) => lower(asText(value, name, 16007))),

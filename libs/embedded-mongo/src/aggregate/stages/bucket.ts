@@ -1,7 +1,7 @@
-import { mongoError } from '../../errors.js';
+import { mongoError, notImplemented } from '../../errors.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
-import type { Accumulator } from '../accumulators.js';
+import type { Accumulator } from '../folds.js';
 import { compileExpression } from '../expression.js';
 import { wholeOption, type StageCompiler, type StageTable } from '../stage.js';
 import { GroupOutput } from './group.js';
@@ -91,8 +91,7 @@ const bucketAuto: StageCompiler = (spec, { ctx }) => {
     "The $bucketAuto 'buckets' field must be a numeric value",
   );
   if (wanted <= 0) throw mongoError(40243, "The $bucketAuto 'buckets' field must be greater than 0");
-  if (getField(spec, 'granularity') !== undefined)
-    throw mongoError(238, '$bucketAuto granularity is not supported by the embedded server');
+  if (getField(spec, 'granularity') !== undefined) throw notImplemented('$bucketAuto granularity');
   const output = new GroupOutput((getField(spec, 'output') as Document | undefined) ?? defaultOutput, ctx);
   return function* (source) {
     const entries: { value: unknown; doc: Document }[] = [];

@@ -1,10 +1,11 @@
 import { mongoError } from '../../errors.js';
-import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { typeName } from '../../bson/type-name.js';
 import { printValue } from '../../bson/print.js';
 import { compileProjection } from '../../projection/projection.js';
 import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
+import { extendVariables } from '../evaluate.js';
 import { compileExpression } from '../expression.js';
 import { mapping, type StageCompiler, type StageTable } from '../stage.js';
 
@@ -73,7 +74,7 @@ const keep = Symbol('keep');
 const descend = Symbol('descend');
 
 const redact: StageCompiler = (spec, { ctx }) => {
-  const variables = { ...ctx.variables, PRUNE: prune, KEEP: keep, DESCEND: descend };
+  const variables = extendVariables(ctx.variables, { PRUNE: prune, KEEP: keep, DESCEND: descend });
   const expression = compileExpression(spec, { ...ctx, variables });
   const level = (current: Document, root: Document): Document | undefined => {
     ctx.tick();
@@ -90,8 +91,7 @@ const redact: StageCompiler = (spec, { ctx }) => {
     const result: Document = {};
     for (const key of Object.keys(current)) {
       const value = inside(current[key], root);
-      if (value !== undefined)
-        Object.defineProperty(result, key, { value, writable: true, enumerable: true, configurable: true });
+      if (value !== undefined) setField(result, key, value);
     }
     return result;
   };

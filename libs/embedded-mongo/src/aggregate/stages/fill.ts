@@ -55,7 +55,7 @@ function partitionOf(spec: Document): unknown {
   if (!Array.isArray(fields) || !fields.every((field) => typeof field === 'string')) {
     throw failedToParse("'partitionByFields' of $fill must be an array of strings");
   }
-  return fields.map((field) => `$${field as string}`);
+  return Object.fromEntries(fields.map((field, i) => [`field${i}`, `$${field as string}`]));
 }
 
 export const fillStages: StageTable = { $fill: fill };

@@ -1,7 +1,7 @@
 import { Long } from 'bson';
 import { mongoError } from '../../errors.js';
 import { compileSort } from '../../bson/compare.js';
-import { firstKey, getField, isDocument, type Document } from '../../bson/document.js';
+import { firstKey, getField, isDocument, setField, type Document } from '../../bson/document.js';
 import { nestedValue, withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { numberKind, toDouble } from '../../bson/number.js';
@@ -23,6 +23,12 @@ const match: StageCompiler = (spec, { ctx }) => {
 
 /** Sorts all documents by keys read once; equal keys keep their order. */
 export function sortRun(spec: Document, ctx: QueryContext): StageRun {
+  if (
+    !ctx.textScore &&
+    Object.values(spec).some((value) => isDocument(value) && Object.hasOwn(value, '$meta'))
+  ) {
+    throw mongoError(40218, 'query requires text score metadata, but it is not available');
+  }
   const order = compileSort(spec, ctx.collation, ctx.textScore);
   return function* (source) {
     const entries: { doc: Document; keys: unknown[] }[] = [];
@@ -165,7 +171,7 @@ const facet: StageCompiler = (spec, builder) => {
   return function* (source) {
     const docs = [...source];
     const result: Document = {};
-    for (const { name, run } of branches) result[name] = [...run(docs)];
+    for (const { name, run } of branches) setField(result, name, [...run(docs)]);
     yield result;
   };
 };

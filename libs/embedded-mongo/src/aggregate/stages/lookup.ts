@@ -4,9 +4,10 @@ import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileExpression } from '../expression.js';
-import type { Expression } from '../evaluate.js';
+import { extendVariables, type Expression } from '../evaluate.js';
 import {
   collectionOf,
+  foreignContext,
   type StageBuilder,
   type StageCompiler,
   type StageRun,
@@ -114,9 +115,11 @@ class InnerPipeline {
       }
       return { name, expression: compileExpression(variables[name], builder.ctx) };
     });
-    this.values = { ...builder.ctx.variables };
-    for (const name of names) this.values[name] = null;
-    this.run = builder.pipeline(pipeline, { ...builder.ctx, variables: this.values });
+    this.values = extendVariables(
+      builder.ctx.variables,
+      Object.fromEntries(names.map((name) => [name, null])),
+    );
+    this.run = builder.pipeline(pipeline, { ...foreignContext(builder.ctx), variables: this.values });
     this.correlated = names.length > 0;
     const found = joinEquality(pipeline[0], names);
     this.equality = found && {
@@ -179,7 +182,7 @@ const unionWith: StageCompiler = (spec, builder) => {
   if (typeof coll !== 'string' && !startsWithDocuments(pipeline)) {
     throw failedToParse('the $unionWith stage specification must be a string or an object with a coll field');
   }
-  const run = builder.pipeline(pipeline, builder.ctx);
+  const run = builder.pipeline(pipeline, foreignContext(builder.ctx));
   return function* (source) {
     yield* source;
     yield* run(typeof coll === 'string' ? collectionOf(builder.ctx, coll) : []);

@@ -1,5 +1,5 @@
 import { failedToParse, mongoError } from '../../errors.js';
-import { compileSort } from '../../bson/compare.js';
+import { compareValues, compileSort } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
 import { keyOf } from '../../bson/key-string.js';
 import { withNested } from '../../bson/nested.js';
@@ -45,7 +45,8 @@ const setWindowFields: StageCompiler = (spec, { ctx }) => {
       if (known) known.docs.push(doc);
       else partitions.set(key, { value, docs: [doc] });
     }
-    for (const { docs } of partitions.values()) {
+    const inOrder = [...partitions.values()].sort((a, b) => compareValues(a.value, b.value, ctx.collation));
+    for (const { docs } of inOrder) {
       const entries = docs.map((doc) => ({ doc, keys: order?.keysOf(doc) ?? [] }));
       if (order) {
         entries.sort((a, b) => {

@@ -1,0 +1,77 @@
+import { MongoNetworkError, MongoServerError } from 'mongodb';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { StoreError, type StoreErrorCode } from '#data';
+import { asStoreOperation, storeErrorOf } from './errors.js';
+import { UnstorableValue } from './storage/unstorable-value.js';
+
+const server = (code: number, errmsg = 'secret text of the driver') =>
+  new MongoServerError({ ok: 0, code, errmsg, message: errmsg });
+
+const cases: [string, unknown, StoreErrorCode][] = [
+  ['a passed deadline', server(50), 'timeout'],
+  ['a duplicate key', server(11000), 'duplicate'],
+  ['an interrupted operation', server(11601), 'cancelled'],
+  ['a missing search service', server(31082), 'unsupported'],
+  ['a search that was not set up', server(6047401), 'unsupported'],
+  ['an unknown command', server(59), 'unsupported'],
+  ['a stage this server lacks', server(40324), 'unsupported'],
+  ['a bad value', server(2), 'invalid_query'],
+  ['a query that does not parse', server(9), 'invalid_query'],
+  ['operands of the wrong type', server(14), 'invalid_query'],
+  ['an expression that does not parse', server(16020), 'invalid_query'],
+  ['a bad regular expression', server(51091), 'invalid_query'],
+  ['a server that steps down', server(189), 'unavailable'],
+  ['a server without a primary', server(10107), 'unavailable'],
+  ['a refused login', server(18), 'failed'],
+  ['a missing right', server(13), 'failed'],
+  ['a broken connection', new MongoNetworkError('connection 7 to 10.0.0.1:27017 closed'), 'unavailable'],
+  [
+    'a client that was closed',
+    Object.assign(new Error('x'), { name: 'MongoClientClosedError' }),
+    'unavailable',
+  ],
+  ['an aborted signal', new DOMException('stop', 'AbortError'), 'cancelled'],
+  ['a value that cannot be stored', new UnstorableValue('title', 'no'), 'invalid_query'],
+  ['anything else', new RangeError('surprise'), 'failed'],
+];
+
+describe('faults of the driver', () => {
+  it.each(cases)('%s keeps its text to the cause alone', (_title, fault, code) => {
+    const error = storeErrorOf(fault);
+    expect(error).toBeInstanceOf(StoreError);
+    expect(error.code).toBe(code);
+    expect(error.message).toBe(code);
+    expect(error.cause).toBe(fault);
+  });
+
+  it('any fault under an aborted signal is a cancellation', () => {
+    expect(storeErrorOf(server(2), AbortSignal.abort()).code).toBe('cancelled');
+  });
+
+  it('passes its own errors on', () => {
+    const own = new StoreError('duplicate');
+    expect(storeErrorOf(own)).toBe(own);
+  });
+
+  it('never tells more than a code, whatever was thrown', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.anything(), async (thrown) => {
+        const fault: unknown = await asStoreOperation(undefined, () => Promise.reject(thrown)).catch(
+          (error: unknown) => error,
+        );
+        expect(fault).toBeInstanceOf(StoreError);
+        expect((fault as StoreError).message).toBe((fault as StoreError).code);
+      }),
+    );
+  });
+
+  it('does not start under an aborted signal', async () => {
+    let started = false;
+    const work = asStoreOperation(AbortSignal.abort(), async () => {
+      started = true;
+    });
+    await expect(work).rejects.toThrow(new StoreError('cancelled'));
+    expect(started).toBe(false);
+  });
+});

@@ -1,0 +1,104 @@
+import { MongoClient } from 'mongodb';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { RowChange } from '#data';
+import { MUSIC_SEED, PATIENT, unhurried } from '#data-contracts';
+import { EmbeddedMongo } from '#embedded-mongo';
+import { MongoConnection } from '../connection/mongo-connection.js';
+import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
+import { TestDatabase } from '../test-database.contract.js';
+import { MongoChangeFeed } from './mongo-change-feed.js';
+
+const SOON = { timeout: 30_000, interval: 50 };
+
+describe('the change feed of MongoDB', PATIENT, () => {
+  let database: TestDatabase;
+  let store: Awaited<ReturnType<TestDatabase['open']>>;
+  let admin: MongoClient;
+  beforeAll(async () => {
+    database = await TestDatabase.start();
+    admin = new MongoClient(database.uri);
+  });
+  afterAll(async () => {
+    await admin.close();
+    await database.stop();
+  });
+  beforeEach(async () => {
+    store = await database.open(MUSIC_SEED);
+  });
+  afterEach(() => store.close());
+
+  /** Cursors that a client opened and did not close again, by what it tells of its own commands. */
+  const openCursors = (client: MongoClient): ReadonlySet<string> => {
+    const open = new Set<string>();
+    client.on('commandSucceeded', ({ commandName, reply }) => {
+      const { cursor } = reply as { cursor?: { id: unknown } };
+      if (commandName === 'aggregate' && cursor) open.add(String(cursor.id));
+    });
+    client.on('commandStarted', ({ commandName, command }) => {
+      if (commandName !== 'killCursors') return;
+      for (const id of command.cursors as unknown[]) open.delete(String(id));
+    });
+    return open;
+  };
+
+  it('holds one stream however many classes are watched, and none when nobody watches', async () => {
+    const monitored = await database.openMonitored(MUSIC_SEED);
+    const open = openCursors(monitored.connection.db.client);
+    const watching = ['Album', 'Artist', 'Label', 'Album'].map((className) =>
+      monitored.feed.changes(className).subscribe(),
+    );
+    await vi.waitFor(() => expect(open.size).toBe(1), SOON);
+    const [stream] = open;
+    await monitored.writer.create('Label', { name: 'x' }, unhurried());
+    expect([...open]).toEqual([stream]);
+    for (const subscription of watching) subscription.unsubscribe();
+    await vi.waitFor(() => expect(open.size).toBe(0), SOON);
+    await monitored.close();
+  });
+
+  it.skipIf(process.env['MONGODB_URI'])('loses nothing when its connection breaks', async () => {
+    const seen: RowChange[] = [];
+    const subscription = store.feed.changes('Label').subscribe((change) => seen.push(change));
+    await vi.waitFor(async () => {
+      await store.writer.create('Label', { name: 'warm-up' }, unhurried());
+      expect(seen.length).toBeGreaterThan(0);
+    }, SOON);
+    await admin.db('admin').command({
+      configureFailPoint: 'failCommand',
+      mode: { times: 3 },
+      data: { failCommands: ['getMore', 'aggregate'], closeConnection: true },
+    });
+    const made: unknown[] = [];
+    for (let index = 0; index < 5; index += 1)
+      made.push((await store.writer.create('Label', { name: `n${index}` }, unhurried()))['objectId']);
+    await vi.waitFor(() => {
+      const told = seen.map((change) => change.objectId).filter((objectId) => made.includes(objectId));
+      expect(told).toEqual(made);
+    }, SOON);
+    subscription.unsubscribe();
+  });
+
+  it('says that a server without change streams is not supported', async () => {
+    const alone = await EmbeddedMongo.start({ replSet: false });
+    const connection = new MongoConnection({ uri: alone.uri, database: 'x' });
+    const feed = new MongoChangeFeed(connection, new MongoSchemaCatalogue(connection));
+    const fault = await new Promise((resolve) => feed.changes('Album').subscribe({ error: resolve }));
+    expect(fault).toMatchObject({ name: 'StoreError', code: 'unsupported' });
+    await connection.close();
+    await alone.close();
+  });
+
+  it('tells everyone who watches when the database is gone for good', async () => {
+    const own = await EmbeddedMongo.start();
+    const connection = new MongoConnection({ uri: own.uri, database: 'x', patience: 200 });
+    const catalogue = new MongoSchemaCatalogue(connection);
+    const feed = new MongoChangeFeed(connection, catalogue, { maxAttempts: 2, firstDelay: 10 });
+    const faults: unknown[] = [];
+    for (const className of ['Album', 'Label'])
+      feed.changes(className).subscribe({ error: (fault: { code?: unknown }) => faults.push(fault.code) });
+    await catalogue.snapshot();
+    await own.close();
+    await vi.waitFor(() => expect(faults).toEqual(['unavailable', 'unavailable']), SOON);
+    await connection.close();
+  });
+});

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { kernelUnderTest, resultOf } from '../contracts/kernel-under-test.js';
+import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
+import type { Prompt } from './prompt.js';
+import { PromptRegistry } from './prompt-registry.js';
+
+const BUILT_IN = BUILT_IN_PROMPTS.map(({ name }) => name);
+
+describe('PromptRegistry', () => {
+  const custom = (name: string, text = 'mine'): Prompt => ({
+    name,
+    description: 'Custom',
+    arguments: [],
+    render: () => ({ description: 'Made here', text }),
+  });
+
+  it('replaces a prompt where it stands and adds others at the end', () => {
+    const registry = new PromptRegistry();
+    registry.register(custom('extra'));
+    registry.register(custom('count_by'));
+    const names = registry.list().map(({ name }) => name);
+    expect(names).toEqual([...BUILT_IN, 'extra']);
+    expect(registry.get('count_by')?.description).toBe('Custom');
+    registry.reset();
+    expect(registry.list().map(({ name }) => name)).toEqual(BUILT_IN);
+  });
+
+  it('tells every listener of each change, also after one threw', () => {
+    const faults: unknown[] = [];
+    const registry = new PromptRegistry((fault) => faults.push(fault));
+    let heard = 0;
+    registry.onChange(() => {
+      throw new Error('deaf');
+    });
+    const stop = registry.onChange(() => (heard += 1));
+    registry.register(custom('extra'));
+    registry.reset();
+    stop();
+    registry.reset();
+    expect(heard).toBe(2);
+    expect(faults).toHaveLength(3);
+  });
+
+  it('refuses a prompt without a name', () => {
+    expect(() => new PromptRegistry().register(custom(''))).toThrow(TypeError);
+  });
+
+  it('serves what was registered, under its own description, within the size limit', async () => {
+    const { ask: askOne, prompts } = kernelUnderTest();
+    prompts.register(custom('extra'));
+    expect(resultOf(await askOne('prompts/get', { name: 'extra' }))).toEqual({
+      description: 'Made here',
+      messages: [{ role: 'user', content: { type: 'text', text: 'mine' } }],
+    });
+    prompts.register(custom('extra', 'x'.repeat(4_194_305)));
+    expect(await askOne('prompts/get', { name: 'extra' })).toMatchObject({
+      error: { code: -32602, message: expect.stringMatching(/^Prompt output exceeded 4194304 bytes\./) },
+    });
+  });
+});

@@ -1,0 +1,485 @@
+// oxlint-disable unicorn/no-thenable -- $cond and $switch call a field "then".
+import { Binary, BSONRegExp, Decimal128, Double, EJSON, Long, ObjectId, Timestamp } from 'bson';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Document } from '../bson/document.js';
+import type { QueryContext } from '../query/context.js';
+import { compileExpression } from './expression.js';
+
+const ctx: QueryContext = {
+  tick: () => undefined,
+  now: new Date('2024-05-06T07:08:09Z'),
+  variables: { outer: 7 },
+};
+const evaluate = (expression: unknown, doc: Document = {}): unknown =>
+  compileExpression(expression, ctx).evaluate(doc);
+const exact = (value: unknown): string =>
+  value === undefined ? 'missing' : EJSON.stringify(value, { relaxed: false });
+
+const dec = (text: string): Decimal128 => Decimal128.fromString(text);
+const long = (value: number): Long => Long.fromNumber(value);
+const id = new ObjectId('64b000000000000000000001');
+const at = (text: string): Date => new Date(text);
+const spring = at('2024-03-31T23:30:00Z');
+const missing = undefined;
+
+/** Title, expression, MongoDB's answer, and the document it is asked of. */
+type Row = [title: string, expression: unknown, answer: unknown, doc?: Document];
+
+const values: Row[] = [
+  ['a path maps over arrays', '$a.b', [1, 2], { a: [{ b: 1 }, {}, { b: 2 }, 5] }],
+  ['a number in a path is no position', '$a.0', [], { a: [7] }],
+  ['$literal keeps a dollar', { $literal: '$a' }, '$a'],
+  ['an object is built from expressions, without missing fields', { x: '$a', y: '$b' }, { x: 1 }, { a: 1 }],
+  ['an array keeps a place for the missing', ['$a', '$b'], [1, null], { a: 1 }],
+  ['$$ROOT is the document', '$$ROOT.a', 1, { a: 1 }],
+  ['$$NOW is the time of the operation', '$$NOW', ctx.now],
+  ['$$CLUSTER_TIME is a timestamp', { $type: '$$CLUSTER_TIME' }, 'timestamp'],
+  ['$$REMOVE is missing', '$$REMOVE', missing],
+  ['a variable of the operation', '$$outer', 7],
+  ['$eq tells missing from null', { $eq: ['$x', null] }, false],
+  ['$lt puts missing before null', { $lt: ['$x', null] }, true],
+  ['$gt compares across types', { $gt: ['a', 1] }, true],
+  [
+    'arrays compare element by element',
+    {
+      $lt: [
+        [2, 1],
+        [1, 3],
+      ],
+    },
+    false,
+  ],
+  ['$cmp', { $cmp: [2, 1] }, 1],
+  ['$and stops at the first false', { $and: [false, { $divide: [1, 0] }] }, false],
+  ['$or stops at the first true', { $or: [true, { $divide: [1, 0] }] }, true],
+  ['$not of null', { $not: [null] }, true],
+  ['$cond with three parts', { $cond: [0, 1, 2] }, 2],
+  ['an empty string is true', { $cond: ['', 1, 2] }, 1],
+  ['$cond by names', { $cond: { if: true, then: 1, else: 2 } }, 1],
+  ['$ifNull takes several', { $ifNull: ['$x', '$y', 7] }, 7],
+  [
+    '$switch',
+    {
+      $switch: {
+        branches: [
+          { case: false, then: 0 },
+          { case: true, then: 1 },
+        ],
+      },
+    },
+    1,
+  ],
+  ['$let', { $let: { vars: { a: 1, b: 2 }, in: { $add: ['$$a', '$$b'] } } }, 3],
+  [
+    '$let defines its variables side by side',
+    { $let: { vars: { a: 1 }, in: { $let: { vars: { a: 2, b: '$$a' }, in: '$$b' } } } },
+    1,
+  ],
+  ['$getField', { $getField: 'q' }, 9, { q: 9 }],
+  ['$getField of a name with a dollar', { $getField: { $literal: '$q' } }, 9, { $q: 9 }],
+  ['$setField', { $setField: { field: 'a', input: '$$ROOT', value: 2 } }, { a: 2 }, { a: 1 }],
+  ['$unsetField', { $unsetField: { field: 'a', input: '$$ROOT' } }, { b: 1 }, { a: 1, b: 1 }],
+  ['$mergeObjects ignores null', { $mergeObjects: [{ a: 1 }, null, { b: 2 }] }, { a: 1, b: 2 }],
+  ['$objectToArray', { $objectToArray: { a: 1 } }, [{ k: 'a', v: 1 }]],
+  ['$arrayToObject of pairs', { $arrayToObject: [[['a', 1]]] }, { a: 1 }],
+  ['$arrayToObject of entries', { $arrayToObject: '$l' }, { a: 1 }, { l: [{ k: 'a', v: 1 }] }],
+  ['$bsonSize', { $bsonSize: '$$ROOT' }, 12, { q: 9 }],
+];
+
+const numbers: Row[] = [
+  ['$add of long and int', { $add: [long(5), 1] }, long(6)],
+  [
+    '$add of a date and milliseconds',
+    { $add: [at('2024-01-01T00:00:00Z'), 1000] },
+    at('2024-01-01T00:00:01Z'),
+  ],
+  ['$add with null', { $add: [1, null] }, null],
+  [
+    '$subtract of dates is a long',
+    { $subtract: [at('2024-01-02T00:00:00Z'), at('2024-01-01T00:00:00Z')] },
+    long(86400000),
+  ],
+  ['$multiply of decimal and int', { $multiply: [dec('1.1'), 2] }, dec('2.2')],
+  ['$divide gives a double', { $divide: [4, 2] }, new Double(2)],
+  ['$mod', { $mod: [7, 3] }, 1],
+  ['$pow of ints', { $pow: [2, 10] }, 1024],
+  ['$pow past 32 bits', { $pow: [2, 40] }, long(2 ** 40)],
+  ['$pow with a negative exponent', { $pow: [2, -1] }, 0.5],
+  ['$sqrt', { $sqrt: 16 }, new Double(4)],
+  ['$abs of a decimal', { $abs: dec('-1.5') }, dec('1.5')],
+  ['$ceil', { $ceil: 1.2 }, new Double(2)],
+  ['$floor of a decimal', { $floor: dec('-1.2') }, dec('-2')],
+  ['$round is half to even', { $round: [2.5] }, new Double(2)],
+  ['$trunc', { $trunc: [-1.7] }, new Double(-1)],
+  ['$log', { $log: [100, 10] }, new Double(2)],
+  ['$exp', { $exp: 0 }, new Double(1)],
+  ['$sin', { $sin: 0 }, new Double(0)],
+  ['$degreesToRadians', { $degreesToRadians: 180 }, Math.PI],
+  ['$bitAnd', { $bitAnd: [12, 10] }, 8],
+  ['$bitNot', { $bitNot: 5 }, -6],
+  ['$sum over an array', { $sum: '$a' }, 6, { a: [1, 2, 3, 'x'] }],
+  ['$sum of arguments ignores an array among them', { $sum: [1, [2], 3] }, 4],
+  ['$avg', { $avg: [1, 2] }, 1.5],
+  ['$max over an array', { $max: '$a' }, 'x', { a: [1, 'x', null] }],
+  ['$stdDevPop', { $stdDevPop: [1, 3] }, new Double(1)],
+  ['$median', { $median: { input: [3, 1, 2], method: 'approximate' } }, new Double(2)],
+  ['$rand is a double', { $type: { $rand: {} } }, 'double'],
+];
+
+const conversions: Row[] = [
+  ['$type objectId', { $type: '$a' }, 'objectId', { a: id }],
+  ['$type of a missing field', { $type: '$a' }, 'missing'],
+  [
+    '$type tells int, long, double and decimal apart',
+    [{ $type: 1 }, { $type: long(1) }, { $type: new Double(1) }, { $type: dec('1') }],
+    ['int', 'long', 'double', 'decimal'],
+  ],
+  ['$toObjectId', { $toObjectId: '64b000000000000000000001' }, id],
+  ['$toString of an ObjectId', { $toString: id }, id.toHexString()],
+  ['$toString of a double', { $toString: 2.5 }, '2.5'],
+  ['$toString of a date', { $toString: at('2024-01-01T00:00:00Z') }, '2024-01-01T00:00:00.000Z'],
+  ['$toDate of an ObjectId', { $toDate: id }, id.getTimestamp()],
+  ['$toDate of a long', { $toDate: long(5) }, new Date(5)],
+  ['$toDecimal keeps the scale', { $toDecimal: '1.10' }, dec('1.10')],
+  ['$toInt', { $toInt: '12' }, 12],
+  ['$toInt truncates', { $toInt: 2.9 }, 2],
+  ['$toLong of a decimal', { $toLong: dec('1234567890123.9') }, Long.fromString('1234567890123')],
+  ['$toDouble', { $toDouble: '1e3' }, new Double(1000)],
+  ['$toBool of zero', { $toBool: 0 }, false],
+  ['$toBool of an empty string', { $toBool: '' }, true],
+  ['$convert', { $convert: { input: '64b000000000000000000001', to: 'objectId' } }, id],
+  ['$convert onError', { $convert: { input: 'x', to: 'int', onError: -1 } }, -1],
+  ['$convert onNull', { $convert: { input: null, to: 'int', onNull: 0 } }, 0],
+  ['$isNumber', { $isNumber: 1 }, true],
+  ['$tsSecond', { $tsSecond: new Timestamp({ t: 10, i: 1 }) }, long(10)],
+];
+
+const lists: Row[] = [
+  ['$map', { $map: { input: [1, 2], in: { $add: ['$$this', 1] } } }, [2, 3]],
+  ['$map under another name', { $map: { input: [1], as: 'n', in: '$$n' } }, [1]],
+  [
+    '$map within $map',
+    {
+      $map: { input: [1, 2], as: 'x', in: { $map: { input: [10], as: 'y', in: { $add: ['$$x', '$$y'] } } } },
+    },
+    [[11], [12]],
+  ],
+  ['$filter with a limit', { $filter: { input: [1, 2, 3], cond: { $gt: ['$$this', 1] }, limit: 1 } }, [2]],
+  ['$reduce', { $reduce: { input: [1, 2], initialValue: 0, in: { $add: ['$$value', '$$this'] } } }, 3],
+  [
+    '$reduce within $reduce',
+    {
+      $reduce: {
+        input: [[1], [2, 3]],
+        initialValue: 0,
+        in: {
+          $add: [
+            '$$value',
+            { $reduce: { input: '$$this', initialValue: 0, in: { $add: ['$$value', '$$this'] } } },
+          ],
+        },
+      },
+    },
+    6,
+  ],
+  ['$slice from the end', { $slice: [[1, 2, 3], -2] }, [2, 3]],
+  ['$slice by position and count', { $slice: [[1, 2, 3], 1, 1] }, [2]],
+  ['$arrayElemAt from the end', { $arrayElemAt: [[1, 2], -1] }, 2],
+  ['$arrayElemAt past the end', { $arrayElemAt: [[1], 5] }, missing],
+  ['$in', { $in: [2, [1, 2]] }, true],
+  ['$in across numeric types', { $in: [long(2), [1, 2]] }, true],
+  ['$size', { $size: '$a' }, 2, { a: [1, 2] }],
+  ['$concatArrays', { $concatArrays: [[1], [2]] }, [1, 2]],
+  ['$zip', { $zip: { inputs: [[1], [2]] } }, [[1, 2]]],
+  [
+    '$zip to the longest',
+    { $zip: { inputs: [[1, 2], [3]], useLongestLength: true, defaults: [0, 9] } },
+    [
+      [1, 3],
+      [2, 9],
+    ],
+  ],
+  ['$range', { $range: [0, 3] }, [0, 1, 2]],
+  ['$range downwards', { $range: [3, 0, -2] }, [3, 1]],
+  ['$reverseArray', { $reverseArray: [[1, 2]] }, [2, 1]],
+  ['$indexOfArray', { $indexOfArray: [['a', 'b'], 'b'] }, 1],
+  ['$sortArray', { $sortArray: { input: [2, 1], sortBy: 1 } }, [1, 2]],
+  [
+    '$sortArray of documents',
+    { $sortArray: { input: [{ a: 2 }, { a: 1 }], sortBy: { a: 1 } } },
+    [{ a: 1 }, { a: 2 }],
+  ],
+  ['$first and $last', [{ $first: [[1, 2]] }, { $last: [[1, 2]] }], [1, 2]],
+  ['$firstN', { $firstN: { input: [1, 2, 3], n: 2 } }, [1, 2]],
+  ['$maxN', { $maxN: { input: [1, 3, 2], n: 2 } }, [3, 2]],
+  ['$isArray', { $isArray: [[1]] }, true],
+  ['$setUnion', { $setUnion: [[2, 1], [2]] }, [1, 2]],
+  [
+    '$setIntersection',
+    {
+      $setIntersection: [
+        [1, 2],
+        [2, 3],
+      ],
+    },
+    [2],
+  ],
+  ['$setDifference', { $setDifference: [[1, 2], [2]] }, [1]],
+  [
+    '$setEquals ignores order and number',
+    {
+      $setEquals: [
+        [1, 2, 1],
+        [2, 1],
+      ],
+    },
+    true,
+  ],
+  ['$setIsSubset', { $setIsSubset: [[1], [1, 2]] }, true],
+  ['$anyElementTrue', { $anyElementTrue: [[0, 1]] }, true],
+];
+
+const strings: Row[] = [
+  ['$concat', { $concat: ['a', 'b'] }, 'ab'],
+  ['$concat with null', { $concat: ['a', null] }, null],
+  ['$toUpper touches ASCII only', { $toUpper: 'straße é' }, 'STRAßE é'],
+  ['$strLenCP counts code points', { $strLenCP: 'é😀' }, 2],
+  ['$strLenBytes', { $strLenBytes: 'é' }, 2],
+  ['$binarySize', { $binarySize: new Binary(Buffer.from('abc')) }, 3],
+  ['$indexOfCP', { $indexOfCP: ['abc', 'c'] }, 2],
+  ['$indexOfBytes', { $indexOfBytes: ['éa', 'a'] }, 2],
+  ['$split', { $split: ['a-b', '-'] }, ['a', 'b']],
+  ['$substr', { $substr: ['abc', 0, 2] }, 'ab'],
+  ['$substr with length -1 takes the rest', { $substr: ['abc', 1, -1] }, 'bc'],
+  ['$substrCP', { $substrCP: ['é😀x', 1, 1] }, '😀'],
+  ['$trim', { $trim: { input: ' a ' } }, 'a'],
+  ['$ltrim of characters', { $ltrim: { input: 'xxa', chars: 'x' } }, 'a'],
+  ['$replaceOne', { $replaceOne: { input: 'a.a', find: 'a', replacement: { $literal: '$&' } } }, '$&.a'],
+  ['$replaceAll', { $replaceAll: { input: 'a.b.c', find: '.', replacement: '-' } }, 'a-b-c'],
+  ['$strcasecmp', { $strcasecmp: ['a', 'B'] }, -1],
+  [
+    '$regexMatch with options as a string',
+    { $regexMatch: { input: 'ABC', regex: 'abc', options: 'i' } },
+    true,
+  ],
+  ['$regexMatch with a value', { $regexMatch: { input: 'abc', regex: new BSONRegExp('^ab') } }, true],
+  [
+    '$regexFind counts code points',
+    { $regexFind: { input: '😀ab', regex: '(b)' } },
+    { match: 'b', idx: 2, captures: ['b'] },
+  ],
+  [
+    '$regexFindAll',
+    { $regexFindAll: { input: 'aba', regex: 'a' } },
+    [
+      { match: 'a', idx: 0, captures: [] },
+      { match: 'a', idx: 2, captures: [] },
+    ],
+  ],
+];
+
+const berlin = 'Europe/Berlin';
+const dates: Row[] = [
+  ['$hour in a zone', { $hour: { date: '$d', timezone: berlin } }, 1],
+  ['$hour in UTC', { $hour: { date: '$d', timezone: 'UTC' } }, 23],
+  ['$hour in GMT', { $hour: { date: '$d', timezone: 'GMT' } }, 23],
+  [
+    '$hour in a zone of three parts',
+    { $hour: { date: '$d', timezone: 'America/Argentina/Buenos_Aires' } },
+    20,
+  ],
+  ['$hour at an offset', { $hour: { date: '$d', timezone: '+05:30' } }, 5],
+  [
+    'an offset of half hours west',
+    { $dateToString: { date: '$d', timezone: '-03:30', format: '%H:%M' } },
+    '20:00',
+  ],
+  [
+    'an offset of less than an hour west',
+    { $dateToString: { date: '$d', timezone: '-00:30', format: '%H:%M' } },
+    '23:00',
+  ],
+  [
+    '$dateToString in a zone',
+    { $dateToString: { date: '$d', timezone: 'America/New_York', format: '%Y-%m-%d' } },
+    '2024-03-31',
+  ],
+  ['$dateToString by default', { $dateToString: { date: '$d' } }, '2024-03-31T23:30:00.000Z'],
+  ['$dateToString of null', { $dateToString: { date: null, onNull: '-' } }, '-'],
+  [
+    '$dateTrunc to a day in a zone',
+    { $dateTrunc: { date: '$d', unit: 'day', timezone: berlin } },
+    at('2024-03-31T22:00:00Z'),
+  ],
+  [
+    '$dateTrunc to a week from Monday',
+    { $dateTrunc: { date: '$d', unit: 'week', startOfWeek: 'monday' } },
+    at('2024-03-25T00:00:00Z'),
+  ],
+  ['$dateTrunc to a month', { $dateTrunc: { date: '$d', unit: 'month' } }, at('2024-03-01T00:00:00Z')],
+  ['$dateTrunc to a quarter', { $dateTrunc: { date: '$d', unit: 'quarter' } }, at('2024-01-01T00:00:00Z')],
+  [
+    '$dateTrunc to bins',
+    { $dateTrunc: { date: '$d', unit: 'minute', binSize: 20 } },
+    at('2024-03-31T23:20:00Z'),
+  ],
+  [
+    '$dateAdd keeps within the month',
+    { $dateAdd: { startDate: at('2024-01-31T00:00:00Z'), unit: 'month', amount: 1 } },
+    at('2024-02-29T00:00:00Z'),
+  ],
+  [
+    '$dateAdd of a day over a clock change',
+    { $dateAdd: { startDate: at('2024-03-30T12:00:00Z'), unit: 'day', amount: 1, timezone: berlin } },
+    at('2024-03-31T11:00:00Z'),
+  ],
+  [
+    '$dateSubtract',
+    { $dateSubtract: { startDate: at('2024-03-01T00:00:00Z'), unit: 'day', amount: 1 } },
+    at('2024-02-29T00:00:00Z'),
+  ],
+  [
+    '$dateDiff counts boundaries',
+    { $dateDiff: { startDate: at('2024-01-31'), endDate: at('2024-03-01'), unit: 'month' } },
+    long(2),
+  ],
+  [
+    '$dateDiff of weeks begins on Sunday',
+    { $dateDiff: { startDate: at('2024-03-30'), endDate: at('2024-03-31'), unit: 'week' } },
+    long(1),
+  ],
+  ['the ISO year and week', { $dateToString: { date: at('2021-01-01'), format: '%G-%V' } }, '2020-53'],
+  ['$isoWeekYear', { $isoWeekYear: at('2021-01-01') }, long(2020)],
+  ['$week counts Sundays', { $week: at('2024-01-07') }, 1],
+  ['$dayOfYear', { $dayOfYear: at('2024-12-31') }, 366],
+  ['$dayOfWeek', { $dayOfWeek: at('2024-01-07') }, 1],
+  ['$year of an ObjectId', { $year: '$id' }, id.getTimestamp().getUTCFullYear()],
+  ['$year of null', { $year: null }, null],
+  ['$dateFromString', { $dateFromString: { dateString: '2024-03-31' } }, at('2024-03-31')],
+  [
+    '$dateFromString with a zone',
+    { $dateFromString: { dateString: '2024-03-31T12:00:00', timezone: berlin } },
+    at('2024-03-31T10:00:00Z'),
+  ],
+  [
+    '$dateFromString by format',
+    { $dateFromString: { dateString: '31.03.2024', format: '%d.%m.%Y' } },
+    at('2024-03-31'),
+  ],
+  ['$dateFromString onError', { $dateFromString: { dateString: 'soon', onError: null } }, null],
+  ['$dateFromParts', { $dateFromParts: { year: 2024, month: 3 } }, at('2024-03-01')],
+  ['$dateFromParts carries over', { $dateFromParts: { year: 2024, month: 14 } }, at('2025-02-01')],
+  [
+    '$dateFromParts of an ISO week',
+    { $dateFromParts: { isoWeekYear: 2020, isoWeek: 53, isoDayOfWeek: 5 } },
+    at('2021-01-01'),
+  ],
+  [
+    '$dateToParts',
+    { $dateToParts: { date: at('2024-03-31T01:02:03.004Z') } },
+    { year: 2024, month: 3, day: 31, hour: 1, minute: 2, second: 3, millisecond: 4 },
+  ],
+];
+
+describe.each([
+  ['values and conditions', values],
+  ['arithmetic', numbers],
+  ['conversions', conversions],
+  ['arrays and sets', lists],
+  ['strings', strings],
+  ['dates', dates],
+] as [string, Row[]][])('expressions on %s', (_area, rows) => {
+  it.each(rows)('%s', (_title, expression, answer, doc = { d: spring, id }) => {
+    expect(exact(evaluate(expression, doc))).toBe(exact(answer));
+  });
+});
+
+describe('an expression refuses', () => {
+  it.each([
+    ['an unknown operator', { $nope: 1 }, 168],
+    ['two operators in one object', { $add: [1], $sum: 1 }, 15983],
+    ['an undefined variable', '$$nobody', 17276],
+    ['a name of the object prototype as a variable', '$$constructor', 17276],
+    ['a wrong number of arguments', { $eq: [1] }, 16020],
+    ['division by zero', { $divide: [1, 0] }, 2],
+    ['addition of a string', { $add: ['x', 1] }, 14],
+    ['a square root below zero', { $sqrt: -1 }, 28714],
+    ['$in without a list', { $in: [1, 2] }, 40081],
+    ['$size of a scalar', { $size: 1 }, 17124],
+    ['$concat of a number', { $concat: [1] }, 16702],
+    ['$toInt of a word', { $toInt: 'x' }, 241],
+    ['$toString of a timestamp', { $toString: new Timestamp({ t: 1, i: 1 }) }, 241],
+    ['$convert to what it does not have', { $convert: { input: 1, to: 'binData' } }, 238],
+    ['$toInt past 32 bits', { $toInt: 1e10 }, 241],
+    ['$toObjectId of a short text', { $toObjectId: '12' }, 241],
+    ['$switch without a match', { $switch: { branches: [{ case: false, then: 1 }] } }, 40066],
+    ['an unknown zone', { $hour: { date: spring, timezone: 'Mars/Base' } }, 40485],
+    ['the year of a string', { $year: 'x' }, 16006],
+    ['an unknown unit', { $dateAdd: { startDate: spring, unit: 'fortnight', amount: 1 } }, 9],
+    ['an unknown date format', { $dateToString: { date: spring, format: '%Q' } }, 18536],
+    ['a date it cannot read', { $dateFromString: { dateString: 'soon' } }, 241],
+    ['a range without end', { $range: [0, 2_000_000_000] }, 146],
+    [
+      'an array that doubles without end',
+      {
+        $reduce: {
+          input: { $range: [0, 60] },
+          initialValue: [1],
+          in: { $concatArrays: ['$$value', '$$value'] },
+        },
+      },
+      146,
+    ],
+    [
+      'a string that doubles without end',
+      { $reduce: { input: { $range: [0, 60] }, initialValue: 'x', in: { $concat: ['$$value', '$$value'] } } },
+      146,
+    ],
+    ['server-side JavaScript', { $function: { body: 'x', args: [], lang: 'js' } }, 31264],
+    ['what it does not have', { $toHashedIndexKey: 'a' }, 238],
+  ])('%s', (_title, expression, code) => {
+    expect(() => evaluate(expression)).toThrow(expect.objectContaining({ code }));
+  });
+});
+
+describe('any instant', () => {
+  const instant = fc.date({ min: at('1950-01-01'), max: at('2050-01-01'), noInvalidDate: true });
+  const zone = fc.constantFrom(
+    'UTC',
+    berlin,
+    'America/New_York',
+    'Asia/Kolkata',
+    'Australia/Adelaide',
+    '-03:30',
+  );
+
+  it('is rebuilt from its parts unless the clocks repeat that hour', () => {
+    fc.assert(
+      fc.property(instant, zone, (date, timezone) => {
+        const parts = evaluate({ $dateToParts: { date, timezone } }) as Document;
+        const rebuilt = evaluate({ $dateFromParts: { ...parts, timezone } }) as Date;
+        expect(evaluate({ $dateToParts: { date: rebuilt, timezone } })).toEqual(parts);
+        expect(Number(rebuilt)).toBeLessThanOrEqual(Number(date));
+      }),
+    );
+  });
+
+  it('is truncated to a moment before it, in the same unit', () => {
+    fc.assert(
+      fc.property(
+        instant,
+        zone,
+        fc.constantFrom('year', 'month', 'week', 'day', 'hour'),
+        (date, timezone, unit) => {
+          const start = evaluate({ $dateTrunc: { date, unit, timezone } }) as Date;
+          expect(Number(start)).toBeLessThanOrEqual(Number(date));
+          expect(evaluate({ $dateTrunc: { date: start, unit, timezone } })).toEqual(start);
+          expect(exact(evaluate({ $dateDiff: { startDate: start, endDate: date, unit, timezone } }))).toBe(
+            exact(long(0)),
+          );
+        },
+      ),
+    );
+  });
+});

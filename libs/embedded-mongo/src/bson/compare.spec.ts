@@ -1,0 +1,316 @@
+import {
+  Binary,
+  BSONRegExp,
+  Code,
+  Decimal128,
+  Double,
+  Long,
+  MaxKey,
+  MinKey,
+  ObjectId,
+  Timestamp,
+} from 'bson';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compileCollation, type Collation } from './collation.js';
+import { compareValues, sortComparator, valuesEqual } from './compare.js';
+import type { Document } from './document.js';
+import { identical } from './identical.js';
+import { keyOf } from './key-string.js';
+import { typeName } from './type-name.js';
+
+const dec = (text: string): Decimal128 => Decimal128.fromString(text);
+
+/** One value of every type, in BSON order. */
+const ladder: unknown[] = [
+  new MinKey(),
+  undefined,
+  null,
+  NaN,
+  -Infinity,
+  Long.MIN_VALUE,
+  -1,
+  dec('-0.5'),
+  0,
+  dec('1E-10'),
+  1,
+  1.5,
+  Long.fromString('9007199254740993'),
+  dec('9007199254740993.5'),
+  Infinity,
+  '',
+  'B',
+  'a',
+  'é',
+  '\uffee',
+  '😀',
+  {},
+  { a: 1 },
+  { a: 1, b: 0 },
+  { b: 0 },
+  { a: 'x' },
+  [],
+  [1],
+  [1, 1],
+  [2],
+  ['a'],
+  new Binary(Buffer.from('a')),
+  new Binary(Buffer.from('a'), 5),
+  new Binary(Buffer.from('aa')),
+  new ObjectId('000000000000000000000001'),
+  false,
+  true,
+  new Date(-1),
+  new Date(0),
+  new Timestamp({ t: 1, i: 2 }),
+  new Timestamp({ t: 2, i: 1 }),
+  new BSONRegExp('a'),
+  new BSONRegExp('a', 'i'),
+  new Code('x'),
+  new MaxKey(),
+];
+
+describe('the order of values', () => {
+  it('puts every type and value in its place', () => {
+    const pairs = ladder.flatMap((a, i) => ladder.map((b, j) => ({ i, j, order: compareValues(a, b) })));
+    const wrong = pairs.filter(({ i, j, order }) => order !== Math.sign(i - j));
+    expect(wrong.map(({ i, j }) => [ladder[i], ladder[j]])).toEqual([]);
+  });
+
+  it.each([
+    [1, new Double(1)],
+    [1, Long.ONE],
+    [1, dec('1.00')],
+    [0, -0],
+    [0.5, dec('0.50')],
+    [NaN, dec('NaN')],
+    [1e300, dec('1E300')],
+    [Long.fromString('9007199254740993'), dec('9007199254740993')],
+  ] as [unknown, unknown][])('takes %s and %s for equal only if they are the same number', (a, b) => {
+    const same = !(a === 1e300);
+    expect(valuesEqual(a, b)).toBe(same);
+    expect(keyOf(a) === keyOf(b)).toBe(same);
+  });
+
+  it('tells stored bytes apart where values are equal', () => {
+    expect(identical(1, Long.ONE)).toBe(false);
+    expect(identical(dec('1.0'), dec('1.00'))).toBe(false);
+    expect(identical({ a: 1, b: 2 }, { b: 2, a: 1 })).toBe(false);
+    expect(identical({ a: [1, { b: new Date(5) }] }, { a: [1, { b: new Date(5) }] })).toBe(true);
+  });
+
+  it('takes a stored field called _bsontype for data', () => {
+    const fake = { _bsontype: 'ObjectId', id: 1 };
+    expect(typeName(fake)).toBe('object');
+    expect(compareValues(fake, { ...fake })).toBe(0);
+  });
+});
+
+const leaf = fc.oneof(
+  fc.constantFrom(null, undefined, true, false, NaN, 0, -0, new MinKey(), new MaxKey()),
+  fc.integer({ min: -5, max: 5 }),
+  fc.integer({ min: -5, max: 5 }).map((n) => Long.fromNumber(n)),
+  fc.integer({ min: -50, max: 50 }).map((n) => dec(`${n}E-1`)),
+  fc.integer({ min: -50, max: 50 }).map((n) => n / 10),
+  fc.integer({ min: -5, max: 5 }).map((n) => new Double(n)),
+  fc.bigInt({ min: 2n ** 53n - 3n, max: 2n ** 53n + 3n }).map((n) => Long.fromBigInt(n)),
+  fc.constantFrom(2 ** 53, 2 ** 53 + 2),
+  fc.string({ maxLength: 2, unit: 'grapheme' }),
+  fc.date({ min: new Date(0), max: new Date(3), noInvalidDate: true }),
+  fc.constantFrom(new Binary(Buffer.from('a')), new Timestamp({ t: 1, i: 1 }), new BSONRegExp('a', 'i')),
+);
+const value = fc.oneof(
+  { weight: 4, arbitrary: leaf },
+  {
+    weight: 1,
+    arbitrary: fc.array(
+      leaf.map((item) => item ?? null),
+      { maxLength: 2 },
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.dictionary(
+      fc.constantFrom('a', 'b', '1'),
+      leaf.map((item) => item ?? null),
+      { maxKeys: 2 },
+    ),
+  },
+);
+
+describe('for any values', () => {
+  it('the order is total: reflexive, antisymmetric and transitive', () => {
+    fc.assert(
+      fc.property(value, value, value, (a, b, c) => {
+        expect(compareValues(a, a)).toBe(0);
+        expect(compareValues(a, b) + compareValues(b, a)).toBe(0);
+        // Wrapped, because Array.sort never asks about undefined.
+        const [x, y, z] = [{ v: a }, { v: b }, { v: c }]
+          .sort((m, n) => compareValues(m.v, n.v))
+          .map((item) => item.v);
+        expect(compareValues(x, y)).toBeLessThanOrEqual(0);
+        expect(compareValues(y, z)).toBeLessThanOrEqual(0);
+        expect(compareValues(x, z)).toBeLessThanOrEqual(0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('keys are equal exactly where values are', () => {
+    fc.assert(
+      fc.property(value, value, (a, b) => {
+        expect(keyOf(a) === keyOf(b)).toBe(compareValues(a, b) === 0);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('a sort', () => {
+  const sorted = (docs: Document[], spec: Document, collation?: Collation): unknown[] =>
+    [...docs].sort(sortComparator(spec, collation)).map((doc) => doc['_id']);
+
+  it.each([
+    [
+      'takes missing for null and is stable',
+      [{ _id: 1, a: null }, { _id: 2 }, { _id: 3, a: null }],
+      { a: 1 },
+      [1, 2, 3],
+    ],
+    [
+      'takes the smallest element ascending',
+      [
+        { _id: 1, a: [5, 1] },
+        { _id: 2, a: [3] },
+      ],
+      { a: 1 },
+      [1, 2],
+    ],
+    [
+      'takes the largest element descending',
+      [
+        { _id: 2, a: [3] },
+        { _id: 1, a: [5, 1] },
+      ],
+      { a: -1 },
+      [1, 2],
+    ],
+    [
+      'puts an empty array before null',
+      [
+        { _id: 1, a: null },
+        { _id: 2, a: [] },
+      ],
+      { a: 1 },
+      [2, 1],
+    ],
+    [
+      'reaches through arrays',
+      [
+        { _id: 1, a: [{ b: 9 }, { b: 1 }] },
+        { _id: 2, a: { b: 5 } },
+      ],
+      { 'a.b': 1 },
+      [1, 2],
+    ],
+    [
+      'goes on to the next key',
+      [
+        { _id: 1, k: 'b', n: 1 },
+        { _id: 2, k: 'a', n: 1 },
+        { _id: 3, k: 'a', n: 2 },
+      ],
+      { k: 1, n: -1 },
+      [3, 2, 1],
+    ],
+    [
+      'puts types in BSON order',
+      [
+        { _id: 'd', a: new Date(0) },
+        { _id: 'b', a: true },
+        { _id: 's', a: 'x' },
+        { _id: 'n', a: 1 },
+        { _id: 'O', a: {} },
+      ],
+      { a: 1 },
+      ['n', 's', 'O', 'b', 'd'],
+    ],
+  ] as [string, Document[], Document, unknown[]][])('%s', (_title, docs, spec, ids) => {
+    expect(sorted(docs, spec)).toEqual(ids);
+  });
+
+  it('follows a collation', () => {
+    const docs = [
+      { _id: 1, a: 'b' },
+      { _id: 2, a: 'A' },
+    ];
+    expect(sorted(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
+  });
+
+  it('chooses among array elements by the collation too', () => {
+    const docs = [
+      { _id: 1, a: ['b'] },
+      { _id: 2, a: ['Z', 'a'] },
+    ];
+    expect(sorted(docs, { a: 1 }, compileCollation({ locale: 'en', strength: 2 }))).toEqual([2, 1]);
+    expect(sorted(docs, { a: 1 })).toEqual([2, 1]);
+    expect(
+      sorted(
+        [
+          { _id: 1, a: ['B', 'a'] },
+          { _id: 2, a: ['A', 'b'] },
+        ],
+        { a: 1, _id: -1 },
+        compileCollation({ locale: 'en', strength: 2 }),
+      ),
+    ).toEqual([2, 1]);
+  });
+
+  it('refuses directions other than 1 and -1', () => {
+    expect(() => sortComparator({ a: 2 })).toThrow(expect.objectContaining({ code: 15975 }));
+    expect(() => sortComparator({ a: 'up' })).toThrow(expect.objectContaining({ code: 15974 }));
+  });
+});
+
+describe('a collation', () => {
+  const equal = (spec: Document, a: string, b: string): boolean => {
+    const collation = compileCollation({ locale: 'en', ...spec });
+    const same = valuesEqual(a, b, collation);
+    expect(keyOf(a, collation) === keyOf(b, collation)).toBe(same);
+    return same;
+  };
+
+  it.each([
+    [{ strength: 1 }, 'Résumé', 'resume', true],
+    [{ strength: 1, caseLevel: true }, 'Resume', 'resume', false],
+    [{ strength: 1, caseLevel: true }, 'résumé', 'resume', true],
+    [{ strength: 2 }, 'RESUME', 'resume', true],
+    [{ strength: 2 }, 'résumé', 'resume', false],
+    [{ strength: 3 }, 'Resume', 'resume', false],
+    [{ strength: 3 }, 'e\u0301', '\u00e9', true],
+    [{ numericOrdering: true }, 'a007', 'a7', true],
+    [{ numericOrdering: true }, 'a100', 'a10', false],
+    [{ alternate: 'shifted', strength: 2 }, 'black-bird', 'blackbird', true],
+  ] as [Document, string, string, boolean][])('%j compares %s and %s', (spec, a, b, same) => {
+    expect(equal(spec, a, b)).toBe(same);
+  });
+
+  it('orders digits as numbers when asked', () => {
+    expect(compareValues('a10', 'a9', compileCollation({ locale: 'en', numericOrdering: true }))).toBe(1);
+    expect(compareValues('a10', 'a9', compileCollation({ locale: 'en' }))).toBe(-1);
+  });
+
+  it('called simple is the order of bytes', () => {
+    expect(compileCollation({ locale: 'simple' })).toBeUndefined();
+  });
+
+  it.each([
+    [{}, 40414],
+    [{ locale: 'xx-nowhere-land' }, 2],
+    [{ locale: 'en', strength: 9 }, 2],
+    [{ locale: 'en', strength: 5 }, 238],
+    [{ locale: 'fr', backwards: true }, 238],
+  ] as [Document, number][])('refuses %j', (spec, code) => {
+    expect(() => compileCollation(spec)).toThrow(expect.objectContaining({ code }));
+  });
+});

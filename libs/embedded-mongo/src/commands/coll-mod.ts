@@ -1,0 +1,72 @@
+import type { Document } from '../bson/document.js';
+import { keyOfAll } from '../bson/key-string.js';
+import { mongoError } from '../errors.js';
+import type { CommandContext, CommandHandler } from '../server/command.js';
+import type { Collection } from '../storage/collection.js';
+import type { CollectionIndex } from '../storage/collection-index.js';
+import { normaliseIndex } from '../storage/index-spec.js';
+import { shellText } from '../storage/shell-text.js';
+import { collectionName, flag, optionalDocument } from './arguments.js';
+import { collectionOptions } from './catalog-commands.js';
+import { existing, findIndex } from './index-commands.js';
+
+export const collMod: CommandHandler = (command, ctx) => {
+  const collection = existing(ctx, collectionName(command, 'collMod'));
+  const changed = collectionOptions(command, ctx);
+  if (changed['collation'] !== undefined) {
+    throw mongoError(72, 'the collation of a collection cannot be changed');
+  }
+  const { store } = ctx.server;
+  if (Object.keys(changed).length > 0) {
+    collection.options = { ...collection.options, ...changed };
+    store.publish([
+      { kind: 'modify', ns: collection.ns, uuid: collection.uuid, options: collection.options },
+    ]);
+  }
+  const change = optionalDocument(command, 'index');
+  return change ? modifyIndex(ctx, collection, change) : {};
+};
+
+function modifyIndex(ctx: CommandContext, collection: Collection, change: Document): Document {
+  const index = findIndex(collection, change['name'] ?? change['keyPattern']);
+  if (!index) {
+    const wanted = shellText(change['name'] ?? change['keyPattern']);
+    throw mongoError(27, `cannot find index ${wanted} for ns ${collection.fullName}`);
+  }
+  const spec = { ...index.spec };
+  const reply: Document = {};
+  for (const option of ['expireAfterSeconds', 'hidden', 'prepareUnique']) {
+    if (change[option] === undefined) continue;
+    reply[`${option}_old`] = spec[option];
+    reply[`${option}_new`] = change[option];
+    spec[option] = change[option];
+  }
+  if (flag(change, 'unique')) {
+    refuseDuplicates(collection, index);
+    spec['unique'] = true;
+    reply['unique_new'] = true;
+  }
+  collection.changeIndex(normaliseIndex(spec));
+  ctx.server.store.publish([{ kind: 'modifyIndex', ns: collection.ns, uuid: collection.uuid, spec }]);
+  return reply;
+}
+
+/** Errors: 359 with the documents that stand against a unique index. */
+function refuseDuplicates(collection: Collection, index: CollectionIndex): void {
+  const seen = new Map<string, Document>();
+  const violations: Document[] = [];
+  for (const { document } of collection.snapshotRecords().range()) {
+    for (const key of index.keysOf(document)?.keys ?? []) {
+      const id = keyOfAll(key, index.definition.collation);
+      const other = seen.get(id);
+      if (other) violations.push({ ids: [other['_id'], document['_id']] });
+      else seen.set(id, document);
+    }
+  }
+  if (violations.length === 0) return;
+  throw mongoError(
+    359,
+    'Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.',
+    { violations },
+  );
+}

@@ -1,0 +1,251 @@
+import { Double, Long, MongoClient, ObjectId, type Collection, type Db, type Document } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EmbeddedMongo } from '../embedded-mongo.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let server: EmbeddedMongo;
+let client: MongoClient;
+let db: Db;
+let books: Collection<Document & { _id?: number }>;
+let made = 0;
+
+beforeAll(async () => {
+  server = await EmbeddedMongo.start();
+  client = await MongoClient.connect(server.uri);
+  db = client.db('crud');
+});
+afterAll(async () => {
+  await client.close();
+  await server.close();
+});
+beforeEach(async () => {
+  books = db.collection(`books-${(made += 1)}`);
+  await books.insertMany([
+    { _id: 1, title: 'a', pages: 10, tags: ['x'] },
+    { _id: 2, title: 'b', pages: 20, tags: ['x', 'y'] },
+    { _id: 3, title: 'c', pages: 30, tags: [] },
+  ]);
+});
+
+const ids = async (filter: object, options = {}) =>
+  (await books.find(filter, { projection: { _id: 1 }, ...options }).toArray()).map(({ _id }) => _id);
+const code = (number: number): unknown => expect.objectContaining({ code: number });
+
+describe('reading', () => {
+  it('sorts, skips, limits and projects', async () => {
+    const found = await books
+      .find({}, { sort: { pages: -1 }, skip: 1, limit: 1, projection: { title: 1, _id: 0 } })
+      .toArray();
+    expect(found).toEqual([{ title: 'b' }]);
+  });
+
+  it('gives every document once over many batches, whatever the sizes', async () => {
+    const many = db.collection(`many-${made}`);
+    await many.insertMany(Array.from({ length: 1_000 }, (_, n) => ({ n })));
+    for (const batchSize of [60, 333, 1_000, 5_000]) {
+      const seen = (await many.find({}, { batchSize }).toArray()).map(({ n }) => n);
+      expect(seen).toEqual(Array.from({ length: 1_000 }, (_, n) => n));
+    }
+  });
+
+  it('counts and lists distinct values, inside arrays too', async () => {
+    expect(await books.countDocuments({ pages: { $gt: 10 } })).toBe(2);
+    expect(await books.estimatedDocumentCount()).toBe(3);
+    expect(await books.distinct('tags')).toEqual(['x', 'y']);
+  });
+
+  it('compares as the collation of the query says', async () => {
+    expect(await ids({ title: 'A' })).toEqual([]);
+    expect(await ids({ title: 'A' }, { collation: { locale: 'en', strength: 2 } })).toEqual([1]);
+  });
+
+  it('uses variables of let', async () => {
+    expect(await ids({ $expr: { $gt: ['$pages', '$$least'] } }, { let: { least: 15 } })).toEqual([2, 3]);
+  });
+
+  it('aggregates over several collections', async () => {
+    const authors = db.collection(`authors-${made}`);
+    await authors.insertOne({ name: 'ann', wrote: [1, 3] });
+    const rows = await authors
+      .aggregate([
+        { $lookup: { from: books.collectionName, localField: 'wrote', foreignField: '_id', as: 'books' } },
+        { $unwind: '$books' },
+        { $group: { _id: '$name', pages: { $sum: '$books.pages' } } },
+      ])
+      .toArray();
+    expect(rows).toEqual([{ _id: 'ann', pages: 40 }]);
+  });
+
+  it('answers an aggregate without its cursor option 9, as MongoDB does', async () => {
+    await expect(db.command({ aggregate: 'x', pipeline: [] })).rejects.toThrow(code(9));
+  });
+});
+
+describe('writing', () => {
+  it('keeps number types apart, also when another field changes', async () => {
+    const numbers = db.collection(`numbers-${made}`, { promoteValues: false });
+    await numbers.insertOne({ long: Long.fromNumber(5), double: new Double(3), int: 3 });
+    await numbers.updateOne({}, { $set: { other: 1 }, $inc: { int: 1 } });
+    const stored = await numbers.findOne({});
+    expect(stored?.['long']).toBeInstanceOf(Long);
+    expect(stored?.['double']).toBeInstanceOf(Double);
+    expect(stored?.['int']).toMatchObject({ _bsontype: 'Int32', value: 4 });
+  });
+
+  it('says what matched and what changed', async () => {
+    expect(await books.updateMany({}, { $min: { pages: 15 } })).toMatchObject({
+      matchedCount: 3,
+      modifiedCount: 2,
+    });
+    expect(await books.replaceOne({ _id: 1 }, { title: 'new' })).toMatchObject({ modifiedCount: 1 });
+    expect(await books.findOne({ _id: 1 })).toEqual({ _id: 1, title: 'new' });
+    expect(await books.deleteMany({ pages: { $exists: true } })).toMatchObject({ deletedCount: 2 });
+  });
+
+  it('inserts on upsert what the filter and the update say', async () => {
+    const result = await books.updateOne(
+      { title: 'z' },
+      { $set: { pages: 1 }, $setOnInsert: { fresh: true } },
+      { upsert: true },
+    );
+    expect(result).toMatchObject({ upsertedCount: 1, matchedCount: 0 });
+    expect(await books.findOne({ title: 'z' })).toEqual({
+      _id: result.upsertedId,
+      title: 'z',
+      pages: 1,
+      fresh: true,
+    });
+    expect(result.upsertedId).toBeInstanceOf(ObjectId);
+  });
+
+  it('stops an ordered batch at its first error and finishes an unordered one', async () => {
+    const documents = [{ _id: 4 }, { _id: 1 }, { _id: 5 }];
+    await expect(books.insertMany(documents)).rejects.toThrow(code(11000));
+    expect(await ids({})).toEqual([1, 2, 3, 4]);
+    await expect(books.insertMany([{ _id: 1 }, { _id: 6 }], { ordered: false })).rejects.toThrow(code(11000));
+    expect(await ids({})).toEqual([1, 2, 3, 4, 6]);
+  });
+
+  it('updates the right array elements', async () => {
+    await books.updateOne({ tags: 'y' }, { $set: { 'tags.$': 'z' } });
+    await books.updateMany({}, { $set: { 'tags.$[e]': 'X' } }, { arrayFilters: [{ e: 'x' }] });
+    expect(await books.distinct('tags')).toEqual(['X', 'z']);
+  });
+
+  it('finds and changes one document in one step', async () => {
+    const options = {
+      sort: { pages: -1 as const },
+      returnDocument: 'after' as const,
+      projection: { pages: 1 },
+    };
+    expect(await books.findOneAndUpdate({}, { $inc: { pages: 1 } }, options)).toEqual({ _id: 3, pages: 31 });
+    expect(await books.findOneAndUpdate({ title: 'q' }, { $set: { n: 1 } })).toBeNull();
+    expect(await books.findOneAndDelete({ title: 'a' })).toMatchObject({ _id: 1, pages: 10 });
+    expect(
+      await books.findOneAndReplace(
+        { title: 'w' },
+        { title: 'w' },
+        { upsert: true, returnDocument: 'after' },
+      ),
+    ).toMatchObject({ title: 'w' });
+  });
+
+  it('never hands the same document to two takers', async () => {
+    const queue = db.collection(`queue-${made}`);
+    await queue.insertMany(Array.from({ length: 60 }, (_, n) => ({ n, taken: false })));
+    const takers = Array.from({ length: 60 }, () =>
+      queue.findOneAndUpdate({ taken: false }, { $set: { taken: true } }, { sort: { n: 1 } }),
+    );
+    const taken = (await Promise.all(takers)).map((one) => one?.['n'] as number);
+    expect(taken.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 60 }, (_, n) => n));
+  });
+
+  it('inserts one document when many upsert the same one', async () => {
+    const counters = db.collection(`counters-${made}`);
+    await Promise.all(
+      Array.from({ length: 40 }, () =>
+        counters.updateOne({ name: 'c' }, { $inc: { n: 1 } }, { upsert: true }),
+      ),
+    );
+    expect(await counters.find({}, { projection: { _id: 0 } }).toArray()).toEqual([{ name: 'c', n: 40 }]);
+  });
+
+  it('does a bulk of a collection and one over several', async () => {
+    const done = await books.bulkWrite([
+      { insertOne: { document: { _id: 9 } } },
+      { updateOne: { filter: { _id: 9 }, update: { $set: { n: 1 } } } },
+      { deleteOne: { filter: { _id: 1 } } },
+    ]);
+    expect(done).toMatchObject({ insertedCount: 1, modifiedCount: 1, deletedCount: 1 });
+    const other = `${db.databaseName}.other-${made}`;
+    const result = await client.bulkWrite(
+      [
+        { name: 'insertOne', namespace: other, document: { long: Long.fromNumber(7) } as Document },
+        { name: 'updateOne', namespace: books.namespace, filter: { title: 'b' }, update: { $set: { n: 2 } } },
+        { name: 'deleteMany', namespace: books.namespace, filter: { n: 1 } },
+      ],
+      { verboseResults: true },
+    );
+    expect(result).toMatchObject({ insertedCount: 1, modifiedCount: 1, deletedCount: 1 });
+    expect(result.updateResults?.get(1)).toMatchObject({ matchedCount: 1 });
+  });
+
+  it('writes the result of a pipeline with $out and $merge', async () => {
+    const target = db.collection<Document & { _id?: number }>(`target-${made}`);
+    await books.aggregate([{ $project: { pages: 1 } }, { $out: target.collectionName }]).toArray();
+    expect(await target.countDocuments()).toBe(3);
+    await books
+      .aggregate([{ $match: { _id: 1 } }, { $set: { pages: 99 } }, { $merge: target.collectionName }])
+      .toArray();
+    expect(await target.findOne({ _id: 1 })).toMatchObject({ pages: 99 });
+    await expect(
+      books.aggregate([{ $project: { _id: '$tags' } }, { $out: target.collectionName }]).toArray(),
+    ).rejects.toThrow(code(2));
+    expect(await target.countDocuments()).toBe(3);
+  });
+
+  it('checks documents against the validator of their collection', async () => {
+    const strict = await db.createCollection(`strict-${made}`, { validator: { n: { $gt: 0 } } });
+    await expect(strict.insertOne({ n: 0 })).rejects.toThrow(code(121));
+    await strict.insertOne({ n: 1 });
+    await expect(strict.updateOne({}, { $set: { n: -1 } })).rejects.toThrow(code(121));
+    await strict.insertOne({ n: 0 }, { bypassDocumentValidation: true });
+  });
+
+  it('says when a write concern cannot be had', async () => {
+    await expect(books.insertOne({}, { writeConcern: { w: 3 } })).rejects.toThrow(code(100));
+  });
+});
+
+describe('refusing', () => {
+  it.each([
+    ['an unknown command', { nonsense: 1 }, 59],
+    ['an unknown field', { find: 'c', fiter: {} }, 40415],
+    ['a filter that is no object', { find: 'c', filter: 'x' }, 14],
+    ['an unknown operator', { find: 'c', filter: { a: { $near2: 1 } } }, 2],
+    ['a negative skip', { find: 'c', skip: -1 }, 51024],
+    ['server-side script', { find: 'c', filter: { $where: 'true' } }, 31264],
+    ['a tailable cursor', { find: 'c', tailable: true }, 238],
+    ['a read in the past', { find: 'c', readConcern: { level: 'snapshot', atClusterTime: 1 } }, 246],
+    ['search', { aggregate: 'c', pipeline: [{ $search: {} }], cursor: {} }, 31082],
+    ['an unknown stage', { aggregate: 'c', pipeline: [{ $fancy: {} }], cursor: {} }, 40324],
+    ['a capped collection', { create: 'capped', capped: true, size: 10 }, 238],
+    ['a view', { create: 'view', viewOn: 'c', pipeline: [] }, 238],
+    ['an impossible name', { create: 'a$b' }, 73],
+    ['an empty batch', { insert: 'c', documents: [] }, 16],
+    ['a login', { saslStart: 1, mechanism: 'PLAIN', payload: '' }, 18],
+    ['a negative time limit', { ping: 1, maxTimeMS: -1 }, 2],
+    ['a cursor that is not there', { getMore: Long.fromNumber(12345), collection: 'c' }, 43],
+    ['the indexes of no collection', { listIndexes: 'missing' }, 26],
+    ['a multi update by replacement', { update: 'c', updates: [{ q: {}, u: { a: 1 }, multi: true }] }, 9],
+  ])('refuses %s with the code of MongoDB', async (_title, command, number) => {
+    const reply = db.command(command);
+    const failure = await reply.then(
+      (answer) => (answer['writeErrors'] as { code: number }[] | undefined)?.[0],
+      (error: unknown) => error,
+    );
+    expect(failure).toMatchObject({ code: number });
+  });
+});

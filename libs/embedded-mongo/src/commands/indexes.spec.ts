@@ -1,0 +1,177 @@
+import { MongoClient, type Collection, type Db } from 'mongodb';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EmbeddedMongo } from '../embedded-mongo.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let server: EmbeddedMongo;
+let client: MongoClient;
+let db: Db;
+let items: Collection;
+let made = 0;
+
+beforeAll(async () => {
+  server = await EmbeddedMongo.start();
+  client = await MongoClient.connect(server.uri);
+  db = client.db('indexes');
+});
+afterAll(async () => {
+  await client.close();
+  await server.close();
+});
+beforeEach(async () => {
+  items = db.collection(`items-${(made += 1)}`);
+  await items.insertMany(
+    Array.from({ length: 100 }, (_, n) => ({
+      n,
+      kind: n % 5,
+      name: `Item ${n}`,
+      at: [n, n],
+      text: n === 7 ? 'Running foxes' : 'dog',
+    })),
+  );
+});
+
+const code = (number: number): unknown => expect.objectContaining({ code: number });
+
+describe('indexes', () => {
+  it('are listed with their options and can be dropped', async () => {
+    expect(
+      await items.createIndexes([
+        { key: { n: 1 }, unique: true },
+        { key: { kind: 1, n: -1 }, sparse: true },
+      ]),
+    ).toEqual(['n_1', 'kind_1_n_-1']);
+    expect(await items.indexes()).toMatchObject([
+      { name: '_id_', key: { _id: 1 } },
+      { name: 'n_1', unique: true },
+      { name: 'kind_1_n_-1', sparse: true },
+    ]);
+    await items.dropIndex('n_1');
+    expect((await items.indexes()).map(({ name }) => name)).toEqual(['_id_', 'kind_1_n_-1']);
+    await expect(items.dropIndex('n_1')).rejects.toThrow(code(27));
+    await expect(items.dropIndex('_id_')).rejects.toThrow(code(72));
+  });
+
+  it('are explained as the scan they give', async () => {
+    await items.createIndex({ kind: 1, n: -1 });
+    const { queryPlanner, executionStats } = await items
+      .find({ kind: 2 })
+      .sort({ n: 1 })
+      .explain('executionStats');
+    expect(queryPlanner.winningPlan).toMatchObject({
+      stage: 'FETCH',
+      inputStage: {
+        stage: 'IXSCAN',
+        indexName: 'kind_1_n_-1',
+        direction: 'backward',
+        isMultiKey: false,
+        indexBounds: { kind: ['[2, 2]'], n: ['[MinKey, MaxKey]'] },
+      },
+    });
+    expect(executionStats).toMatchObject({ nReturned: 20, totalKeysExamined: 20, totalDocsExamined: 20 });
+    const scan = await items.find({ name: 'Item 3' }).sort({ n: 1 }).explain('executionStats');
+    expect(scan.queryPlanner.winningPlan).toMatchObject({ stage: 'SORT', inputStage: { stage: 'COLLSCAN' } });
+    expect(scan.executionStats).toMatchObject({ nReturned: 1, totalKeysExamined: 0, totalDocsExamined: 100 });
+  });
+
+  it('explain every command that searches, without writing anything', async () => {
+    await items.createIndex({ n: 1 });
+    const explained = [
+      { find: items.collectionName, filter: { n: 3 } },
+      { count: items.collectionName, query: { n: 3 } },
+      { distinct: items.collectionName, key: 'kind', query: { n: 3 } },
+      { aggregate: items.collectionName, pipeline: [{ $match: { n: 3 } }], cursor: {} },
+      { update: items.collectionName, updates: [{ q: { n: 3 }, u: { $set: { n: -1 } } }] },
+      { delete: items.collectionName, deletes: [{ q: { n: 3 }, limit: 0 }] },
+      { findAndModify: items.collectionName, query: { n: 3 }, remove: true },
+    ];
+    for (const explain of explained) {
+      const { executionStats } = await db.command({ explain, verbosity: 'executionStats' });
+      expect(executionStats).toMatchObject({ totalKeysExamined: 1, totalDocsExamined: 1, nReturned: 1 });
+    }
+    expect(await items.countDocuments({ n: 3 })).toBe(1);
+    const stages = await items.aggregate([{ $match: { n: 3 } }, { $group: { _id: '$kind' } }]).explain();
+    expect(stages['stages']).toMatchObject([{ $cursor: { queryPlanner: {} } }, { $group: {} }]);
+  });
+
+  it('compare strings as their collation says, and only for queries of the same collation', async () => {
+    const collation = { locale: 'en', strength: 2 };
+    await items.createIndex({ name: 1 }, { collation });
+    const stage = async (options: object) =>
+      (await items.find({ name: 'ITEM 5' }, options).explain('executionStats'))['executionStats'];
+    expect(await stage({ collation })).toMatchObject({ nReturned: 1, totalKeysExamined: 1 });
+    expect(await stage({})).toMatchObject({ nReturned: 0, totalKeysExamined: 0, totalDocsExamined: 100 });
+  });
+
+  it('serve text search, which is refused without them', async () => {
+    const search = { $text: { $search: 'fox run' } };
+    await expect(items.findOne(search)).rejects.toThrow(code(27));
+    await items.createIndex({ text: 'text' });
+    expect((await items.find(search).toArray()).map(({ n }) => n)).toEqual([7]);
+    const scored = await items.findOne(search, { projection: { score: { $meta: 'textScore' } } });
+    expect(scored?.['score']).toBeGreaterThan(0);
+  });
+
+  it('serve $near by distance, which is refused without them in the words Parse Server waits for', async () => {
+    const near = { at: { $nearSphere: [10, 10] } };
+    await expect(items.findOne(near)).rejects.toThrow(/field=at .*unable to find index for \$geoNear query/);
+    await items.createIndex({ at: '2d' });
+    const nearest = await items.find(near).limit(3).toArray();
+    expect(nearest.map(({ n }) => n)).toEqual([10, expect.any(Number), expect.any(Number)]);
+    expect(nearest.map(({ n }) => n).toSorted((a, b) => a - b)).toEqual([9, 10, 11]);
+  });
+
+  it('change their options by collMod, and become unique only without duplicates', async () => {
+    await items.createIndex({ kind: 1 });
+    const modify = (index: object) => db.command({ collMod: items.collectionName, index });
+    await expect(modify({ name: 'kind_1', unique: true })).rejects.toThrow(code(359));
+    await items.createIndex({ n: 1 });
+    await modify({ keyPattern: { n: 1 }, unique: true });
+    await expect(items.insertOne({ n: 5 })).rejects.toThrow(code(11000));
+    await modify({ name: 'n_1', hidden: true });
+    expect((await items.find({ n: 5 }).explain())['queryPlanner'].winningPlan.stage).toBe('COLLSCAN');
+  });
+
+  it('give the documents of a hint, also where another index would be better', async () => {
+    await items.createIndexes([{ key: { n: 1 } }, { key: { kind: 1 } }]);
+    const { executionStats } = await items
+      .find({ n: 3, kind: 3 }, { hint: 'kind_1' })
+      .explain('executionStats');
+    expect(executionStats).toMatchObject({ totalKeysExamined: 20, nReturned: 1 });
+    await expect(items.find({}, { hint: 'nope' }).toArray()).rejects.toThrow(code(2));
+  });
+});
+
+describe('the catalog', () => {
+  it('lists, renames and drops collections and databases', async () => {
+    const scratch = client.db(`catalog-${made}`);
+    await scratch.createCollection('a');
+    await scratch.collection('b').insertOne({});
+    await expect(scratch.createCollection('a')).rejects.toThrow(code(48));
+    await scratch.renameCollection('a', 'c');
+    await expect(scratch.renameCollection('b', 'c')).rejects.toThrow(code(48));
+    await scratch.renameCollection('b', 'c', { dropTarget: true });
+    expect(await scratch.listCollections().toArray()).toMatchObject([
+      { name: 'c', type: 'collection', idIndex: { name: '_id_' } },
+    ]);
+    expect(await scratch.collection('c').countDocuments()).toBe(1);
+    const { databases } = await client.db().admin().listDatabases();
+    expect(databases.map(({ name }) => name)).toContain(`catalog-${made}`);
+    expect(await scratch.dropCollection('missing')).toBe(true);
+    await scratch.dropDatabase();
+    expect(await scratch.listCollections().toArray()).toEqual([]);
+  });
+
+  it('finds its indexes in order by its own check', async () => {
+    await items.createIndexes([{ key: { at: 1 } }, { key: { n: 1 }, sparse: true }]);
+    await items.updateMany({ kind: 1 }, { $set: { at: [1, 2, 3] }, $unset: { n: 1 } });
+    await items.deleteMany({ kind: 2 });
+    expect(await db.command({ validate: items.collectionName })).toMatchObject({
+      valid: true,
+      errors: [],
+      nrecords: 80,
+    });
+  });
+});

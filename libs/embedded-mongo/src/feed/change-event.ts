@@ -1,0 +1,95 @@
+import type { Document } from '../bson/document.js';
+import type { Change } from '../storage/change.js';
+import type { Collection } from '../storage/collection.js';
+import { updateDescription } from '../update/diff.js';
+import type { LogEntry } from './change-log.js';
+import { tokenOf } from './resume-token.js';
+import { fatal, type ImageMode, type StreamOptions } from './stream-options.js';
+
+/** Finds a collection as it is now, for streams that look up the present document. */
+export type CollectionLookup = (db: string, coll: string) => Collection | undefined;
+
+/** A logged change as the event a stream with these options shows. Errors: 47 when a required image is not kept. */
+export function changeEvent(entry: LogEntry, options: StreamOptions, lookup: CollectionLookup): Document {
+  const { key, clusterTime, wallTime, change, origin } = entry;
+  return {
+    _id: tokenOf(key),
+    ...operation(change),
+    clusterTime,
+    wallTime,
+    ...('ns' in change && options.expanded ? { collectionUUID: change.uuid } : {}),
+    ...images(change, options, lookup),
+    ...(origin ? { lsid: origin.lsid, txnNumber: origin.txnNumber } : {}),
+  };
+}
+
+/** The documents of an event, as far as the stream asks for them and the collection keeps them. */
+function images(change: Change, options: StreamOptions, lookup: CollectionLookup): Document {
+  const images: Document = {};
+  const { fullDocument, before } = options;
+  if (change.kind === 'insert' || change.kind === 'replace') images['fullDocument'] = change.after.document;
+  if (change.kind === 'update' && fullDocument !== 'default') {
+    images['fullDocument'] =
+      fullDocument === 'updateLookup'
+        ? (lookup(change.ns.db, change.ns.coll)?.byId(change.before.document['_id'])?.document ?? null)
+        : kept(change.images, change.after.document, fullDocument, 'post');
+  }
+  if (
+    before !== 'off' &&
+    (change.kind === 'update' || change.kind === 'replace' || change.kind === 'delete')
+  ) {
+    images['fullDocumentBeforeChange'] = kept(change.images, change.before.document, before, 'pre');
+  }
+  return images;
+}
+
+function kept(
+  available: boolean,
+  document: Document,
+  mode: ImageMode,
+  which: 'pre' | 'post',
+): Document | null {
+  if (available) return document;
+  if (mode === 'whenAvailable') return null;
+  throw fatal(
+    47,
+    `Change stream was configured to require a ${which}-image for all events, but the ${which}-image was not found`,
+  );
+}
+
+function operation(change: Change): Document {
+  if (change.kind === 'dropDatabase') return { operationType: 'dropDatabase', ns: { db: change.db } };
+  const { ns } = change;
+  switch (change.kind) {
+    case 'insert':
+      return { operationType: 'insert', ns, documentKey: { _id: change.after.document['_id'] } };
+    case 'replace':
+      return { operationType: 'replace', ns, documentKey: { _id: change.after.document['_id'] } };
+    case 'update':
+      return {
+        operationType: 'update',
+        ns,
+        documentKey: { _id: change.after.document['_id'] },
+        updateDescription: updateDescription(change.before.document, change.after.document),
+      };
+    case 'delete':
+      return { operationType: 'delete', ns, documentKey: { _id: change.before.document['_id'] } };
+    case 'rename':
+      return {
+        operationType: 'rename',
+        ns,
+        to: change.to,
+        operationDescription: { to: change.to, ...(change.dropTarget ? { dropTarget: true } : {}) },
+      };
+    case 'create':
+    case 'modify':
+      return { operationType: change.kind, ns, operationDescription: change.options };
+    case 'modifyIndex':
+      return { operationType: 'modify', ns, operationDescription: { index: change.spec } };
+    case 'createIndexes':
+    case 'dropIndexes':
+      return { operationType: change.kind, ns, operationDescription: { indexes: [change.spec] } };
+    case 'drop':
+      return { operationType: 'drop', ns };
+  }
+}

@@ -1,0 +1,79 @@
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { someValue, type FieldPath, type LeafArrays } from '../bson/path.js';
+import type { Predicate } from './context.js';
+import type { ValueTest } from './value-tests.js';
+
+/** One operator on a field: a value test, and how it treats arrays. */
+export interface Operator {
+  readonly test: ValueTest;
+  readonly leaf: LeafArrays;
+  /** True for operators that hold when no value passes the test, such as `$ne`. */
+  readonly negated?: boolean;
+  /** Set for `$elemMatch`: the position of the matching element. */
+  readonly elementIndex?: (value: unknown) => number;
+}
+
+/** An operator, or the negation of several. */
+export type Condition = Operator | { readonly not: readonly Condition[] };
+
+/** A condition as a test of one array element. */
+export function onElement(condition: Condition): ValueTest {
+  if ('not' in condition) {
+    const tests = condition.not.map(onElement);
+    return (item) => !tests.every((test) => test(item));
+  }
+  const { test } = condition;
+  return condition.negated ? (item) => !test(item) : test;
+}
+
+/** A condition as a predicate on the values a path reaches. */
+export function onPath(condition: Condition, path: FieldPath): Predicate {
+  if ('not' in condition) {
+    const parts = condition.not.map((part) => onPath(part, path));
+    return { test: (doc) => !parts.every((part) => part.test(doc)) };
+  }
+  const { test, leaf } = condition;
+  if (condition.negated) return { test: (doc) => !someValue(doc, path, 0, leaf, test) };
+  const locate = (doc: Document, positions: Map<string, number>): void =>
+    locateMatch(doc, path, condition, positions);
+  const [field] = path.parts;
+  if (path.parts.length === 1 && field !== undefined)
+    return { test: (doc) => testField(doc, field, leaf, test), locate };
+  return { test: (doc) => someValue(doc, path, 0, leaf, test), locate };
+}
+
+function testField(doc: Document, field: string, leaf: LeafArrays, test: ValueTest): boolean {
+  const value = getField(doc, field);
+  if (leaf === 'elements' && Array.isArray(value) && value.some(test)) return true;
+  return test(value);
+}
+
+/** Notes the element of the outermost implicitly traversed array through which the condition held. */
+function locateMatch(
+  doc: Document,
+  path: FieldPath,
+  condition: Operator,
+  positions: Map<string, number>,
+): void {
+  const { test, leaf } = condition;
+  let current: unknown = doc;
+  for (const [depth, part] of path.parts.entries()) {
+    if (Array.isArray(current)) {
+      const explicit = current[path.indexes[depth] as number] as unknown;
+      if (explicit !== undefined && someValue(explicit, path, depth + 1, leaf, test)) {
+        current = explicit;
+        continue;
+      }
+      const index = current.findIndex((item) => isDocument(item) && someValue(item, path, depth, leaf, test));
+      if (index >= 0) positions.set(path.parts.slice(0, depth).join('.'), index);
+      return;
+    }
+    if (!isDocument(current)) return;
+    current = getField(current, part);
+  }
+  if (!Array.isArray(current)) return;
+  const index = condition.elementIndex
+    ? condition.elementIndex(current)
+    : current.findIndex((item) => test(item));
+  if (index >= 0) positions.set(path.text, index);
+}

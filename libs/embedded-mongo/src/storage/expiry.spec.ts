@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import { removeExpired } from './expiry.js';
+import { normaliseIndex } from './index-spec.js';
+import { draftOf } from './stored-document.js';
+import { Store } from './store.js';
+
+const now = Date.UTC(2030, 0, 1);
+const ago = (seconds: number): Date => new Date(now - seconds * 1000);
+
+describe.each([1, -1])('removeExpired over an index of direction %d', (direction) => {
+  it('removes what is older than its index allows, and nothing else', () => {
+    const store = new Store(undefined);
+    const collection = store.live.obtain('d', 'c');
+    collection.addIndex(normaliseIndex({ key: { at: direction }, name: 'ttl', expireAfterSeconds: 60 }));
+    const documents = [
+      { _id: 'old', at: ago(61) },
+      { _id: 'fresh', at: ago(59) },
+      { _id: 'one of several is old', at: [ago(1), ago(100)] },
+      { _id: 'no date', at: 5 },
+      { _id: 'text', at: 'yesterday' },
+      { _id: 'no field' },
+    ];
+    for (const document of documents) store.live.insert(collection, draftOf(document));
+    removeExpired(store, now);
+    const left = Array.from(collection.snapshotRecords().range(), ({ document }) => document['_id']);
+    expect(left).toEqual(['fresh', 'no date', 'text', 'no field']);
+  });
+});

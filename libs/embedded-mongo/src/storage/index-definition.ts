@@ -1,0 +1,62 @@
+import { compileCollation, type Collation } from '../bson/collation.js';
+import { compareValues } from '../bson/compare.js';
+import { isDocument, type Document } from '../bson/document.js';
+import { toDouble } from '../bson/number.js';
+import { compileFilter, type Filter } from '../query/filter.js';
+import { extractKeys, type ExtractedKeys } from './index-keys.js';
+import type { IndexSpec } from './index-spec.js';
+
+/** What an index is: which documents it holds, under which keys, in which order. */
+export class IndexDefinition {
+  readonly fields: readonly string[];
+  readonly directions: readonly (1 | -1)[];
+  readonly collation: Collation | undefined;
+  /** False for text, geo and hashed indexes: they exist by name only, and queries that need them scan. */
+  readonly ordered: boolean;
+  readonly unique: boolean;
+  readonly sparse: boolean;
+  private readonly paths: readonly (readonly string[])[];
+  private readonly partial: Filter | undefined;
+
+  constructor(readonly spec: IndexSpec) {
+    this.fields = Object.keys(spec.key);
+    this.paths = this.fields.map((field) => field.split('.'));
+    this.ordered = Object.values(spec.key).every((kind) => typeof kind !== 'string');
+    this.directions = Object.values(spec.key).map((kind) => (this.ordered && toDouble(kind) < 0 ? -1 : 1));
+    this.unique = spec['unique'] === true || spec.name === '_id_';
+    this.sparse = spec['sparse'] === true;
+    const { collation, partialFilterExpression: partial } = spec;
+    this.collation = isDocument(collation) ? compileCollation(collation) : undefined;
+    this.partial = isDocument(partial)
+      ? compileFilter(partial, { tick: () => {}, now: new Date(0) })
+      : undefined;
+  }
+
+  /** Compares two keys, or the common prefix of a key and a shorter bound, in index order. */
+  compareKeys(a: readonly unknown[], b: readonly unknown[]): number {
+    const length = Math.min(a.length, b.length);
+    for (let i = 0; i < length; i += 1) {
+      const order = compareValues(a[i], b[i], this.collation);
+      if (order !== 0) return order * (this.directions[i] ?? 1);
+    }
+    return 0;
+  }
+
+  /** The keys of a document; undefined when the index does not hold it. Errors: 171 for parallel arrays. */
+  keysOf(document: Document): ExtractedKeys | undefined {
+    if (!this.ordered || (this.partial && !this.partial.matches(document))) return undefined;
+    // A sparse index leaves out documents that have none of its fields; a stored null counts as a field.
+    if (this.sparse && !this.paths.some((path) => fieldExists(document, path))) return undefined;
+    return extractKeys(document, this.paths);
+  }
+}
+
+function fieldExists(value: unknown, path: readonly string[]): boolean {
+  const [name, ...rest] = path;
+  if (name === undefined) return true;
+  if (Array.isArray(value)) {
+    if (/^\d+$/.test(name) && Number(name) < value.length) return true;
+    return value.some((item) => !Array.isArray(item) && fieldExists(item, path));
+  }
+  return isDocument(value) && Object.hasOwn(value, name) && fieldExists(value[name], rest);
+}

@@ -1,0 +1,153 @@
+import {
+  Binary,
+  BSON,
+  BSONRegExp,
+  Code,
+  Decimal128,
+  Double,
+  Int32,
+  Long,
+  MaxKey,
+  MinKey,
+  ObjectId,
+  Timestamp,
+} from 'bson';
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import type { Document } from '../bson/document.js';
+import { MongoError } from '../errors.js';
+import { decodeDocument } from './decode.js';
+import { encodeChanged, encodeDocument } from './encode.js';
+import { RawBson } from './raw-bson.js';
+import { rawDocumentsOf } from './raw-fields.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+const raw = (document: Document): Buffer => Buffer.from(BSON.serialize(document));
+
+const leaf = fc.oneof(
+  fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }).map((value) => new Int32(value)),
+  fc.double().map((value) => new Double(value)),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map((value) => Long.fromBigInt(value)),
+  fc.string({ unit: 'grapheme' }),
+  fc.boolean(),
+  fc.constant(null),
+  fc.date({ noInvalidDate: true }),
+  fc.uint8Array({ minLength: 12, maxLength: 12 }).map((bytes) => new ObjectId(bytes)),
+  fc.uint8Array({ maxLength: 20 }).map((bytes) => new Binary(bytes)),
+  fc.uint8Array({ maxLength: 20 }).map((bytes) => new Binary(bytes, 2)),
+  fc.constantFrom(new MinKey(), new MaxKey(), Decimal128.fromString('1.10'), new BSONRegExp('^a', 'i')),
+  fc.constantFrom(
+    new Timestamp({ t: 4_000_000_000, i: 7 }),
+    new Code('f()'),
+    new Code('f(x)', { x: new Int32(1) }),
+  ),
+);
+const name = fc.oneof(fc.stringMatching(/^[a-z]{1,6}$/), fc.constantFrom('__proto__', 'constructor', 'ключ'));
+const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
+  tree: fc.oneof(
+    { maxDepth: 4 },
+    leaf,
+    fc.array(tie('tree'), { maxLength: 4 }),
+    fc.array(fc.tuple(name, tie('tree')), { maxLength: 4 }).map((entries) => {
+      const document: Document = {};
+      for (const [key, value] of entries) {
+        Object.defineProperty(document, key, { value, enumerable: true, configurable: true, writable: true });
+      }
+      return document;
+    }),
+  ),
+}));
+
+describe('the type-keeping codec', () => {
+  it('gives back the very bytes it decoded, whatever the types', () => {
+    fc.assert(
+      fc.property(tree, (value) => {
+        const bytes = raw({ value });
+        expect(encodeDocument(decodeDocument(bytes)).equals(bytes)).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it.each([
+    ['int32', new Int32(3), 3],
+    ['a fraction', new Double(3.5), 3.5],
+    ['minus zero', new Double(-0), -0],
+    ['a large double', new Double(2 ** 31), 2 ** 31],
+    ['NaN', new Double(NaN), NaN],
+  ])('decodes %s as a plain number', (_title, stored, number) => {
+    expect(decodeDocument(raw({ v: stored }))['v']).toBe(number);
+  });
+
+  it('decodes an integral double and any int64 as their classes', () => {
+    const document = decodeDocument(raw({ double: new Double(3), long: Long.fromNumber(3) }));
+    expect(document['double']).toBeInstanceOf(Double);
+    expect(document['long']).toBeInstanceOf(Long);
+  });
+
+  it('never lets a stored field become a prototype', () => {
+    const bytes = encodeDocument(JSON.parse('{"__proto__": {"admin": true}}') as Document);
+    const document = decodeDocument(bytes);
+    expect(Object.getPrototypeOf(document)).toBe(Object.prototype);
+    expect((document as { admin?: unknown }).admin).toBeUndefined();
+    expect(Object.keys(document)).toEqual(['__proto__']);
+  });
+
+  it('takes a stored field called _bsontype for data', () => {
+    const document = { value: { _bsontype: 'ObjectId', id: 'no bytes' } };
+    expect(decodeDocument(encodeDocument(document))).toEqual(document);
+  });
+
+  it('refuses a document that is nested too deep', () => {
+    let document: Document = {};
+    for (let depth = 0; depth < 120; depth += 1) document = { document };
+    const bytes = encodeDocument(document);
+    expect(() => decodeDocument(bytes, 100)).toThrow(expect.objectContaining({ code: 15 }));
+    expect(() => encodeDocument(document, 100)).toThrow(expect.objectContaining({ code: 15 }));
+  });
+
+  it('answers damaged bytes with a MongoError and nothing else', () => {
+    const sound = raw({ a: 'text', b: [1, { c: new ObjectId() }], d: new Binary(Buffer.from('xyz')) });
+    fc.assert(
+      fc.property(fc.nat(sound.length - 1), fc.integer({ min: 0, max: 255 }), fc.nat(6), (at, byte, cut) => {
+        const damaged = Buffer.from(sound.subarray(0, sound.length - cut));
+        if (at < damaged.length) damaged[at] = byte;
+        let failure: unknown;
+        try {
+          decodeDocument(damaged);
+          rawDocumentsOf(damaged, 'b');
+        } catch (error) {
+          failure = error;
+        }
+        expect(failure === undefined || failure instanceof MongoError).toBe(true);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it('copies the bytes of fields that did not change', () => {
+    // A symbol decodes as a string: only a copy of its bytes keeps it a symbol.
+    const before = raw({ _id: 1, symbol: new BSON.BSONSymbol('s'), n: 1 });
+    const document = decodeDocument(before);
+    const after = encodeChanged(before, document, { ...document, n: 2 }, 100);
+    expect(BSON.deserialize(after, { promoteValues: false })['symbol']).toBeInstanceOf(BSON.BSONSymbol);
+    expect(decodeDocument(after)).toMatchObject({ _id: 1, symbol: 's', n: 2 });
+  });
+
+  it('writes encoded documents verbatim', () => {
+    const inner = raw({ x: 1 });
+    expect(decodeDocument(encodeDocument({ list: [new RawBson(inner)] }))).toEqual({ list: [{ x: 1 }] });
+  });
+
+  it('finds the encoded documents of an array without decoding the rest', () => {
+    const bytes = raw({ a: 1, documents: [{ x: 1 }, { x: 2 }], z: 'end' });
+    expect(rawDocumentsOf(bytes, 'documents')?.map((one) => decodeDocument(one))).toEqual([
+      { x: 1 },
+      { x: 2 },
+    ]);
+    expect(rawDocumentsOf(bytes, 'missing')).toBeUndefined();
+    expect(rawDocumentsOf(bytes, 'z')).toBeUndefined();
+  });
+});

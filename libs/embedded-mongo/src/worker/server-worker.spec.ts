@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { MongoClient } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { EmbeddedMongo, EmbeddedMongoOptions } from '../embedded-mongo.js';
+
+// The machine may be busy: a slow rule is not a broken one.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+type Start = (options?: EmbeddedMongoOptions) => Promise<EmbeddedMongo>;
+
+const lib = fileURLToPath(new URL('../..', import.meta.url));
+const root = join(lib, '..', '..');
+let built: string;
+let start: Start;
+
+// A worker thread runs JavaScript only, so the library is compiled for these rules, inside the checkout where its
+// dependencies are found.
+beforeAll(async () => {
+  built = mkdtempSync(join(lib, '.built-'));
+  const options =
+    '--ignoreConfig --skipLibCheck --strict --target es2023 --module nodenext --types node'.split(' ');
+  const files = ['src/index.ts', 'src/worker/server-worker.ts'].map((file) => join(lib, file));
+  const run = spawnSync(
+    process.execPath,
+    [
+      join(root, 'node_modules/typescript/bin/tsc'),
+      ...options,
+      '--rootDir',
+      join(lib, 'src'),
+      '--outDir',
+      built,
+      ...files,
+    ],
+    { encoding: 'utf8' },
+  );
+  if (run.status !== 0) throw new Error(run.stdout);
+  const module = (await import(pathToFileURL(join(built, 'index.js')).href)) as {
+    EmbeddedMongo: { start: Start };
+  };
+  start = (given) => module.EmbeddedMongo.start(given);
+}, 60_000);
+afterAll(() => rmSync(built, { recursive: true, force: true }));
+
+describe('the built embedded database', () => {
+  it('runs in a worker thread and serves drivers from there', async () => {
+    const server = await start();
+    expect(server.mode).toBe('worker');
+    const client = await MongoClient.connect(server.uri);
+    await client.db('d').collection('c').insertOne({ n: 1 });
+    expect(await client.db('d').collection('c').countDocuments()).toBe(1);
+    await client.close();
+    await server.close();
+    await server.close();
+  });
+
+  it('runs in this thread when told to', async () => {
+    const server = await start({ inProcess: true });
+    expect(server.mode).toBe('in-process');
+    await server.close();
+  });
+
+  it('says what is wrong with an address', async () => {
+    await expect(start({ host: '0.0.0.0' })).rejects.toThrow(TypeError);
+    const first = await start();
+    await expect(start({ port: first.port })).rejects.toThrow('EADDRINUSE');
+    await first.close();
+  });
+});

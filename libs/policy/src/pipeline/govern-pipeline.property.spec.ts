@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { rootOf } from '../model/field-names.js';
+import { hasInternalSegment } from '../model/internal-fields.js';
+import { isPlainObject } from '../model/plain-object.js';
+import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { governPipeline } from './govern-pipeline.js';
+import { HIDDEN, newNames, pipelines } from './pipelines.fixture.js';
+
+/** Every column a governed pipeline could mean: its keys and its references. `$$v.x` is a member of a value. */
+function namesIn(value: unknown): string[] {
+  if (typeof value === 'string') {
+    const [, path] = /^(?:\$\$ROOT\.|\$\$CURRENT\.|\$(?!\$))(.+)/.exec(value) ?? [];
+    return path === undefined ? [] : [path];
+  }
+  if (Array.isArray(value)) return value.flatMap(namesIn);
+  return isPlainObject(value) ? [...Object.keys(value), ...Object.values(value).flatMap(namesIn)] : [];
+}
+
+const govern = (pipeline: unknown) =>
+  governPipeline(pipeline, { access: music('Song'), where: { scope: 1 } }, (className) => {
+    const answer = shopReach.reach(className, 'pipeline');
+    return 'gate' in answer ? answer : { access: answer, where: { scope: 1 } };
+  });
+
+describe('governPipeline, for any pipeline', { timeout: 60_000 }, () => {
+  it('never mentions a hidden or internal column', () => {
+    fc.assert(
+      fc.property(pipelines(['Song', 'Artist'], newNames), (pipeline) => {
+        let names: string[] = [];
+        if (refusalOf(() => (names = namesIn(govern(pipeline))))) return;
+        expect(names.filter(hasInternalSegment)).toEqual([]);
+        expect(names.filter((name) => HIDDEN.includes(rootOf(name)))).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('puts the limits of its class in front of every document source', () => {
+    const sources = (stages: unknown): unknown[] => {
+      if (Array.isArray(stages)) return stages.flatMap(sources);
+      if (!isPlainObject(stages)) return [];
+      const { $lookup, $unionWith, $graphLookup } = stages;
+      const own = [$lookup, $unionWith]
+        .filter(isPlainObject)
+        .map(({ pipeline }) => (Array.isArray(pipeline) ? (pipeline[0] as unknown) : undefined));
+      const graph = isPlainObject($graphLookup) ? [{ $match: $graphLookup['restrictSearchWithMatch'] }] : [];
+      return [...own, ...graph, ...Object.values(stages).flatMap(sources)];
+    };
+    const isLimited = (first: unknown) =>
+      /^\{"\$match":\{("\$and":\[\{)?"scope":1/.test(JSON.stringify(first));
+    fc.assert(
+      fc.property(pipelines(['Song', 'Artist', 'Note', 'User'], newNames), (pipeline) => {
+        let governed: readonly unknown[] = [];
+        if (refusalOf(() => (governed = govern(pipeline)))) return;
+        expect([governed[0], ...sources(governed)].filter((first) => !isLimited(first))).toEqual([]);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('throws nothing but refusals, whatever it is given', () => {
+    const operator = fc.constantFrom(
+      '$match',
+      '$project',
+      '$lookup',
+      '$facet',
+      '$map',
+      '$let',
+      'from',
+      'pipeline',
+      'a.b',
+      '$a',
+    );
+    const { junk } = fc.letrec<{ junk: unknown }>((tie) => ({
+      junk: fc.oneof(
+        { maxDepth: 4 },
+        fc.constantFrom<unknown>(
+          null,
+          1,
+          '',
+          '$',
+          '$$',
+          '$$ROOT',
+          '$x.',
+          'Song',
+          Number.NaN,
+          undefined,
+          new Date(0),
+          Symbol.iterator,
+        ),
+        fc.array(tie('junk'), { maxLength: 3 }),
+        fc.dictionary(operator, tie('junk'), { maxKeys: 3 }),
+      ),
+    }));
+    const stage = fc.tuple(operator, junk).map(([name, value]) => ({ [name]: value }));
+    fc.assert(
+      fc.property(fc.oneof(junk, fc.array(stage, { maxLength: 3 })), (pipeline) => {
+        expect(() => refusalOf(() => govern(pipeline))).not.toThrow();
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('passes every pipeline that uses allowed names only', () => {
+    const column = fc.constantFrom(
+      'title',
+      'play_count',
+      'PlayCount',
+      'externalStatus',
+      'meta.a',
+      'createdAt',
+      'objectId',
+    );
+    const reference = column.map((name) => `$${name}`);
+    const value = fc.oneof(
+      reference,
+      fc.constantFrom('$$ROOT', '$$NOW', 'text', 5),
+      column.map((name) => `$$ROOT.${name}`),
+      reference.map((input) => ({ $map: { input, as: 'v', in: '$$v.royalty' } })),
+    );
+    const stage = fc.oneof(
+      fc.record({
+        $match: fc.dictionary(
+          fc.constantFrom('title', 'genre', 'meta.a'),
+          fc.constantFrom('x', 'a.b', '', '5 $'),
+        ),
+      }),
+      fc.record({ $sort: fc.dictionary(column, fc.constant(1), { minKeys: 1 }) }),
+      fc.record({ $addFields: fc.dictionary(newNames, value) }),
+      fc.record({
+        $project: fc.dictionary(fc.constantFrom('royalty', 'title'), fc.constant(0), { minKeys: 1 }),
+      }),
+      fc.record({ $unwind: reference }),
+      fc.record({ $limit: fc.nat() }),
+      fc.record({
+        $lookup: fc.record({
+          from: fc.constantFrom('Song', 'Note'),
+          localField: column,
+          foreignField: column,
+          as: newNames,
+        }),
+      }),
+    );
+    const last = fc.oneof(
+      fc.record({ $group: fc.record({ _id: value, n: fc.record({ $sum: value }) }) }),
+      fc.record({ $project: fc.dictionary(column, fc.constantFrom(1, true), { minKeys: 1 }) }),
+      fc.record({ $facet: fc.dictionary(newNames, fc.array(stage, { maxLength: 2 }), { minKeys: 1 }) }),
+    );
+    fc.assert(
+      fc.property(fc.array(stage, { maxLength: 4 }), last, (stages, end) => {
+        expect(refusalOf(() => govern([...stages, end]))).toBeNull();
+      }),
+    );
+  });
+});

@@ -1,0 +1,179 @@
+import fc from 'fast-check';
+import { aggregate } from 'mingo';
+import { describe, expect, it } from 'vitest';
+import type { GovernedPipeline } from '../model/where.js';
+import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { governPipeline } from './govern-pipeline.js';
+import { anyNames, pipelines } from './pipelines.fixture.js';
+
+type Row = Record<string, unknown>;
+type Shop = Record<string, Row[]>;
+
+/** A row of a class without allowlist: nothing to hide but what is internal. */
+const open = (objectId: string, secret: string, shown: Row): Row => ({
+  objectId,
+  createdAt: 1,
+  updatedAt: 2,
+  ...shown,
+  _hashed_password: `${secret} hash`,
+  _rperm: [`${secret} reader`],
+  authData: { id: `${secret} login` },
+});
+
+const row = (objectId: string, secret: string, shown: Row): Row => ({
+  ...open(objectId, secret, shown),
+  royalty: `${secret} royalty`,
+  fee: { amount: `${secret} fee` },
+  _auth_data_x: { id: `${secret} login` },
+  orgId: 'ours',
+});
+
+/** A shop whose hidden columns and whose rows of other tenants are made of `secret`; all else is always the same. */
+function shop(secret: string): Shop {
+  const songs = ['s1', 's2', 's3'].map((id, i) =>
+    row(id, `${secret}${i}`, {
+      title: `t${i % 2}`,
+      genre: 'rock',
+      playCount: i,
+      meta: { a: i },
+      tags: ['a', 'b'],
+    }),
+  );
+  const foreign = row('sx', secret, {
+    title: `${secret} song`,
+    genre: secret,
+    playCount: 99,
+    tags: [secret],
+  });
+  const artists = ['a1', 'a2'].map((id, i) =>
+    row(id, `${secret}${i}`, { name: `n${i}`, title: `t${i}`, favourite: 's1', mentor: 'a1' }),
+  );
+  return {
+    Song: [{ ...foreign, orgId: 'theirs' }, ...songs],
+    Artist: [
+      ...artists,
+      { ...row('ax', secret, { name: secret, title: 't1', mentor: 'a1' }), orgId: 'theirs' },
+    ],
+    Note: [open('n1', secret, { body: 'b', title: 't0', genre: 'rock' })],
+    _User: [open('u1', secret, { username: 'ada', _auth_data_x: { id: `${secret} login` } })],
+  };
+}
+
+const WHERE: Record<string, Row> = { Song: { orgId: 'ours' }, Artist: { orgId: 'ours' } };
+
+function govern(pipeline: unknown): GovernedPipeline {
+  return governPipeline(pipeline, { access: music('Song'), where: WHERE['Song'] ?? {} }, (className) => {
+    const answer = shopReach.reach(className, 'pipeline');
+    return 'gate' in answer ? answer : { access: answer, where: WHERE[className] ?? {} };
+  });
+}
+
+/** What the database answers, a failure included: an error that depends on a secret tells it as well as a row does. */
+function answer(data: Shop, pipeline: GovernedPipeline): string {
+  try {
+    const rows = aggregate(structuredClone(data['Song'] ?? []), structuredClone([...pipeline]), {
+      collectionResolver: (name) => structuredClone(data[name] ?? []),
+    });
+    return JSON.stringify(rows);
+  } catch (error) {
+    return error instanceof Error ? error.name : 'failed';
+  }
+}
+
+describe('a governed pipeline', { timeout: 60_000 }, () => {
+  it('never lets its answer depend on a hidden column, an internal column or a row of another tenant', () => {
+    const [one, other] = [shop('SECRET-1'), shop('OTHER-22')];
+    let answered = 0;
+    fc.assert(
+      fc.property(pipelines(['Song', 'Artist', 'Note', 'User'], anyNames), (pipeline) => {
+        let governed: GovernedPipeline = [];
+        if (refusalOf(() => (governed = govern(pipeline)))) return;
+        const told = answer(one, governed);
+        expect(told).toBe(answer(other, governed));
+        if (told.startsWith('[{')) answered += 1;
+      }),
+      { numRuns: 500 },
+    );
+    // The property is worth something only when many of the pipelines run and return rows.
+    expect(answered).toBeGreaterThan(30);
+  });
+
+  const holds = (k: string, v: unknown) => ({ $in: [{ k, v }, { $objectToArray: '$$ROOT' }] });
+  const pairs = { $project: { pairs: { $objectToArray: '$$ROOT' } } };
+
+  it.each<[string, unknown[]]>([
+    ['reads rows as they are', [{ $limit: 9 }]],
+    ['leaves one column out', [{ $project: { title: 0 } }]],
+    ['takes one column away', [{ $unset: 'title' }]],
+    ['collects whole documents', [{ $group: { _id: null, all: { $push: '$$ROOT' } } }]],
+    ['turns documents into pairs', [pairs]],
+    ['filters by a pair of a hidden column', [{ $match: { $expr: holds('royalty', 'SECRET-10 royalty') } }]],
+    [
+      'filters by a pair of an internal column',
+      [{ $match: { $expr: holds('_hashed_password', 'SECRET-10 hash') } }],
+    ],
+    [
+      'compares whole documents',
+      [{ $match: { $expr: { $gt: ['$$ROOT', { createdAt: 1, objectId: 'a' }] } } }],
+    ],
+    ['sorts by whole documents', [{ $addFields: { x: '$$ROOT' } }, { $sort: { x: 1 } }, { $limit: 1 }]],
+    ['joins and looks at pairs', [{ $lookup: { from: 'Artist', pipeline: [pairs], as: 'joined' } }]],
+    [
+      'filters a join by pairs',
+      [
+        {
+          $lookup: {
+            from: 'Artist',
+            pipeline: [{ $match: { $expr: holds('fee', { amount: 'SECRET-10 fee' }) } }],
+            as: 'joined',
+          },
+        },
+      ],
+    ],
+    [
+      'carries the document into a join',
+      [
+        {
+          $lookup: {
+            from: 'Artist',
+            let: { v: '$$ROOT' },
+            pipeline: [{ $project: { x: { $objectToArray: '$$v' } } }],
+            as: 'joined',
+          },
+        },
+      ],
+    ],
+    [
+      'joins by fields',
+      [{ $lookup: { from: 'Artist', localField: 'title', foreignField: 'title', as: 'joined' } }],
+    ],
+    ['unites classes', [{ $unionWith: 'Artist' }, pairs]],
+    ['unites users', [{ $unionWith: 'User' }, pairs]],
+    ['unites a class without allowlist', [{ $unionWith: 'Note' }, pairs]],
+    [
+      'walks a graph',
+      [
+        {
+          $graphLookup: {
+            from: 'Artist',
+            startWith: 'a1',
+            connectFromField: 'mentor',
+            connectToField: 'objectId',
+            as: 'joined',
+          },
+        },
+        pairs,
+      ],
+    ],
+    ['looks into $facet branches', [{ $facet: { x: [{ $unionWith: 'Artist' }, pairs] } }]],
+    ['replaces documents by themselves', [{ $replaceWith: '$$ROOT' }]],
+    ['merges documents', [{ $project: { x: { $mergeObjects: ['$$ROOT', { y: 1 }] } } }]],
+    ['uncovers a column by setting below it', [{ $addFields: { 'royalty.x': 1, fee: { x: 1 } } }]],
+  ])('keeps its secrets when a caller %s', (_, pipeline) => {
+    const governed = govern(pipeline);
+    const told = answer(shop('SECRET-1'), governed);
+    expect(told).toMatch(/^\[/);
+    expect(told).not.toMatch(/SECRET|theirs/);
+    expect(told).toBe(answer(shop('OTHER-22'), governed));
+  });
+});

@@ -1,0 +1,34 @@
+import { Refused, refusals } from '#agent';
+
+/** Why a query was blocked, for the operator's log alone (docs/refusals.md#security-refusals-are-opaque). */
+export const SECURITY_REASONS = [
+  'code_execution',
+  'cross_class_denied',
+  'denied_field_ref_in_expr',
+  'denied_internal_collection',
+  'denied_internal_field',
+  'denied_operator',
+  'denied_system_variable',
+  'empty_pipeline',
+  'forensic_operator_in_expr',
+  'invalid_key',
+  'invalid_regex',
+  'invalid_stage_type',
+  'invalid_stage_value',
+  'invalid_type',
+  'invalid_value',
+  'max_depth_exceeded',
+  'nested_denied_operator',
+  'regex_pattern_too_long',
+  'regex_redos',
+  'regex_too_long',
+  'stage0_only_atlas_stage',
+  'too_many_stages',
+  'unknown_stage',
+] as const;
+export type SecurityReason = (typeof SECURITY_REASONS)[number];
+
+/** @param at where in the query; cut to 200 characters, because callers choose its names */
+export function blocked(gate: 'where' | 'pipeline', reason: SecurityReason, at?: string): Refused {
+  return new Refused(refusals.securityBlocked(gate, reason, at?.slice(0, 200)));
+}
