@@ -5,7 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { AgentFields, AgentMethod, classDeclarationOf, type MethodCall, ParseClass } from '#tools';
+import {
+  AgentFields,
+  AgentMethod,
+  classDeclarationOf,
+  type MethodCall,
+  ParseClass,
+  type RowWritingCall,
+  Tool,
+  type ToolCall,
+} from '#tools';
 import { loadConfig } from '../src/config/load-config.js';
 import { openDatabase } from '../src/database/open-database.js';
 import { startHttpService } from '../src/http-service.js';
@@ -77,6 +86,26 @@ class PostMethods {
   }
 }
 
+/** Tools of the application: one that reads, one that says it writes, one that would like to call itself readonly. */
+@Injectable()
+class PostTools {
+  @Tool({ name: 'doors', description: 'What a tool holds that asked for nothing' })
+  doors(_args: Args, call: ToolCall) {
+    return Object.keys(call).filter((key) => ['records', 'writes', 'classes', 'methods'].includes(key));
+  }
+
+  @Tool({
+    name: 'retitle',
+    description: 'Writes through the governed door',
+    permission: 'write',
+    needs: ['rows'],
+  })
+  async retitle(args: Args, call: RowWritingCall) {
+    const doors = Object.keys(call).filter((key) => ['writes', 'classes', 'methods'].includes(key));
+    return { doors, row: await call.writes.update('Post', args['id'], { title: 'Retitled' }) };
+  }
+}
+
 const AGENTS = {
   reader: {},
   writer: { permissions: 'write' },
@@ -90,7 +119,7 @@ type Agent = keyof typeof AGENTS;
 const folder = mkdtempSync(join(tmpdir(), 'parley-methods-'));
 
 /** The service with the application's providers in it, in this process. */
-async function start(env: Record<string, string>) {
+async function start(env: Record<string, string>, policy: object = {}) {
   const agents = Object.fromEntries(
     Object.entries(AGENTS).map(([name, options]) => [
       name,
@@ -105,13 +134,13 @@ async function start(env: Record<string, string>) {
       database: { uri: 'embedded', seed: './seed.json' },
       agents,
       auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: NEWSROOM_POLICY,
+      policy: { ...NEWSROOM_POLICY, ...policy },
     }),
   );
   const declared = classDeclarationOf(PostMethods);
   const loaded = loadConfig(env, folder, declared ? [declared] : []);
   const database = await openDatabase(loaded.config.database);
-  const service = await startHttpService(loaded, database.connection, env, [PostMethods]);
+  const service = await startHttpService(loaded, database.connection, env, [PostMethods, PostTools]);
   return {
     url: service.url,
     stop: async () => {
@@ -364,5 +393,54 @@ describe('call_method', () => {
     const answer = await call('reader', 'broken');
     expect(answer).toMatchObject({ code: 'internal_error', text: 'call_method failed: internal error' });
     expect(answer.wire).not.toContain(SECRET);
+  });
+});
+
+describe('a tool of the application', () => {
+  const tool = (agent: Agent, name: string, args: Args = {}, service: { url: string } = open) =>
+    callTool(service, name, args, { 'X-MCP-API-Key': `key-of-${agent}` });
+
+  it('holds a door to writing only when it said that it writes', async () => {
+    expect(JSON.parse((await tool('reader', 'doors')).text)).toEqual(['records']);
+    const written = JSON.parse((await tool('writer', 'retitle', { id: 'p10' })).text);
+    expect(written).toMatchObject({ doors: ['writes'], row: { objectId: 'p10', title: 'Retitled' } });
+    expect(JSON.stringify(written)).not.toContain(SECRET);
+  });
+
+  it('is closed by the environment when it writes, and not listed then', async () => {
+    const refused = await tool('writer', 'retitle', { id: 'p10' }, closed);
+    expect(refused).toMatchObject({ code: 'access_denied' });
+    expect(refused.text).toBe(
+      "Tool 'retitle' writes and is disabled. Required: PARSE_AGENT_ALLOW_WRITE_TOOLS=true",
+    );
+    const { text } = await rpc(closed, 'tools/list', {}, { 'X-MCP-API-Key': 'key-of-writer' });
+    expect(text).toContain('"doors"');
+    expect(text).not.toContain('"retitle"');
+  });
+
+  it.each([
+    ['rows', 'readonly', 'permission write'],
+    ['classes', 'write', 'permission admin'],
+  ] as const)('cannot need %s at tier %s', (need, permission, text) => {
+    const declare = Tool({ name: 'sneaky', description: 'x', permission, needs: [need] });
+    expect(() => declare({}, 'run', { value: () => null })).toThrow(text);
+  });
+});
+
+describe('approval of declared methods', () => {
+  it('is asked for by the tier of the method, and nobody to ask is a no', async () => {
+    const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true' };
+    const guarded = await start(env, { requireApprovalFor: ['write'] });
+    Logger.overrideLogger(false);
+    try {
+      const names = await ran(async () => {
+        expect((await call('writer', 'seen', {}, guarded)).isError).toBe(false);
+        const refused = await call('writer', 'archive', { object_id: 'p01' }, guarded);
+        expect(refused).toMatchObject({ code: 'approval_denied' });
+      });
+      expect(names).toEqual([]);
+    } finally {
+      await guarded.stop();
+    }
   });
 });
