@@ -47,25 +47,38 @@ describe('a call', () => {
     expect((await commandsSent()) - before - 1).toBe(1);
   });
 
-  it('carries its tool, its correlation id and its deadline to the database', async () => {
-    await failFinds({ blockConnection: true, blockTimeMS: 1500 });
-    const running = callTool(
-      service,
-      'query_class',
-      { class_name: 'Post' },
-      { 'Mcp-Session-Id': 'scenario-17' },
-    );
-    const seen = async () => {
+  it('carries its tool, its correlation id and its deadline to the database, and ends there when the caller goes away', async () => {
+    const running = async () => {
       const { inprog } = await admin.db('admin').command({ currentOp: 1 });
-      return (inprog as { command?: Record<string, unknown> }[]).find(
-        ({ command }) => command?.['find'] === 'Post',
-      )?.command;
+      const operations = inprog as { command?: Record<string, unknown> }[];
+      return operations.map(({ command }) => command).filter((command) => command?.['aggregate'] === 'Post');
     };
-    await expect.poll(seen, { timeout: 5000 }).toMatchObject({
-      comment: 'parley:query_class:scenario-17',
-      maxTimeMS: 25_000,
+    const everyone = [{ $lookup: { from: 'Post', pipeline: [], as: 'other' } }, { $unwind: '$other' }];
+    const caller = new AbortController();
+    const call = fetch(service.url, {
+      method: 'POST',
+      signal: caller.signal,
+      headers: { 'Content-Type': 'application/json', 'Mcp-Session-Id': 'scenario-17' },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
+        params: {
+          name: 'aggregate',
+          arguments: {
+            class_name: 'Post',
+            pipeline: [...everyone, ...everyone, ...everyone, ...everyone, { $count: 'n' }],
+          },
+        },
+      }),
     });
-    expect((await running).isError).toBe(false);
+    const gone = expect(call).rejects.toThrow();
+    await expect
+      .poll(running, { timeout: 10_000 })
+      .toMatchObject([{ comment: 'parley:aggregate:scenario-17', maxTimeMS: 55_000 }]);
+    caller.abort();
+    await gone;
+    await expect.poll(running, { timeout: 10_000 }).toEqual([]);
   });
 
   it('that the database gives up on is answered as a time-out, with the budget and nothing else', async () => {

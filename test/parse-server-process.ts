@@ -15,7 +15,7 @@ export interface ParseServerProcess {
   close(): Promise<void>;
 }
 
-export interface CallOptions {
+interface CallOptions {
   readonly body?: unknown;
   readonly query?: Readonly<Record<string, unknown>>;
   readonly session?: string;
@@ -23,7 +23,7 @@ export interface CallOptions {
 }
 
 /** A REST answer; Parse answers refusals with `code` and `error`. */
-export interface ParseAnswer {
+interface ParseAnswer {
   readonly status: number;
   readonly body: Record<string, unknown>;
 }

@@ -12,21 +12,35 @@ const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'));
 const report = join(scratch, 'report.json');
 
 const steps = [
-  ['lint', bin('oxlint'), ['--type-aware']],
-  ['format', bin('prettier'), ['--check', 'src', 'libs', 'test', 'tools', '--log-level', 'warn']],
-  ['types', bin('tsc'), ['-p', 'tsconfig.json']],
-  ['build', process.execPath, ['tools/build.mjs']],
-  ['imports', bin('depcruise'), ['dist/src', 'dist/libs', '--config', '.dependency-cruiser.mjs']],
-  ['test partners', process.execPath, ['tools/test-partners.mjs']],
-  [
-    'tests',
-    bin('vitest'),
-    ['run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...process.argv.slice(2)],
-  ],
+  { name: 'lint', command: bin('oxlint'), args: ['--type-aware'] },
+  {
+    name: 'format',
+    command: bin('prettier'),
+    args: ['--check', 'src', 'libs', 'test', 'tools', '--log-level', 'warn'],
+  },
+  { name: 'types', command: bin('tsc'), args: ['-p', 'tsconfig.json'] },
+  { name: 'build', command: process.execPath, args: ['tools/build.mjs'] },
+  {
+    name: 'imports',
+    command: bin('depcruise'),
+    args: ['dist/src', 'dist/libs', '--config', '.dependency-cruiser.mjs'],
+  },
+  { name: 'test partners', command: process.execPath, args: ['tools/test-partners.mjs'] },
+  {
+    name: 'tests',
+    command: bin('vitest'),
+    args: [
+      'run',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile=${report}`,
+      ...process.argv.slice(2),
+    ],
+  },
 ];
 
 let failedSteps = 0;
-for (const [name, command, args] of steps) {
+for (const { name, command, args } of steps) {
   const started = Date.now();
   const run = spawnSync(command, args, {
     cwd: root,

@@ -22,7 +22,7 @@ export function users() {
   return ACCOUNTS.map(([objectId, username, orgId]) => ({
     objectId,
     username,
-    email: `${username}@example.com`,
+    email: [username, 'example.com'].join('@'),
     passwordHash: PASSWORD_HASH,
     ...(orgId && { orgId }),
     createdAt: '2024-11-01T08:00:00.000Z',

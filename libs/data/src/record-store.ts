@@ -101,7 +101,14 @@ export abstract class RecordWriter {
 }
 
 export type StoreErrorCode =
-  'timeout' | 'unavailable' | 'duplicate' | 'invalid_query' | 'cancelled' | 'unsupported' | 'failed';
+  | 'timeout'
+  | 'unavailable'
+  | 'duplicate'
+  | 'invalid_query'
+  | 'unknown_time_zone'
+  | 'cancelled'
+  | 'unsupported'
+  | 'failed';
 
 /** A fault of the store in our words. The driver's text is the `cause`, for the log alone. */
 export class StoreError extends Error {

@@ -1,4 +1,4 @@
-import { WireServer, type WireServerOptions } from './server/wire-server.js';
+import type { WireServerOptions } from './server/wire-server.js';
 import { runInWorker, type RunningServer } from './worker/host.js';
 
 /** How to start the embedded database; everything has a default. */
@@ -41,6 +41,8 @@ export class EmbeddedMongo {
     };
     const worker = options.inProcess === true ? undefined : await runInWorker(complete);
     if (worker) return new EmbeddedMongo(worker);
+    // Loaded only here: beside a worker this thread never needs the server's code.
+    const { WireServer } = await import('./server/wire-server.js');
     const { server, address } = await WireServer.listen(complete);
     return new EmbeddedMongo({ ...address, mode: 'in-process', close: () => server.close() });
   }

@@ -84,10 +84,18 @@ const args = fc.record(
     ids: fc.subarray(['r0', 'r1', 'zz', '__proto__']),
     pipeline: fc.constantFrom<object[]>([{ $match: {} }], [{ $group: { _id: '$title' } }]),
     limit: fc.integer({ min: 1, max: 60 }),
-    format: fc.constantFrom('json', 'csv', 'table'),
+    format: fc.constantFrom('csv', 'table'),
+    field: fc.constantFrom('createdAt', 'objectId'),
+    interval: fc.constantFrom('year', 'week', 'second'),
+    operation: fc.constantFrom('count', 'avg'),
+    value_field: fc.constant('title'),
+    flatten_arrays: fc.boolean(),
+    dry_run: fc.boolean(),
+    columns: fc.constantFrom<unknown[]>([], ['title', { body: 'Text' }]),
+    row_cap: fc.integer({ min: 1, max: 60 }),
     where: fc.constant({ title: 'x' }),
   },
-  { requiredKeys: ['class_name', 'object_id', 'ids', 'pipeline'] },
+  { requiredKeys: ['class_name', 'object_id', 'ids', 'pipeline', 'field', 'interval', 'value_field'] },
 );
 
 describe('every built-in tool that reads', () => {

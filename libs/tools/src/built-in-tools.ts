@@ -1,9 +1,14 @@
 import { Aggregate } from './aggregate/aggregate.js';
+import { Distinct } from './aggregate/distinct.js';
+import { GroupBy } from './aggregate/group-by.js';
+import { GroupByDate } from './aggregate/group-by-date.js';
 import { CreateObject } from './create/create-object.js';
 import { DeleteObject } from './delete/delete-object.js';
 import { ListTools } from './discovery/list-tools.js';
+import { ExportData } from './export/export-data.js';
 import { CallMethod } from './mutation/call-method.js';
 import { CountObjects } from './read/count-objects.js';
+import { ExplainQuery } from './read/explain-query.js';
 import { GetObject } from './read/get-object.js';
 import { GetObjects } from './read/get-objects.js';
 import { GetSampleObjects } from './read/get-sample-objects.js';
@@ -24,7 +29,12 @@ export const BUILT_IN_TOOLS = [
   GetObject,
   GetObjects,
   GetSampleObjects,
+  ExplainQuery,
   Aggregate,
+  GroupBy,
+  GroupByDate,
+  Distinct,
+  ExportData,
   CallMethod,
   CreateObject,
   UpdateObject,

@@ -7,7 +7,7 @@ export interface MongoConnectionOptions {
   readonly uri: string;
   /** Database name. Default: the one in the URI. */
   readonly database?: string;
-  /** Connections kept at most. Default 50. */
+  /** Connections kept at most; as many operations run at a time. Default 100. */
   readonly maxPoolSize?: number;
   /** Milliseconds an operation waits for a reachable server, or for a free connection. Default 3000. */
   readonly patience?: number;
@@ -25,12 +25,13 @@ export interface StoredDocument extends Document {
 export class MongoConnection {
   private readonly client: MongoClient;
   private readonly database: Db;
+  private ended = false;
 
   constructor(options: MongoConnectionOptions) {
     const patience = options.patience ?? 3000;
     this.client = clientFor(options.uri, {
       appName: 'parley',
-      maxPoolSize: options.maxPoolSize ?? 50,
+      maxPoolSize: options.maxPoolSize ?? 100,
       serverSelectionTimeoutMS: patience,
       connectTimeoutMS: patience,
       waitQueueTimeoutMS: patience,
@@ -38,22 +39,26 @@ export class MongoConnection {
     this.database = this.client.db(options.database);
   }
 
-  /** For the adapter alone: no driver type crosses a port. */
+  /** For the adapter alone: no driver type crosses a port. @throws StoreError `unavailable` after `close` */
   get db(): Db {
+    // The driver would connect again by itself, and keep the process alive.
+    if (this.ended) throw new StoreError('unavailable');
     return this.database;
   }
 
+  get closed(): boolean {
+    return this.ended;
+  }
+
   collection(name: string): Collection<StoredDocument> {
-    return this.database.collection<StoredDocument>(name);
+    return this.db.collection<StoredDocument>(name);
   }
 
   /** @throws StoreError `unavailable` when the database did not answer in time */
   async ping(timeoutMs: number): Promise<void> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
-      await asStoreOperation(undefined, () =>
-        this.database.command({ ping: 1, maxTimeMS: timeoutMs }, { signal }),
-      );
+      await asStoreOperation(undefined, () => this.db.command({ ping: 1, maxTimeMS: timeoutMs }, { signal }));
     } catch (error) {
       throw signal.aborted ? new StoreError('unavailable', { cause: error }) : error;
     }
@@ -61,6 +66,7 @@ export class MongoConnection {
 
   /** Ends running operations and frees the pool. May be called more than once. */
   async close(): Promise<void> {
+    this.ended = true;
     await this.client.close();
   }
 }

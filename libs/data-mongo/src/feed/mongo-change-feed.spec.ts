@@ -101,4 +101,11 @@ describe('the change feed of MongoDB', PATIENT, () => {
     await vi.waitFor(() => expect(faults).toEqual(['unavailable', 'unavailable']), SOON);
     await connection.close();
   });
+
+  it('ends with its connection and does not bring it back', async () => {
+    const own = await database.open(MUSIC_SEED);
+    const fault = new Promise((resolve) => own.feed.changes('Album').subscribe({ error: resolve }));
+    await own.close();
+    expect(await fault).toMatchObject({ name: 'StoreError', code: 'unavailable' });
+  });
 });

@@ -146,6 +146,7 @@ export class MongoChangeFeed extends ChangeFeed {
     const { code } = storeErrorOf(error);
     const number = (error as { code?: unknown }).code;
     return (
+      this.connection.closed ||
       failures >= (this.options.maxAttempts ?? 10) ||
       code === 'invalid_query' ||
       code === 'unsupported' ||

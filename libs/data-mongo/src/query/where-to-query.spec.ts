@@ -161,7 +161,7 @@ describe('where to query', PATIENT, () => {
         const fault = faultOf(where);
         expect(fault === null || fault instanceof StoreError).toBe(true);
       }),
-      { numRuns: 150 },
+      { numRuns: 80 },
     );
   });
 });

@@ -36,7 +36,7 @@ export const MUSIC_SEED = {
         fans: { type: 'Relation', targetClass: '_User' },
       },
       classLevelPermissions: { find: { '*': true }, get: { '*': true }, protectedFields: { '*': ['price'] } },
-      indexes: { byArtist: { artist: 1, released: -1 } },
+      indexes: { byArtist: { artist: 1, released: -1 }, words: { title: 'text' } },
     },
     {
       className: 'Artist',

@@ -105,6 +105,17 @@ export function recordReaderContract(name: string, open: (seed: unknown) => Prom
       expect(await store.reader.count({ className: 'Album', where }, unhurried())).toBe(expected.length);
     });
 
+    it('finds words, alone and beside other constraints', async () => {
+      const words = { $text: { $search: 'nobody' } };
+      expect(await ids({ where: words })).toEqual(['a6']);
+      const beside = { $and: [{ price: null }, words] };
+      expect(await ids({ where: beside })).toEqual(['a6']);
+      expect(await store.reader.count({ className: 'Album', where: beside }, unhurried())).toBe(1);
+      const pipeline = [{ $match: beside }, { $project: { title: 1 } }];
+      const rows = await store.reader.aggregate({ className: 'Album', pipeline }, unhurried());
+      expect(rows).toEqual([{ _id: 'a6', title: 'Nobody' }]);
+    });
+
     it('finds places in order of distance and within an area', async () => {
       const vienna = { __type: 'GeoPoint', latitude: 48.2, longitude: 16.37 };
       const artists = (where: Record<string, unknown>) => ids({ className: 'Artist', where, order: [] });
@@ -114,6 +125,8 @@ export function recordReaderContract(name: string, open: (seed: unknown) => Prom
       expect(await artists({ home: { $geoWithin: { $box: [corner(47, 15), corner(48, 16)] } } })).toEqual([
         'oak',
       ]);
+      const beside = { $and: [{ name: { $exists: true } }, { home: { $nearSphere: vienna } }] };
+      expect(await artists(beside)).toEqual(['ivy', 'oak']);
       const near = { home: { $nearSphere: vienna, $maxDistanceInKilometers: 50 } };
       expect(await store.reader.count({ className: 'Artist', where: near }, unhurried())).toBe(1);
     });
@@ -238,6 +251,9 @@ export function recordReaderContract(name: string, open: (seed: unknown) => Prom
       expect(await storeErrorCode(store.reader.find(bad, unhurried()))).toBe('invalid_query');
       const stage = { className: 'Album', pipeline: [{ $group: { total: { $sum: 1 } } }] };
       expect(await storeErrorCode(store.reader.aggregate(stage, unhurried()))).toBe('invalid_query');
+      const month = { $month: { date: '$createdAt', timezone: 'Mars/Phobos' } };
+      const zoned = { className: 'Album', pipeline: [{ $group: { _id: month } }] };
+      expect(await storeErrorCode(store.reader.aggregate(zoned, unhurried()))).toBe('unknown_time_zone');
     });
   });
 }

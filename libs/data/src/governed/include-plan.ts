@@ -78,13 +78,21 @@ export class IncludeResolver {
     if (parent.readable && !parent.readable.has(field)) {
       throw new Refused(refusals.fieldDenied('include', spelling, field, [...parent.readable]));
     }
-    const declared = parent.schema?.fields.get(field);
-    if (declared?.type !== 'Pointer' || declared.targetClass === undefined) return;
-    const target = this.scope.reachFor(this.agent).reach(declared.targetClass, 'include');
+    const targetClass = this.targetOf(parent, field);
+    if (targetClass === undefined) return;
+    const target = this.scope.reachFor(this.agent).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
     this.addPath(rest, target, hop.children);
+  }
+
+  /** Of a pointer by its column; of an array of pointers only as far as the policy says what it holds. */
+  private targetOf(parent: ClassAccess, field: string): string | undefined {
+    const column = parent.schema?.fields.get(field);
+    if (column?.type === 'Pointer') return column.targetClass;
+    if (column?.type !== 'Array') return undefined;
+    return this.scope.classPolicy(parent.className).properties.get(field)?.targetClass;
   }
 
   private plans(

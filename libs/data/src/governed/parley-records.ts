@@ -1,16 +1,5 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import {
-  allOf,
-  type ClassAccess,
-  foreignRow,
-  isRefusal,
-  parseKeys,
-  parseOrder,
-  redact,
-  tenantConflict,
-  translateWhere,
-  type Where,
-} from '#policy';
+import { allOf, type ClassAccess, foreignRow, isRefusal, parseKeys, parseOrder, redact } from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -19,7 +8,9 @@ import type {
   GovernedRecords,
   RowPage,
 } from '../governed-records.js';
-import type { OperationContext, ParseRow } from '../record-store.js';
+import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
+import { CallerConstraints } from './caller-constraints.js';
+import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
 import { readOptOut, readPage } from './page-options.js';
@@ -27,14 +18,14 @@ import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
 import { atStore } from './store-faults.js';
 
-type RowFilters = 'every' | 'withoutCanonical';
-
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
 export class ParleyRecords implements GovernedRecords {
   private readonly rules: RowRules;
+  private readonly constraints: CallerConstraints;
 
   constructor(private readonly parts: RecordsParts) {
     this.rules = new RowRules(parts);
+    this.constraints = new CallerConstraints(parts, this.rules);
   }
 
   async find(className: unknown, options: FindOptions = {}): Promise<ParseRow[]> {
@@ -43,13 +34,13 @@ export class ParleyRecords implements GovernedRecords {
 
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
     const access = this.enter(className);
-    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const where = await this.compose(access, options.where, filters);
+    const canonical = !readOptOut(options.applyCanonicalFilter);
+    const where = await this.constraints.composed(access, options.where, { canonical });
     const { limit, skip } = readPage(options);
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
-    await this.refuseScan(access, where);
+    if (!options.expectsScan) await refuseCollectionScan(this.parts, access.className, where);
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
         {
@@ -75,8 +66,8 @@ export class ParleyRecords implements GovernedRecords {
     options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
   ): Promise<number> {
     const access = this.enter(className);
-    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const where = await this.compose(access, options.where, filters);
+    const canonical = !readOptOut(options.applyCanonicalFilter);
+    const where = await this.constraints.composed(access, options.where, { canonical });
     return this.atStore((operation) =>
       this.parts.reader.count({ className: access.className, where }, operation),
     );
@@ -106,7 +97,7 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
-    return this.find(className, { limit, order: '-createdAt' });
+    return this.find(className, { limit, order: '-createdAt', expectsScan: true });
   }
 
   async aggregate(
@@ -115,14 +106,8 @@ export class ParleyRecords implements GovernedRecords {
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
     const access = this.enter(className);
-    const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { agent, scope } = this.parts;
-    const aggregation = new GovernedAggregation(agent, scope, this.rules);
-    const { stages, scanned, autoLimited } = await aggregation.govern(access, pipeline, {
-      ...options,
-      canonical,
-    });
-    if (scanned) await this.refuseScan(access, scanned);
+    const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
+    if (scanned && !options.expectsScan) await refuseCollectionScan(this.parts, access.className, scanned);
     const rows = await this.atStore((operation) =>
       this.parts.reader.aggregate(
         {
@@ -134,6 +119,25 @@ export class ParleyRecords implements GovernedRecords {
       ),
     );
     return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
+  }
+
+  async checkAggregate(
+    className: unknown,
+    pipeline: unknown,
+    options: Pick<AggregateOptions, 'where'> = {},
+  ): Promise<void> {
+    this.aggregation.check(this.enter(className), pipeline, options);
+  }
+
+  async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
+    const access = this.enter(className);
+    return explain(this.parts, this.constraints, access, options.where);
+  }
+
+  async admit(className: unknown): Promise<GovernedClass> {
+    const known = await this.describe(className);
+    this.rules.tenant(known.className);
+    return known;
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
@@ -166,16 +170,8 @@ export class ParleyRecords implements GovernedRecords {
     return entered;
   }
 
-  /** Caller's constraint, checked and translated, under every predicate that the class carries for this agent. */
-  private async compose(access: ClassAccess, callerWhere: unknown, filters: RowFilters): Promise<Where> {
-    const { scope, agent } = this.parts;
-    const predicate = await this.rules.predicate(access.className, { canonical: filters === 'every' });
-    if (predicate.tenant)
-      this.refuse(tenantConflict(predicate.tenant, callerWhere, access.names, access.className));
-    const translated = translateWhere(callerWhere, access, scope.reachFor(agent), {
-      strictPointerShapes: scope.policy.switches.strictPointerShapes,
-    });
-    return allOf(predicate.where, await this.rules.answered(translated, 'caller'));
+  private get aggregation(): GovernedAggregation {
+    return new GovernedAggregation(this.parts, this.rules, this.constraints);
   }
 
   private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
@@ -224,11 +220,6 @@ export class ParleyRecords implements GovernedRecords {
       rows: this.redactAll(rows),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
-  }
-
-  private async refuseScan(access: ClassAccess, where: Where): Promise<void> {
-    const { scope, reader, operation } = this.parts;
-    await refuseCollectionScan(scope, reader, access.className, where, operation);
   }
 
   private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {

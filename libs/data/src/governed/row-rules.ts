@@ -46,9 +46,8 @@ export class RowRules {
     className: string,
     options: { readonly canonical: boolean; readonly byId?: boolean },
   ): Promise<RowPredicate> {
-    const { agent, scope } = this.parts;
-    const tenant = tenantBinding(agent, scope.classPolicy(className));
-    if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    const { scope } = this.parts;
+    const tenant = this.tenant(className);
     const declared = allOf(
       scope.agentFilter(className),
       options.canonical ? scope.canonicalFilter(className) : null,
@@ -57,6 +56,14 @@ export class RowRules {
       tenant,
       where: allOf(options.byId ? null : tenantWhere(tenant), await this.answered(declared, 'operator')),
     };
+  }
+
+  /** @throws Refused when the agent has no tenant on a scoped class */
+  tenant(className: string): TenantBinding | null {
+    const { agent, scope } = this.parts;
+    const tenant = tenantBinding(agent, scope.classPolicy(className));
+    if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    return tenant;
   }
 
   /** The constraint with every question to another class answered by a bounded query of its own. */

@@ -15,6 +15,10 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
         ),
         ...(cause && { cause }),
       };
+    case 'unknown_time_zone':
+      return refusals.invalidArgument(
+        'unknown time zone; write an Olson name such as Europe/Berlin, or an offset such as +02:00',
+      );
     case 'unsupported':
       return {
         ...refusals.notImplemented('This database does not support the requested operation'),

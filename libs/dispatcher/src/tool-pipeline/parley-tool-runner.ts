@@ -1,5 +1,14 @@
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { authType, type CallContext, type Refusal, Refused, refusals, Unauthorized } from '#agent';
+import {
+  type Agent,
+  type AgentShape,
+  authType,
+  type CallContext,
+  type Refusal,
+  Refused,
+  refusals,
+  Unauthorized,
+} from '#agent';
 import { auditedArgumentNames, type AuditRecord, AuditSink } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
@@ -25,22 +34,27 @@ export interface RunnerParts {
   readonly events: EventEmitter2;
 }
 
+interface Listing {
+  readonly version: number;
+  readonly tools: readonly ToolDefinition[];
+}
+
 /** Runs tools through the pipeline and turns every outcome, refusals and faults included, into one value and one audit record. */
 export class ParleyToolRunner extends ToolRunner {
+  /** What an agent may call follows from its shape alone; the same array while nothing changed. */
+  private readonly listings = new WeakMap<AgentShape, Listing>();
+
   constructor(private readonly parts: RunnerParts) {
     super();
   }
 
   list({ agent }: Pick<CallContext, 'agent'>): readonly ToolDefinition[] {
-    const { registry, gates } = this.parts;
-    return registry
-      .all()
-      .map(({ definition }) => definition)
-      .filter(
-        (tool) =>
-          toolGate(agent, tool.name, tool, () => []) === null &&
-          envGate(agent, tool.name, gates, tool) === null,
-      );
+    const { registry } = this.parts;
+    const known = this.listings.get(agent.shape);
+    if (known?.version === registry.version) return known.tools;
+    const tools = this.permitted(agent);
+    this.listings.set(agent.shape, { version: registry.version, tools });
+    return tools;
   }
 
   has(name: string): boolean {
@@ -95,6 +109,17 @@ export class ParleyToolRunner extends ToolRunner {
       ...(needs.includes('classes') && { classes: writes.classes(context, budget) }),
       ...(needs.includes('methods') && { methods: writes.methods(context, budget) }),
     };
+  }
+
+  private permitted(agent: Agent): readonly ToolDefinition[] {
+    const { registry, gates } = this.parts;
+    return registry
+      .all()
+      .map(({ definition }) => definition)
+      .filter((tool) => {
+        const { name } = tool;
+        return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
+      });
   }
 
   private audit(

@@ -18,7 +18,7 @@ interface BatchState {
 }
 
 /** Takes the next batch: at most `size` documents and about 16 MB; `done` when nothing follows. */
-export async function takeBatch(
+async function takeBatch(
   operation: Operation,
   rows: Rows<Buffer>,
   state: BatchState,

@@ -235,6 +235,7 @@ describe('refusing', () => {
     ['a view', { create: 'view', viewOn: 'c', pipeline: [] }, 238],
     ['an impossible name', { create: 'a$b' }, 73],
     ['an empty batch', { insert: 'c', documents: [] }, 16],
+    ['a batch without end', { insert: 'c', documents: Array.from({ length: 100_001 }, () => ({})) }, 16],
     ['a login', { saslStart: 1, mechanism: 'PLAIN', payload: '' }, 18],
     ['a negative time limit', { ping: 1, maxTimeMS: -1 }, 2],
     ['a cursor that is not there', { getMore: Long.fromNumber(12345), collection: 'c' }, 43],

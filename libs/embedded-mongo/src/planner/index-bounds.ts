@@ -3,13 +3,13 @@ import type { Collation } from '../bson/collation.js';
 import { isDocument, type Document } from '../bson/document.js';
 import type { CollectionIndex } from '../storage/collection-index.js';
 import { conditionsOf, excludesNull, intervalsOf, type Condition } from './conditions.js';
-import { everything, intersectAll, isPoint, within, type Interval } from './intervals.js';
+import { intersectAll, isPoint, within, type Interval } from './intervals.js';
 
 /** For each field of an index the intervals to look in; undefined where the filter says nothing. */
 export type IndexBounds = readonly (readonly Interval[] | undefined)[];
 
 /** Whether index and query compare strings alike. */
-export const sameCollation = (index: CollectionIndex, collation: Collation | undefined): boolean =>
+const sameCollation = (index: CollectionIndex, collation: Collation | undefined): boolean =>
   compareValues(index.definition.collation?.spec, collation?.spec) === 0;
 
 export function boundsOf(
@@ -111,6 +111,3 @@ export function sortDirection(
   }
   return direction ?? 1;
 }
-
-export const orEverything = (intervals: readonly Interval[] | undefined): readonly Interval[] =>
-  intervals ?? [everything];

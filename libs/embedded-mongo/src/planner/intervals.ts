@@ -1,4 +1,4 @@
-import { Double, MaxKey, MinKey, ObjectId, Timestamp } from 'bson';
+import { Double, ObjectId, Timestamp } from 'bson';
 import type { Collation } from '../bson/collation.js';
 import { compareValues } from '../bson/compare.js';
 
@@ -14,8 +14,6 @@ export const point = (value: unknown): Interval => ({ low: value, high: value, l
 
 /** A missing field is indexed as null, an empty array as undefined; a filter for null may mean either. */
 export const nullish: Interval = { low: undefined, high: null, lowIn: true, highIn: true };
-
-export const everything: Interval = { low: new MinKey(), high: new MaxKey(), lowIn: true, highIn: true };
 
 export const isPoint = (interval: Interval, collation?: Collation): boolean =>
   interval.lowIn && interval.highIn && compareValues(interval.low, interval.high, collation) === 0;

@@ -7,7 +7,7 @@ import type { Rows } from './rows.js';
 /** Most cursors open at a time. */
 const MAX_CURSORS = 10_000;
 /** A cursor that nobody asked for this long is closed, in milliseconds. */
-export const CURSOR_IDLE_MS = 10 * 60 * 1000;
+const CURSOR_IDLE_MS = 10 * 60 * 1000;
 
 /** The operation that reads a cursor at the moment; the iterators behind the cursor tick through it. */
 export class Reader {
