@@ -3,6 +3,7 @@ import type { ClassAccess } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/class-policy.js';
 import type { FieldSchema } from '../model/class-schema.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { blocked } from '../security-reason.js';
 import type { TenantBinding } from '../scope/tenant.js';
 import { assertFits, type FieldRules } from './field-fit.js';
 import { isNeverGiven } from './refused-keys.js';
@@ -73,8 +74,7 @@ function readValues(given: PlainObject, { judgeClass }: WriteContext): PlainObje
   const judge: JudgeClass = (className) => deferred.push(className);
   const values: Record<string, unknown> = {};
   const operator = Object.keys(given).find((key) => key.startsWith('$'));
-  if (operator !== undefined)
-    throw new Refused(refusals.securityBlocked('arguments', 'operator_in_value', operator.slice(0, 128)));
+  if (operator !== undefined) throw blocked('arguments', 'operator_in_value', operator);
   for (const [name, value] of Object.entries(given)) {
     if (!FIELD_NAME.test(name)) {
       refuseFields(

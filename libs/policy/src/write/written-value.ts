@@ -1,5 +1,6 @@
 import { isObjectId, Refused, refusals } from '#agent';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { blocked } from '../security-reason.js';
 import { isTyped, reduceTyped, type TypedValue, typedDate } from '../where/typed-value.js';
 import { isCredentialOrRight } from './refused-keys.js';
 
@@ -43,10 +44,7 @@ function refuseOperators(value: unknown, path: string, depth: number): void {
   if (value === null || typeof value !== 'object') return;
   if (depth >= MAX_DEPTH) refuseFields(`${root(path)} is nested more than ${MAX_DEPTH} levels deep`);
   for (const [key, member] of Object.entries(value)) {
-    if (key.startsWith('$'))
-      throw new Refused(
-        refusals.securityBlocked('arguments', 'operator_in_value', `${path}.${key}`.slice(0, 128)),
-      );
+    if (key.startsWith('$')) throw blocked('arguments', 'operator_in_value', `${path}.${key}`);
     refuseOperators(member, `${path}.${key}`, depth + 1);
   }
 }
