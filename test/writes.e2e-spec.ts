@@ -488,6 +488,13 @@ describe('making and removing classes', () => {
     expect(await unchanged(() => call('admin', 'create_class', args))).toMatchObject({ isError: true, code });
   });
 
+  it('does not let a tenant remove a class that others share, nor learn whether they have rows', async () => {
+    for (const agent of ['admin', 'stateless'] as const) {
+      const answer = await unchanged(() => call(agent, 'delete_class', { class_name: 'Post' }));
+      expect(answer).toMatchObject({ code: 'access_denied', details: { kind: 'tenant_scope' } });
+    }
+  });
+
   it('refuses a name outside the class filter', async () => {
     const answer = await unchanged(() => call('authorsOnly', 'create_class', { class_name: 'Guild' }));
     expect(answer.details).toEqual({ kind: 'class_filter' });

@@ -1,5 +1,5 @@
 import { Refused, refusals } from '#agent';
-import { type FieldSchema, isRefusal, readNewClassFields, schemaChangeGate } from '#policy';
+import { type FieldSchema, isRefusal, readNewClassFields, schemaChangeGate, tenantBinding } from '#policy';
 import type { GovernedClassWrites } from '../governed-writes.js';
 import { StoreError } from '../record-store.js';
 import type { SchemaWriter } from '../schema-writer.js';
@@ -19,7 +19,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
     const { scope, agent, operation, schemaWriter } = this.parts;
     const reach = scope.reachFor(agent);
     const columns = readNewClassFields(className, fields, (target) => {
-      const judged = reach.reach(target, 'value');
+      const judged = reach.reach(target, 'pointer');
       if (isRefusal(judged)) throw new Refused(judged);
     });
     if (scope.schemas.get(className)) throw exists(className);
@@ -38,6 +38,8 @@ export class ParleyClassWrites implements GovernedClassWrites {
     const { scope, agent, operation, schemaWriter } = this.parts;
     const entered = scope.enter(agent, className);
     if (isRefusal(entered)) throw new Refused(entered);
+    // Whether it is empty would tell one tenant of the others' rows.
+    if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
     const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
     if (outcome === 'not_empty')
       throw new Refused(
@@ -58,4 +60,14 @@ export class ParleyClassWrites implements GovernedClassWrites {
 
 function exists(className: string): Refused {
   return new Refused(refusals.invalidArgument(`class '${className}' exists already`));
+}
+
+function sharedByTenants(className: string): Refused {
+  return new Refused(
+    refusals.accessDenied(
+      'tenant',
+      `Class '${className}' is shared by tenants: only an agent that its scope does not bind may remove it`,
+      'tenant_scope',
+    ),
+  );
 }

@@ -85,7 +85,7 @@ export class ParleyWrites implements GovernedWrites {
       operation,
       tenant: this.tenant(access),
       judgeClass: (className) => {
-        const judged = reach.reach(className, 'value');
+        const judged = reach.reach(className, 'pointer');
         if (isRefusal(judged)) throw new Refused(judged);
       },
     });

@@ -12,7 +12,7 @@ export interface ClassAccess {
 }
 
 /** Why another class is reached: decides the wording of a refusal, never whether it happens. */
-export type ReachSite = 'include' | 'pipeline' | 'constraint' | 'value';
+export type ReachSite = 'include' | 'pipeline' | 'constraint' | 'pointer';
 
 /** Asks the one class gate about a class reached through a pointer, a join or a cross-class operator. */
 export interface ClassReach {

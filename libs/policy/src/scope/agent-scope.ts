@@ -16,7 +16,7 @@ const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   include: 'Pointer-include target',
   pipeline: 'Pipeline target',
   constraint: 'Query class',
-  value: 'Pointer target',
+  pointer: 'Pointer target',
 };
 
 /**
@@ -84,7 +84,7 @@ export class AgentScope {
           );
         }
         const hidden =
-          site === 'constraint' || site === 'value'
+          site === 'constraint' || site === 'pointer'
             ? this.hiddenFrom(agent, name, className)
             : this.plainlyHidden(name, className);
         return hidden ?? this.filtered(name, className, FILTER_SITES[site]) ?? this.existing(name, className);

@@ -28,7 +28,7 @@ function plan(
     operation,
     tenant,
     judgeClass: (target) => {
-      const judged = shopReach.reach(target, 'value');
+      const judged = shopReach.reach(target, 'pointer');
       if ('gate' in judged) throw new Refused(judged);
     },
   });
