@@ -450,7 +450,7 @@ describe('any instant', () => {
     berlin,
     'America/New_York',
     'Asia/Kolkata',
-    'Australia/Lord_Howe',
+    'Australia/Adelaide',
     '-03:30',
   );
 

@@ -5,6 +5,7 @@ import { compileCollation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
 import { compileFilter } from '../query/filter.js';
+import { compileText } from '../query/text.js';
 import { runPipeline, splitWriteStage, type PipelineContext } from './pipeline.js';
 
 const collections: Record<string, Document[]> = {
@@ -659,6 +660,42 @@ describe('a pipeline', () => {
     expect(out.every((doc, i) => (doc['o'] as Document[])[0]?.['_id'] === i)).toBe(true);
     expect(reads).toBe(1);
     expect(ticks).toBeLessThan(200 * 10);
+  });
+});
+
+describe('a text search', () => {
+  const text = { fields: [{ path: 'k', weight: 1 }] };
+  const search = { $match: { $text: { $search: 'a' } } };
+  const searching = { ...ctx, text, textScore: compileText(search.$match.$text, { ...ctx, text }) };
+  const score = { $meta: 'textScore' };
+
+  it('orders and reports by score', () => {
+    const docs = [
+      { _id: 1, k: 'x' },
+      { _id: 2, k: 'tea pot' },
+      { _id: 3, k: 'tea tea' },
+    ];
+    const tea = { $text: { $search: 'tea' } };
+    const context = { ...ctx, text, textScore: compileText(tea.$text, { ...ctx, text }) };
+    const found = run([{ $match: tea }, { $sort: { s: score } }, { $project: { s: score } }], docs, context);
+    expect(found.map((doc) => doc['_id'])).toEqual([3, 2]);
+    expect(found.every((doc) => Number(doc['s']) > 0)).toBe(true);
+  });
+
+  it.each([
+    [
+      'once a stage has made other documents',
+      [search, { $group: { _id: '$k' } }, { $sort: { s: score } }],
+      40218,
+    ],
+    ['in the pipeline of a join', [{ $unionWith: { coll: 'other', pipeline: [search] } }], 27],
+    [
+      'among the documents of a join',
+      [{ $lookup: { from: 'other', pipeline: [{ $sort: { s: score } }], as: 'o' } }],
+      40218,
+    ],
+  ] as [string, Document[], number][])('has no score %s', (_title, pipeline, code) => {
+    expect(() => runPipeline(pipeline, orders, searching)).toThrow(expect.objectContaining({ code }));
   });
 });
 

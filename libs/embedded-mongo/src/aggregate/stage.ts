@@ -39,6 +39,12 @@ export function wholeOption(value: unknown, code: number, message: string): numb
   return double;
 }
 
+/** The context for documents of another collection, whose text and geo indexes are not those of the outer one. */
+export function foreignContext(ctx: QueryContext): QueryContext {
+  const { text: _text, textScore: _score, geoPaths: _paths, ...rest } = ctx;
+  return rest;
+}
+
 /** Documents of another collection; a stage that joins is refused where there is no database around it. */
 export function collectionOf(ctx: QueryContext, name: string): Iterable<Document> {
   if (!ctx.collection) throw mongoError(238, 'joins are not supported in this place by the embedded server');

@@ -36,7 +36,8 @@ export function numberKind(value: unknown): NumberKind | undefined {
 export function toDouble(value: unknown): number {
   if (typeof value === 'number') return value;
   if (value instanceof Double || value instanceof Int32) return value.value;
-  if (value instanceof Long) return value.toNumber();
+  // A Timestamp is a Long to JavaScript, not to MongoDB.
+  if (value instanceof Long) return bsonTag(value) === 'Long' ? value.toNumber() : NaN;
   if (value instanceof Decimal128) return Number(value.toString());
   return NaN;
 }

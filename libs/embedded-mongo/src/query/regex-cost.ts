@@ -35,7 +35,15 @@ export function repeated(atom: Cost, min: number, max: number): Cost {
   };
 }
 
-/** The longest text a pattern may be tried on, from any start position; 0 means never. */
+const linearBudget = 2e9;
+
+/** The same for a pattern of some size in the linear-time engine, whose work is size times length. */
+export function longestLinearSubject(cost: Cost, size: number): number {
+  const singlePath = cost.factor === 1 && cost.exponent === 0;
+  return singlePath ? Infinity : Math.floor(linearBudget / size);
+}
+
+/** The longest text a pattern may be tried on by backtracking, from any start position; 0 means never. */
 export function longestSubject(cost: Cost): number {
   if (cost.ambiguous || cost.factor > budget) return 0;
   return Math.floor((budget / cost.factor) ** (1 / (cost.exponent + 1)));

@@ -83,8 +83,10 @@ class Translator extends PatternReader {
       const piece = atom.assertion ? atom : this.quantified(atom);
       source += piece.source;
       // Assertions that open a sequence are tried in turn at one place; others once per way to get there.
-      if (atom.assertion && leading) leadingCost = inTurn(leadingCost, piece.cost);
-      else {
+      if (piece.cost === constantCost && atom.assertion) continue;
+      if (atom.assertion && leading) {
+        leadingCost = leadingCost === constantCost ? piece.cost : inTurn(leadingCost, piece.cost);
+      } else {
         leading = false;
         cost = inSequence(cost, piece.cost);
       }

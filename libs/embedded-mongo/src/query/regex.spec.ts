@@ -116,6 +116,14 @@ describe('a pattern made to stall the server', () => {
     expect(() => regex.test('a'.repeat(5000))).toThrow(expect.objectContaining({ code: 51091 }));
   });
 
+  it('is refused on long texts when a huge pattern would meet them, though not a huge literal', () => {
+    const text = 'a'.repeat(300_000);
+    expect(() => compileRegex(`^${'a?'.repeat(8000)}b`).test(text)).toThrow(
+      expect.objectContaining({ code: 51091 }),
+    );
+    expect(compileRegex(`^${'a'.repeat(16_000)}`).test(text)).toBe(true);
+  });
+
   it('is bounded for texts with emoji as well', () => {
     expect(() => compileRegex('^(.+)+$').test(`${'😀'.repeat(40)}\n!`)).toThrow(
       expect.objectContaining({ code: 51091 }),

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { BSONRegExp } from 'bson';
 import { badValue, mongoError } from '../errors.js';
-import { longestSubject } from './regex-cost.js';
+import { longestLinearSubject, longestSubject } from './regex-cost.js';
 import type { TranslatedRegex } from './regex-atom.js';
 import { translateRegex } from './regex-translate.js';
 
@@ -91,7 +91,10 @@ type Matcher = (text: string, from: number) => RegexMatch | null;
 function guard(translated: TranslatedRegex, unicode: boolean): Matcher {
   const flags = (translated.multiline ? 'm' : '') + (translated.foldByFlag ? 'i' : '') + (unicode ? 'u' : '');
   const regex = compile(translated.source, `${flags}g`);
-  const longest = runsInLinearTime(translated.source, flags) ? Infinity : longestSubject(translated.cost);
+  const { source, cost } = translated;
+  const longest = runsInLinearTime(source, flags)
+    ? longestLinearSubject(cost, source.length)
+    : longestSubject(cost);
   if (longest === 0) {
     throw mongoError(51091, 'Regular expression is invalid: it can take exponential time on some texts');
   }

@@ -130,8 +130,8 @@ function truncateDate(instant: number, unit: DateUnit, bin: number, zone: Zone, 
     const origin = reference + (unit === 'week' ? ((weekStart + 1) % 7) * dayLength : 0);
     return zone.utcOf(origin + Math.floor((local - origin) / size) * size);
   }
-  const origin = zone.utcOf(reference);
-  return origin + Math.floor((instant - origin) / size) * size;
+  // Hours begin where the clock on the wall says so, also at offsets of half an hour.
+  return instant - ((((local - reference) % size) + size) % size);
 }
 
 /** Operators that move, compare and round dates. */

@@ -6,7 +6,7 @@ import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileFilter } from '../../query/filter.js';
 import { compileExpression } from '../expression.js';
-import { collectionOf, wholeOption, type StageCompiler, type StageTable } from '../stage.js';
+import { collectionOf, foreignContext, wholeOption, type StageCompiler, type StageTable } from '../stage.js';
 import { JoinTable, localValues } from './join-table.js';
 
 const known = [
@@ -46,7 +46,7 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
   if (maxDepth < 0) throw mongoError(40101, 'maxDepth requires a nonnegative argument');
   const restriction = getField(spec, 'restrictSearchWithMatch') ?? {};
   if (!isDocument(restriction)) throw mongoError(40185, 'restrictSearchWithMatch must be an object');
-  const filter = compileFilter(restriction, ctx);
+  const filter = compileFilter(restriction, foreignContext(ctx));
 
   return function* (source) {
     const docs: Document[] = [];

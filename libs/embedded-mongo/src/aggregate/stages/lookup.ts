@@ -7,6 +7,7 @@ import { compileExpression } from '../expression.js';
 import { extendVariables, type Expression } from '../evaluate.js';
 import {
   collectionOf,
+  foreignContext,
   type StageBuilder,
   type StageCompiler,
   type StageRun,
@@ -118,7 +119,7 @@ class InnerPipeline {
       builder.ctx.variables,
       Object.fromEntries(names.map((name) => [name, null])),
     );
-    this.run = builder.pipeline(pipeline, { ...builder.ctx, variables: this.values });
+    this.run = builder.pipeline(pipeline, { ...foreignContext(builder.ctx), variables: this.values });
     this.correlated = names.length > 0;
     const found = joinEquality(pipeline[0], names);
     this.equality = found && {
@@ -181,7 +182,7 @@ const unionWith: StageCompiler = (spec, builder) => {
   if (typeof coll !== 'string' && !startsWithDocuments(pipeline)) {
     throw failedToParse('the $unionWith stage specification must be a string or an object with a coll field');
   }
-  const run = builder.pipeline(pipeline, builder.ctx);
+  const run = builder.pipeline(pipeline, foreignContext(builder.ctx));
   return function* (source) {
     yield* source;
     yield* run(typeof coll === 'string' ? collectionOf(builder.ctx, coll) : []);
