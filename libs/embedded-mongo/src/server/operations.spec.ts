@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -242,7 +243,19 @@ describe('the listener', () => {
     const socketClient = await MongoClient.connect(local.uri);
     expect(await socketClient.db('x').command({ ping: 1 })).toMatchObject({ ok: 1 });
     await socketClient.close();
+    await expect(EmbeddedMongo.start({ path })).rejects.toThrow('EADDRINUSE');
     await local.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  it('takes over the unix socket of a server that crashed', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'embedded-'));
+    const path = join(folder, 'mongo.sock');
+    const crash = `require('node:net').createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, 'SIGKILL'))`;
+    spawnSync(process.execPath, ['-e', crash]);
+    expect(statSync(path).isSocket()).toBe(true);
+    const next = await EmbeddedMongo.start({ path });
+    await next.close();
     rmSync(folder, { recursive: true });
   });
 
