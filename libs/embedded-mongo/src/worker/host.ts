@@ -14,7 +14,12 @@ export interface RunningServer extends WireServerAddress {
 export async function runInWorker(options: WireServerOptions): Promise<RunningServer | undefined> {
   const entry = new URL('./server-worker.js', import.meta.url);
   if (!existsSync(fileURLToPath(entry))) return undefined;
-  const worker = new Worker(entry, { workerData: options, name: 'embedded-mongo' });
+  const worker = new Worker(entry, {
+    workerData: options,
+    name: 'embedded-mongo',
+    // Flags of the caller, such as --input-type, may be impossible for a worker.
+    execArgv: [],
+  });
   const { address } = await answer(worker, 'listening');
   let running = true;
   worker.once('exit', () => (running = false));
