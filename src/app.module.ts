@@ -5,8 +5,11 @@ import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
 import {
+  CachedPrincipalDirectory,
   GovernedRecordsSource,
   GovernedWritesSource,
+  PrincipalDirectory,
+  PrincipalResolver,
   RecordReader,
   RecordWriter,
   SchemaCatalogue,
@@ -14,6 +17,7 @@ import {
 } from '#data';
 import {
   MongoConnection,
+  MongoPrincipalDirectory,
   MongoRecordReader,
   MongoRecordWriter,
   MongoSchemaCatalogue,
@@ -56,6 +60,9 @@ export interface ServiceParts {
   readonly features?: readonly Provider[];
 }
 
+/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
+const SESSIONS = { identitySeconds: 30 };
+
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
@@ -95,12 +102,25 @@ export class AppModule {
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: AuditSink, useClass: LoggerAuditSink },
         { provide: SessionStore, useClass: ProcessSessionStore },
-        { provide: Authenticator, useFactory: () => createAuthenticator(loaded) },
+        {
+          provide: PrincipalDirectory,
+          useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
+        },
+        {
+          provide: Authenticator,
+          useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
+          inject: [PrincipalDirectory],
+        },
         {
           provide: GovernedRecordsSource,
-          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue) =>
-            new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue),
-          inject: [RecordReader, SchemaCatalogue],
+          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, directory: PrincipalDirectory) =>
+            new GovernedRecordsSource(
+              new AgentScopes(policy),
+              reader,
+              catalogue,
+              new PrincipalResolver(directory),
+            ),
+          inject: [RecordReader, SchemaCatalogue, PrincipalDirectory],
         },
         {
           provide: GovernedWritesSource,

@@ -10,6 +10,7 @@ import {
   type Policy,
   withDeclaredClasses,
 } from '#policy';
+import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
@@ -26,6 +27,8 @@ export interface LoadedConfig {
   readonly config: ParleyConfig;
   readonly policy: Policy;
   readonly agents: ReadonlyMap<string, AgentShape>;
+  /** By the names of the agents. */
+  readonly identities: ReadonlyMap<string, AgentIdentity>;
 }
 
 /**
@@ -54,6 +57,12 @@ export function loadConfig(
   });
   faults.push(...compiled.faults);
   const agents = compileAgents(config, faults);
+  const identities = new Map(
+    Object.entries(config.agents).map(
+      ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
+    ),
+  );
+  faults.push(...identityFaults(config.auth, config.agents, identities));
   for (const [index, rule] of config.auth.entries()) {
     if (!agents.has(rule.agent))
       faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
@@ -66,7 +75,7 @@ export function loadConfig(
     }
   }
   if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy: compiled.policy, agents };
+  return { config, policy: compiled.policy, agents, identities };
 }
 
 let compiledSchema: ValidateFunction | undefined;

@@ -7,6 +7,14 @@ export type Identity =
 
 export const MASTER: Identity = Object.freeze({ kind: 'master' });
 
+/** The token can be read by name and is otherwise absent: it appears in no log line and no serialised agent. */
+export function sessionIdentity(token: string): Identity {
+  const identity = Object.defineProperty({ kind: 'sessionToken' as const, token }, 'token', {
+    enumerable: false,
+  });
+  return Object.freeze(identity);
+}
+
 export type AuthType = 'master_key' | 'session_token' | 'acl_user' | 'acl_role';
 
 const AUTH_TYPES: Record<Identity['kind'], AuthType> = {

@@ -85,6 +85,30 @@ export function fieldDenied(
   });
 }
 
+/** Class-level permissions say no. Which of them is for the log: it would tell who else may. */
+export function classPermissionDenied(className: string, operation: string, reason?: string): Refusal {
+  return {
+    ...accessDenied(
+      'class_permissions',
+      `Class '${className}' does not permit '${operation}' to this agent`,
+      'clp_denied',
+    ),
+    ...(reason !== undefined && { cause: reason }),
+  };
+}
+
+/** A column that class-level permissions hide from this caller was named in a query. */
+export function protectedFieldRef(context: string, reference: string, root: string): Refusal {
+  return accessDenied('fields', `${context} '${reference}' names a protected field`, 'protected_field_ref', {
+    denied_field: root,
+  });
+}
+
+/** The agent acts for somebody who cannot be found. */
+export function identityUnresolved(cause: string): Refusal {
+  return { ...accessDenied('identity', 'The identity of this agent cannot be resolved'), cause };
+}
+
 /** The rows of a joined class could not be limited to what the agent may see. */
 export function tenantJoinDenied(className: string): Refusal {
   return accessDenied(

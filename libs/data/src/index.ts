@@ -8,3 +8,6 @@ export * from './schema-writer.js';
 export { type CallBudget, maxTimeMs } from './governed/operation.js';
 export { GovernedRecordsSource } from './governed/records-source.js';
 export { GovernedWritesSource } from './governed/writes-source.js';
+export { CachedPrincipalDirectory, type DirectoryCacheOptions } from './identity/cached-directory.js';
+export { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from './identity/principal-directory.js';
+export { PrincipalResolver } from './identity/principal-resolver.js';

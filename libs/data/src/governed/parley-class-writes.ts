@@ -36,7 +36,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
   async deleteClass(given: unknown): Promise<void> {
     const className = this.admit(given);
     const { scope, agent, operation, schemaWriter } = this.parts;
-    const entered = scope.enter(agent, className);
+    const entered = scope.enter(agent, className, null);
     if (isRefusal(entered)) throw new Refused(entered);
     // Whether it is empty would tell one tenant of the others' rows.
     if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);

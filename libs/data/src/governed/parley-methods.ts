@@ -1,7 +1,7 @@
 import { Refused, refusals, type Tier } from '#agent';
-import { isRefusal } from '#policy';
+import { type ClassOperation, isRefusal } from '#policy';
 import type { GovernedMethods } from '../governed-methods.js';
-import { assertClassPermits, type ClassOperation } from './class-permission.js';
+import { assertClassPermits } from './class-permission.js';
 import { presentResult } from './presented-result.js';
 import type { RecordsParts } from './row-rules.js';
 
@@ -17,14 +17,14 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
 
   async enter(className: unknown): Promise<string> {
     const { scope, agent } = this.parts;
-    const access = scope.enter(agent, className);
+    const access = scope.enter(agent, className, null);
     if (isRefusal(access)) throw new Refused(access);
     return access.className;
   }
 
   async permit(className: string, permission: Tier, type: 'instance' | 'class'): Promise<void> {
-    const { scope, agent } = this.parts;
-    await assertClassPermits(this.parts, scope.access(className), OPERATION_OF_TIER[permission]);
+    const { agent } = this.parts;
+    assertClassPermits(this.parts, className, OPERATION_OF_TIER[permission]);
     const assumed = agent.identity.kind === 'aclUser' || agent.identity.kind === 'aclRole';
     if (assumed && type === 'instance' && permission !== 'readonly') {
       throw new Refused(

@@ -1,6 +1,7 @@
 import type { CallContext } from '#agent';
 import type { AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
+import type { PrincipalResolver } from '../identity/principal-resolver.js';
 import type { RecordReader } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-catalogue.js';
 import { DeferredRecords } from './deferred-records.js';
@@ -18,6 +19,7 @@ export class GovernedRecordsSource {
     private readonly scopes: AgentScopes,
     private readonly reader: RecordReader,
     private readonly catalogue: SchemaCatalogue,
+    private readonly identities: PrincipalResolver,
   ) {}
 
   /** Nothing is read until the first use: a call that needs no data needs no database. */
@@ -28,8 +30,10 @@ export class GovernedRecordsSource {
   /** What every governed door of a call is made from. For the doors alone: it holds the ungoverned reader. */
   async open(context: CallContext, budget: CallBudget): Promise<RecordsParts> {
     const operation = operationContext(context, budget);
+    // Who asks is settled before anything is read on their behalf.
+    const principals = await atStore(operation, () => this.identities.resolve(context.agent.identity));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
-    const scope = this.scopes.of(schemas, context.agent.shape);
+    const scope = this.scopes.of(schemas, context.agent.shape, principals);
     return { agent: context.agent, operation, reader: this.reader, scope };
   }
 }

@@ -1,5 +1,5 @@
 import { type Agent, Refused, refusals } from '#agent';
-import type { ClassAccess } from '../model/class-access.js';
+import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/class-policy.js';
 import type { FieldSchema } from '../model/class-schema.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
@@ -50,7 +50,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
       assertOwnTenant(tenant, value, access.className);
       continue;
     }
-    assertWritable(written, name, access);
+    assertWritable(written, name, access, policy);
     const rules: FieldRules = {
       column: access.schema?.fields.get(name),
       declared: policy.properties.get(name),
@@ -112,9 +112,11 @@ function assertOwnTenant({ value: own }: TenantBinding, value: unknown, classNam
   );
 }
 
-function assertWritable(written: string, name: string, { readable }: ClassAccess): void {
-  if (readable && !readable.has(name))
-    throw new Refused(refusals.fieldDenied('Field', written, name, [...readable]));
+function assertWritable(written: string, name: string, access: ClassAccess, policy: ClassPolicy): void {
+  // Columns that permissions hide say nothing of one that does not exist yet; only an allowlist does.
+  if (policy.fields === null && !access.schema?.fields.has(name)) return;
+  const refusal = columnRefusal('Field', written, name, access);
+  if (refusal) throw new Refused(refusal);
 }
 
 /** A new row has a value for every required column; a column the agent may not know is not named. */
