@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type AgentShape, compileAgentShape } from '#agent';
 import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
+import { authRuleFaults } from './auth-rule-faults.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
@@ -32,29 +33,25 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
   const faults: ConfigFault[] = [];
   const overlaid = overlayEnvironment(raw, env, faults);
   const valid = validate(overlaid, faults);
-  if (!valid) throw new ConfigError(path, faults);
+  faults.push(...authRuleFaults(overlaid, DEFAULT_AGENT), ...unavailableFeatures(overlaid));
+  const compiled = policyOf(overlaid, env, faults);
+  if (!valid || !compiled) throw new ConfigError(path, faults);
 
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
-  faults.push(...unavailableFeatures(overlaid));
-  const compiled = compilePolicy(config.policy, {
-    strictPointerShapes:
-      env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
-  });
-  faults.push(...compiled.faults);
   const agents = compileAgents(config, faults);
-  for (const [index, rule] of config.auth.entries()) {
-    if (!agents.has(rule.agent))
-      faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
-    const kinds = ['apiKey', 'anonymous', 'parseSession', 'oauth'].filter((kind) => kind in rule);
-    if (kinds.length !== 1) {
-      faults.push({
-        path: `auth.${index}`,
-        message: 'exactly one of apiKey, anonymous, parseSession, oauth is needed',
-      });
-    }
-  }
   if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy: compiled.policy, agents };
+  return { config, policy: compiled, agents };
+}
+
+/** Also compiled when another section has faults, so that all are told together; not when its own shape is wrong. */
+function policyOf(config: unknown, env: Environment, faults: ConfigFault[]): Policy | null {
+  if (faults.some(({ path }) => path === '' || /^policy\b/.test(path))) return null;
+  const strict = env['PARSE_STRICT_POINTER_SHAPES'];
+  const { policy, faults: found } = compilePolicy((config as Partial<ParleyConfig> | null)?.policy ?? {}, {
+    strictPointerShapes: strict === undefined || isTruthy(strict),
+  });
+  faults.push(...found);
+  return policy;
 }
 
 let compiledSchema: ValidateFunction | undefined;
