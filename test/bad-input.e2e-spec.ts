@@ -316,8 +316,10 @@ async function expectProperAnswer(name: string, args: unknown): Promise<void> {
 describe('fuzzing', () => {
   it('a where never crashes anything, never is our fault, never shows what is denied', async () => {
     await fc.assert(
-      fc.asyncProperty(tree, fc.constantFrom('query_class', 'count_objects'), (where, tool) =>
-        expectProperAnswer(tool, { class_name: 'Post', where }),
+      fc.asyncProperty(
+        tree,
+        fc.constantFrom('query_class', 'count_objects', 'group_by', 'explain_query', 'export_data'),
+        (where, tool) => expectProperAnswer(tool, { class_name: 'Post', field: 'status', where }),
       ),
       { numRuns: 400 },
     );
@@ -325,8 +327,10 @@ describe('fuzzing', () => {
 
   it('nor does a pipeline', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(stage, { maxLength: 4 }), (pipeline) =>
-        expectProperAnswer('aggregate', { class_name: 'Post', pipeline }),
+      fc.asyncProperty(
+        fc.array(stage, { maxLength: 4 }),
+        fc.constantFrom('aggregate', 'export_data'),
+        (pipeline, tool) => expectProperAnswer(tool, { class_name: 'Post', pipeline }),
       ),
       { numRuns: 600 },
     );
@@ -342,7 +346,12 @@ describe('fuzzing', () => {
       'get_object',
       'get_objects',
       'get_sample_objects',
+      'explain_query',
       'aggregate',
+      'group_by',
+      'group_by_date',
+      'distinct',
+      'export_data',
     );
     const args = fc.dictionary(
       fc.constantFrom(
@@ -360,16 +369,45 @@ describe('fuzzing', () => {
         'names',
         'prefix',
         'category',
+        'field',
+        'value_field',
+        'operation',
+        'interval',
+        'timezone',
+        'sort',
+        'flatten_arrays',
+        'dry_run',
+        'columns',
+        'row_cap',
       ),
       fc.oneof(
         tree,
-        fc.constantFrom('Post', 'Author', '-likes', ['title'], ['author'], 'p01', ['p01', 'foreign']),
+        fc.constantFrom<unknown>('Post', 'Author', '-likes', ['title'], ['author'], 'p01', [
+          'p01',
+          'foreign',
+        ]),
+        fc.constantFrom<unknown>(
+          'publishedAt',
+          '_p_author',
+          'contract',
+          'internalNote',
+          'sum',
+          'month',
+          'key_asc',
+        ),
+        fc.constantFrom<unknown>(
+          'Europe/Berlin',
+          'Mars/Phobos',
+          [{ title: '=1+1' }],
+          ['_rperm'],
+          [{ $group: { _id: '$title' } }],
+        ),
       ),
-      { maxKeys: 5 },
+      { maxKeys: 6 },
     );
     await fc.assert(
       fc.asyncProperty(tools, args, (name, given) =>
-        expectProperAnswer(name, { class_name: 'Post', ...given }),
+        expectProperAnswer(name, { class_name: 'Post', field: 'title', interval: 'day', ...given }),
       ),
       { numRuns: 400 },
     );

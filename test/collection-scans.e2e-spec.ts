@@ -47,6 +47,9 @@ describe('with refuseCollscan', () => {
     for (const [tool, args] of [
       ['query_class', { where }],
       ['aggregate', { pipeline: [{ $match: where }, { $limit: 1 }] }],
+      ['group_by', { field: 'status', where }],
+      ['group_by_date', { field: 'createdAt', interval: 'day', where }],
+      ['distinct', { field: 'status', where }],
     ] as const) {
       const answer = await callTool(unscoped, tool, { class_name: 'Post', ...args });
       expect(answer).toMatchObject({ isError: true, code: 'security_blocked' });
@@ -60,7 +63,19 @@ describe('with refuseCollscan', () => {
       expect(body.suggestion).toMatch(/index/);
       expect(body).not.toHaveProperty('winning_plan');
     }
-    expect((await callTool(unscoped, 'query_class', { class_name: 'Post' })).isError).toBe(false);
+    // What asks nothing, is meant to read much, or reads nothing runs.
+    for (const [tool, args] of [
+      ['query_class', {}],
+      ['count_objects', { where }],
+      ['group_by', { field: 'status' }],
+      ['group_by', { field: 'status', where, dry_run: true }],
+      ['get_sample_objects', {}],
+      ['export_data', { where }],
+      ['export_data', { pipeline: [{ $match: where }] }],
+      ['explain_query', { where }],
+    ] as const) {
+      expect((await callTool(unscoped, tool, { class_name: 'Post', ...args })).isError).toBe(false);
+    }
     await unscoped.stop();
   });
 });

@@ -66,7 +66,13 @@ describe.each<[client: string, connect: () => Promise<Host>]>([
       'get_object',
       'get_objects',
       'get_sample_objects',
+      'explain_query',
       'aggregate',
+      'group_by',
+      'group_by_date',
+      'distinct',
+      'export_data',
+      'call_method',
     ]);
   });
 

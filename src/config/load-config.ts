@@ -2,7 +2,15 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type AgentShape, compileAgentShape } from '#agent';
-import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
+import {
+  type ClassDeclaration,
+  compilePolicy,
+  constraintFault,
+  isTruthy,
+  type Policy,
+  withDeclaredClasses,
+} from '#policy';
+import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
@@ -20,13 +28,20 @@ export interface LoadedConfig {
   readonly config: ParleyConfig;
   readonly policy: Policy;
   readonly agents: ReadonlyMap<string, AgentShape>;
+  /** By the names of the agents. */
+  readonly identities: ReadonlyMap<string, AgentIdentity>;
 }
 
 /**
  * Reads, overlays, validates and compiles the configuration.
+ * @param declared what the application's code declares about classes; it narrows the file's policy
  * @throws ConfigError listing every fault at once
  */
-export function loadConfig(env: Environment = process.env, cwd = process.cwd()): LoadedConfig {
+export function loadConfig(
+  env: Environment = process.env,
+  cwd = process.cwd(),
+  declared: readonly ClassDeclaration[] = [],
+): LoadedConfig {
   const named = env['PARLEY_CONFIG'];
   const path = resolve(cwd, named ?? DEFAULT_FILE);
   const raw = named !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
@@ -34,24 +49,36 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
   const overlaid = overlayEnvironment(raw, env, faults);
   const valid = validate(overlaid, faults);
   faults.push(...authRuleFaults(overlaid, DEFAULT_AGENT), ...unavailableFeatures(overlaid));
-  const compiled = policyOf(overlaid, env, faults);
-  if (!valid || !compiled) throw new ConfigError(path, faults);
+  const policy = policyOf(overlaid, declared, env, faults);
+  if (!valid || !policy) throw new ConfigError(path, faults);
 
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
   const agents = compileAgents(config, faults);
+  const identities = new Map(
+    Object.entries(config.agents).map(
+      ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
+    ),
+  );
+  faults.push(...identityFaults(config.auth, config.agents, identities));
   if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy: compiled, agents };
+  return { config, policy, agents, identities };
 }
 
 /** Also compiled when another section has faults, so that all are told together; not when its own shape is wrong. */
-function policyOf(config: unknown, env: Environment, faults: ConfigFault[]): Policy | null {
+function policyOf(
+  config: unknown,
+  declared: readonly ClassDeclaration[],
+  env: Environment,
+  faults: ConfigFault[],
+): Policy | null {
   if (faults.some(({ path }) => path === '' || /^policy\b/.test(path))) return null;
+  const given = (config as Partial<ParleyConfig> | null)?.policy ?? {};
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
-  const { policy, faults: found } = compilePolicy((config as Partial<ParleyConfig> | null)?.policy ?? {}, {
+  const compiled = compilePolicy(withDeclaredClasses(given, declared, faults), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
   });
-  faults.push(...found);
-  return policy;
+  faults.push(...compiled.faults);
+  return compiled.policy;
 }
 
 let compiledSchema: ValidateFunction | undefined;

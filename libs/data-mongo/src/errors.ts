@@ -19,11 +19,14 @@ const BAD_QUERY = new Set([2, 3, 4, 9, 14, 16, 17, 27, 28, 52, 54, 56, 57, 241, 
 /** Codes above this number are raised at one place in the server's parsers and expressions each. */
 const FIRST_PARSER_CODE = 10_000;
 
+const UNKNOWN_TIME_ZONE = 40_485;
+
 function codeOfServerError(error: MongoServerError): StoreErrorCode {
   const code = typeof error.code === 'number' ? error.code : 0;
   if (TIMED_OUT.has(code)) return 'timeout';
   if (DUPLICATE.has(code)) return 'duplicate';
   if (CANCELLED.has(code)) return 'cancelled';
+  if (code === UNKNOWN_TIME_ZONE) return 'unknown_time_zone';
   if (UNSUPPORTED.has(code)) return 'unsupported';
   if (UNAVAILABLE.has(code)) return 'unavailable';
   if (OPERATOR_FAULT.has(code)) return 'failed';

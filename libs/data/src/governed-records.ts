@@ -1,5 +1,5 @@
 import type { ClassPolicy, ClassSchema } from '#policy';
-import type { ParseRow } from './record-store.js';
+import type { ParseRow, QueryPlan } from './record-store.js';
 
 export interface FindOptions {
   /** Parse constraint as the caller wrote it: untrusted, translated and checked inside. */
@@ -12,6 +12,8 @@ export interface FindOptions {
   readonly include?: unknown;
   /** Only `false` switches the class's canonical filter off. */
   readonly applyCanonicalFilter?: unknown;
+  /** The tool reads much of the class on purpose (samples, exports): no collection-scan check. Default false. */
+  readonly expectsScan?: boolean;
 }
 
 export interface RowPage {
@@ -21,10 +23,16 @@ export interface RowPage {
 }
 
 export interface AggregateOptions {
+  /** Parse constraint on the rows the pipeline starts from, as the caller wrote it; obeys what a query's `where` obeys. */
+  readonly where?: unknown;
   readonly applyCanonicalFilter?: unknown;
   readonly rewriteLookups?: boolean;
   /** Rows appended as a last `$limit` when the caller's pipeline ends in neither `$limit` nor `$count`. */
   readonly autoLimit?: number;
+  /** Rows returned at most, whatever the caller's pipeline ends in. Default: no bound. */
+  readonly atMost?: number;
+  /** As in `FindOptions`. */
+  readonly expectsScan?: boolean;
 }
 
 export interface AggregateResult {
@@ -63,6 +71,19 @@ export interface GovernedRecords {
   /** The newest rows. */
   samples(className: unknown, limit: number): Promise<ParseRow[]>;
   aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions): Promise<AggregateResult>;
+  /** Refuses what `aggregate` would refuse, without reading a row or asking for a plan. */
+  checkAggregate(
+    className: unknown,
+    pipeline: unknown,
+    options?: Pick<AggregateOptions, 'where'>,
+  ): Promise<void>;
+  /**
+   * How the database would find the rows: stages, and the indexes that the caller's own constraint explains. With
+   * `exposeExplain` the whole plan, operator's predicates included, internal columns never.
+   */
+  explain(className: unknown, options?: Pick<FindOptions, 'where'>): Promise<QueryPlan>;
+  /** The gates before any read of rows, for tools whose arguments are judged after them: class, then tenant. */
+  admit(className: unknown): Promise<GovernedClass>;
   /** Every class this agent may know, sorted by name. */
   classes(): Promise<readonly GovernedClass[]>;
   /** @throws Refused as any class gate does; `invalid_argument` with suggestions for a class that does not exist */

@@ -7,5 +7,5 @@ export abstract class ToolSwitches {
   /** Schemas show the keys a declared method may write. Default false. */
   abstract readonly agentDebug: boolean;
   /** CSV cells that a spreadsheet would run as a formula are prefixed with `'`. Default false: cells byte for byte. */
-  readonly neutralizeFormulas?: boolean;
+  abstract readonly neutralizeFormulas: boolean;
 }

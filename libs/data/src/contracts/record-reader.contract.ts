@@ -251,6 +251,9 @@ export function recordReaderContract(name: string, open: (seed: unknown) => Prom
       expect(await storeErrorCode(store.reader.find(bad, unhurried()))).toBe('invalid_query');
       const stage = { className: 'Album', pipeline: [{ $group: { total: { $sum: 1 } } }] };
       expect(await storeErrorCode(store.reader.aggregate(stage, unhurried()))).toBe('invalid_query');
+      const month = { $month: { date: '$createdAt', timezone: 'Mars/Phobos' } };
+      const zoned = { className: 'Album', pipeline: [{ $group: { _id: month } }] };
+      expect(await storeErrorCode(store.reader.aggregate(zoned, unhurried()))).toBe('unknown_time_zone');
     });
   });
 }

@@ -38,6 +38,18 @@ export class DeferredRecords implements GovernedRecords {
     return (await this.records).aggregate(className, pipeline, options);
   }
 
+  async checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
+    return (await this.records).checkAggregate(className, pipeline, options);
+  }
+
+  async explain(className: unknown, options?: Pick<FindOptions, 'where'>) {
+    return (await this.records).explain(className, options);
+  }
+
+  async admit(className: unknown) {
+    return (await this.records).admit(className);
+  }
+
   async classes() {
     return (await this.records).classes();
   }

@@ -1,6 +1,5 @@
-import { type Agent, type Refusal, Refused } from '#agent';
+import { type Refusal, Refused } from '#agent';
 import {
-  type AgentScope,
   type ClassAccess,
   type GovernedPipeline,
   governPipeline,
@@ -9,14 +8,18 @@ import {
   joinTargets,
   type Pipeline,
   validatePipeline,
+  type WalkOptions,
+  walkPipeline,
   type Where,
 } from '#policy';
 import type { AggregateOptions } from '../governed-records.js';
-import type { RowRules } from './row-rules.js';
+import type { CallerConstraints } from './caller-constraints.js';
+import { readOptOut } from './page-options.js';
+import type { RecordsParts, RowRules } from './row-rules.js';
 
 export interface GovernedStages {
   readonly stages: GovernedPipeline;
-  /** The leading filter, when the caller's pipeline begins with one: what a collection-scan check looks at. */
+  /** The leading filter, when the caller's request begins with one: what a collection-scan check looks at. */
   readonly scanned: Where | null;
   readonly autoLimited: boolean;
 }
@@ -24,39 +27,57 @@ export interface GovernedStages {
 /** Validation, access walk and injection of a caller's pipeline, in that order. */
 export class GovernedAggregation {
   constructor(
-    private readonly agent: Agent,
-    private readonly scope: AgentScope,
+    private readonly parts: RecordsParts,
     private readonly rules: RowRules,
+    private readonly constraints: CallerConstraints,
   ) {}
 
-  async govern(
-    access: ClassAccess,
-    pipeline: unknown,
-    options: AggregateOptions & { readonly canonical: boolean },
-  ): Promise<GovernedStages> {
+  async govern(access: ClassAccess, pipeline: unknown, options: AggregateOptions): Promise<GovernedStages> {
+    const canonical = !readOptOut(options.applyCanonicalFilter);
     const valid = validatePipeline(pipeline);
-    const { where } = await this.rules.predicate(access.className, { canonical: options.canonical });
+    const { where } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'find',
+    });
     const joins = await this.joinScopes(valid);
-    const reach = this.scope.reachFor(this.agent);
     const governed = governPipeline(
       valid,
       { access, where },
-      (className) => joins.get(className) ?? this.scope.unreachable(className),
-      {
-        strictPointerShapes: this.scope.policy.switches.strictPointerShapes,
-        judgeClass: (className) => {
-          const judged = reach.reach(className, 'constraint');
-          return isRefusal(judged) ? judged : null;
-        },
-      },
+      (className) => joins.get(className) ?? this.parts.scope.unreachable(className),
+      this.walkOptions,
     );
-    const leading = '$match' in (valid[0] ?? {}) ? governed[0]?.['$match'] : undefined;
+    const constrained = '$match' in (valid[0] ?? {}) || hasMembers(options.where);
+    const leading = constrained ? governed[0]?.['$match'] : undefined;
     const last = valid.at(-1) ?? {};
-    const autoLimited = options.autoLimit !== undefined && !('$limit' in last) && !('$count' in last);
+    const { autoLimit, atMost } = options;
+    const autoLimited = autoLimit !== undefined && !('$limit' in last) && !('$count' in last);
     return {
-      stages: autoLimited ? [...governed, { $limit: options.autoLimit }] : governed,
+      stages: [
+        ...governed,
+        ...(autoLimited ? [{ $limit: autoLimit }] : []),
+        ...(atMost !== undefined ? [{ $limit: atMost }] : []),
+      ],
       scanned: leading === undefined ? null : (leading as Where),
       autoLimited,
+    };
+  }
+
+  /** @throws Refused as `govern` does, but asks the store nothing */
+  check(access: ClassAccess, pipeline: unknown, options: Pick<AggregateOptions, 'where'>): void {
+    const valid = validatePipeline(pipeline);
+    this.constraints.judged(access, options.where);
+    walkPipeline(valid, access, this.parts.scope.reachFor(this.parts.agent), this.walkOptions);
+  }
+
+  private get walkOptions(): WalkOptions {
+    const { agent, scope } = this.parts;
+    const reach = scope.reachFor(agent);
+    return {
+      strictPointerShapes: scope.policy.switches.strictPointerShapes,
+      judgeClass: (className) => {
+        const judged = reach.reach(className, 'pointer');
+        return isRefusal(judged) ? judged : null;
+      },
     };
   }
 
@@ -70,14 +91,21 @@ export class GovernedAggregation {
   }
 
   private async joinScope(className: string): Promise<JoinScope | Refusal> {
-    const access = this.scope.reachFor(this.agent).reach(className, 'pipeline');
+    const access = this.parts.scope.reachFor(this.parts.agent).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
     try {
-      const { where } = await this.rules.predicate(access.className, { canonical: false });
+      const { where } = await this.rules.predicate(access.className, {
+        canonical: false,
+        operation: 'find',
+      });
       return { access, where };
     } catch (error) {
       if (error instanceof Refused) return error.refusal;
       throw error;
     }
   }
+}
+
+function hasMembers(where: unknown): boolean {
+  return where !== null && typeof where === 'object' && Object.keys(where).length > 0;
 }

@@ -6,10 +6,9 @@ import {
   isRefusal,
   parseKeys,
   parseOrder,
+  type ReadOperation,
   redact,
-  tenantConflict,
-  translateWhere,
-  type Where,
+  withholdUnreadable,
 } from '#policy';
 import type {
   AggregateOptions,
@@ -19,22 +18,25 @@ import type {
   GovernedRecords,
   RowPage,
 } from '../governed-records.js';
-import type { OperationContext, ParseRow } from '../record-store.js';
+import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
+import { CallerConstraints } from './caller-constraints.js';
+import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
 import { readOptOut, readPage } from './page-options.js';
+import { guardRow, type RowGuard } from './row-guard.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
 import { atStore } from './store-faults.js';
 
-type RowFilters = 'every' | 'withoutCanonical';
-
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
 export class ParleyRecords implements GovernedRecords {
   private readonly rules: RowRules;
+  private readonly constraints: CallerConstraints;
 
   constructor(private readonly parts: RecordsParts) {
     this.rules = new RowRules(parts);
+    this.constraints = new CallerConstraints(parts, this.rules);
   }
 
   async find(className: unknown, options: FindOptions = {}): Promise<ParseRow[]> {
@@ -42,14 +44,18 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
-    const access = this.enter(className);
-    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const where = await this.compose(access, options.where, filters);
+    const access = this.enter(className, 'find');
+    const canonical = !readOptOut(options.applyCanonicalFilter);
+    const { where, asked } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'find',
+    });
     const { limit, skip } = readPage(options);
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
-    await this.refuseScan(access, where);
+    const scans = options.expectsScan ?? Object.keys(asked).length === 0;
+    if (!scans) await refuseCollectionScan(this.parts, access.className, where);
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
         {
@@ -65,7 +71,7 @@ export class ParleyRecords implements GovernedRecords {
       ),
     );
     return {
-      rows: this.redactAll(rows),
+      rows: this.shown(rows, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -74,9 +80,12 @@ export class ParleyRecords implements GovernedRecords {
     className: unknown,
     options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
   ): Promise<number> {
-    const access = this.enter(className);
-    const filters = readOptOut(options.applyCanonicalFilter) ? 'withoutCanonical' : 'every';
-    const where = await this.compose(access, options.where, filters);
+    const access = this.enter(className, 'count');
+    const canonical = !readOptOut(options.applyCanonicalFilter);
+    const { where } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'count',
+    });
     return this.atStore((operation) =>
       this.parts.reader.count({ className: access.className, where }, operation),
     );
@@ -90,7 +99,7 @@ export class ParleyRecords implements GovernedRecords {
     if (objectId === undefined || objectId === null || objectId === '') {
       throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
     }
-    const access = this.enter(className);
+    const access = this.enter(className, 'get');
     const page = await this.byIds(access, [objectId], options);
     if (page.rows.length === 0)
       throw new Refused(refusals.objectNotFound(access.className, objectId as string));
@@ -102,11 +111,11 @@ export class ParleyRecords implements GovernedRecords {
     objectIds: readonly string[],
     options: Pick<FindOptions, 'include'> = {},
   ): Promise<RowPage> {
-    return this.byIds(this.enter(className), objectIds, options);
+    return this.byIds(this.enter(className, 'get'), objectIds, options);
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
-    return this.find(className, { limit, order: '-createdAt' });
+    return this.find(className, { limit, order: '-createdAt', expectsScan: true });
   }
 
   async aggregate(
@@ -114,15 +123,9 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
-    const access = this.enter(className);
-    const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { agent, scope } = this.parts;
-    const aggregation = new GovernedAggregation(agent, scope, this.rules);
-    const { stages, scanned, autoLimited } = await aggregation.govern(access, pipeline, {
-      ...options,
-      canonical,
-    });
-    if (scanned) await this.refuseScan(access, scanned);
+    const access = this.enter(className, 'find');
+    const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
+    if (scanned && !options.expectsScan) await refuseCollectionScan(this.parts, access.className, scanned);
     const rows = await this.atStore((operation) =>
       this.parts.reader.aggregate(
         {
@@ -133,19 +136,41 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
+    return { rows: this.shown(rows), route: 'mongo_direct', autoLimited };
+  }
+
+  async checkAggregate(
+    className: unknown,
+    pipeline: unknown,
+    options: Pick<AggregateOptions, 'where'> = {},
+  ): Promise<void> {
+    this.aggregation.check(this.enter(className, 'find'), pipeline, options);
+  }
+
+  async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
+    const access = this.enter(className, 'find');
+    return explain(this.parts, this.constraints, access, options.where);
+  }
+
+  async admit(className: unknown): Promise<GovernedClass> {
+    const access = this.enter(className, 'find');
+    this.rules.tenant(access.className);
+    return this.described(access);
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
     const { scope } = this.parts;
     return scope.schemas
       .classNames()
-      .filter((name) => !scope.isWithheld(name))
+      .filter((name) => scope.isListed(name))
       .flatMap((name) => this.known(scope.access(name)));
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
-    const access = this.enter(className);
+    return this.described(this.enter(className, 'describe'));
+  }
+
+  private described(access: ClassAccess): GovernedClass {
     const [known] = this.known(access);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
@@ -160,22 +185,14 @@ export class ParleyRecords implements GovernedRecords {
     ];
   }
 
-  private enter(className: unknown): ClassAccess {
-    const entered = this.parts.scope.enter(this.parts.agent, className);
+  private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
+    const entered = this.parts.scope.enter(this.parts.agent, className, operation);
     if (isRefusal(entered)) throw new Refused(entered);
     return entered;
   }
 
-  /** Caller's constraint, checked and translated, under every predicate that the class carries for this agent. */
-  private async compose(access: ClassAccess, callerWhere: unknown, filters: RowFilters): Promise<Where> {
-    const { scope, agent } = this.parts;
-    const predicate = await this.rules.predicate(access.className, { canonical: filters === 'every' });
-    if (predicate.tenant)
-      this.refuse(tenantConflict(predicate.tenant, callerWhere, access.names, access.className));
-    const translated = translateWhere(callerWhere, access, scope.reachFor(agent), {
-      strictPointerShapes: scope.policy.switches.strictPointerShapes,
-    });
-    return allOf(predicate.where, await this.rules.answered(translated, 'caller'));
+  private get aggregation(): GovernedAggregation {
+    return new GovernedAggregation(this.parts, this.rules, this.constraints);
   }
 
   private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
@@ -198,6 +215,7 @@ export class ParleyRecords implements GovernedRecords {
     const { reader } = this.parts;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
+      operation: 'get',
       byId: true,
     });
     const includes = await this.includes(options.include, access, parseKeys(undefined, access));
@@ -221,14 +239,9 @@ export class ParleyRecords implements GovernedRecords {
         for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: this.redactAll(rows),
+      rows: this.shown(rows, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
-  }
-
-  private async refuseScan(access: ClassAccess, where: Where): Promise<void> {
-    const { scope, reader, operation } = this.parts;
-    await refuseCollectionScan(scope, reader, access.className, where, operation);
   }
 
   private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
@@ -236,8 +249,15 @@ export class ParleyRecords implements GovernedRecords {
     return atStore(operation, () => work(operation));
   }
 
-  private redactAll(rows: ParseRow[]): ParseRow[] {
-    return rows.map((row) => redact(row, (name) => this.parts.scope.isWithheld(name)) as ParseRow);
+  /** The last passes over every row: protected columns, rows inside rows, withheld classes and internal columns. */
+  private shown(rows: ParseRow[], guard?: RowGuard): ParseRow[] {
+    const { scope } = this.parts;
+    const { strings } = scope.rights.principals;
+    return rows.map((row) => {
+      if (guard) guardRow(row, guard);
+      const own = strings === null ? row : withholdUnreadable(row, strings);
+      return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
+    });
   }
 
   private refuse(refusal: Refusal | null): void {

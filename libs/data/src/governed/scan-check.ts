@@ -1,6 +1,8 @@
 import { Refused, refusals } from '#agent';
-import type { AgentScope, Where } from '#policy';
-import type { OperationContext, RecordReader } from '../record-store.js';
+import type { Where } from '#policy';
+import type { QueryPlan } from '../record-store.js';
+import { exposedPlan } from './explanation.js';
+import type { RecordsParts } from './row-rules.js';
 
 /** The plan of a query, walked through `inputStage` and `inputStages`. */
 function scansCollection(plan: unknown): boolean {
@@ -19,11 +21,9 @@ function scansCollection(plan: unknown): boolean {
  * An explain that fails lets the query through: it decides about cost, not about access.
  */
 export async function refuseCollectionScan(
-  scope: AgentScope,
-  reader: RecordReader,
+  { scope, reader, operation }: RecordsParts,
   className: string,
   where: Where,
-  operation: OperationContext,
 ): Promise<void> {
   const { switches } = scope.policy;
   if (
@@ -32,7 +32,7 @@ export async function refuseCollectionScan(
     Object.keys(where).length === 0
   )
     return;
-  let plan: unknown;
+  let plan: QueryPlan;
   try {
     plan = await reader.explain({ className, where }, operation);
   } catch {
@@ -47,7 +47,7 @@ export async function refuseCollectionScan(
       reason,
       suggestion:
         'Filter on an indexed field (get_schema lists the indexes; explain_query shows the plan), or narrow the query.',
-      ...(switches.exposeExplain && { winning_plan: plan }),
+      ...(switches.exposeExplain && { winning_plan: exposedPlan(plan, scope) }),
     },
   });
 }

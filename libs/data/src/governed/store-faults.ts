@@ -15,6 +15,10 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
         ),
         ...(cause && { cause }),
       };
+    case 'unknown_time_zone':
+      return refusals.invalidArgument(
+        'unknown time zone; write an Olson name such as Europe/Berlin, or an offset such as +02:00',
+      );
     case 'unsupported':
       return {
         ...refusals.notImplemented('This database does not support the requested operation'),
@@ -36,5 +40,19 @@ export async function atStore<T>(operation: OperationContext, work: () => Promis
   } catch (error) {
     if (error instanceof StoreError) throw new Refused(refusalOf(error, operation));
     throw error;
+  }
+}
+
+/** As `atStore`, for a write: what the store cannot hold is a fault of the arguments, not of a query. */
+export async function atWriter<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await atStore(operation, work);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.refusal.code !== 'invalid_query') throw error;
+    const { cause } = error.refusal;
+    throw new Refused({
+      ...refusals.invalidArgument('a value does not fit its field, or what is stored there now', 'fields'),
+      ...(cause !== undefined && { cause }),
+    });
   }
 }

@@ -56,6 +56,9 @@ export class SmallRecords extends RecordsSource {
       getMany: notServed,
       samples: notServed,
       aggregate: notServed,
+      checkAggregate: notServed,
+      explain: notServed,
+      admit: notServed,
       classes: () => Promise.resolve(classes),
       describe: (className) => {
         const found = classes.find((candidate) => candidate.className === className);

@@ -14,6 +14,7 @@ export const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   concealHidden: false,
   agentDebug: false,
   includeSourceProvenance: false,
+  neutralizeFormulas: false,
   strictToolFilter: false,
   strictClassFilter: false,
   suppressMasterKeyWarning: false,

@@ -69,6 +69,7 @@ export const POLICY_CONFIG_SCHEMA = {
     concealHidden: flag,
     agentDebug: flag,
     includeSourceProvenance: flag,
+    neutralizeFormulas: flag,
     strictToolFilter: flag,
     strictClassFilter: flag,
     suppressMasterKeyWarning: flag,

@@ -48,6 +48,7 @@ export interface PolicySwitches {
   readonly concealHidden: boolean;
   readonly agentDebug: boolean;
   readonly includeSourceProvenance: boolean;
+  readonly neutralizeFormulas: boolean;
   readonly strictToolFilter: boolean;
   readonly strictClassFilter: boolean;
   readonly suppressMasterKeyWarning: boolean;

@@ -70,9 +70,14 @@ describe('governPipeline: the source', () => {
     ]);
   });
 
-  it('refuses a source filter that a pipeline cannot carry', () => {
+  it('puts text and distance searches on its own rows first, where the database allows them', () => {
     const near = { place: { $near: { __type: 'GeoPoint', latitude: 0, longitude: 0 } } };
-    expect(refusalOf(() => govern([{ $limit: 1 }], near))).toMatchObject({ code: 'access_denied' });
+    expect(govern([{ $limit: 1 }], near)[0]).toEqual({ $match: near });
+  });
+
+  it('refuses a source filter that still asks another class', () => {
+    const unanswered = { $relatedTo: { object: {}, key: 'fans' } };
+    expect(refusalOf(() => govern([{ $limit: 1 }], unanswered))).toMatchObject({ code: 'access_denied' });
   });
 });
 

@@ -37,11 +37,12 @@ export function governPipeline(
   };
   const reach = { reach: (className: string) => scopeOf(className).access };
   const stages = walkPipeline(validatePipeline(pipeline), source.access, reach, options);
-  if (!isCarriable(source.where)) {
+  // Its own rows are filtered in the first stage, where text and distance searches may stand.
+  if (asksOtherClasses(source.where)) {
     throw new Refused(
       refusals.accessDenied(
         'filters',
-        `A filter on '${source.access.className}' cannot be applied in a pipeline`,
+        `A constraint on '${source.access.className}' cannot be applied in a pipeline`,
       ),
     );
   }

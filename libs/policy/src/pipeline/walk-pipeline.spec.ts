@@ -95,7 +95,7 @@ describe('walkPipeline: what stages leave to name', () => {
     ).toEqual([
       { $match: { playCount: 1, ExtStatus: 'x' } },
       { $addFields: { play_share: { $divide: ['$playCount', '$$ROOT.playCount'] } } },
-      { $unset: ['externalStatus', 'ExtStatus'] },
+      { $unset: ['ExtStatus'] },
       { $project: { playCount: 1, play_share: 1, genre: 0 } },
       { $sort: { playCount: -1, play_share: 1 } },
       { $unwind: '$playCount' },

@@ -53,7 +53,10 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
   $addFields: { check: expression, introduces: outputKeys, replacesSource: never },
   $set: { check: expression, introduces: outputKeys, replacesSource: never },
   $unset: {
-    check: (value, frame) => (Array.isArray(value) ? value : [value]).map((path) => frame.spell(text(path))),
+    // Two spellings of one column would be a path collision.
+    check: (value, frame) => [
+      ...new Set((Array.isArray(value) ? value : [value]).map((path) => frame.spell(text(path)))),
+    ],
     introduces: nothing,
     replacesSource: never,
   },

@@ -94,6 +94,9 @@ class NoRecords extends RecordsSource {
       getMany: refused,
       samples: refused,
       aggregate: refused,
+      checkAggregate: refused,
+      explain: refused,
+      admit: refused,
       classes: none,
       describe: refused,
     };

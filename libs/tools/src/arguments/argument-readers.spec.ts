@@ -65,11 +65,14 @@ describe('an integer argument', () => {
     expect(refusalOf(() => integer({ limit }, 'limit', LIMIT))).toEqual(refused('limit must be at least 1'));
   });
 
-  it.each([[0], [1001]])('refuses %d where a bound is strict, naming both ends', (limit) => {
-    expect(refusalOf(() => integer({ limit }, 'limit', { ...LIMIT, above: 'refuse' }))).toEqual(
-      refused('limit must be between 1 and 1000'),
-    );
-  });
+  it.each([[0], [1001], [1.5], ['5'], [true]])(
+    'refuses %j where a bound is strict, naming both ends',
+    (limit) => {
+      expect(refusalOf(() => integer({ limit }, 'limit', { ...LIMIT, above: 'refuse' }))).toEqual(
+        refused('limit must be between 1 and 1000'),
+      );
+    },
+  );
 
   it('is never outside its bounds', () => {
     fc.assert(

@@ -36,17 +36,17 @@ export interface IntegerBounds {
   readonly default: number;
   readonly min: number;
   readonly max: number;
-  /** What happens above `max`: taken down to it silently, or refused. Default `clamp`. */
+  /** Above `max`: taken down to it silently, or anything out of bounds refused by naming both. Default `clamp`. */
   readonly above?: 'clamp' | 'refuse';
 }
 
 export function integer(args: Arguments, name: string, bounds: IntegerBounds): number {
   const { min, max, above = 'clamp' } = bounds;
   const value = given(args, name) ?? bounds.default;
+  const within = typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max;
+  if (above === 'refuse' && !within) return refuseArgument(`${name} must be between ${min} and ${max}`);
   if (typeof value !== 'number' || !Number.isInteger(value))
     return refuseArgument(`${name} must be an integer`);
-  if (above === 'refuse' && (value < min || value > max))
-    return refuseArgument(`${name} must be between ${min} and ${max}`);
   if (value < min) return refuseArgument(`${name} must be at least ${min}`);
   return Math.min(value, max);
 }

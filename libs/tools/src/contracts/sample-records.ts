@@ -6,6 +6,7 @@ import type {
   GovernedClass,
   GovernedRecords,
   ParseRow,
+  QueryPlan,
   RowPage,
 } from '#data';
 import type { ClassPolicy, ClassSchema, FieldSchema } from '#policy';
@@ -21,6 +22,7 @@ export class SampleRecords implements GovernedRecords {
   readonly asked: { method: string; className: unknown; options: unknown }[] = [];
   truncatedIncludeFields?: Readonly<Record<string, readonly string[]>>;
   autoLimited = false;
+  plan: QueryPlan = { stage: 'COLLSCAN' };
 
   constructor(
     private readonly rows: readonly ParseRow[] = [],
@@ -64,6 +66,19 @@ export class SampleRecords implements GovernedRecords {
   ): Promise<AggregateResult> {
     this.note('aggregate', className, { pipeline, ...options });
     return { rows: [...this.rows], route: 'mongo_direct', autoLimited: this.autoLimited };
+  }
+
+  async checkAggregate(className: unknown, pipeline: unknown, options?: object): Promise<void> {
+    this.note('checkAggregate', className, { pipeline, ...options });
+  }
+
+  async explain(className: unknown, options?: object): Promise<QueryPlan> {
+    this.note('explain', className, { ...options });
+    return this.plan;
+  }
+
+  async admit(className: unknown): Promise<GovernedClass> {
+    return this.describe(className);
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
@@ -127,7 +142,13 @@ export function sampleClass(
 
 /** All switches off but these. */
 export function switches(on: Partial<ToolSwitches> = {}): ToolSwitches {
-  return { includeSourceProvenance: false, promptMarkerStrict: false, agentDebug: false, ...on };
+  return {
+    includeSourceProvenance: false,
+    promptMarkerStrict: false,
+    agentDebug: false,
+    neutralizeFormulas: false,
+    ...on,
+  };
 }
 
 export const QUIET = switches();

@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
+import { explanation } from './explanation.js';
+
+const index = (name: string, ...fields: string[]): IndexSchema => ({ name, fields, unique: false });
+
+function access(readable: readonly string[] | null): ClassAccess {
+  return {
+    className: 'Post',
+    names: new FieldNames(),
+    readable: readable && new Set(readable),
+    schema: {
+      className: 'Post',
+      fields: new Map(),
+      indexes: [
+        index('status_1', 'status'),
+        index('status_1_orgId_1', 'status', 'orgId'),
+        index('orgId_1_status_1', 'orgId', 'status'),
+        index('author_1', 'author.name'),
+      ],
+      classLevelPermissions: null,
+    },
+  };
+}
+
+const scan = (indexName: string) => ({
+  stage: 'FETCH',
+  filter: { orgId: 'acme' },
+  inputStage: {
+    stage: 'IXSCAN',
+    indexName,
+    direction: 'forward',
+    keyPattern: { orgId: 1 },
+    indexBounds: { orgId: ['["acme", "acme"]'] },
+  },
+});
+
+describe('the explanation of a plan', () => {
+  it('keeps stages and directions, and drops filters, bounds and key patterns', () => {
+    expect(explanation(scan('status_1'), access(null), { status: 'live' })).toEqual({
+      stage: 'FETCH',
+      inputStage: { stage: 'IXSCAN', direction: 'forward', indexName: 'status_1' },
+    });
+  });
+
+  it.each([
+    ['status_1', ['status'], { status: 'live' }, true],
+    ['status_1', null, { $or: [{ likes: 1 }, { $and: [{ status: 'live' }] }] }, true],
+    ['author_1', ['author'], { 'author.name': 'Ann' }, true],
+    ['status_1', null, {}, false],
+    ['status_1', null, { likes: 1 }, false],
+    ['status_1_orgId_1', ['status'], { status: 'live' }, false],
+    ['orgId_1_status_1', null, { status: 'live' }, false],
+    ['not_in_the_schema', null, { status: 'live' }, false],
+  ])('names %s (readable %j) for %j: %s', (name, readable, asked, named) => {
+    const told = JSON.stringify(explanation(scan(name), access(readable), asked));
+    expect(told.includes(name)).toBe(named);
+  });
+
+  it('follows branches and shards', () => {
+    const plan = {
+      stage: 'SHARD_MERGE',
+      shards: [
+        { shardName: 's1', host: 'db1', winningPlan: { queryPlan: { stage: 'COLLSCAN', filter: { a: 1 } } } },
+        {
+          shardName: 's2',
+          winningPlan: { stage: 'OR', inputStages: [{ stage: 'COLLSCAN' }, { stage: 'IXSCAN' }] },
+        },
+      ],
+    };
+    expect(explanation(plan, access(null), {})).toEqual({
+      stage: 'SHARD_MERGE',
+      inputStages: [
+        { stage: 'COLLSCAN' },
+        { stage: 'OR', inputStages: [{ stage: 'COLLSCAN' }, { stage: 'IXSCAN' }] },
+      ],
+    });
+  });
+
+  it('never repeats a value or a name of a plan that the caller did not explain', () => {
+    const plan = fc.letrec<{ node: Record<string, unknown> }>((tie) => ({
+      node: fc.record(
+        {
+          stage: fc.constantFrom('FETCH', 'IXSCAN', 'COLLSCAN', 'OR'),
+          filter: fc.constant({ tenant: 'SECRET', _rperm: { $in: ['SECRET'] } }),
+          indexName: fc.constantFrom('SECRET_1', 'orgId_1_status_1'),
+          keyPattern: fc.constant({ SECRET: 1 }),
+          indexBounds: fc.constant({ SECRET: ['SECRET'] }),
+          parsedTextQuery: fc.constant({ terms: ['SECRET'] }),
+          sortPattern: fc.constant({ SECRET: 1 }),
+          transformBy: fc.constant({ SECRET: 1 }),
+          inputStage: fc.option(tie('node'), { maxDepth: 4 }),
+          inputStages: fc.array(tie('node'), { maxLength: 2 }),
+          shards: fc.array(fc.record({ host: fc.constant('SECRET'), winningPlan: tie('node') }), {
+            maxLength: 1,
+          }),
+        },
+        { requiredKeys: ['stage', 'filter'] },
+      ),
+    })).node;
+    fc.assert(
+      fc.property(plan, (node) => {
+        expect(JSON.stringify(explanation(node, access(null), { status: 'live' }))).not.toMatch(
+          /SECRET|orgId/,
+        );
+      }),
+    );
+  });
+});

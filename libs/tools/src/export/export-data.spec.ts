@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ParseRow } from '#data';
+import type { ClassPolicy } from '#policy';
+import {
+  callOf,
+  QUIET,
+  sampleClass,
+  SampleRecords,
+  sampleRows,
+  switches,
+} from '../contracts/sample-records.js';
+import type { ToolSwitches } from '../tool-switches.js';
+import { ExportData } from './export-data.js';
+
+function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy: Partial<ClassPolicy> = {}) {
+  const records = new SampleRecords(rows, [
+    sampleClass('Song', { title: { type: 'String' }, playCount: { type: 'Number' } }, policy),
+  ]);
+  const tool = new ExportData(process);
+  return {
+    records,
+    run: (args: object): Promise<Record<string, unknown>> =>
+      tool.export({ class_name: 'Song', ...args }, callOf(tool, records)),
+  };
+}
+
+const SONGS = [
+  { objectId: 's1', title: 'A', artist: { objectId: 'a1', name: 'Bob' }, ACL: {} },
+  { objectId: 's2', title: 'B', artist: { objectId: 'a2', name: 'x, y' }, ACL: {} },
+];
+
+describe('export_data', () => {
+  it('writes the chosen columns under their headers', async () => {
+    const { run } = setUp(SONGS);
+    expect(await run({ columns: [{ title: 'Title' }, 'artist.name'] })).toEqual({
+      class_name: 'Song',
+      format: 'csv',
+      headers: ['Title', 'artist.name'],
+      row_count: 2,
+      output: 'Title,artist.name\nA,Bob\nB,"x, y"\n',
+    });
+  });
+
+  it.each([
+    ['csv', 'objectId,title,artist\ns1,A,'],
+    ['markdown', '| objectId | title | artist |'],
+    ['TABLE', '| objectId | title | artist'],
+  ])('takes the columns of the first row for %s', async (format, start) => {
+    const answer = await setUp(SONGS).run({ format });
+    expect(answer).toMatchObject({ format: format.toLowerCase(), headers: ['objectId', 'title', 'artist'] });
+    expect(answer['output']).toContain(start);
+    expect(answer['output']).not.toContain('ACL');
+  });
+
+  it.each([
+    ['no rows and no columns', [], {}, ['objectId'], 'objectId\n'],
+    ['no rows', [], { columns: ['title'] }, ['title'], 'title\n'],
+    [
+      'a path that is not there',
+      SONGS.slice(1),
+      { columns: ['title', 'nope.x'] },
+      ['title', 'nope.x'],
+      'title,nope.x\nB,""\n',
+    ],
+    [
+      'a column in snake case',
+      [{ playCount: 3 }],
+      { columns: ['play_count'] },
+      ['play_count'],
+      'play_count\n3\n',
+    ],
+  ])('answers %s', async (_, rows, args, headers, output) => {
+    expect(await setUp(rows).run(args)).toMatchObject({ headers, output });
+  });
+
+  it('asks as a query does, on purpose without a scan check and never with an opt-out', async () => {
+    const { records, run } = setUp(SONGS);
+    await run({
+      where: { a: 1 },
+      keys: ['title'],
+      include: ['artist'],
+      order: '-title',
+      limit: 5000,
+      skip: 2,
+      apply_canonical_filter: false,
+    });
+    expect(records.asked).toEqual([
+      {
+        method: 'page',
+        className: 'Song',
+        options: {
+          where: { a: 1 },
+          keys: ['title'],
+          include: ['artist'],
+          order: '-title',
+          limit: 1000,
+          skip: 2,
+          expectsScan: true,
+        },
+      },
+    ]);
+  });
+
+  it('runs a pipeline instead of a query, bounded, with the names it gave', async () => {
+    const { records, run } = setUp([{ _id: 'rock', playCount: 2 }]);
+    const pipeline = [{ $group: { _id: '$genre' } }];
+    expect(
+      await run({ pipeline, where: { ignored: 1 }, limit: 'ignored', columns: ['playCount', 'play_count'] }),
+    ).toMatchObject({
+      output: 'playCount,play_count\n2,""\n',
+    });
+    expect(records.asked).toEqual([
+      { method: 'aggregate', className: 'Song', options: { pipeline, atMost: 10_001, expectsScan: true } },
+    ]);
+    expect(await run({ pipeline })).toMatchObject({
+      headers: ['_id', 'playCount'],
+      output: '_id,playCount\nrock,2\n',
+    });
+  });
+
+  it('says what it left out', async () => {
+    const { run } = setUp(sampleRows(7));
+    expect(await run({ row_cap: 2, columns: ['objectId'] })).toMatchObject({
+      row_count: 2,
+      output: 'objectId\nr0\nr1\n',
+      truncated: true,
+      available_rows: 7,
+      row_cap: 2,
+      hint: expect.stringContaining('row_cap=2 of 7') as string,
+    });
+    const whole = await run({ row_cap: 99_999 });
+    for (const member of ['truncated', 'available_rows', 'row_cap', 'hint'])
+      expect(whole).not.toHaveProperty(member);
+  });
+
+  it.each([
+    [false, '=1+1\n'],
+    [true, "'=1+1\n"],
+  ])('writes formulas as data or as text (neutralizeFormulas: %s)', async (neutralizeFormulas, output) => {
+    const { run } = setUp([{ title: '=1+1' }], switches({ neutralizeFormulas }));
+    expect(await run({ columns: ['title'] })).toMatchObject({ output: `title\n${output}` });
+  });
+
+  it.each<[object, RegExp]>([
+    [{ format: 'json' }, /format must be one of csv, markdown, table/],
+    [{ row_cap: 0 }, /^Invalid arguments: row_cap must be positive$/],
+    [{ row_cap: -5 }, /row_cap must be positive/],
+    [{ row_cap: '5' }, /row_cap must be an integer/],
+    [{ limit: 0 }, /limit must be at least 1/],
+    [{ skip: -1 }, /skip must be at least 0/],
+    [{ columns: 'title' }, /columns must be a list/],
+    [{ columns: {} }, /columns must be a list/],
+    [{ columns: Array.from({ length: 201 }, () => 'title') }, /at most 200/],
+    [{ columns: [5] }, /every entry is a field name/],
+    [{ columns: [null] }, /every entry is a field name/],
+    [{ columns: [['title']] }, /every entry is a field name/],
+    [{ columns: [{}] }, /exactly one/],
+    [{ columns: [{ a: 'A', b: 'B' }] }, /exactly one/],
+    [{ columns: [{ a: 5 }] }, /exactly one/],
+    [{ columns: [''] }, /underscore-prefixed/],
+    [{ columns: ['a b'] }, /underscore-prefixed/],
+    [{ columns: ['a..b'] }, /underscore-prefixed/],
+  ])('refuses %j before anything is read', async (args, message) => {
+    const { records, run } = setUp(SONGS);
+    await expect(run(args)).rejects.toMatchObject({
+      refusal: { code: 'invalid_argument', message: expect.stringMatching(message) as string },
+    });
+    expect(records.asked).toEqual([]);
+  });
+
+  const INTERNAL = fc.constantFrom(
+    '_hashed_password',
+    '_rperm',
+    '_wperm',
+    '_session_token',
+    'sessionToken',
+    'authData',
+    'ACL',
+    'bcryptPassword',
+    '_auth_data_x',
+  );
+
+  it('never takes an internal column, as path, segment or pair', async () => {
+    const name = fc.constantFrom('title', 'user', 'a1');
+    const path = fc
+      .tuple(fc.array(name, { maxLength: 2 }), INTERNAL, fc.array(name, { maxLength: 2 }))
+      .map(([before, internal, after]) => [...before, internal, ...after].join('.'));
+    await fc.assert(
+      fc.asyncProperty(path, fc.boolean(), async (column, paired) => {
+        const { records, run } = setUp(SONGS);
+        await expect(run({ columns: [paired ? { [column]: 'x' } : column] })).rejects.toMatchObject({
+          refusal: { code: 'invalid_argument' },
+        });
+        expect(records.asked).toEqual([]);
+      }),
+    );
+  });
+});

@@ -1,0 +1,131 @@
+import { Injectable } from '@nestjs/common';
+import type { GovernedClass, ParseRow } from '#data';
+import { FieldNames } from '#policy';
+import {
+  type Arguments,
+  integer,
+  oneOf,
+  refuseArgument,
+  requiredString,
+} from '../arguments/argument-readers.js';
+import { Tool } from '../declaration/tool.decorator.js';
+import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { READ_ONLY } from '../read-only-annotations.js';
+import { type Column, formatRows, inferColumns, TEXT_FORMATS } from '../shaping/text-formats.js';
+import type { ToolCall } from '../tool.js';
+import { ToolSwitches } from '../tool-switches.js';
+import { exportColumns } from './export-columns.js';
+
+const LIMIT = { default: 100, min: 1, max: 1000 };
+const SKIP = { default: 0, min: 0, max: Number.MAX_SAFE_INTEGER };
+const ROW_CAP = { default: 1000, max: 10_000 };
+/** A file has a header even when nothing was found. */
+const NO_ROWS: readonly Column[] = [{ header: 'objectId', path: 'objectId' }];
+
+@Injectable()
+export class ExportData {
+  constructor(private readonly switches: ToolSwitches) {}
+
+  @Tool({
+    name: 'export_data',
+    title: 'Export data',
+    description:
+      'Objects of a class, or the rows of an aggregation pipeline, as one CSV, Markdown or text-table. With a pipeline ' +
+      'the query arguments are ignored. At most 1000 rows are queried at once: page with skip. To read rows yourself ' +
+      "use query_class. The class's default filter always applies.",
+    category: 'export',
+    timeout: 60,
+    annotations: READ_ONLY,
+    input: objectOf(
+      {
+        class_name: STRING,
+        where: described(OBJECT, 'As in query_class.'),
+        keys: described(listOf(STRING), 'Fields to return, at most 64.'),
+        include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
+        order: described(STRING, 'e.g. -createdAt,title'),
+        limit: described(INTEGER, 'Default 100, max 1000.'),
+        skip: INTEGER,
+        pipeline: described(listOf(OBJECT), 'As in aggregate, instead of a query.'),
+        columns: described(
+          listOf({ anyOf: [STRING, mapOf(STRING)] }),
+          'e.g. ["title", {"author.name": "Author"}]; at most 200. Default: the fields of the first row.',
+        ),
+        format: { type: 'string', enum: TEXT_FORMATS },
+        row_cap: described(INTEGER, 'Rows written at most: default 1000, max 10000.'),
+      },
+      ['class_name'],
+    ),
+    output: objectOf(
+      {
+        class_name: STRING,
+        format: STRING,
+        headers: listOf(STRING),
+        row_count: INTEGER,
+        output: STRING,
+        truncated: BOOLEAN,
+        available_rows: INTEGER,
+        row_cap: INTEGER,
+        hint: STRING,
+      },
+      ['class_name', 'format', 'headers', 'row_count', 'output'],
+    ),
+  })
+  async export(args: Arguments, call: ToolCall) {
+    const className = requiredString(args, 'class_name');
+    const known = await call.records.admit(className);
+    const format = oneOf(args, 'format', TEXT_FORMATS, 'csv');
+    const cap = rowCap(args);
+    const chosen = exportColumns(args);
+    const rows = await fetchRows(args, className, call);
+    const written = rows.slice(0, cap);
+    const columns = chosen.length > 0 ? this.resolved(chosen, args, known) : shownColumns(written);
+    const { headers, output } = formatRows(format, written, columns, this.switches);
+    return {
+      class_name: className,
+      format,
+      headers,
+      row_count: written.length,
+      output,
+      ...(rows.length > cap && {
+        truncated: true,
+        available_rows: rows.length,
+        row_cap: cap,
+        hint: `Wrote row_cap=${cap} of ${rows.length} rows. Raise row_cap (max ${ROW_CAP.max}), or narrow the query.`,
+      }),
+    };
+  }
+
+  /** Queried rows carry wire names, whatever spelling a column was asked for in; a pipeline names its own. */
+  private resolved(columns: readonly Column[], args: Arguments, known: GovernedClass): readonly Column[] {
+    if (pipelineOf(args) !== undefined) return columns;
+    const names = new FieldNames(known.policy.aliases);
+    return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
+  }
+}
+
+function pipelineOf(args: Arguments): unknown {
+  return args['pipeline'] ?? undefined;
+}
+
+function rowCap(args: Arguments): number {
+  const cap = integer(args, 'row_cap', { ...ROW_CAP, min: Number.MIN_SAFE_INTEGER });
+  return cap >= 1 ? cap : refuseArgument('row_cap must be positive');
+}
+
+async function fetchRows(args: Arguments, className: string, call: ToolCall): Promise<readonly ParseRow[]> {
+  const pipeline = pipelineOf(args);
+  if (pipeline !== undefined) {
+    // One more than could be written: that there is more must be told.
+    const options = { atMost: ROW_CAP.max + 1, expectsScan: true };
+    return (await call.records.aggregate(className, pipeline, options)).rows;
+  }
+  const { where, keys, include, order } = args;
+  const limit = integer(args, 'limit', LIMIT);
+  const skip = integer(args, 'skip', SKIP);
+  return call.records.find(className, { where, keys, include, order, limit, skip, expectsScan: true });
+}
+
+function shownColumns(rows: readonly ParseRow[]): readonly Column[] {
+  const inferred = inferColumns(rows);
+  return inferred.length > 0 ? inferred : NO_ROWS;
+}
