@@ -6,6 +6,7 @@ import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
 import {
   CachedPrincipalDirectory,
+  ForgettingWriter,
   GovernedRecordsSource,
   GovernedWritesSource,
   PrincipalDirectory,
@@ -90,8 +91,9 @@ export class AppModule {
         },
         {
           provide: RecordWriter,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordWriter(connection, catalogue),
-          inject: [SchemaCatalogue],
+          useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
+            new ForgettingWriter(new MongoRecordWriter(connection, catalogue), directory),
+          inject: [SchemaCatalogue, CachedPrincipalDirectory],
         },
         {
           provide: SchemaWriter,
@@ -103,9 +105,10 @@ export class AppModule {
         { provide: AuditSink, useClass: LoggerAuditSink },
         { provide: SessionStore, useClass: ProcessSessionStore },
         {
-          provide: PrincipalDirectory,
+          provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
         },
+        { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
