@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
-import { rpc, type Service, startService } from './service.js';
+import { callTool, rpc, type Service, startService } from './service.js';
 
 const HEAVY = Array.from({ length: 60 }, (_, index) => ({
   objectId: `h${index}`,
@@ -24,6 +24,27 @@ describe('an answer that cannot be cut to fit', () => {
       ],
       isError: true,
     });
+  });
+});
+
+describe('a result that holds a canary', () => {
+  it('is returned as it is, and the operator hears of it', async () => {
+    const watched = await startService({
+      seed: NEWSROOM,
+      config: {
+        ...NEWSROOM_CONFIG,
+        policy: { ...NEWSROOM_CONFIG.policy, promptInjectionCanaries: ['body OF post 7'] },
+      },
+    });
+    const { isError, data } = await callTool(watched, 'get_object', { class_name: 'Post', object_id: 'p07' });
+    expect([isError, data['object_id']]).toEqual([false, 'p07']);
+    await callTool(watched, 'get_object', { class_name: 'Post', object_id: 'p08' });
+    await watched.stop();
+    const told = watched
+      .output()
+      .stderr.split('\n')
+      .filter((line) => line.includes('prompt_injection_phrase'));
+    expect(told).toEqual([expect.stringContaining('"prompt_injection_phrase":"body OF post 7"')]);
   });
 });
 
