@@ -13,6 +13,7 @@ import { CallerConstraints } from './caller-constraints.js';
 import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
+import { narrowed, widened } from './key-narrowing.js';
 import { readOptOut, readPage } from './page-options.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
@@ -41,22 +42,15 @@ export class ParleyRecords implements GovernedRecords {
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
     if (!options.expectsScan) await refuseCollectionScan(this.parts, access.className, where);
+    const asked = { keys: includes.keys, include: includes.plans };
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
-        {
-          className: access.className,
-          where,
-          limit,
-          skip,
-          order,
-          include: includes.plans,
-          ...(includes.keys && { keys: includes.keys }),
-        },
+        { className: access.className, where, limit, skip, order, ...widened(asked) },
         operation,
       ),
     );
     return {
-      rows: this.redactAll(rows),
+      rows: this.redactAll(rows).map((row) => narrowed(row, asked)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }

@@ -17,15 +17,20 @@ const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
  * columns, because its login providers' columns have names that no list of internal columns can hold.
  */
 export function shownFields(access: ClassAccess): readonly string[] | null {
-  if (access.readable !== null) return readableFields(access.readable);
-  if (access.className !== '_User') return null;
-  return readableFields(new Set(access.schema?.fields.keys() ?? USER_COLUMNS));
+  if (access.readable === null && access.className !== '_User') return null;
+  const listed = access.readable ?? new Set(access.schema?.fields.keys() ?? USER_COLUMNS);
+  return readableFields(listed).filter((name) => !access.withheld?.has(name));
+}
+
+/** What is taken from documents whose fields cannot be listed. */
+export function takenColumns({ withheld }: ClassAccess): readonly string[] {
+  return [...TAKEN_COLUMNS, ...(withheld?.keys() ?? [])];
 }
 
 /** The stage that leaves of every document only what the caller's stages may see, whatever they do with it whole. */
 export function sourceProjection(access: ClassAccess): Stage {
   const shown = shownFields(access);
   return shown === null
-    ? { $unset: [...TAKEN_COLUMNS] }
+    ? { $unset: takenColumns(access) }
     : { $project: Object.fromEntries(shown.map((name) => [name, 1])) };
 }

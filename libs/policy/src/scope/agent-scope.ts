@@ -1,7 +1,7 @@
 import { type Agent, canonicalClassName, filterFor, isClassName, type Refusal, refusals } from '#agent';
 import type { AgentShape, ClassFilterSite } from '#agent';
 import { compileClass, defaultHiding } from '../compile/compile-class.js';
-import type { ClassAccess, ClassReach, ReachSite } from '../model/class-access.js';
+import type { ClassAccess, ClassReach, ReachSite, WithheldTarget } from '../model/class-access.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames } from '../model/field-names.js';
@@ -115,6 +115,7 @@ export class AgentScope {
       schema: this.schemas.get(className),
       names: new FieldNames(policy.aliases),
       readable: policy.fields && new Set([...policy.fields, ...ALWAYS_KEEP]),
+      withheld: this.withheldColumns(className, policy),
     };
     this.accesses.set(className, access);
     return access;
@@ -127,6 +128,24 @@ export class AgentScope {
       .classNames()
       .filter((name) => !this.isWithheld(name) && (!hasVisibleClasses || this.classPolicy(name).visible));
     return suggestNames(className, offered);
+  }
+
+  /** By the schema for pointers, by the policy's `targetClass` for lists of them. */
+  private withheldColumns(className: string, policy: ClassPolicy): Map<string, WithheldTarget> {
+    const targets = new Map<string, string>();
+    for (const [field, { targetClass }] of policy.properties) {
+      if (targetClass !== undefined) targets.set(field, targetClass);
+    }
+    for (const [field, { type, targetClass }] of this.schemas.get(className)?.fields ?? []) {
+      if (type === 'Pointer' && targetClass !== undefined) targets.set(field, targetClass);
+    }
+    const withheld = new Map<string, WithheldTarget>();
+    for (const [field, target] of targets) {
+      const name = canonicalClassName(target);
+      const refusal = this.plainlyHidden(name, name) ?? this.filtered(name, name, FILTER_SITES.constraint);
+      if (refusal) withheld.set(field, { className: name, refusal });
+    }
+    return withheld;
   }
 
   /** Asked for every class name that stands in a row, so it compiles and keeps nothing. */
