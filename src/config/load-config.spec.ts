@@ -92,7 +92,33 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
       'policy.classes.Post.properties.x.field',
     ],
     ['a feature this version lacks', "redis: { url: 'redis://127.0.0.1' }", 'redis.url'],
-    ['an identity this version lacks', 'agents: { a: { identity: { user: u1 } } }', 'agents.a.identity'],
+    [
+      'two identities in one agent',
+      'agents: { a: { identity: { user: u1, role: r } } }',
+      'agents.a.identity.role',
+    ],
+    ['a user that is no id', "agents: { a: { identity: { user: 'role:x' } } }", 'agents.a.identity.user'],
+    ['a role without a name', "agents: { a: { identity: { role: 'role:' } } }", 'agents.a.identity.role'],
+    [
+      'client mode with a user asserted',
+      'agents: { a: { clientMode: true, identity: { user: u1 } } }',
+      'agents.a.identity',
+    ],
+    [
+      'client mode with the master key',
+      'agents: { a: { clientMode: true, identity: master } }',
+      'agents.a.identity',
+    ],
+    [
+      'anonymous callers of an agent that reads with a session',
+      'agents: { a: { clientMode: true } }\nauth: [{ anonymous: true, agent: a }]',
+      'auth.0.agent',
+    ],
+    [
+      'sessions for an agent with an identity of its own',
+      'agents: { a: { identity: { role: r } } }\nauth: [{ parseSession: true, agent: a }]',
+      'auth.0.agent',
+    ],
     ['a key given twice', 'server: { port: 1 }\nserver: { port: 2 }', ''],
   ])('refuses %s', (_, yaml, path) => {
     expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
@@ -162,5 +188,26 @@ describe('the start gate', () => {
 
   it.each(['false', '0', 'off', 'no', 'maybe'])('stays closed when PARSE_MCP_ENABLED is %s', (value) => {
     expect(() => mayStart('', { PARSE_MCP_ENABLED: value })).toThrow(/PARSE_MCP_ENABLED/);
+  });
+});
+
+describe('identities', () => {
+  it('are the master key unless something else is said', () => {
+    const { identities } = load(`
+agents:
+  plain: {}
+  user: { identity: { user: u1 } }
+  role: { identity: { role: 'role:editors' } }
+  session: { identity: { session: caller } }
+  client: { clientMode: true }
+auth: [{ parseSession: true, agent: session }]
+`);
+    expect(Object.fromEntries(identities)).toEqual({
+      plain: { kind: 'master' },
+      user: { kind: 'aclUser', userId: 'u1' },
+      role: { kind: 'aclRole', role: 'editors' },
+      session: 'callerSession',
+      client: 'callerSession',
+    });
   });
 });

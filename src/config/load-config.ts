@@ -2,7 +2,15 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type AgentShape, compileAgentShape } from '#agent';
-import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
+import {
+  type ClassDeclaration,
+  compilePolicy,
+  constraintFault,
+  isTruthy,
+  type Policy,
+  withDeclaredClasses,
+} from '#policy';
+import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
@@ -19,13 +27,20 @@ export interface LoadedConfig {
   readonly config: ParleyConfig;
   readonly policy: Policy;
   readonly agents: ReadonlyMap<string, AgentShape>;
+  /** By the names of the agents. */
+  readonly identities: ReadonlyMap<string, AgentIdentity>;
 }
 
 /**
  * Reads, overlays, validates and compiles the configuration.
+ * @param declared what the application's code declares about classes; it narrows the file's policy
  * @throws ConfigError listing every fault at once
  */
-export function loadConfig(env: Environment = process.env, cwd = process.cwd()): LoadedConfig {
+export function loadConfig(
+  env: Environment = process.env,
+  cwd = process.cwd(),
+  declared: readonly ClassDeclaration[] = [],
+): LoadedConfig {
   const named = env['PARLEY_CONFIG'];
   const path = resolve(cwd, named ?? DEFAULT_FILE);
   const raw = named !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
@@ -36,12 +51,18 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
 
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
   faults.push(...unavailableFeatures(overlaid));
-  const compiled = compilePolicy(config.policy, {
+  const compiled = compilePolicy(withDeclaredClasses(config.policy, declared, faults), {
     strictPointerShapes:
       env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
   });
   faults.push(...compiled.faults);
   const agents = compileAgents(config, faults);
+  const identities = new Map(
+    Object.entries(config.agents).map(
+      ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
+    ),
+  );
+  faults.push(...identityFaults(config.auth, config.agents, identities));
   for (const [index, rule] of config.auth.entries()) {
     if (!agents.has(rule.agent))
       faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
@@ -54,7 +75,7 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
     }
   }
   if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy: compiled.policy, agents };
+  return { config, policy: compiled.policy, agents, identities };
 }
 
 let compiledSchema: ValidateFunction | undefined;

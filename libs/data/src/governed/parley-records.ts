@@ -1,5 +1,15 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import { allOf, type ClassAccess, foreignRow, isRefusal, parseKeys, parseOrder, redact } from '#policy';
+import {
+  allOf,
+  type ClassAccess,
+  foreignRow,
+  isRefusal,
+  parseKeys,
+  parseOrder,
+  type ReadOperation,
+  redact,
+  withholdUnreadable,
+} from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -15,6 +25,7 @@ import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
 import { narrowed, widened } from './key-narrowing.js';
 import { readOptOut, readPage } from './page-options.js';
+import { guardRow, type RowGuard } from './row-guard.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
 import { atStore } from './store-faults.js';
@@ -34,23 +45,27 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const where = await this.constraints.composed(access, options.where, { canonical });
+    const { where, asked } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'find',
+    });
     const { limit, skip } = readPage(options);
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
-    if (!options.expectsScan) await refuseCollectionScan(this.parts, access.className, where);
-    const asked = { keys: includes.keys, include: includes.plans };
+    const scans = options.expectsScan ?? Object.keys(asked).length === 0;
+    if (!scans) await refuseCollectionScan(this.parts, access.className, where);
+    const request = { keys: includes.keys, include: includes.plans };
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
-        { className: access.className, where, limit, skip, order, ...widened(asked) },
+        { className: access.className, where, limit, skip, order, ...widened(request) },
         operation,
       ),
     );
     return {
-      rows: this.redactAll(rows).map((row) => narrowed(row, asked)),
+      rows: this.shown(rows, includes.guard).map((row) => narrowed(row, request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -59,9 +74,12 @@ export class ParleyRecords implements GovernedRecords {
     className: unknown,
     options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
   ): Promise<number> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'count');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const where = await this.constraints.composed(access, options.where, { canonical });
+    const { where } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'count',
+    });
     return this.atStore((operation) =>
       this.parts.reader.count({ className: access.className, where }, operation),
     );
@@ -75,7 +93,7 @@ export class ParleyRecords implements GovernedRecords {
     if (objectId === undefined || objectId === null || objectId === '') {
       throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
     }
-    const access = this.enter(className);
+    const access = this.enter(className, 'get');
     const page = await this.byIds(access, [objectId], options);
     if (page.rows.length === 0)
       throw new Refused(refusals.objectNotFound(access.className, objectId as string));
@@ -87,7 +105,7 @@ export class ParleyRecords implements GovernedRecords {
     objectIds: readonly string[],
     options: Pick<FindOptions, 'include'> = {},
   ): Promise<RowPage> {
-    return this.byIds(this.enter(className), objectIds, options);
+    return this.byIds(this.enter(className, 'get'), objectIds, options);
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
@@ -99,7 +117,7 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
     if (scanned && !options.expectsScan) await refuseCollectionScan(this.parts, access.className, scanned);
     const rows = await this.atStore((operation) =>
@@ -112,7 +130,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
+    return { rows: this.shown(rows), route: 'mongo_direct', autoLimited };
   }
 
   async checkAggregate(
@@ -120,30 +138,33 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: Pick<AggregateOptions, 'where'> = {},
   ): Promise<void> {
-    this.aggregation.check(this.enter(className), pipeline, options);
+    this.aggregation.check(this.enter(className, 'find'), pipeline, options);
   }
 
   async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     return explain(this.parts, this.constraints, access, options.where);
   }
 
   async admit(className: unknown): Promise<GovernedClass> {
-    const known = await this.describe(className);
-    this.rules.tenant(known.className);
-    return known;
+    const access = this.enter(className, 'find');
+    this.rules.tenant(access.className);
+    return this.described(access);
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
     const { scope } = this.parts;
     return scope.schemas
       .classNames()
-      .filter((name) => !scope.isWithheld(name))
+      .filter((name) => scope.isListed(name))
       .flatMap((name) => this.known(scope.access(name)));
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
-    const access = this.enter(className);
+    return this.described(this.enter(className, 'describe'));
+  }
+
+  private described(access: ClassAccess): GovernedClass {
     const [known] = this.known(access);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
@@ -158,8 +179,8 @@ export class ParleyRecords implements GovernedRecords {
     ];
   }
 
-  private enter(className: unknown): ClassAccess {
-    const entered = this.parts.scope.enter(this.parts.agent, className);
+  private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
+    const entered = this.parts.scope.enter(this.parts.agent, className, operation);
     if (isRefusal(entered)) throw new Refused(entered);
     return entered;
   }
@@ -188,6 +209,7 @@ export class ParleyRecords implements GovernedRecords {
     const { reader } = this.parts;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
+      operation: 'get',
       byId: true,
     });
     const includes = await this.includes(options.include, access, parseKeys(undefined, access));
@@ -211,7 +233,7 @@ export class ParleyRecords implements GovernedRecords {
         for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: this.redactAll(rows),
+      rows: this.shown(rows, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -221,8 +243,15 @@ export class ParleyRecords implements GovernedRecords {
     return atStore(operation, () => work(operation));
   }
 
-  private redactAll(rows: ParseRow[]): ParseRow[] {
-    return rows.map((row) => redact(row, (name) => this.parts.scope.isWithheld(name)) as ParseRow);
+  /** The last passes over every row: protected columns, rows inside rows, withheld classes and internal columns. */
+  private shown(rows: ParseRow[], guard?: RowGuard): ParseRow[] {
+    const { scope } = this.parts;
+    const { strings } = scope.rights.principals;
+    return rows.map((row) => {
+      if (guard) guardRow(row, guard);
+      const own = strings === null ? row : withholdUnreadable(row, strings);
+      return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
+    });
   }
 
   private refuse(refusal: Refusal | null): void {

@@ -1,5 +1,6 @@
-import type { Refusal } from '#agent';
+import { type Refusal, refusals } from '#agent';
 import type { ClassSchema } from './class-schema.js';
+import type { ProtectedColumns } from '../rights/protected-columns.js';
 import { type FieldNames, rootOf } from './field-names.js';
 
 /** One class as one agent may see it: the answer of the class gate when it did not refuse. */
@@ -7,10 +8,51 @@ export interface ClassAccess {
   readonly className: string;
   readonly schema: ClassSchema | undefined;
   readonly names: FieldNames;
-  /** Readable wire names, the always-kept three included; `null` when the class has no allowlist. */
+  /** Wire names that may be named and shown, the always-kept three included; `null` when nothing limits them. */
   readonly readable: ReadonlySet<string> | null;
+  /** Set when class-level permissions hide columns from this caller; they are not in `readable`. */
+  readonly guarded?: GuardedColumns;
   /** Columns that lead into a class withheld from the agent, by wire name: their values are not the caller's to use. */
   readonly withheld?: ReadonlyMap<string, WithheldTarget>;
+}
+
+/** Hidden columns, and what a find may fetch to decide about them row by row. */
+export interface GuardedColumns extends ProtectedColumns {
+  /** `null`: everything. The same as `readable` when no row is an exception. */
+  readonly fetchable: ReadonlySet<string> | null;
+}
+
+/**
+ * Why another class is reached. Class-level permissions are asked for `get` where single rows are followed (`include`,
+ * `owner` of a relation), for `find` where rows are searched, and for nothing where a `pointer` is only compared.
+ */
+export type ReachSite = 'include' | 'pipeline' | 'constraint' | 'owner' | 'pointer';
+
+/** Asks the one class gate about a class reached through a pointer, a join or a cross-class operator. */
+export interface ClassReach {
+  reach(className: string, site: ReachSite): ClassAccess | Refusal;
+}
+
+export function isRefusal(answer: ClassAccess | Refusal): answer is Refusal {
+  return 'gate' in answer;
+}
+
+/** Why a column may not be named, in the words of what forbids it; null when it may. */
+export function columnRefusal(
+  context: string,
+  written: string,
+  root: string,
+  access: ClassAccess,
+  alsoAllowed: Iterable<string> = [],
+): Refusal | null {
+  if (access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);
+  if (access.readable === null || access.readable.has(root)) return null;
+  return refusals.fieldDenied(context, written, root, [...access.readable, ...alsoAllowed]);
+}
+
+/** What a find may ask the store for; protected columns that some rows show are taken off the others afterwards. */
+export function fetchableColumns(access: ClassAccess): ReadonlySet<string> | null {
+  return access.guarded ? access.guarded.fetchable : access.readable;
 }
 
 /** A class that a column leads into and the agent may not know, with what is said of it. */
@@ -26,16 +68,4 @@ export function withheldTarget(path: string, access: ClassAccess): WithheldTarge
   const root = rootOf(path);
   const field = root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
   return access.withheld?.get(field);
-}
-
-/** Why another class is reached: decides the wording of a refusal, never whether it happens. */
-export type ReachSite = 'include' | 'pipeline' | 'constraint';
-
-/** Asks the one class gate about a class reached through a pointer, a join or a cross-class operator. */
-export interface ClassReach {
-  reach(className: string, site: ReachSite): ClassAccess | Refusal;
-}
-
-export function isRefusal(answer: ClassAccess | Refusal): answer is Refusal {
-  return 'gate' in answer;
 }

@@ -19,7 +19,9 @@ const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
 export function shownFields(access: ClassAccess): readonly string[] | null {
   if (access.readable === null && access.className !== '_User') return null;
   const listed = access.readable ?? new Set(access.schema?.fields.keys() ?? USER_COLUMNS);
-  return readableFields(listed).filter((name) => !access.withheld?.has(name));
+  return readableFields(listed).filter(
+    (name) => !access.guarded?.hidden.has(name) && !access.withheld?.has(name),
+  );
 }
 
 /** What is taken from documents whose fields cannot be listed. */
@@ -30,7 +32,9 @@ export function takenColumns({ withheld }: ClassAccess): readonly string[] {
 /** The stage that leaves of every document only what the caller's stages may see, whatever they do with it whole. */
 export function sourceProjection(access: ClassAccess): Stage {
   const shown = shownFields(access);
-  return shown === null
-    ? { $unset: takenColumns(access) }
-    : { $project: Object.fromEntries(shown.map((name) => [name, 1])) };
+  if (shown === null) return { $unset: takenColumns(access) };
+  const kept = shown.map((name) => [name, 1] as const);
+  // The id comes along with every projection that does not say no to it.
+  const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];
+  return { $project: Object.fromEntries([...kept, ...withoutId]) };
 }

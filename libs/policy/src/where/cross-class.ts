@@ -36,7 +36,7 @@ export function relatedTo(operand: unknown, rules: CrossClassRules): { object: P
   const { object, key } = members('$relatedTo', operand, ['object', 'key']);
   const owner = ownerOf(object);
   if (!owner) throw blocked('where', 'cross_class_denied', '$relatedTo');
-  const access = admitted(owner.className, rules);
+  const access = admitted(owner.className, rules, 'owner');
   if (typeof key !== 'string' || !RELATION_KEY.test(key)) throw needsKey('$relatedTo');
   const relation = resolveFieldPath(key, access, '$relatedTo key', rules.checkFields);
   const field = access.schema?.fields.get(relation);
@@ -58,11 +58,15 @@ function innerQuery(operator: string, operand: unknown, rules: CrossClassRules) 
   return { access, query: { className: access.className, where: rules.inner(where, access) } };
 }
 
-function admitted(className: unknown, rules: CrossClassRules): ClassAccess {
+function admitted(
+  className: unknown,
+  rules: CrossClassRules,
+  site: 'constraint' | 'owner' = 'constraint',
+): ClassAccess {
   if (!isClassName(className)) {
     throw blocked('where', 'cross_class_denied');
   }
-  const answer = rules.reach.reach(canonicalClassName(className), 'constraint');
+  const answer = rules.reach.reach(canonicalClassName(className), site);
   if (isRefusal(answer)) throw new Refused(answer);
   return answer;
 }
@@ -71,7 +75,7 @@ function columnKey(operator: string, key: unknown, access: ClassAccess, rules: C
   if (typeof key !== 'string' || !KEY.test(key)) throw needsKey(operator);
   const path = resolveFieldPath(key, access, `${operator} key`, rules.checkFields);
   assertNotWithheld(path, operator, access, (className) => {
-    const answer = rules.reach.reach(className, 'constraint');
+    const answer = rules.reach.reach(className, 'pointer');
     return isRefusal(answer) ? answer : null;
   });
   return path;
