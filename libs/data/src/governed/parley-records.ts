@@ -21,6 +21,7 @@ import { CallerConstraints } from './caller-constraints.js';
 import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
+import { narrowed, widened } from './key-narrowing.js';
 import { readOptOut, readPage } from './page-options.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
@@ -54,22 +55,15 @@ export class ParleyRecords implements GovernedRecords {
     const includes = await this.includes(options.include, access, keys);
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;
     if (!scans) await refuseCollectionScan(this.parts, access.className, where);
+    const request = { keys: includes.keys, include: includes.plans };
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
-        {
-          className: access.className,
-          where,
-          limit,
-          skip,
-          order,
-          include: includes.plans,
-          ...(includes.keys && { keys: includes.keys }),
-        },
+        { className: access.className, where, limit, skip, order, ...widened(request) },
         operation,
       ),
     );
     return {
-      rows: shownRows(rows, this.parts.scope, includes.guard),
+      rows: shownRows(rows, this.parts.scope, includes.guard).map((row) => narrowed(row, request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
