@@ -28,6 +28,8 @@ export interface AuditRecord {
   readonly denial_kind?: DenialKind;
   /** Why, for the operator alone: never sent to the agent. */
   readonly cause?: string;
+  /** The operator's canary that the result holds. */
+  readonly prompt_injection_phrase?: string;
 }
 
 /** Where audit records go. A sink must not change the outcome of the call it hears of. */

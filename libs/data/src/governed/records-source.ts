@@ -31,7 +31,7 @@ export class GovernedRecordsSource {
   async open(context: CallContext, budget: CallBudget): Promise<RecordsParts> {
     const operation = operationContext(context, budget);
     // Who asks is settled before anything is read on their behalf.
-    const principals = await atStore(operation, () => this.identities.resolve(context.agent.identity));
+    const principals = await atStore(operation, () => this.identities.resolve(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent.shape, principals);
     return { agent: context.agent, operation, reader: this.reader, scope };

@@ -1,5 +1,5 @@
 import {
-  type Identity,
+  type Agent,
   isUserId,
   MASTER_PRINCIPALS,
   type Principals,
@@ -15,19 +15,20 @@ import type { PrincipalDirectory } from './principal-directory.js';
 /** Faults that say nothing about anybody's roles: the call as a whole has run out of time, or its caller has gone. */
 const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
 
-/** Turns an agent's identity into the principals its reads are matched against. */
+/** Turns the identity of an agent into the principals its reads are matched against. */
 export class PrincipalResolver {
   constructor(private readonly directory: PrincipalDirectory) {}
 
   /**
    * Roles that cannot be read leave fewer rights; a session that cannot be recognised leaves none.
-   * @throws Unauthorized for a session that does not exist, has expired or belongs to nobody
+   * @throws Unauthorized for a session that does not exist, has expired or belongs to nobody, and for a client without one
    * @throws Refused `access_denied` for a user id that could be none, and for a role that does not exist
    * @throws StoreError when a session cannot be looked up, or time is up
    */
-  async resolve(identity: Identity): Promise<Principals> {
+  async resolve({ identity, usesMasterKey }: Pick<Agent, 'identity' | 'usesMasterKey'>): Promise<Principals> {
     switch (identity.kind) {
       case 'master':
+        if (!usesMasterKey) throw new Unauthorized('client mode without a session');
         return MASTER_PRINCIPALS;
       case 'sessionToken':
         return this.user(await this.signedIn(identity.token));

@@ -36,7 +36,9 @@ export function createPipeline({
     interceptors: [
       new DeadlineInterceptor(),
       new ResultInterceptor(policy, (phrase, host) => {
-        const { name: tool, context, args } = toolExecutionOf(host);
+        const execution = toolExecutionOf(host);
+        const { name: tool, context, args } = execution;
+        execution.flag(phrase);
         const className = (args as { class_name?: unknown } | null)?.class_name;
         events.emit('parse.agent.prompt_injection_detected', {
           tool,

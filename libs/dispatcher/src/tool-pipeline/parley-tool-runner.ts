@@ -64,12 +64,18 @@ export class ParleyToolRunner extends ToolRunner {
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     const started = performance.now();
-    const outcome = await this.execute(name, args, context);
-    this.audit(name, args, context, outcome, performance.now() - started);
+    let phrase: string | undefined;
+    const outcome = await this.execute(name, args, context, (found) => (phrase = found));
+    this.audit(name, args, context, outcome, performance.now() - started, phrase);
     return outcome;
   }
 
-  private async execute(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+  private async execute(
+    name: string,
+    args: unknown,
+    context: CallContext,
+    flag: (phrase: string) => void,
+  ): Promise<ToolOutcome> {
     const { registry, records, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
@@ -81,6 +87,7 @@ export class ParleyToolRunner extends ToolRunner {
       args,
       context,
       abort: (reason) => run.abort(reason),
+      flag,
     };
     const ownContext: CallContext = {
       agent: context.agent,
@@ -129,6 +136,7 @@ export class ParleyToolRunner extends ToolRunner {
     context: CallContext,
     outcome: ToolOutcome,
     duration: number,
+    phrase: string | undefined,
   ): void {
     const { agent } = context;
     const refusal = outcome.ok ? undefined : outcome.refusal;
@@ -154,6 +162,7 @@ export class ParleyToolRunner extends ToolRunner {
       ...(refusal && { error_code: refusal.code, gate: refusal.gate }),
       ...(refusal?.details?.kind && { denial_kind: refusal.details.kind }),
       ...(refusal?.cause !== undefined && { cause: refusal.cause }),
+      ...(phrase !== undefined && { prompt_injection_phrase: phrase }),
     };
     this.parts.audit.record(entry);
     this.parts.events.emit('parse.agent.tool_call', entry);
