@@ -74,3 +74,17 @@ describe('translateWhere: what passes', () => {
     expect(song({ org_id: 'o1' }, { checkFields: false })).toEqual({ orgId: 'o1' });
   });
 });
+
+describe('the size of a constraint', () => {
+  const fields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, index]));
+
+  it('may hold 1000 fields and operators, and not one more', () => {
+    expect(() => scanWhere(fields(1000))).not.toThrow();
+    expect(() => scanWhere(fields(1001))).toThrow('Query exceeds 1000 fields and operators');
+  });
+
+  it('does not count the values of a list', () => {
+    expect(() => scanWhere({ objectId: { $in: Array.from({ length: 5000 }, String) } })).not.toThrow();
+  });
+});
