@@ -170,6 +170,7 @@ export class ParleyRecords implements GovernedRecords {
   private enter(className: unknown): ClassAccess {
     const entered = this.parts.scope.enter(this.parts.agent, className);
     if (isRefusal(entered)) throw new Refused(entered);
+    this.parts.trace?.passed('class', entered.className);
     return entered;
   }
 

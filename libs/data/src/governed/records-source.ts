@@ -25,7 +25,8 @@ export class GovernedRecordsSource {
     return new DeferredRecords(async () => {
       const schemas = await atStore(operation, () => this.catalogue.snapshot());
       const scope = this.scopes.of(schemas, context.agent.shape);
-      return new ParleyRecords({ agent: context.agent, operation, reader: this.reader, scope });
+      const { agent, trace } = context;
+      return new ParleyRecords({ agent, operation, reader: this.reader, scope, trace });
     });
   }
 }

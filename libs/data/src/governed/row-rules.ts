@@ -1,4 +1,4 @@
-import { type Agent, Refused, refusals } from '#agent';
+import { type Agent, type CallTrace, Refused, refusals } from '#agent';
 import {
   type AgentScope,
   allOf,
@@ -22,6 +22,7 @@ export interface RecordsParts {
   readonly operation: OperationContext;
   readonly reader: RecordReader;
   readonly scope: AgentScope;
+  readonly trace?: CallTrace | undefined;
 }
 
 /** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
@@ -38,6 +39,10 @@ type Asker = 'caller' | 'operator';
 export class RowRules {
   constructor(private readonly parts: RecordsParts) {}
 
+  get trace(): CallTrace | undefined {
+    return this.parts.trace;
+  }
+
   /**
    * @param options.byId the row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such
    * @throws Refused when the agent has no tenant on a scoped class
@@ -48,10 +53,13 @@ export class RowRules {
   ): Promise<RowPredicate> {
     const { scope } = this.parts;
     const tenant = this.tenant(className);
-    const declared = allOf(
-      scope.agentFilter(className),
-      options.canonical ? scope.canonicalFilter(className) : null,
-    );
+    const agentFilter = scope.agentFilter(className);
+    const canonicalFilter = options.canonical ? scope.canonicalFilter(className) : null;
+    const declared = allOf(agentFilter, canonicalFilter);
+    const { trace } = this.parts;
+    if (tenant) trace?.limited(className, 'tenant', { [tenant.field]: tenant.value });
+    if (agentFilter) trace?.limited(className, 'agent filter', agentFilter);
+    if (canonicalFilter) trace?.limited(className, 'canonical filter', canonicalFilter);
     return {
       tenant,
       where: allOf(options.byId ? null : tenantWhere(tenant), await this.answered(declared, 'operator')),
@@ -63,6 +71,7 @@ export class RowRules {
     const { agent, scope } = this.parts;
     const tenant = tenantBinding(agent, scope.classPolicy(className));
     if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    this.parts.trace?.passed('tenant', className);
     return tenant;
   }
 

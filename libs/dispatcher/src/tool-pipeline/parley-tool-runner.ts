@@ -77,6 +77,7 @@ export class ParleyToolRunner extends ToolRunner {
       agent: context.agent,
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
+      ...(context.trace && { trace: context.trace }),
       progress: (update) => context.progress(update),
     };
     const call = {
