@@ -7,6 +7,7 @@ import { ProcessSessionStore, SessionStore } from '#cluster';
 import { GovernedRecordsSource, RecordReader, SchemaCatalogue } from '#data';
 import { MongoConnection, MongoRecordReader, MongoSchemaCatalogue } from '#data-mongo';
 import {
+  Approver,
   createPipeline,
   Kernel,
   NoApprover,
@@ -57,6 +58,7 @@ export class AppModule {
         },
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
+        { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         { provide: SessionStore, useClass: ProcessSessionStore },
         { provide: Authenticator, useFactory: () => createAuthenticator(loaded) },
@@ -71,6 +73,7 @@ export class AppModule {
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            approver: Approver,
             audit: AuditSink,
             events: EventEmitter2,
           ) =>
@@ -81,9 +84,9 @@ export class AppModule {
               gates,
               audit,
               events,
-              pipeline: createPipeline({ registry, policy, gates, events, approver: new NoApprover() }),
+              pipeline: createPipeline({ registry, policy, gates, events, approver }),
             }),
-          inject: [ToolRegistry, GovernedRecordsSource, AuditSink, EventEmitter2],
+          inject: [ToolRegistry, GovernedRecordsSource, Approver, AuditSink, EventEmitter2],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },

@@ -8,11 +8,13 @@ import { fieldsNamed } from './fields-named.js';
 
 /**
  * What an operator may not have meant: nothing that stops a start, everything that a typo or an omission would leave.
+ * @param tools the names that exist
  * @param schemas the classes of the database; null when it could not be read, and names are not compared
  */
 export function lintPolicy(
   policy: Policy,
   agents: Iterable<AgentShape>,
+  tools: ReadonlySet<string>,
   schemas: SchemaSnapshot | null,
 ): PolicyFault[] {
   const shapes = [...agents];
@@ -23,6 +25,7 @@ export function lintPolicy(
       ...unscoped(declared, policy),
       ...unreadable(declared, shapes),
     ]),
+    ...shapes.flatMap((shape) => unknownTools(shape, tools)),
     ...shapes.flatMap((shape) => (schemas ? unknownInShape(shape, policy, schemas) : [])),
     ...(schemas ? undeclared(policy, schemas) : []),
   ];
@@ -92,6 +95,19 @@ function unreadable(declared: ClassPolicy, shapes: readonly AgentShape[]): Polic
       message: `needs a tenant, and agents without tenantId cannot read it: ${names}`,
     },
   ];
+}
+
+function unknownTools(
+  { name, tools: { only, except } }: AgentShape,
+  tools: ReadonlySet<string>,
+): PolicyFault[] {
+  return [...(only ?? []), ...(except ?? [])]
+    .filter((tool) => !tools.has(tool))
+    .map((tool) => {
+      const [nearest] = suggestNames(tool, [...tools]);
+      const hint = nearest === undefined ? '' : `; did you mean '${nearest}'?`;
+      return { path: `agents.${name}.tools`, message: `no tool is named '${tool}'${hint}` };
+    });
 }
 
 function unknownInShape(shape: AgentShape, policy: Policy, schemas: SchemaSnapshot): PolicyFault[] {
