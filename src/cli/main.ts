@@ -1,5 +1,7 @@
 import 'reflect-metadata';
 import { Command } from 'commander';
+import { oneLine } from '#audit';
+import { StoreError } from '#data';
 import { ConfigError } from '../config/config-faults.js';
 import { runEmbedded } from './embedded.js';
 import type { ExplainOptions } from './explain.js';
@@ -90,6 +92,11 @@ policy
 try {
   await program.parseAsync();
 } catch (error) {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : (error as Error).message}\n`);
+  process.stderr.write(`${told(error)}\n`);
   process.exitCode = 1;
+}
+
+function told(error: unknown): string {
+  if (error instanceof StoreError) return `the database could not be read (${error.code})`;
+  return error instanceof ConfigError ? error.message : oneLine((error as Error).message);
 }
