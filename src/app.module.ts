@@ -1,15 +1,34 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
-import { GovernedRecordsSource, RecordReader, SchemaCatalogue } from '#data';
-import { MongoConnection, MongoRecordReader, MongoSchemaCatalogue } from '#data-mongo';
+import {
+  CachedPrincipalDirectory,
+  ForgettingWriter,
+  GovernedRecordsSource,
+  GovernedWritesSource,
+  PrincipalDirectory,
+  PrincipalResolver,
+  RecordReader,
+  RecordWriter,
+  SchemaCatalogue,
+  SchemaWriter,
+} from '#data';
+import {
+  MongoConnection,
+  MongoPrincipalDirectory,
+  MongoRecordReader,
+  MongoRecordWriter,
+  MongoSchemaCatalogue,
+  MongoSchemaWriter,
+} from '#data-mongo';
 import {
   Approver,
   createPipeline,
   Kernel,
+  MethodExplorer,
   NoApprover,
   ParleyToolRunner,
   RecordsSource,
@@ -19,8 +38,12 @@ import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import {
   BUILT_IN_TOOLS,
+  CallableMethods,
+  DeclaredMethods,
+  MethodRegistry,
   PermittedTools,
   ToolCatalogue,
+  ToolEnvironment,
   ToolRegistry,
   ToolRunner,
   ToolSwitches,
@@ -35,12 +58,17 @@ export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
   readonly gates: EnvironmentGates;
+  /** The application's own `@Tool` and `@ParseClass` providers. */
+  readonly features?: readonly Provider[];
 }
+
+/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
+const SESSIONS = { identitySeconds: 30 };
 
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({ loaded, connection, gates }: ServiceParts): DynamicModule {
+  static compose({ loaded, connection, gates, features = [] }: ServiceParts): DynamicModule {
     const { policy, config } = loaded;
     return {
       module: AppModule,
@@ -48,7 +76,13 @@ export class AppModule {
       controllers: [HealthController, ToolsController],
       providers: [
         ...BUILT_IN_TOOLS,
+        ...features,
         ToolExplorer,
+        MethodExplorer,
+        MethodRegistry,
+        { provide: DeclaredMethods, useExisting: MethodRegistry },
+        { provide: CallableMethods, useExisting: MethodRegistry },
+        { provide: ToolEnvironment, useValue: gates },
         { provide: MongoConnection, useValue: connection },
         { provide: SchemaCatalogue, useFactory: () => new MongoSchemaCatalogue(connection) },
         {
@@ -56,23 +90,56 @@ export class AppModule {
           useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
           inject: [SchemaCatalogue],
         },
+        {
+          provide: RecordWriter,
+          useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
+            new ForgettingWriter(new MongoRecordWriter(connection, catalogue), directory),
+          inject: [SchemaCatalogue, CachedPrincipalDirectory],
+        },
+        {
+          provide: SchemaWriter,
+          useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(connection, catalogue),
+          inject: [SchemaCatalogue],
+        },
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         { provide: SessionStore, useClass: ProcessSessionStore },
-        { provide: Authenticator, useFactory: () => createAuthenticator(loaded) },
+        {
+          provide: CachedPrincipalDirectory,
+          useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
+        },
+        { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
+        {
+          provide: Authenticator,
+          useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
+          inject: [PrincipalDirectory],
+        },
         {
           provide: GovernedRecordsSource,
-          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue) =>
-            new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue),
-          inject: [RecordReader, SchemaCatalogue],
+          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, directory: PrincipalDirectory) =>
+            new GovernedRecordsSource(
+              new AgentScopes(policy),
+              reader,
+              catalogue,
+              new PrincipalResolver(directory),
+            ),
+          inject: [RecordReader, SchemaCatalogue, PrincipalDirectory],
+        },
+        {
+          provide: GovernedWritesSource,
+          useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
+            new GovernedWritesSource(records, rows, classes),
+          inject: [GovernedRecordsSource, RecordWriter, SchemaWriter],
         },
         {
           provide: ToolRunner,
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            writes: GovernedWritesSource,
+            methods: CallableMethods,
             approver: Approver,
             audit: AuditSink,
             events: EventEmitter2,
@@ -80,13 +147,29 @@ export class AppModule {
             new ParleyToolRunner({
               registry,
               records,
+              writes,
               policy,
               gates,
               audit,
               events,
-              pipeline: createPipeline({ registry, policy, gates, events, approver }),
+              pipeline: createPipeline({
+                registry,
+                policy,
+                gates,
+                events,
+                methods,
+                approver,
+              }),
             }),
-          inject: [ToolRegistry, GovernedRecordsSource, Approver, AuditSink, EventEmitter2],
+          inject: [
+            ToolRegistry,
+            GovernedRecordsSource,
+            GovernedWritesSource,
+            CallableMethods,
+            Approver,
+            AuditSink,
+            EventEmitter2,
+          ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },

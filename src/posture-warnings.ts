@@ -2,8 +2,10 @@ import type { Logger } from '@nestjs/common';
 import type { LoadedConfig } from './config/load-config.js';
 
 /** What an operator should know at every start: who reads with the master key, who may write without being asked. */
-export function warnOfPostures({ agents, policy }: LoadedConfig, logger: Logger): void {
-  const names = [...agents.keys()];
+export function warnOfPostures({ agents, identities, policy }: LoadedConfig, logger: Logger): void {
+  const names = [...identities]
+    .filter(([, identity]) => identity !== 'callerSession' && identity.kind === 'master')
+    .map(([name]) => name);
   if (!policy.switches.suppressMasterKeyWarning && names.length > 0) {
     logger.warn(
       `[SECURITY] agents with master posture (${names.join(', ')}): row ACLs and class-level permissions are not enforced for them; ` +

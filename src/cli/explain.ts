@@ -5,6 +5,7 @@ import { agentNamed, openRehearsal } from './rehearsal-room.js';
 
 export interface ExplainOptions {
   readonly as: string;
+  readonly user?: string;
   readonly config?: string;
   readonly json?: boolean;
 }
@@ -13,7 +14,11 @@ export interface ExplainOptions {
 export async function runExplain(tool: string, text: string, options: ExplainOptions): Promise<void> {
   const args = readArguments(text);
   const env = withConfig(options.config);
-  const room = await openRehearsal(loadConfig(env), env);
+  const room = await openRehearsal(
+    loadConfig(env),
+    env,
+    options.user === undefined ? {} : { user: options.user },
+  );
   try {
     const rehearsal = await room.rehearser.rehearse(agentNamed(options.as, room), tool, args);
     const told = options.json ? `${JSON.stringify(rehearsal, null, 2)}\n` : describeRehearsal(rehearsal);

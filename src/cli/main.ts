@@ -15,8 +15,10 @@ const program = new Command('parley')
   .showHelpAfterError();
 
 program
-  .command('serve', { isDefault: true })
-  .description('serve MCP over HTTP (configuration: PARLEY_CONFIG, default parley.yaml)')
+  .command('serve')
+  .description(
+    'serve MCP over HTTP (configuration: PARLEY_CONFIG, default parley.yaml); without a command, this one runs',
+  )
   .action(async () => {
     // Loaded only here, so that the other commands start at once.
     const { serve } = await import('../serve.js');
@@ -46,6 +48,7 @@ program
   .argument('<tool>', 'name of a tool')
   .argument('<json>', 'its arguments, a JSON object')
   .requiredOption('--as <agent>', 'name of an agent of the configuration')
+  .option('--user <id>', "whose session it is, for an agent that reads with its caller's (default: nobody's)")
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
   .description('tell what would come of a call, gate by gate; reads the schema and touches nothing')
@@ -90,7 +93,9 @@ policy
   });
 
 try {
-  await program.parseAsync();
+  // A default of its own, so that a mistyped command is told as such.
+  const asked = process.argv.slice(2);
+  await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
 } catch (error) {
   process.stderr.write(`${told(error)}\n`);
   process.exitCode = 1;

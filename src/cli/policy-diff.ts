@@ -38,12 +38,14 @@ async function surfacesOf(
   compared: readonly LoadedConfig[],
 ): Promise<Map<string, AgentSurface>> {
   let schemas: DeclaredSchemas | undefined;
-  const room = await openRehearsal(loaded, withConfig(file), (read) => {
-    schemas = new DeclaredSchemas(
-      read,
-      compared.map(({ policy }) => policy),
-    );
-    return schemas;
+  const room = await openRehearsal(loaded, withConfig(file), {
+    schemas: (read) => {
+      schemas = new DeclaredSchemas(
+        read,
+        compared.map(({ policy }) => policy),
+      );
+      return schemas;
+    },
   });
   try {
     const classNames = (await schemas?.snapshot())?.classNames() ?? [];

@@ -44,7 +44,9 @@ export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'te
 }
 
 export type AuthRuleConfig =
-  { readonly apiKey: string; readonly agent: string } | { readonly anonymous: true; readonly agent: string };
+  | { readonly apiKey: string; readonly agent: string }
+  | { readonly parseSession: true; readonly agent: string }
+  | { readonly anonymous: true; readonly agent: string };
 
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {

@@ -46,6 +46,35 @@ describe('the configuration', () => {
     expect(load('{"server": {"port": 4000}}').config.server.port).toBe(4000);
   });
 
+  it('lists what a schema cannot say together with what it can', () => {
+    const faults = faultsOf(`
+server: { prot: 1 }
+agents: { a: { tools: { profile: unheard-of } } }
+auth: [{ apiKey: k, agent: ghost }, { agent: a }]
+policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
+`);
+    expect(faults.map((fault) => fault.path)).toEqual([
+      'server.prot',
+      'auth.0.agent',
+      'auth.1',
+      'policy.classes.Post.joinFields',
+    ]);
+  });
+
+  it('blames an agent that cannot be built, not the rules that name it', () => {
+    const faults = faultsOf(
+      'agents: { a: { tools: { profile: unheard-of } } }\nauth: [{ apiKey: k, agent: a }]',
+    );
+    expect(faults.map((fault) => fault.path)).toEqual(['agents.a']);
+  });
+
+  it('says which entry of a list names a variable that is not set', () => {
+    const faults = faultsOf(
+      "auth: [{ anonymous: true, agent: default }, { apiKey: '${UNSET_KEY}', agent: default }]",
+    );
+    expect(faults).toEqual([{ path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' }]);
+  });
+
   it('lists every fault at once, each with its path', () => {
     const faults = faultsOf(`
 server: { prot: 1, port: many }
@@ -92,7 +121,33 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
       'policy.classes.Post.properties.x.field',
     ],
     ['a feature this version lacks', "redis: { url: 'redis://127.0.0.1' }", 'redis.url'],
-    ['an identity this version lacks', 'agents: { a: { identity: { user: u1 } } }', 'agents.a.identity'],
+    [
+      'two identities in one agent',
+      'agents: { a: { identity: { user: u1, role: r } } }',
+      'agents.a.identity.role',
+    ],
+    ['a user that is no id', "agents: { a: { identity: { user: 'role:x' } } }", 'agents.a.identity.user'],
+    ['a role without a name', "agents: { a: { identity: { role: 'role:' } } }", 'agents.a.identity.role'],
+    [
+      'client mode with a user asserted',
+      'agents: { a: { clientMode: true, identity: { user: u1 } } }',
+      'agents.a.identity',
+    ],
+    [
+      'client mode with the master key',
+      'agents: { a: { clientMode: true, identity: master } }',
+      'agents.a.identity',
+    ],
+    [
+      'anonymous callers of an agent that reads with a session',
+      'agents: { a: { clientMode: true } }\nauth: [{ anonymous: true, agent: a }]',
+      'auth.0.agent',
+    ],
+    [
+      'sessions for an agent with an identity of its own',
+      'agents: { a: { identity: { role: r } } }\nauth: [{ parseSession: true, agent: a }]',
+      'auth.0.agent',
+    ],
     ['a key given twice', 'server: { port: 1 }\nserver: { port: 2 }', ''],
   ])('refuses %s', (_, yaml, path) => {
     expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
@@ -162,5 +217,26 @@ describe('the start gate', () => {
 
   it.each(['false', '0', 'off', 'no', 'maybe'])('stays closed when PARSE_MCP_ENABLED is %s', (value) => {
     expect(() => mayStart('', { PARSE_MCP_ENABLED: value })).toThrow(/PARSE_MCP_ENABLED/);
+  });
+});
+
+describe('identities', () => {
+  it('are the master key unless something else is said', () => {
+    const { identities } = load(`
+agents:
+  plain: {}
+  user: { identity: { user: u1 } }
+  role: { identity: { role: 'role:editors' } }
+  session: { identity: { session: caller } }
+  client: { clientMode: true }
+auth: [{ parseSession: true, agent: session }]
+`);
+    expect(Object.fromEntries(identities)).toEqual({
+      plain: { kind: 'master' },
+      user: { kind: 'aclUser', userId: 'u1' },
+      role: { kind: 'aclRole', role: 'editors' },
+      session: 'callerSession',
+      client: 'callerSession',
+    });
   });
 });

@@ -2,7 +2,16 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type AgentShape, compileAgentShape } from '#agent';
-import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
+import {
+  type ClassDeclaration,
+  compilePolicy,
+  constraintFault,
+  isTruthy,
+  type Policy,
+  withDeclaredClasses,
+} from '#policy';
+import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
+import { authRuleFaults } from './auth-rule-faults.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
@@ -19,42 +28,57 @@ export interface LoadedConfig {
   readonly config: ParleyConfig;
   readonly policy: Policy;
   readonly agents: ReadonlyMap<string, AgentShape>;
+  /** By the names of the agents. */
+  readonly identities: ReadonlyMap<string, AgentIdentity>;
 }
 
 /**
  * Reads, overlays, validates and compiles the configuration.
+ * @param declared what the application's code declares about classes; it narrows the file's policy
  * @throws ConfigError listing every fault at once
  */
-export function loadConfig(env: Environment = process.env, cwd = process.cwd()): LoadedConfig {
+export function loadConfig(
+  env: Environment = process.env,
+  cwd = process.cwd(),
+  declared: readonly ClassDeclaration[] = [],
+): LoadedConfig {
   const named = env['PARLEY_CONFIG'];
   const path = resolve(cwd, named ?? DEFAULT_FILE);
   const raw = named !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
   const faults: ConfigFault[] = [];
   const overlaid = overlayEnvironment(raw, env, faults);
   const valid = validate(overlaid, faults);
-  if (!valid) throw new ConfigError(path, faults);
+  faults.push(...authRuleFaults(overlaid, DEFAULT_AGENT), ...unavailableFeatures(overlaid));
+  const policy = policyOf(overlaid, declared, env, faults);
+  if (!valid || !policy) throw new ConfigError(path, faults);
 
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
-  faults.push(...unavailableFeatures(overlaid));
-  const compiled = compilePolicy(config.policy, {
-    strictPointerShapes:
-      env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
+  const agents = compileAgents(config, faults);
+  const identities = new Map(
+    Object.entries(config.agents).map(
+      ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
+    ),
+  );
+  faults.push(...identityFaults(config.auth, config.agents, identities));
+  if (faults.length > 0) throw new ConfigError(path, faults);
+  return { config, policy, agents, identities };
+}
+
+/** Also compiled when another section has faults, so that all are told together; not when its own shape is wrong. */
+function policyOf(
+  config: unknown,
+  declared: readonly ClassDeclaration[],
+  env: Environment,
+  faults: ConfigFault[],
+): Policy | null {
+  if (faults.some(({ path }) => path === '' || /^policy\b/.test(path))) return null;
+  const given = (config as Partial<ParleyConfig> | null)?.policy ?? {};
+  const strict = env['PARSE_STRICT_POINTER_SHAPES'];
+  const compiled = compilePolicy(withDeclaredClasses(given, declared, faults), {
+    strictPointerShapes: strict === undefined || isTruthy(strict),
   });
   faults.push(...compiled.faults);
-  const agents = compileAgents(config, faults);
-  for (const [index, rule] of config.auth.entries()) {
-    if (!agents.has(rule.agent))
-      faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
-    const kinds = ['apiKey', 'anonymous', 'parseSession', 'oauth'].filter((kind) => kind in rule);
-    if (kinds.length !== 1) {
-      faults.push({
-        path: `auth.${index}`,
-        message: 'exactly one of apiKey, anonymous, parseSession, oauth is needed',
-      });
-    }
-  }
-  if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy: compiled.policy, agents };
+  return compiled.policy;
 }
 
 let compiledSchema: ValidateFunction | undefined;

@@ -36,12 +36,6 @@ export function unavailableFeatures(config: unknown): ConfigFault[] {
   const agents = isObject(config['agents']) ? config['agents'] : {};
   for (const [name, agent] of Object.entries(agents)) {
     if (!isObject(agent)) continue;
-    if (isObject(agent['identity'])) {
-      faults.push({
-        path: `agents.${name}.identity`,
-        message: 'only the identity master is part of this version',
-      });
-    }
     if (isObject(agent['tenantId'])) {
       faults.push({
         path: `agents.${name}.tenantId`,
@@ -51,10 +45,8 @@ export function unavailableFeatures(config: unknown): ConfigFault[] {
   }
   const rules = Array.isArray(config['auth']) ? (config['auth'] as unknown[]) : [];
   for (const [index, rule] of rules.entries()) {
-    for (const kind of ['parseSession', 'oauth']) {
-      if (isObject(rule) && kind in rule) {
-        faults.push({ path: `auth.${index}.${kind}`, message: `${kind} is not part of this version` });
-      }
+    if (isObject(rule) && 'oauth' in rule) {
+      faults.push({ path: `auth.${index}.oauth`, message: 'oauth is not part of this version' });
     }
   }
   return faults;

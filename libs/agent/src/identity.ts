@@ -7,6 +7,14 @@ export type Identity =
 
 export const MASTER: Identity = Object.freeze({ kind: 'master' });
 
+/** The token can be read by name and is otherwise absent: it appears in no log line and no serialised agent. */
+export function sessionIdentity(token: string): Identity {
+  const identity = Object.defineProperty({ kind: 'sessionToken' as const, token }, 'token', {
+    enumerable: false,
+  });
+  return Object.freeze(identity);
+}
+
 export type AuthType = 'master_key' | 'session_token' | 'acl_user' | 'acl_role';
 
 const AUTH_TYPES: Record<Identity['kind'], AuthType> = {
@@ -19,4 +27,10 @@ const AUTH_TYPES: Record<Identity['kind'], AuthType> = {
 /** The name audit records use for an identity. */
 export function authType(identity: Identity): AuthType {
   return AUTH_TYPES[identity.kind];
+}
+
+/** Who was assumed: a user id or a role name. Null for the master key, and for a session, whose user is the principal. */
+export function assumedName(identity: Identity): string | null {
+  if (identity.kind === 'aclUser') return identity.userId;
+  return identity.kind === 'aclRole' ? identity.role : null;
 }

@@ -5,6 +5,7 @@ export * from './call-trace.js';
 export * from './class-names.js';
 export * from './identity.js';
 export * from './name-filter.js';
+export * from './principals.js';
 export * from './rate-limiter.js';
 export * from './refusal.js';
 export * as refusals from './refusals.js';

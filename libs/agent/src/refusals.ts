@@ -52,7 +52,8 @@ export function unknownClass(className: string, suggestions: readonly string[]):
   return invalidArgument(`Could not fetch schema for '${className}'.${hint}`, 'class');
 }
 
-export type ClassFilterSite = 'Class' | 'Pipeline target' | 'Pointer-include target' | 'Query class';
+export type ClassFilterSite =
+  'Class' | 'Pipeline target' | 'Pointer-include target' | 'Query class' | 'Pointer target';
 
 export function classFiltered(className: string, site: ClassFilterSite = 'Class'): Refusal {
   return accessDenied(
@@ -82,6 +83,30 @@ export function fieldDenied(
     ...details,
     ...(readable && { suggested_rewrite: `$${bare}` }),
   });
+}
+
+/** Class-level permissions say no. Which of them is for the log: it would tell who else may. */
+export function classPermissionDenied(className: string, operation: string, reason?: string): Refusal {
+  return {
+    ...accessDenied(
+      'class_permissions',
+      `Class '${className}' does not permit '${operation}' to this agent`,
+      'clp_denied',
+    ),
+    ...(reason !== undefined && { cause: reason }),
+  };
+}
+
+/** A column that class-level permissions hide from this caller was named in a query. */
+export function protectedFieldRef(context: string, reference: string, root: string): Refusal {
+  return accessDenied('fields', `${context} '${reference}' names a protected field`, 'protected_field_ref', {
+    denied_field: root,
+  });
+}
+
+/** The agent acts for somebody who cannot be found. */
+export function identityUnresolved(cause: string): Refusal {
+  return { ...accessDenied('identity', 'The identity of this agent cannot be resolved'), cause };
 }
 
 /** The rows of a joined class could not be limited to what the agent may see. */
@@ -131,6 +156,31 @@ export function envGateClosed(
   missing: readonly string[],
 ): Refusal {
   return accessDenied('env_gates', `${what} tool '${tool}' is disabled. Required: ${missing.join(' AND ')}`);
+}
+
+/** An application's own tool that declares that it writes. */
+export function writeGatesClosed(tool: string, missing: readonly string[]): Refusal {
+  return accessDenied(
+    'env_gates',
+    `Tool '${tool}' writes and is disabled. Required: ${missing.join(' AND ')}`,
+  );
+}
+
+export function methodFiltered(qualified: string): Refusal {
+  return {
+    code: 'tool_filtered',
+    gate: 'method_filter',
+    message: `Method '${qualified}' is not enabled for this agent instance (excluded by its methods: filter)`,
+  };
+}
+
+export function methodEnvClosed(what: 'Write' | 'Admin', qualified: string, gate: string): Refusal {
+  return accessDenied('env_gates', `${what} methods are disabled: '${qualified}' requires ${gate}=true`);
+}
+
+/** A right on rows that cannot be carried into what would run. */
+export function unenforceableScope(message: string): Refusal {
+  return accessDenied('scope', message, 'unenforceable_scope');
 }
 
 export function cancelled(reason?: string): Refusal {

@@ -8,6 +8,8 @@ export interface AuditRecord {
   readonly args_keys: readonly string[];
   readonly auth_type: AuthType;
   readonly using_master_key: boolean;
+  /** The user or role that the agent acts as without its being verified. */
+  readonly identity?: string;
   readonly permissions: Tier;
   readonly agent_id: string;
   readonly agent_depth: number;
@@ -26,6 +28,8 @@ export interface AuditRecord {
   readonly denial_kind?: DenialKind;
   /** Why, for the operator alone: never sent to the agent. */
   readonly cause?: string;
+  /** The operator's canary that the result holds. */
+  readonly prompt_injection_phrase?: string;
 }
 
 /** Where audit records go. A sink must not change the outcome of the call it hears of. */

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentShape, MASTER, Unauthorized } from '#agent';
 import { AnonymousRule } from './anonymous-rule.js';
 import { ApiKeyRule } from './api-key-rule.js';
+import { CallerSessionRule, ParseSessionRule } from './parse-session-rule.js';
 import { RuleAuthenticator } from './rule-authenticator.js';
+import { SessionOwners } from './session-owners.js';
 
 const analyst = compileAgentShape('analyst');
 const guest = compileAgentShape('guest');
@@ -81,5 +83,61 @@ describe('the rules together', () => {
 
   it('refuse everybody when there are none', async () => {
     await expect(new RuleAuthenticator([]).authenticate(from({}))).rejects.toThrow(Unauthorized);
+  });
+});
+
+class TwoUsers extends SessionOwners {
+  async userOf(token: string) {
+    return { 'r:s3cret-ada': 'ada', 'r:bob': 'bob' }[token] ?? null;
+  }
+}
+
+describe('a Parse session', () => {
+  const owners = new TwoUsers();
+  const session = new ParseSessionRule(guest, owners);
+  const keyed = new CallerSessionRule(key, owners);
+
+  it('is the identity of the agent, and its user the principal', async () => {
+    const agent = await session.recognise(from({ 'x-parse-session-token': 'r:s3cret-ada' }));
+    expect(agent).toMatchObject({ shape: guest, principal: 'user:ada' });
+    expect(agent?.identity).toMatchObject({ kind: 'sessionToken', token: 'r:s3cret-ada' });
+    expect(agent?.usesMasterKey).toBe(false);
+  });
+
+  it('is not recognised where none is shown', async () => {
+    expect(await session.recognise(from({}))).toBeNull();
+  });
+
+  it('is refused, not passed on, when nobody signed in with it', async () => {
+    const rules = new RuleAuthenticator([session, anonymous]);
+    await expect(rules.authenticate(from({ 'x-parse-session-token': 'r:ghost' }))).rejects.toBeInstanceOf(
+      Unauthorized,
+    );
+  });
+
+  it('never appears where the agent is printed', async () => {
+    const agent = await session.recognise(from({ 'x-parse-session-token': 'r:s3cret-ada' }));
+    expect(JSON.stringify(agent)).not.toContain('s3cret');
+  });
+
+  it('gives a caller that another rule admits its own rights', async () => {
+    const headers = { 'x-mcp-api-key': 's3cret-key', 'x-parse-session-token': 'r:bob' };
+    const agent = await keyed.recognise(from(headers));
+    expect(agent).toMatchObject({ shape: analyst, principal: 'user:bob' });
+    expect(agent?.identity).toMatchObject({ kind: 'sessionToken', token: 'r:bob' });
+  });
+
+  it('admits nobody by itself where another rule decides', async () => {
+    expect(await keyed.recognise(from({ 'x-parse-session-token': 'r:s3cret-ada' }))).toBeNull();
+  });
+
+  it.each([
+    ['no session', { 'x-mcp-api-key': 's3cret-key' }],
+    [
+      'a session nobody signed in with',
+      { 'x-mcp-api-key': 's3cret-key', 'x-parse-session-token': 'r:ghost' },
+    ],
+  ])('is missed from a caller with a key and %s', async (_, headers) => {
+    await expect(keyed.recognise(from(headers))).rejects.toBeInstanceOf(Unauthorized);
   });
 });

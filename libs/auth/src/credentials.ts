@@ -16,6 +16,11 @@ export function presentedKey(credentials: Credentials): string | undefined {
   return bearer?.[1];
 }
 
+/** The session token as Parse clients send it. */
+export function presentedSession(credentials: Credentials): string | undefined {
+  return headerOf(credentials, 'x-parse-session-token');
+}
+
 const CREDENTIAL_HEADERS = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
 const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
 

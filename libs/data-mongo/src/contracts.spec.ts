@@ -1,10 +1,13 @@
 import { afterAll, beforeAll } from 'vitest';
 import {
   changeFeedContract,
+  principalDirectoryContract,
   recordReaderContract,
   recordWriterContract,
   schemaCatalogueContract,
+  schemaWriterContract,
 } from '#data-contracts';
+import { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 import { TestDatabase } from './test-database.contract.js';
 
 let database: TestDatabase;
@@ -17,5 +20,16 @@ const open = (seed: unknown) => database.open(seed);
 
 recordReaderContract('the MongoDB adapter', open);
 recordWriterContract('the MongoDB adapter', open);
+schemaWriterContract('the MongoDB adapter', open);
 schemaCatalogueContract('the MongoDB adapter', open);
 changeFeedContract('the MongoDB adapter', open);
+principalDirectoryContract('the MongoDB adapter', async (seed) => {
+  const { connection, close } = await open(seed);
+  return {
+    directory: new MongoPrincipalDirectory(connection),
+    remove: async (className, objectId) => {
+      await connection.collection(className).deleteOne({ _id: objectId });
+    },
+    close,
+  };
+});

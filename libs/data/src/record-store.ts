@@ -66,7 +66,8 @@ export interface RelatedQuery {
 export type QueryPlan = Readonly<Record<string, unknown>>;
 
 /**
- * Reading rows, in Parse's words. It applies exactly the constraints it is given and knows nothing of agents:
+ * Reading rows, in Parse's words. A constraint may hold `{ $readableBy: { principals } }` or `$writableBy` beside fields: rows
+ * whose rights name one of them, and rows without rights of their own. It applies exactly the constraints it is given and knows nothing of agents:
  * only `GovernedRecords` may hold one. Every method is one command to the database.
  * @throws StoreError
  */

@@ -21,6 +21,7 @@ export {
   Approver,
   NoApprover,
 } from './tool-pipeline/approver.js';
+export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
 export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
@@ -29,7 +30,12 @@ export type { ToolPipeline } from './tool-pipeline/tool-pipeline.js';
 export type { InjectedLimit, PassedGate } from './rehearsal/gate-trace.js';
 export { judgeCase, type PolicyCase, readPolicyCases } from './rehearsal/policy-case.js';
 export { type AgentSurface, EVERY_FIELD, surfaceOf } from './rehearsal/policy-surface.js';
-export { RecordingStore, type StoreCommand } from './rehearsal/recording-store.js';
+export {
+  RecordingSchemaWriter,
+  RecordingStore,
+  RecordingWriter,
+  type StoreCommand,
+} from './rehearsal/recording-store.js';
 export { type Rehearsal, Rehearser } from './rehearsal/rehearsal.js';
 export { rehearsingAgent } from './rehearsal/rehearsing-agent.js';
 export { RehearsingApprover } from './rehearsal/rehearsing-approver.js';

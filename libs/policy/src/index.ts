@@ -41,6 +41,15 @@ export {
 export { parseOrder, type SortKey } from './where/order.js';
 export { translateWhere, type WhereOptions } from './where/translate-where.js';
 export { redact, type Withheld } from './redaction/redact.js';
+export { withholdUnreadable } from './redaction/embedded-rights.js';
+export { AccessRights, type RowOperation } from './rights/access-rights.js';
+export {
+  type ClassOperation,
+  judgeOperation,
+  type PermissionVerdict,
+  type ReadOperation,
+} from './rights/class-permissions.js';
+export { type ProtectedColumns, protectedColumns } from './rights/protected-columns.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export { type JoinProjection, joinProjection } from './scope/join-projection.js';
 export { suggestNames } from './scope/suggest-names.js';
@@ -53,3 +62,10 @@ export {
   tenantWhere,
 } from './scope/tenant.js';
 export type { Pointer } from './where/typed-value.js';
+export { fieldTypeOf, isSameType, typeName } from './write/field-type.js';
+export { methodGate, type GatedMethod } from './gates/method-gates.js';
+export { rawWriteGate, schemaChangeGate } from './write/writable-classes.js';
+export { readNewClassFields } from './write/new-class-fields.js';
+export { planWrite, type WriteContext, type WritePlan } from './write/plan-write.js';
+export { refusedArgumentKeys } from './write/refused-keys.js';
+export { type ClassDeclaration, narrowClassConfig, withDeclaredClasses } from './compile/declared-classes.js';

@@ -47,7 +47,8 @@ function unset(value: unknown, scope: RowScope): Document[] {
   const columns = paths.flatMap((path) =>
     path === 'ACL' ? ['_acl', '_rperm', '_wperm'] : [scope.resolve(path).column],
   );
-  return [{ $unset: columns }];
+  // Two names may mean one column, which the database takes only once.
+  return [{ $unset: [...new Set(columns)] }];
 }
 
 /** The shape `$group`, `$bucket` and `$bucketAuto` share: `_id` and named accumulators replace the rows. */

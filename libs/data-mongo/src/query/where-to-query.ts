@@ -48,6 +48,8 @@ function partToQuery(key: string, value: unknown, form: QueryForm): Document {
   if (key === '$text') return textToQuery(value);
   if (key === '$expr' && form.expression) return { $expr: form.expression(value) };
   if (key === '$comment') return {};
+  const rights = RIGHTS.get(key);
+  if (rights !== undefined) return rightsToQuery(key, rights, value);
   if (key.startsWith('$')) throw untranslatable(`'${key}' cannot stand at the top of a query`);
   if (isConstraint(value) && '$text' in value) return textToQuery(value['$text']);
   const named = form.resolve(key);
@@ -55,6 +57,20 @@ function partToQuery(key: string, value: unknown, form: QueryForm): Document {
   return isConstraint(value)
     ? constraintToQuery(value, ref, form)
     : { [ref.column]: operandToStorage(value, ref) };
+}
+
+/** Governed doors alone write these: no constraint of a caller keeps an operator of such a name. */
+const RIGHTS: ReadonlyMap<string, string> = new Map([
+  ['$readableBy', '_rperm'],
+  ['$writableBy', '_wperm'],
+]);
+
+/** Rows without rights of their own are everyone's; an empty list leaves a row to the master key. */
+function rightsToQuery(key: string, column: string, operand: unknown): Document {
+  const principals = isPlainObject(operand) ? operand['principals'] : undefined;
+  if (!Array.isArray(principals) || !principals.every((name) => typeof name === 'string'))
+    throw untranslatable(`${key} needs principals`);
+  return { $or: [{ [column]: { $in: [...principals] } }, { [column]: { $exists: false } }] };
 }
 
 function branches(key: string, value: unknown, form: QueryForm): Document[] {

@@ -11,6 +11,7 @@ import {
   type SchemaCatalogue,
 } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
+import { joinCollection } from '../storage/join-collection.js';
 import { asStoreOperation } from '../errors.js';
 import { pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
@@ -109,7 +110,7 @@ export class MongoRecordReader extends RecordReader {
   related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return asStoreOperation(operation.signal, async () => {
       const links = await this.connection
-        .collection(`_Join:${key}:${className}`)
+        .collection(joinCollection(className, key))
         .find<{ readonly relatedId: string }>(
           { owningId: objectId },
           { ...limits(operation), projection: { _id: 0, relatedId: 1 }, limit, batchSize: limit },

@@ -1,6 +1,6 @@
 import { Refused } from '#agent';
 import { allOf, type ClassAccess, tenantConflict, translateWhere, type Where } from '#policy';
-import type { RecordsParts, RowRules } from './row-rules.js';
+import type { PredicateOptions, RecordsParts, RowRules } from './row-rules.js';
 
 /** Constraints as callers write them: judged, put in wire names, and narrowed to the rows that exist for the agent. */
 export class CallerConstraints {
@@ -23,13 +23,16 @@ export class CallerConstraints {
   }
 
   /** Under every predicate that the class carries for this agent, questions to other classes answered. */
-  async composed(
-    access: ClassAccess,
-    where: unknown,
-    options: { readonly canonical: boolean },
-  ): Promise<Where> {
+  async composed(access: ClassAccess, where: unknown, options: PredicateOptions): Promise<ComposedWhere> {
     const judged = this.judged(access, where);
-    const { where: limits } = await this.rules.predicate(access.className, options);
-    return allOf(limits, await this.rules.answered(judged, 'caller'));
+    const limits = await this.rules.predicate(access.className, options);
+    const answered = await this.rules.answered(judged, 'caller');
+    return { where: allOf(limits.where, answered), asked: allOf(limits.declared, answered) };
   }
+}
+
+export interface ComposedWhere {
+  readonly where: Where;
+  /** Without the rights that every caller but the master key carries: what can be told to be narrowed. */
+  readonly asked: Where;
 }

@@ -15,7 +15,7 @@ export async function explain(
   const refusal = planRefusal(agent);
   if (refusal) throw new Refused(refusal);
   const asked = constraints.judged(access, callerWhere);
-  const where = await constraints.composed(access, callerWhere, { canonical: true });
+  const { where } = await constraints.composed(access, callerWhere, { canonical: true, operation: 'find' });
   const plan = await atStore(operation, () =>
     reader.explain({ className: access.className, where }, operation),
   );

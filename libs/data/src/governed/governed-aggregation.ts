@@ -35,7 +35,10 @@ export class GovernedAggregation {
   async govern(access: ClassAccess, pipeline: unknown, options: AggregateOptions): Promise<GovernedStages> {
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const valid = validatePipeline(pipeline);
-    const where = await this.constraints.composed(access, options.where, { canonical });
+    const { where } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'find',
+    });
     const joins = await this.joinScopes(valid);
     const governed = governPipeline(
       valid,
@@ -74,7 +77,7 @@ export class GovernedAggregation {
     return {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
       judgeClass: (className) => {
-        const judged = reach.reach(className, 'constraint');
+        const judged = reach.reach(className, 'pointer');
         return isRefusal(judged) ? judged : null;
       },
     };
@@ -94,7 +97,10 @@ export class GovernedAggregation {
     if (isRefusal(access)) return access;
     this.parts.trace?.passed('joined class', access.className);
     try {
-      const { where } = await this.rules.predicate(access.className, { canonical: false });
+      const { where } = await this.rules.predicate(access.className, {
+        canonical: false,
+        operation: 'find',
+      });
       return { access, where };
     } catch (error) {
       if (error instanceof Refused) return error.refusal;

@@ -1,6 +1,16 @@
-import { type Agent, Refused, refusals } from '#agent';
-import { type AgentScope, ALWAYS_KEEP, type ClassAccess, isRefusal, joinProjection, rootOf } from '#policy';
+import { type Agent, orThrow, Refused, refusals } from '#agent';
+import {
+  type AgentScope,
+  ALWAYS_KEEP,
+  type ClassAccess,
+  columnRefusal,
+  fetchableColumns,
+  isRefusal,
+  joinProjection,
+  rootOf,
+} from '#policy';
 import type { IncludePlan } from '../record-store.js';
+import { fetchKeys, type RowGuard } from './row-guard.js';
 import type { RowRules } from './row-rules.js';
 
 const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
@@ -10,8 +20,19 @@ export interface ResolvedIncludes {
   readonly plans: readonly IncludePlan[];
   /** What the store must return of the class itself; absent: everything. */
   readonly keys: readonly string[] | undefined;
+  /** Applied to every row that comes back. */
+  readonly guard: RowGuard;
   /** Caller's spelling of the pointer → large fields left out. Absent when nothing was auto-projected. */
   readonly truncated?: Readonly<Record<string, readonly string[]>>;
+}
+
+interface Included {
+  readonly plan: IncludePlan;
+  readonly guard: RowGuard;
+}
+
+function guardsOf(included: readonly Included[]): ReadonlyMap<string, RowGuard> {
+  return new Map(included.map(({ plan, guard }) => [plan.field, guard]));
 }
 
 interface Hop {
@@ -61,12 +82,14 @@ export class IncludeResolver {
   ): Promise<ResolvedIncludes> {
     const roots = new Map<string, Hop>();
     for (const entry of readEntries(include)) this.addPath(entry.split('.'), access, roots);
-    if (roots.size === 0) return { plans: [], keys };
     const truncated: Record<string, readonly string[]> = {};
-    const plans = await this.plans(roots, keys, truncated);
+    const included = await this.included(roots, keys, truncated);
+    const shown = keys && [...new Set(keys.map((key) => (roots.has(rootOf(key)) ? rootOf(key) : key)))];
+    const guard = { access, keys: shown, includes: guardsOf(included) };
     return {
-      plans,
-      keys: keys && [...new Set(keys.map((key) => (roots.has(rootOf(key)) ? rootOf(key) : key)))],
+      plans: included.map(({ plan }) => plan),
+      keys: fetchKeys(guard),
+      guard,
       ...(Object.keys(truncated).length > 0 && { truncated }),
     };
   }
@@ -75,9 +98,8 @@ export class IncludeResolver {
     const [spelling, ...rest] = segments;
     if (spelling === undefined) return;
     const field = parent.names.wireName(spelling);
-    if (parent.readable && !parent.readable.has(field)) {
-      throw new Refused(refusals.fieldDenied('include', spelling, field, [...parent.readable]));
-    }
+    if (!(fetchableColumns(parent)?.has(field) ?? true))
+      orThrow(columnRefusal('include', spelling, field, parent));
     const targetClass = this.targetOf(parent, field);
     if (targetClass === undefined) return;
     const target = this.scope.reachFor(this.agent).reach(targetClass, 'include');
@@ -96,38 +118,46 @@ export class IncludeResolver {
     return this.scope.classPolicy(parent.className).properties.get(field)?.targetClass;
   }
 
-  private plans(
+  private included(
     hops: ReadonlyMap<string, Hop>,
     keys: readonly string[] | undefined,
     truncated: Record<string, readonly string[]>,
-  ): Promise<IncludePlan[]> {
-    return Promise.all([...hops].map(([field, hop]) => this.plan(field, hop, keys, truncated)));
+  ): Promise<Included[]> {
+    return Promise.all([...hops].map(([field, hop]) => this.include(field, hop, keys, truncated)));
   }
 
-  private async plan(
+  private async include(
     field: string,
     hop: Hop,
     keys: readonly string[] | undefined,
     truncated: Record<string, readonly string[]>,
-  ): Promise<IncludePlan> {
+  ): Promise<Included> {
     const { target } = hop;
-    const named = this.namedKeys(field, target, keys);
+    const fetchable = fetchableColumns(target);
     const projected =
-      named ?? this.autoProjected(field, hop, keys, truncated) ?? (target.readable && [...target.readable]);
+      this.namedKeys(field, target, keys) ??
+      this.autoProjected(field, hop, keys, truncated)?.filter((key) => fetchable?.has(rootOf(key)) ?? true) ??
+      (fetchable && [...fetchable]);
     const nested = projected ?? undefined;
+    const shown = nested && [
+      ...new Set([
+        ...nested.map((key) => (hop.children.has(rootOf(key)) ? rootOf(key) : key)),
+        ...ALWAYS_KEEP,
+      ]),
+    ];
+    const children = await this.included(hop.children, nested, {});
+    const guard = { access: target, keys: shown, includes: guardsOf(children) };
+    const fetched = fetchKeys(guard);
+    const { where } = await this.rules.predicate(target.className, { canonical: false, operation: 'get' });
     return {
-      field,
-      targetClass: target.className,
-      where: (await this.rules.predicate(target.className, { canonical: false })).where,
-      ...(nested && {
-        keys: [
-          ...new Set([
-            ...nested.map((key) => (hop.children.has(rootOf(key)) ? rootOf(key) : key)),
-            ...ALWAYS_KEEP,
-          ]),
-        ],
-      }),
-      include: await this.plans(hop.children, nested, {}),
+      plan: {
+        field,
+        targetClass: target.className,
+        where,
+        ...(fetched && { keys: fetched }),
+        include: children.map(({ plan }) => plan),
+      },
+      guard,
     };
   }
 
@@ -142,7 +172,8 @@ export class IncludeResolver {
       ?.filter((key) => key.startsWith(prefix))
       .map((key) => target.names.wirePath(key.slice(prefix.length)));
     if (!named || named.length === 0) return null;
-    return named.filter((key) => target.readable?.has(rootOf(key)) ?? true);
+    const fetchable = fetchableColumns(target);
+    return named.filter((key) => fetchable?.has(rootOf(key)) ?? true);
   }
 
   private autoProjected(

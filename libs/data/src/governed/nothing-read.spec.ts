@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, type Identity, MASTER } from '#agent';
 import { AgentScopes, compilePolicy } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
+import { PrincipalDirectory } from '../identity/principal-directory.js';
+import { PrincipalResolver } from '../identity/principal-resolver.js';
 import { RecordReader } from '../record-store.js';
 import { SchemaCatalogue } from '../schema-catalogue.js';
 import { GovernedRecordsSource } from './records-source.js';
@@ -21,6 +23,13 @@ class ForbiddenStore extends RecordReader {
 class MusicCatalogue extends SchemaCatalogue {
   snapshot = () => Promise.resolve(MUSIC);
   invalidate = () => undefined;
+}
+
+/** Nobody holds a role. */
+class Strangers extends PrincipalDirectory {
+  ownerOfSession = () => Promise.resolve(null);
+  rolesOfUser = () => Promise.resolve([]);
+  rolesOfRole = (name: string) => Promise.resolve([name]);
 }
 
 const ALBUMS = { artist: { $inQuery: { className: 'Artist', where: { name: 'Ivy' } } } };
@@ -42,6 +51,7 @@ function records(identity: Identity = MASTER, tenantId: string | null = 'north')
     new AgentScopes(policy),
     new ForbiddenStore(),
     new MusicCatalogue(),
+    new PrincipalResolver(new Strangers()),
   );
   return source.for({ agent, signal: new AbortController().signal, progress: () => undefined });
 }

@@ -1,5 +1,13 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import { allOf, type ClassAccess, foreignRow, isRefusal, parseKeys, parseOrder, redact } from '#policy';
+import {
+  allOf,
+  type ClassAccess,
+  foreignRow,
+  isRefusal,
+  parseKeys,
+  parseOrder,
+  type ReadOperation,
+} from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -16,6 +24,7 @@ import { IncludeResolver } from './include-plan.js';
 import { readOptOut, readPage } from './page-options.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
+import { shownClass, shownRows } from './shown-rows.js';
 import { atStore } from './store-faults.js';
 
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
@@ -33,14 +42,18 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const where = await this.constraints.composed(access, options.where, { canonical });
+    const { where, asked } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'find',
+    });
     const { limit, skip } = readPage(options);
     const order = parseOrder(options.order, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
-    if (!options.expectsScan) await refuseCollectionScan(this.parts, access.className, where);
+    const scans = options.expectsScan ?? Object.keys(asked).length === 0;
+    if (!scans) await refuseCollectionScan(this.parts, access.className, where);
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
         {
@@ -56,7 +69,7 @@ export class ParleyRecords implements GovernedRecords {
       ),
     );
     return {
-      rows: this.redactAll(rows),
+      rows: shownRows(rows, this.parts.scope, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -65,9 +78,12 @@ export class ParleyRecords implements GovernedRecords {
     className: unknown,
     options: Pick<FindOptions, 'where' | 'applyCanonicalFilter'> = {},
   ): Promise<number> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'count');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const where = await this.constraints.composed(access, options.where, { canonical });
+    const { where } = await this.constraints.composed(access, options.where, {
+      canonical,
+      operation: 'count',
+    });
     return this.atStore((operation) =>
       this.parts.reader.count({ className: access.className, where }, operation),
     );
@@ -81,7 +97,7 @@ export class ParleyRecords implements GovernedRecords {
     if (objectId === undefined || objectId === null || objectId === '') {
       throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
     }
-    const access = this.enter(className);
+    const access = this.enter(className, 'get');
     const page = await this.byIds(access, [objectId], options);
     if (page.rows.length === 0)
       throw new Refused(refusals.objectNotFound(access.className, objectId as string));
@@ -93,7 +109,7 @@ export class ParleyRecords implements GovernedRecords {
     objectIds: readonly string[],
     options: Pick<FindOptions, 'include'> = {},
   ): Promise<RowPage> {
-    return this.byIds(this.enter(className), objectIds, options);
+    return this.byIds(this.enter(className, 'get'), objectIds, options);
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
@@ -105,7 +121,7 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: AggregateOptions = {},
   ): Promise<AggregateResult> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
     if (scanned && !options.expectsScan) await refuseCollectionScan(this.parts, access.className, scanned);
     const rows = await this.atStore((operation) =>
@@ -118,7 +134,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: this.redactAll(rows), route: 'mongo_direct', autoLimited };
+    return { rows: shownRows(rows, this.parts.scope), route: 'mongo_direct', autoLimited };
   }
 
   async checkAggregate(
@@ -126,16 +142,16 @@ export class ParleyRecords implements GovernedRecords {
     pipeline: unknown,
     options: Pick<AggregateOptions, 'where'> = {},
   ): Promise<void> {
-    this.aggregation.check(this.enter(className), pipeline, options);
+    this.aggregation.check(this.enter(className, 'find'), pipeline, options);
   }
 
   async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     return explain(this.parts, this.constraints, access, options.where);
   }
 
   async admit(className: unknown): Promise<GovernedClass> {
-    const access = this.enter(className);
+    const access = this.enter(className, 'find');
     this.rules.tenant(access.className);
     return this.described(access);
   }
@@ -144,31 +160,22 @@ export class ParleyRecords implements GovernedRecords {
     const { scope } = this.parts;
     return scope.schemas
       .classNames()
-      .filter((name) => !scope.isWithheld(name))
-      .flatMap((name) => this.known(scope.access(name)));
+      .filter((name) => scope.isListed(name))
+      .flatMap((name) => shownClass(scope.access(name), scope) ?? []);
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
-    return this.described(this.enter(className));
+    return this.described(this.enter(className, 'describe'));
   }
 
   private described(access: ClassAccess): GovernedClass {
-    const [known] = this.known(access);
+    const known = shownClass(access, this.parts.scope);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
   }
 
-  private known(access: ClassAccess): GovernedClass[] {
-    const { schema, readable } = access;
-    if (!schema) return [];
-    const fields = [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true);
-    return [
-      { className: access.className, schema, policy: this.parts.scope.classPolicy(access.className), fields },
-    ];
-  }
-
-  private enter(className: unknown): ClassAccess {
-    const entered = this.parts.scope.enter(this.parts.agent, className);
+  private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
+    const entered = this.parts.scope.enter(this.parts.agent, className, operation);
     if (isRefusal(entered)) throw new Refused(entered);
     this.parts.trace?.passed('class', entered.className);
     return entered;
@@ -198,6 +205,7 @@ export class ParleyRecords implements GovernedRecords {
     const { reader } = this.parts;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
+      operation: 'get',
       byId: true,
     });
     const includes = await this.includes(options.include, access, parseKeys(undefined, access));
@@ -221,7 +229,7 @@ export class ParleyRecords implements GovernedRecords {
         for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: this.redactAll(rows),
+      rows: shownRows(rows, this.parts.scope, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -229,10 +237,6 @@ export class ParleyRecords implements GovernedRecords {
   private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
     const { operation } = this.parts;
     return atStore(operation, () => work(operation));
-  }
-
-  private redactAll(rows: ParseRow[]): ParseRow[] {
-    return rows.map((row) => redact(row, (name) => this.parts.scope.isWithheld(name)) as ParseRow);
   }
 
   private refuse(refusal: Refusal | null): void {

@@ -1,11 +1,13 @@
 import type { CallContext } from '#agent';
 import type { AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
+import type { PrincipalResolver } from '../identity/principal-resolver.js';
 import type { RecordReader } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-catalogue.js';
 import { DeferredRecords } from './deferred-records.js';
 import { type CallBudget, operationContext } from './operation.js';
 import { ParleyRecords } from './parley-records.js';
+import type { RecordsParts } from './row-rules.js';
 import { atStore } from './store-faults.js';
 
 /** Requests outside a tool: completion, listings. */
@@ -17,16 +19,22 @@ export class GovernedRecordsSource {
     private readonly scopes: AgentScopes,
     private readonly reader: RecordReader,
     private readonly catalogue: SchemaCatalogue,
+    private readonly identities: PrincipalResolver,
   ) {}
 
   /** Nothing is read until the first use: a call that needs no data needs no database. */
   for(context: CallContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
+    return new DeferredRecords(async () => new ParleyRecords(await this.open(context, budget)));
+  }
+
+  /** What every governed door of a call is made from. For the doors alone: it holds the ungoverned reader. */
+  async open(context: CallContext, budget: CallBudget): Promise<RecordsParts> {
     const operation = operationContext(context, budget);
-    return new DeferredRecords(async () => {
-      const schemas = await atStore(operation, () => this.catalogue.snapshot());
-      const scope = this.scopes.of(schemas, context.agent.shape);
-      const { agent, trace } = context;
-      return new ParleyRecords({ agent, operation, reader: this.reader, scope, trace });
-    });
+    // Who asks is settled before anything is read on their behalf.
+    const principals = await atStore(operation, () => this.identities.resolve(context.agent));
+    const schemas = await atStore(operation, () => this.catalogue.snapshot());
+    const scope = this.scopes.of(schemas, context.agent.shape, principals);
+    const { agent, trace } = context;
+    return { agent, operation, reader: this.reader, scope, trace };
   }
 }

@@ -1,4 +1,4 @@
-import { type Agent, type CallTrace, Refused, refusals } from '#agent';
+import { type Agent, type CallTrace, type LimitOrigin, Refused, refusals } from '#agent';
 import {
   type AgentScope,
   allOf,
@@ -6,6 +6,7 @@ import {
   type CrossClassQuery,
   isTenantRefusal,
   mapCrossClass,
+  type RowOperation,
   type TenantBinding,
   tenantBinding,
   tenantWhere,
@@ -28,8 +29,18 @@ export interface RecordsParts {
 /** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
 export interface RowPredicate {
   readonly tenant: TenantBinding | null;
-  /** Tenant and agent filter; the canonical filter too when asked for. No question to another class is left in it. */
+  /** What the operator declared: tenant and agent filter; the canonical filter too when asked for. */
+  readonly declared: Where;
+  /** All of it: the caller's rights in the database, then what was declared. No question to another class is left in it. */
   readonly where: Where;
+}
+
+export interface PredicateOptions {
+  readonly canonical: boolean;
+  /** What is done with the rows, as class-level permissions call it. */
+  readonly operation: RowOperation;
+  /** The row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such. */
+  readonly byId?: boolean;
 }
 
 /** Who put a question to another class: a caller's answer is limited to the rows that exist for the agent. */
@@ -43,27 +54,29 @@ export class RowRules {
     return this.parts.trace;
   }
 
-  /**
-   * @param options.byId the row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such
-   * @throws Refused when the agent has no tenant on a scoped class
-   */
-  async predicate(
-    className: string,
-    options: { readonly canonical: boolean; readonly byId?: boolean },
-  ): Promise<RowPredicate> {
+  /** @throws Refused when the agent has no tenant on a scoped class */
+  async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
     const { scope } = this.parts;
     const tenant = this.tenant(className);
     const agentFilter = scope.agentFilter(className);
     const canonicalFilter = options.canonical ? scope.canonicalFilter(className) : null;
-    const declared = allOf(agentFilter, canonicalFilter);
-    const { trace } = this.parts;
-    if (tenant) trace?.limited(className, 'tenant', { [tenant.field]: tenant.value });
-    if (agentFilter) trace?.limited(className, 'agent filter', agentFilter);
-    if (canonicalFilter) trace?.limited(className, 'canonical filter', canonicalFilter);
-    return {
-      tenant,
-      where: allOf(options.byId ? null : tenantWhere(tenant), await this.answered(declared, 'operator')),
-    };
+    const filters = allOf(agentFilter, canonicalFilter);
+    const declared = allOf(
+      options.byId ? null : tenantWhere(tenant),
+      await this.answered(filters, 'operator'),
+    );
+    const rights = scope.rights.rows(className, options.operation);
+    this.report(className, [
+      ['tenant', tenantWhere(tenant)],
+      ['agent filter', agentFilter],
+      ['canonical filter', canonicalFilter],
+      ['row rights', rights],
+    ]);
+    return { tenant, declared, where: allOf(rights, declared) };
+  }
+
+  private report(className: string, limits: readonly (readonly [LimitOrigin, Where | null])[]): void {
+    for (const [origin, where] of limits) if (where) this.trace?.limited(className, origin, where);
   }
 
   /** @throws Refused when the agent has no tenant on a scoped class */
@@ -83,7 +96,10 @@ export class RowRules {
   private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {
     if (query.operator === '$relatedTo') return this.related(query, asker);
     const { className, operator, field } = query;
-    const limits = asker === 'caller' ? (await this.predicate(className, { canonical: true })).where : {};
+    const limits =
+      asker === 'caller'
+        ? (await this.predicate(className, { canonical: true, operation: 'find' })).where
+        : {};
     const key = 'key' in query ? query.key : 'objectId';
     const { reader, operation } = this.parts;
     const rows = await atStore(operation, () =>
@@ -92,7 +108,7 @@ export class RowRules {
         operation,
       ),
     );
-    this.assertBounded(rows.length, operator, className);
+    assertBounded(rows.length, operator, className);
     const values =
       'key' in query
         ? rows.flatMap((row) => valuesAt(row, key))
@@ -107,25 +123,25 @@ export class RowRules {
   ): Promise<Where> {
     const { reader, operation } = this.parts;
     if (asker === 'caller') {
-      const { where } = await this.predicate(className, { canonical: false });
+      const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
       const owner = { className, where: allOf({ objectId }, where) };
       if ((await atStore(operation, () => reader.count(owner, operation))) === 0) return NOTHING;
     }
     const query = { className, objectId, key, limit: MAX_ANSWERS + 1 };
     const ids = await atStore(operation, () => reader.related(query, operation));
-    this.assertBounded(ids.length, '$relatedTo', className);
+    assertBounded(ids.length, '$relatedTo', className);
     return { objectId: { $in: ids } };
-  }
-
-  private assertBounded(answers: number, operator: string, className: string): void {
-    if (answers <= MAX_ANSWERS) return;
-    throw new Refused(
-      refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
-    );
   }
 }
 
 const NOTHING: Where = { objectId: { $in: [] } };
+
+function assertBounded(answers: number, operator: string, className: string): void {
+  if (answers <= MAX_ANSWERS) return;
+  throw new Refused(
+    refusals.invalidQuery(`${operator} on '${className}' matches more than ${MAX_ANSWERS} rows`),
+  );
+}
 
 function valuesAt(row: ParseRow, path: string): unknown[] {
   let value: unknown = row;

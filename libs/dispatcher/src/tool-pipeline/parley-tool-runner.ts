@@ -2,6 +2,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
   type Agent,
   type AgentShape,
+  assumedName,
   authType,
   type CallContext,
   type Refusal,
@@ -10,15 +11,23 @@ import {
   Unauthorized,
 } from '#agent';
 import { auditedArgumentNames, type AuditRecord, AuditSink } from '#audit';
-import type { GovernedRecordsSource } from '#data';
+import type { CallBudget, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
-import { type ToolCall, type ToolDefinition, type ToolOutcome, type ToolRegistry, ToolRunner } from '#tools';
+import {
+  type ToolCall,
+  type ToolDefinition,
+  type ToolNeed,
+  type ToolOutcome,
+  type ToolRegistry,
+  ToolRunner,
+} from '#tools';
 import type { ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
 export interface RunnerParts {
   readonly registry: ToolRegistry;
   readonly records: GovernedRecordsSource;
+  readonly writes: GovernedWritesSource;
   readonly pipeline: ToolPipeline;
   readonly policy: Policy;
   readonly gates: EnvironmentGates;
@@ -55,12 +64,18 @@ export class ParleyToolRunner extends ToolRunner {
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     const started = performance.now();
-    const outcome = await this.execute(name, args, context);
-    this.audit(name, args, context, outcome, performance.now() - started);
+    let phrase: string | undefined;
+    const outcome = await this.execute(name, args, context, (found) => (phrase = found));
+    this.audit(name, args, context, outcome, performance.now() - started, phrase);
     return outcome;
   }
 
-  private async execute(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+  private async execute(
+    name: string,
+    args: unknown,
+    context: CallContext,
+    flag: (phrase: string) => void,
+  ): Promise<ToolOutcome> {
     const { registry, records, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
@@ -72,6 +87,7 @@ export class ParleyToolRunner extends ToolRunner {
       args,
       context,
       abort: (reason) => run.abort(reason),
+      flag,
     };
     const ownContext: CallContext = {
       agent: context.agent,
@@ -80,16 +96,28 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.trace && { trace: context.trace }),
       progress: (update) => context.progress(update),
     };
+    const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };
     const call = {
       ...ownContext,
       tool: definition,
-      records: records.for(ownContext, { tool: name, timeout: definition?.timeout ?? 30 }),
+      records: records.for(ownContext, budget),
+      ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
     } as ToolCall;
     try {
       return await runThrough(pipeline, entry?.handler ?? missingHandler, [args, call, execution]);
     } catch (error) {
       return { ok: false, refusal: refusalOf(error, name) };
     }
+  }
+
+  /** Only what the tool said it needs: one that reads holds nothing that writes. */
+  private writingDoors(needs: readonly ToolNeed[], context: CallContext, budget: CallBudget): object {
+    const { writes } = this.parts;
+    return {
+      ...(needs.includes('rows') && { writes: writes.rows(context, budget) }),
+      ...(needs.includes('classes') && { classes: writes.classes(context, budget) }),
+      ...(needs.includes('methods') && { methods: writes.methods(context, budget) }),
+    };
   }
 
   private permitted(agent: Agent): readonly ToolDefinition[] {
@@ -99,7 +127,7 @@ export class ParleyToolRunner extends ToolRunner {
       .map(({ definition }) => definition)
       .filter((tool) => {
         const { name } = tool;
-        return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates) === null;
+        return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
       });
   }
 
@@ -109,15 +137,18 @@ export class ParleyToolRunner extends ToolRunner {
     context: CallContext,
     outcome: ToolOutcome,
     duration: number,
+    phrase: string | undefined,
   ): void {
     const { agent } = context;
     const refusal = outcome.ok ? undefined : outcome.refusal;
+    const assumed = assumedName(agent.identity);
     const entry: AuditRecord = {
       at: new Date().toISOString(),
       tool: name.slice(0, 128),
       args_keys: auditedArgumentNames(args),
       auth_type: authType(agent.identity),
       using_master_key: agent.usesMasterKey,
+      ...(assumed !== null && { identity: assumed }),
       permissions: agent.permissions,
       agent_id: agent.agentId,
       agent_depth: agent.depth,
@@ -132,6 +163,7 @@ export class ParleyToolRunner extends ToolRunner {
       ...(refusal && { error_code: refusal.code, gate: refusal.gate }),
       ...(refusal?.details?.kind && { denial_kind: refusal.details.kind }),
       ...(refusal?.cause !== undefined && { cause: refusal.cause }),
+      ...(phrase !== undefined && { prompt_injection_phrase: phrase }),
     };
     this.parts.audit.record(entry);
     this.parts.events.emit('parse.agent.tool_call', entry);

@@ -1,5 +1,6 @@
-import type { Refusal } from '#agent';
+import { type Refusal, refusals } from '#agent';
 import type { ClassSchema } from './class-schema.js';
+import type { ProtectedColumns } from '../rights/protected-columns.js';
 import type { FieldNames } from './field-names.js';
 
 /** One class as one agent may see it: the answer of the class gate when it did not refuse. */
@@ -7,12 +8,23 @@ export interface ClassAccess {
   readonly className: string;
   readonly schema: ClassSchema | undefined;
   readonly names: FieldNames;
-  /** Readable wire names, the always-kept three included; `null` when the class has no allowlist. */
+  /** Wire names that may be named and shown, the always-kept three included; `null` when nothing limits them. */
   readonly readable: ReadonlySet<string> | null;
+  /** Set when class-level permissions hide columns from this caller; they are not in `readable`. */
+  readonly guarded?: GuardedColumns;
 }
 
-/** Why another class is reached: decides the wording of a refusal, never whether it happens. */
-export type ReachSite = 'include' | 'pipeline' | 'constraint';
+/** Hidden columns, and what a find may fetch to decide about them row by row. */
+export interface GuardedColumns extends ProtectedColumns {
+  /** `null`: everything. The same as `readable` when no row is an exception. */
+  readonly fetchable: ReadonlySet<string> | null;
+}
+
+/**
+ * Why another class is reached. Class-level permissions are asked for `get` where single rows are followed (`include`,
+ * `owner` of a relation), for `find` where rows are searched, and for nothing where a `pointer` is only compared.
+ */
+export type ReachSite = 'include' | 'pipeline' | 'constraint' | 'owner' | 'pointer';
 
 /** Asks the one class gate about a class reached through a pointer, a join or a cross-class operator. */
 export interface ClassReach {
@@ -21,4 +33,22 @@ export interface ClassReach {
 
 export function isRefusal(answer: ClassAccess | Refusal): answer is Refusal {
   return 'gate' in answer;
+}
+
+/** Why a column may not be named, in the words of what forbids it; null when it may. */
+export function columnRefusal(
+  context: string,
+  written: string,
+  root: string,
+  access: ClassAccess,
+  alsoAllowed: Iterable<string> = [],
+): Refusal | null {
+  if (access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);
+  if (access.readable === null || access.readable.has(root)) return null;
+  return refusals.fieldDenied(context, written, root, [...access.readable, ...alsoAllowed]);
+}
+
+/** What a find may ask the store for; protected columns that some rows show are taken off the others afterwards. */
+export function fetchableColumns(access: ClassAccess): ReadonlySet<string> | null {
+  return access.guarded ? access.guarded.fetchable : access.readable;
 }

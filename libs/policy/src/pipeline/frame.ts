@@ -1,5 +1,5 @@
-import { Refused, refusals } from '#agent';
-import type { ClassAccess } from '../model/class-access.js';
+import { orThrow, Refused, refusals } from '#agent';
+import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
 import { pipelineBlocked } from './stages.js';
@@ -86,9 +86,7 @@ export class Frame {
     }
     const wire = names.wireName(root);
     if (hasInternalSegment(wire)) throw pipelineBlocked('denied_internal_field', path);
-    if (readable !== null && !readable.has(wire)) {
-      throw new Refused(refusals.fieldDenied(context, path, wire, [...readable, ...this.introduced.keys()]));
-    }
+    orThrow(columnRefusal(context, path, wire, this.access, this.introduced.keys()));
     return wire;
   }
 }

@@ -17,7 +17,9 @@ const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
  * columns, because its login providers' columns have names that no list of internal columns can hold.
  */
 export function shownFields(access: ClassAccess): readonly string[] | null {
-  if (access.readable !== null) return readableFields(access.readable);
+  if (access.readable !== null) {
+    return readableFields(access.readable).filter((name) => !access.guarded?.hidden.has(name));
+  }
   if (access.className !== '_User') return null;
   return readableFields(new Set(access.schema?.fields.keys() ?? USER_COLUMNS));
 }
@@ -25,7 +27,9 @@ export function shownFields(access: ClassAccess): readonly string[] | null {
 /** The stage that leaves of every document only what the caller's stages may see, whatever they do with it whole. */
 export function sourceProjection(access: ClassAccess): Stage {
   const shown = shownFields(access);
-  return shown === null
-    ? { $unset: [...TAKEN_COLUMNS] }
-    : { $project: Object.fromEntries(shown.map((name) => [name, 1])) };
+  if (shown === null) return { $unset: [...TAKEN_COLUMNS] };
+  const kept = shown.map((name) => [name, 1] as const);
+  // The id comes along with every projection that does not say no to it.
+  const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];
+  return { $project: Object.fromEntries([...kept, ...withoutId]) };
 }

@@ -1,12 +1,21 @@
-import { type Agent, canonicalClassName, filterFor, isClassName, type Refusal, refusals } from '#agent';
+import {
+  type Agent,
+  canonicalClassName,
+  isClassName,
+  MASTER_PRINCIPALS,
+  type Principals,
+  type Refusal,
+  refusals,
+} from '#agent';
 import type { AgentShape, ClassFilterSite } from '#agent';
-import { compileClass, defaultHiding } from '../compile/compile-class.js';
 import type { ClassAccess, ClassReach, ReachSite } from '../model/class-access.js';
-import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
+import { isRefusal } from '../model/class-access.js';
+import { ALWAYS_KEEP, type ClassPolicy, type Policy } from '../model/class-policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
-import { FieldNames } from '../model/field-names.js';
 import type { Where } from '../model/where.js';
-import { translateWhere } from '../where/translate-where.js';
+import { AccessRights } from '../rights/access-rights.js';
+import type { ReadOperation } from '../rights/class-permissions.js';
+import { DeclaredScope } from './declared-scope.js';
 import { suggestNames } from './suggest-names.js';
 
 /** Underscore classes that may be joined; a floor below any policy. */
@@ -16,39 +25,77 @@ const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   include: 'Pointer-include target',
   pipeline: 'Pipeline target',
   constraint: 'Query class',
+  owner: 'Query class',
+  pointer: 'Pointer target',
 };
 
+/** What class-level permissions are asked for; a pointer that is only compared reads nothing. */
+const SITE_OPERATIONS: Record<ReachSite, ReadOperation | null> = {
+  include: 'get',
+  pipeline: 'find',
+  constraint: 'find',
+  owner: 'get',
+  pointer: null,
+};
+
+const MASTER_EXCEPTION: ReadonlySet<ReachSite> = new Set(['constraint', 'owner', 'pointer']);
+
 /**
- * One policy over one schema snapshot for one agent shape: everything that can be decided before a call arrives, decided
- * once. The class gate lives here and nowhere else; listing, reading, joining, including and redacting all ask it.
+ * What one caller may reach: the operator's declarations, and below them the rights its identity has in the database.
+ * The class gate lives here and nowhere else; listing, reading, joining, including and redacting all ask it.
  */
 export class AgentScope {
   private readonly accesses = new Map<string, ClassAccess>();
-  private readonly policies = new Map<string, ClassPolicy>();
-  private readonly filters = new Map<string, Where | null>();
 
   constructor(
-    readonly policy: Policy,
-    readonly schemas: SchemaSnapshot,
-    readonly shape: AgentShape,
+    private readonly declared: DeclaredScope,
+    readonly rights: AccessRights,
   ) {}
 
+  get policy(): Policy {
+    return this.declared.policy;
+  }
+
+  get schemas(): SchemaSnapshot {
+    return this.declared.schemas;
+  }
+
+  get shape(): AgentShape {
+    return this.declared.shape;
+  }
+
   classPolicy(className: string): ClassPolicy {
-    const declared = this.policy.classes.get(className);
-    if (declared) return declared;
-    const known = this.policies.get(className) ?? compileClass(className, {});
-    if (this.schemas.get(className)) this.policies.set(className, known);
-    return known;
+    return this.declared.classPolicy(className);
   }
 
-  /** Hidden or outside the class filter; the placeholder of redaction and the silence of listings. */
+  /** Hidden or outside the class filter; the placeholder of redaction. */
   isWithheld(className: string): boolean {
-    const name = canonicalClassName(className);
-    return this.hiding(name) !== 'no' || !this.shape.classes.permits(name);
+    return this.declared.isWithheld(className);
   }
 
-  /** The class gate of a tool call: identifier, hidden, class filter, existence. */
-  enter(agent: Agent, className: unknown): ClassAccess | Refusal {
+  /** Whether listings name the class: not withheld, and open to the caller in one way of reading at least. */
+  isListed(className: string): boolean {
+    return !this.isWithheld(className) && this.rights.gate(className, 'describe') === null;
+  }
+
+  /**
+   * The class gate of a tool call: identifier, hidden, class filter, existence, class-level permission.
+   * @param operation what the tool does with the class, as class-level permissions call it; null leaves them to the caller
+   */
+  enter(
+    agent: Agent,
+    className: unknown,
+    operation: ReadOperation | 'describe' | null = 'find',
+  ): ClassAccess | Refusal {
+    const name = this.admit(agent, className);
+    if (typeof name !== 'string') return name;
+    const answer = this.existing(name, className as string);
+    if (isRefusal(answer) || operation === null) return answer;
+    return this.rights.gate(name, operation) ?? answer;
+  }
+
+  /** The class gate for a class that need not exist yet. @returns its canonical name */
+  admit(agent: Agent, className: unknown): string | Refusal {
     if (className === undefined || className === null || className === '') {
       return refusals.invalidArgument('missing required argument: class_name');
     }
@@ -59,14 +106,10 @@ export class AgentScope {
       );
     }
     const name = canonicalClassName(className);
-    return (
-      this.hiddenFrom(agent, name, className) ??
-      this.filtered(name, className, 'Class') ??
-      this.existing(name, className)
-    );
+    return this.hiddenFrom(agent, name, className) ?? this.filtered(name, className, 'Class') ?? name;
   }
 
-  /** The same gate for a class reached from another one. The master exception holds for cross-class operators only. */
+  /** The same gate for a class reached from another one. The master exception holds for constraints and for pointers. */
   reachFor(agent: Agent): ClassReach {
     return {
       reach: (className, site) => {
@@ -79,11 +122,14 @@ export class AgentScope {
             `${FILTER_SITES[site]} '${className}' is not accessible to this agent`,
           );
         }
-        const hidden =
-          site === 'constraint'
-            ? this.hiddenFrom(agent, name, className)
-            : this.plainlyHidden(name, className);
-        return hidden ?? this.filtered(name, className, FILTER_SITES[site]) ?? this.existing(name, className);
+        const hidden = MASTER_EXCEPTION.has(site)
+          ? this.hiddenFrom(agent, name, className)
+          : this.plainlyHidden(name, className);
+        const answer =
+          hidden ?? this.filtered(name, className, FILTER_SITES[site]) ?? this.existing(name, className);
+        const operation = SITE_OPERATIONS[site];
+        if (isRefusal(answer) || operation === null) return answer;
+        return this.rights.gate(name, operation) ?? answer;
       },
     };
   }
@@ -93,29 +139,21 @@ export class AgentScope {
     return refusals.hiddenClass(className);
   }
 
-  /** Operator-declared constraints, translated once per schema: they may name fields that the agent may not. */
   agentFilter(className: string): Where | null {
-    return this.translated(`agent:${className}`, className, () => filterFor(this.shape, className));
+    return this.declared.agentFilter(className);
   }
 
   canonicalFilter(className: string): Where | null {
-    return this.translated(
-      `canonical:${className}`,
-      className,
-      () => this.classPolicy(className).canonicalFilter,
-    );
+    return this.declared.canonicalFilter(className);
   }
 
+  /** The columns of a class: the operator's allowlist without what class-level permissions protect from the caller. */
   access(className: string): ClassAccess {
+    const declared = this.declared.access(className);
+    if (this.rights.unlimited) return declared;
     const known = this.accesses.get(className);
     if (known) return known;
-    const policy = this.classPolicy(className);
-    const access: ClassAccess = {
-      className,
-      schema: this.schemas.get(className),
-      names: new FieldNames(policy.aliases),
-      readable: policy.fields && new Set([...policy.fields, ...ALWAYS_KEEP]),
-    };
+    const access = this.guarded(declared);
     this.accesses.set(className, access);
     return access;
   }
@@ -125,23 +163,27 @@ export class AgentScope {
     const { hasVisibleClasses } = this.policy;
     const offered = this.schemas
       .classNames()
-      .filter((name) => !this.isWithheld(name) && (!hasVisibleClasses || this.classPolicy(name).visible));
+      .filter((name) => this.isListed(name) && (!hasVisibleClasses || this.classPolicy(name).visible));
     return suggestNames(className, offered);
   }
 
-  /** Asked for every class name that stands in a row, so it compiles and keeps nothing. */
-  private hiding(name: string): Hiding {
-    return this.policy.classes.get(name)?.hiding ?? defaultHiding(name);
+  private guarded(declared: ClassAccess): ClassAccess {
+    const columns = this.rights.protectedColumns(declared.className);
+    if (!columns) return declared;
+    const all = declared.readable ?? new Set([...(declared.schema?.fields.keys() ?? []), ...ALWAYS_KEEP]);
+    const readable = new Set([...all].filter((name) => !columns.hidden.has(name)));
+    const fetchable = columns.perRow ? declared.readable : readable;
+    return { ...declared, readable, guarded: { ...columns, fetchable } };
   }
 
   private hiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {
-    const hiding = this.hiding(name);
+    const hiding = this.declared.hiding(name);
     if (hiding === 'no' || (hiding === 'exceptMaster' && agent.usesMasterKey)) return null;
     return refusals.hiddenClass(asWritten);
   }
 
   private plainlyHidden(name: string, asWritten: string): Refusal | null {
-    return this.hiding(name) === 'no' ? null : refusals.hiddenClass(asWritten);
+    return this.declared.hiding(name) === 'no' ? null : refusals.hiddenClass(asWritten);
   }
 
   private filtered(name: string, asWritten: string, site: ClassFilterSite): Refusal | null {
@@ -154,36 +196,29 @@ export class AgentScope {
     if (this.policy.switches.concealHidden) return refusals.hiddenClass(asWritten);
     return refusals.unknownClass(asWritten, this.suggestions(asWritten));
   }
-
-  private translated(key: string, className: string, constraint: () => unknown): Where | null {
-    const known = this.filters.get(key);
-    if (known !== undefined) return known;
-    const declared = constraint();
-    const where =
-      declared === null || declared === undefined
-        ? null
-        : translateWhere(
-            declared,
-            this.access(className),
-            { reach: (target) => this.access(canonicalClassName(target)) },
-            { strictPointerShapes: false, checkFields: false },
-          );
-    this.filters.set(key, where);
-    return where;
-  }
 }
 
-/** Scopes are kept for as long as their schema snapshot lives. */
+/** Scopes are kept for as long as their schema snapshot lives; those of a user or role belong to one call. */
 export class AgentScopes {
-  private bySnapshot = new WeakMap<SchemaSnapshot, Map<AgentShape, AgentScope>>();
+  private readonly bySnapshot = new WeakMap<SchemaSnapshot, Map<AgentShape, MasterScope>>();
 
   constructor(readonly policy: Policy) {}
 
-  of(schemas: SchemaSnapshot, shape: AgentShape): AgentScope {
+  of(schemas: SchemaSnapshot, shape: AgentShape, principals: Principals): AgentScope {
     let scopes = this.bySnapshot.get(schemas);
     if (!scopes) this.bySnapshot.set(schemas, (scopes = new Map()));
-    let scope = scopes.get(shape);
-    if (!scope) scopes.set(shape, (scope = new AgentScope(this.policy, schemas, shape)));
-    return scope;
+    let known = scopes.get(shape);
+    if (!known) {
+      const declared = new DeclaredScope(this.policy, schemas, shape);
+      const scope = new AgentScope(declared, new AccessRights(schemas, MASTER_PRINCIPALS));
+      scopes.set(shape, (known = { declared, scope }));
+    }
+    if (principals.strings === null) return known.scope;
+    return new AgentScope(known.declared, new AccessRights(schemas, principals));
   }
+}
+
+interface MasterScope {
+  readonly declared: DeclaredScope;
+  readonly scope: AgentScope;
 }

@@ -36,7 +36,7 @@ export function relatedTo(operand: unknown, rules: CrossClassRules): { object: P
   const { object, key } = members('$relatedTo', operand, ['object', 'key']);
   const owner = ownerOf(object);
   if (!owner) throw blocked('where', 'cross_class_denied', '$relatedTo');
-  const access = admitted(owner.className, rules);
+  const access = admitted(owner.className, rules, 'owner');
   if (typeof key !== 'string' || !RELATION_KEY.test(key)) throw needsKey('$relatedTo');
   const relation = resolveFieldPath(key, access, '$relatedTo key', rules.checkFields);
   const field = access.schema?.fields.get(relation);
@@ -58,11 +58,15 @@ function innerQuery(operator: string, operand: unknown, rules: CrossClassRules) 
   return { access, query: { className: access.className, where: rules.inner(where, access) } };
 }
 
-function admitted(className: unknown, rules: CrossClassRules): ClassAccess {
+function admitted(
+  className: unknown,
+  rules: CrossClassRules,
+  site: 'constraint' | 'owner' = 'constraint',
+): ClassAccess {
   if (!isClassName(className)) {
     throw blocked('where', 'cross_class_denied');
   }
-  const answer = rules.reach.reach(canonicalClassName(className), 'constraint');
+  const answer = rules.reach.reach(canonicalClassName(className), site);
   if (isRefusal(answer)) throw new Refused(answer);
   return answer;
 }

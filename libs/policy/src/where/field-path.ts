@@ -1,5 +1,5 @@
-import { Refused, refusals } from '#agent';
-import type { ClassAccess } from '../model/class-access.js';
+import { orThrow, Refused, refusals } from '#agent';
+import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
 import { blocked } from '../security-reason.js';
@@ -26,16 +26,14 @@ function assertNotInternal(path: string): void {
   }
 }
 
-/** The root of a wire path is in the class's allowlist, when it has one. @throws Refused `access_denied` */
+/** The root of a wire path may be named. @throws Refused `access_denied` */
 export function assertReadable(
   context: string,
   written: string,
   wirePath: string,
   access: ClassAccess,
 ): void {
-  const root = rootOf(wirePath);
-  if (access.readable === null || access.readable.has(root)) return;
-  throw new Refused(refusals.fieldDenied(context, written, root, [...access.readable]));
+  orThrow(columnRefusal(context, written, rootOf(wirePath), access));
 }
 
 /** The wire path of any accepted spelling, judged. `checkFields: false` leaves the allowlist out, never the internals. */

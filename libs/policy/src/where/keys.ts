@@ -1,5 +1,5 @@
 import { Refused, refusals } from '#agent';
-import type { ClassAccess } from '../model/class-access.js';
+import { type ClassAccess, fetchableColumns } from '../model/class-access.js';
 import { ALWAYS_KEEP } from '../model/class-policy.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
@@ -14,10 +14,11 @@ const MAX_KEYS = 64;
  */
 export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefined {
   const asked = requestedKeys(keys);
-  if (asked.length === 0) return access.readable === null ? undefined : readableFields(access.readable);
+  const fetchable = fetchableColumns(access);
+  if (asked.length === 0) return fetchable === null ? undefined : readableFields(fetchable);
   const wire = asked
     .map((key) => access.names.wirePath(key))
-    .filter((path) => !hasInternalSegment(path) && (access.readable?.has(rootOf(path)) ?? true));
+    .filter((path) => !hasInternalSegment(path) && (fetchable?.has(rootOf(path)) ?? true));
   return [...new Set([...wire, ...ALWAYS_KEEP])];
 }
 

@@ -136,7 +136,7 @@ class Translation {
   private judgeClass(className: string): Refusal | null {
     const known = this.verdicts.get(className);
     if (known !== undefined) return known;
-    const answer = this.reach.reach(className, 'constraint');
+    const answer = this.reach.reach(className, 'pointer');
     const verdict = isRefusal(answer) ? answer : null;
     this.verdicts.set(className, verdict);
     return verdict;

@@ -1,0 +1,52 @@
+import { Agent, type AgentShape, sessionIdentity, Unauthorized } from '#agent';
+import { AuthRule } from './auth-rule.js';
+import { type Credentials, presentedSession } from './credentials.js';
+import type { SessionOwners } from './session-owners.js';
+
+async function agentOf(
+  token: string,
+  owners: SessionOwners,
+  { shape, tenantId }: Pick<Agent, 'shape'> & Partial<Pick<Agent, 'tenantId'>>,
+): Promise<Agent> {
+  const userId = await owners.userOf(token);
+  if (userId === null) throw new Unauthorized('invalid session token');
+  return new Agent({
+    shape,
+    identity: sessionIdentity(token),
+    principal: `user:${userId}`,
+    ...(tenantId !== undefined && { tenantId }),
+  });
+}
+
+/** `X-Parse-Session-Token`: a signed-in user, who reads with the rights that user has. */
+export class ParseSessionRule extends AuthRule {
+  constructor(
+    private readonly shape: AgentShape,
+    private readonly owners: SessionOwners,
+  ) {
+    super();
+  }
+
+  async recognise(credentials: Credentials): Promise<Agent | null> {
+    const token = presentedSession(credentials);
+    return token === undefined ? null : agentOf(token, this.owners, { shape: this.shape });
+  }
+}
+
+/** Callers that another rule admits, but who read with the rights of their own session; without one they are refused. */
+export class CallerSessionRule extends AuthRule {
+  constructor(
+    private readonly admission: AuthRule,
+    private readonly owners: SessionOwners,
+  ) {
+    super();
+  }
+
+  async recognise(credentials: Credentials): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials);
+    if (!admitted) return null;
+    const token = presentedSession(credentials);
+    if (token === undefined) throw new Unauthorized('no session token');
+    return agentOf(token, this.owners, admitted);
+  }
+}

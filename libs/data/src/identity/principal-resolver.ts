@@ -1,0 +1,68 @@
+import {
+  type Agent,
+  isUserId,
+  MASTER_PRINCIPALS,
+  type Principals,
+  principalsOf,
+  Refused,
+  refusals,
+  roleNameOf,
+  Unauthorized,
+} from '#agent';
+import { StoreError } from '../record-store.js';
+import type { PrincipalDirectory } from './principal-directory.js';
+
+/** Faults that say nothing about anybody's roles: the call as a whole has run out of time, or its caller has gone. */
+const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
+
+/** Turns the identity of an agent into the principals its reads are matched against. */
+export class PrincipalResolver {
+  constructor(private readonly directory: PrincipalDirectory) {}
+
+  /**
+   * Roles that cannot be read leave fewer rights; a session that cannot be recognised leaves none.
+   * @throws Unauthorized for a session that does not exist, has expired or belongs to nobody, and for a client without one
+   * @throws Refused `access_denied` for a user id that could be none, and for a role that does not exist
+   * @throws StoreError when a session cannot be looked up, or time is up
+   */
+  async resolve({ identity, usesMasterKey }: Pick<Agent, 'identity' | 'usesMasterKey'>): Promise<Principals> {
+    switch (identity.kind) {
+      case 'master':
+        if (!usesMasterKey) throw new Unauthorized('client mode without a session');
+        return MASTER_PRINCIPALS;
+      case 'sessionToken':
+        return this.user(await this.signedIn(identity.token));
+      case 'aclUser':
+        if (!isUserId(identity.userId)) throw new Refused(refusals.identityUnresolved('not a user id'));
+        return this.user(identity.userId);
+      case 'aclRole':
+        return this.role(roleNameOf(identity.role));
+    }
+  }
+
+  private async signedIn(token: string): Promise<string> {
+    const owner = token === '' ? null : await this.directory.ownerOfSession(token);
+    if (!owner || !isUserId(owner.userId)) throw new Unauthorized('invalid session token');
+    return owner.userId;
+  }
+
+  private async user(userId: string): Promise<Principals> {
+    return principalsOf(userId, await fewerOnFault(() => this.directory.rolesOfUser(userId), []));
+  }
+
+  private async role(name: string): Promise<Principals> {
+    if (name === '') throw new Refused(refusals.identityUnresolved('an empty role name'));
+    const roles = await fewerOnFault(() => this.directory.rolesOfRole(name), [name]);
+    if (roles === null) throw new Refused(refusals.identityUnresolved(`no role '${name}'`));
+    return principalsOf(null, roles);
+  }
+}
+
+async function fewerOnFault<T>(walk: () => Promise<T>, fewer: T): Promise<T> {
+  try {
+    return await walk();
+  } catch (error) {
+    if (error instanceof StoreError && !ENDS_THE_CALL.has(error.code)) return fewer;
+    throw error;
+  }
+}

@@ -1,0 +1,127 @@
+import { type Principals, type Refusal, refusals } from '#agent';
+import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
+import { allOf, type Where } from '../model/where.js';
+import {
+  type ClassOperation,
+  judgeOperation,
+  type PermissionVerdict,
+  type ReadOperation,
+} from './class-permissions.js';
+import { isReadableProtection, type ProtectedColumns, protectedColumns } from './protected-columns.js';
+
+/** Parse Server keeps these for the master key, whatever their permissions say. */
+const MASTER_ONLY = new Set([
+  '_JobStatus',
+  '_PushStatus',
+  '_Hooks',
+  '_GlobalConfig',
+  '_GraphQLConfig',
+  '_JobSchedule',
+  '_Audience',
+  '_Idempotency',
+]);
+
+/** Installations may be read by id, never searched. */
+const NO_SEARCH = new Set(['_Installation']);
+
+/** What is done with rows that exist already. */
+export type RowOperation = ReadOperation | 'update' | 'delete';
+
+/** No row: an empty set of ids. */
+const NO_ROWS: Where = Object.freeze({ objectId: { $in: [] } });
+
+/** What the permissions stored in the database leave one caller: classes, rows and columns. */
+export class AccessRights {
+  private readonly verdicts = new Map<string, PermissionVerdict>();
+  private readonly columns = new Map<string, ProtectedColumns | null>();
+
+  constructor(
+    private readonly schemas: SchemaSnapshot,
+    readonly principals: Principals,
+  ) {}
+
+  get unlimited(): boolean {
+    return this.principals.strings === null;
+  }
+
+  /** The class-level gate. A class that may be described is one that may be searched or read by id. */
+  gate(className: string, operation: ClassOperation | 'describe'): Refusal | null {
+    const operations: readonly ClassOperation[] = operation === 'describe' ? ['find', 'get'] : [operation];
+    const verdicts = operations.map((one) => this.verdict(className, one));
+    if (verdicts.some((verdict) => verdict.outcome === 'allowed')) return null;
+    const [first] = verdicts;
+    return refusals.classPermissionDenied(
+      className,
+      operation,
+      first?.outcome === 'denied' ? first.reason : undefined,
+    );
+  }
+
+  verdict(className: string, operation: ClassOperation): PermissionVerdict {
+    const key = `${operation} ${className}`;
+    const known = this.verdicts.get(key);
+    if (known) return known;
+    const verdict = this.judge(className, operation);
+    this.verdicts.set(key, verdict);
+    return verdict;
+  }
+
+  protectedColumns(className: string): ProtectedColumns | null {
+    const known = this.columns.get(className);
+    if (known !== undefined) return known;
+    const permissions = this.schemas.get(className)?.classLevelPermissions ?? null;
+    const columns = protectedColumns(className, permissions, this.principals);
+    this.columns.set(className, columns);
+    return columns;
+  }
+
+  /**
+   * The rows a caller may read, or for `update` and `delete` change: the row's own rights, and the pointers that class-level
+   * permissions ask for. Null: all of them.
+   */
+  rows(className: string, operation: RowOperation): Where | null {
+    const { strings, userId } = this.principals;
+    if (strings === null) return null;
+    const verdict = this.verdict(className, operation);
+    if (verdict.outcome === 'denied') return NO_ROWS;
+    const owned =
+      verdict.via === 'pointer' ? ownedBy(userId, verdict.pointerFields, this.schemas.get(className)) : null;
+    const ownSession =
+      className === '_Session' ? ownedBy(userId, ['user'], this.schemas.get(className)) : null;
+    const right = operation === 'update' || operation === 'delete' ? '$writableBy' : '$readableBy';
+    return allOf({ [right]: { principals: strings } }, owned, ownSession);
+  }
+
+  private judge(className: string, operation: ClassOperation): PermissionVerdict {
+    if (this.unlimited) return { outcome: 'allowed', via: 'master' };
+    const searches = operation === 'find' || operation === 'count';
+    if (MASTER_ONLY.has(className) || (NO_SEARCH.has(className) && searches)) {
+      return { outcome: 'denied', reason: 'master_only' };
+    }
+    const permissions = this.schemas.get(className)?.classLevelPermissions;
+    if (permissions !== undefined && !isReadableProtection(permissions)) {
+      return { outcome: 'denied', reason: 'malformed_clp' };
+    }
+    return judgeOperation(permissions, operation, this.principals);
+  }
+}
+
+/** Rows of which one of the fields names the user. A field that could not name one admits no row. */
+function ownedBy(userId: string | null, fields: readonly string[], schema: ClassSchema | undefined): Where {
+  if (userId === null) return NO_ROWS;
+  const user = { __type: 'Pointer', className: '_User', objectId: userId };
+  const conditions = fields.flatMap((field): Where[] => {
+    switch (schema?.fields.get(field)?.type) {
+      case 'Pointer':
+      case 'Object':
+        return [{ [field]: user }];
+      case 'Array':
+        return [{ [field]: { $all: [user] } }];
+      default:
+        return [];
+    }
+  });
+  const [only] = conditions;
+  if (only === undefined) return NO_ROWS;
+  return conditions.length === 1 ? only : { $or: conditions };
+}

@@ -1,0 +1,202 @@
+import type { Dice } from './dice.js';
+
+export const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
+
+/** A class of the world and what questions about it need to know. */
+export interface WorldClass {
+  readonly name: string;
+  /** The class its `folder` points to, and whose `notes` relation leads to it. */
+  readonly folderClass: string;
+  readonly ids: readonly string[];
+  readonly folderIds: readonly string[];
+  /** Parse Server forgets columns of later answers once `keys` met a rule per row. */
+  readonly mayAskKeys: boolean;
+}
+
+/** Users, roles that inherit in any direction, classes with random permissions, rows with random rights. */
+export interface World {
+  readonly seed: unknown;
+  readonly users: readonly { readonly id: string; readonly session: string }[];
+  readonly classes: readonly WorldClass[];
+}
+
+const OPERATIONS = ['find', 'count', 'get'] as const;
+const OWNER_FIELDS = ['owner', 'members'];
+/** Columns that permissions may hide. */
+const HIDEABLE = ['secret', 'rank', 'title', 'owner', 'folder', 'members', 'updatedAt', 'meta'];
+const USER_COLUMNS = ['email', 'phone', 'nick'];
+
+export function makeWorld(dice: Dice, pairs: number): World {
+  const userIds = Array.from({ length: 8 }, (_, index) => `user${index}`);
+  const roleNames = Array.from({ length: 9 }, (_, index) => `role${index}`);
+  const principals = [...userIds, ...roleNames.map((name) => `role:${name}`)];
+  const classes = Array.from({ length: pairs }, (_, index): WorldClass => {
+    const name = `Note${index}`;
+    return {
+      name,
+      folderClass: `Folder${index}`,
+      ids: Array.from({ length: 14 }, (__, row) => `${name.toLowerCase()}r${row}`),
+      folderIds: Array.from({ length: 5 }, (__, row) => `folder${index}r${row}`),
+      mayAskKeys: dice.chance(0.5),
+    };
+  });
+  const chance = new Chance(dice, userIds, principals);
+  return {
+    users: userIds.map((id) => ({ id, session: `r:${id}-session` })),
+    classes,
+    seed: {
+      schemas: [
+        {
+          className: '_User',
+          fields: { phone: { type: 'String' }, nick: { type: 'String' } },
+          classLevelPermissions: chance.permissions([], USER_COLUMNS, true),
+        },
+        ...classes.flatMap((one) => schemasOf(one, chance)),
+      ],
+      users: userIds.map((objectId) => ({
+        objectId,
+        username: objectId,
+        email: `${objectId}@example.com`,
+        phone: `+${dice.upTo(9999)}`,
+        nick: `nick of ${objectId}`,
+        ...chance.acl(),
+      })),
+      roles: roleNames.map((name) => ({
+        objectId: `id${name}`,
+        name,
+        users: dice.some(userIds, 0.2),
+        roles: dice.some(roleNames, 0.2),
+        ACL: {},
+      })),
+      sessions: userIds.map((user) => ({
+        sessionToken: `r:${user}-session`,
+        user,
+        expiresAt: '2099-01-01T00:00:00.000Z',
+      })),
+      objects: Object.fromEntries(classes.flatMap((one) => rowsOf(one, chance))),
+    },
+  };
+}
+
+function schemasOf({ name, folderClass, mayAskKeys }: WorldClass, chance: Chance): unknown[] {
+  const user = { type: 'Pointer', targetClass: '_User' };
+  return [
+    {
+      className: name,
+      fields: {
+        title: { type: 'String' },
+        rank: { type: 'Number' },
+        secret: { type: 'String' },
+        owner: user,
+        members: { type: 'Array' },
+        meta: { type: 'Object' },
+        folder: { type: 'Pointer', targetClass: folderClass },
+      },
+      classLevelPermissions: chance.permissions(OWNER_FIELDS, HIDEABLE, !mayAskKeys),
+    },
+    {
+      className: folderClass,
+      fields: {
+        label: { type: 'String' },
+        secret: { type: 'String' },
+        owner: user,
+        notes: { type: 'Relation', targetClass: name },
+      },
+      classLevelPermissions: chance.permissions(
+        ['owner'],
+        ['label', 'secret', 'owner', 'notes'],
+        !mayAskKeys,
+      ),
+    },
+  ];
+}
+
+function rowsOf({ name, folderClass, ids, folderIds }: WorldClass, chance: Chance): [string, unknown[]][] {
+  const { dice } = chance;
+  const notes = ids.map((objectId, index) => ({
+    objectId,
+    title: `Title ${dice.upTo(4)}`,
+    rank: index,
+    secret: `secret ${dice.upTo(4)}`,
+    ...(dice.chance(0.8) && { owner: chance.user() }),
+    ...(dice.chance(0.7) && { members: dice.some(chance.users(), 0.3) }),
+    ...(dice.chance(0.5) && { meta: { colour: dice.pick(['red', 'blue']), friend: chance.user() } }),
+    ...(dice.chance(0.8) && { folder: pointer(folderClass, dice.pick([...folderIds, 'gone'])) }),
+    ...chance.acl(),
+  }));
+  const folders = folderIds.map((objectId) => ({
+    objectId,
+    label: `Label ${dice.upTo(3)}`,
+    secret: `folder secret ${dice.upTo(3)}`,
+    ...(dice.chance(0.8) && { owner: chance.user() }),
+    notes: { __op: 'AddRelation', objects: dice.some(ids, 0.4).map((id) => pointer(name, id)) },
+    ...chance.acl(),
+  }));
+  return [
+    [name, notes],
+    [folderClass, folders.map((row) => (row.notes.objects.length > 0 ? row : { ...row, notes: null }))],
+  ];
+}
+
+class Chance {
+  constructor(
+    readonly dice: Dice,
+    private readonly userIds: readonly string[],
+    private readonly principals: readonly string[],
+  ) {}
+
+  user() {
+    return pointer('_User', this.dice.pick(this.userIds));
+  }
+
+  users() {
+    return this.userIds.map((id) => pointer('_User', id));
+  }
+
+  /** None, nobody's, everyone's, or a few principals'. */
+  acl(): { ACL?: Record<string, unknown> } {
+    const { dice } = this;
+    if (dice.chance(0.25)) return {};
+    const names = dice.some(['*'], 0.25).concat(dice.some(this.principals, 0.15));
+    return { ACL: Object.fromEntries(names.map((name) => [name, this.right()])) };
+  }
+
+  private right() {
+    return this.dice.chance(0.75) ? { read: true } : { write: true };
+  }
+
+  permissions(ownerFields: readonly string[], hideable: readonly string[], rowRules: boolean): unknown {
+    const { dice } = this;
+    if (dice.chance(0.15)) return undefined;
+    const permissions: Record<string, unknown> = {};
+    for (const operation of OPERATIONS) {
+      if (dice.chance(0.95)) permissions[operation] = this.rule(ownerFields);
+    }
+    if (ownerFields.length > 0 && dice.chance(0.2)) permissions['readUserFields'] = [dice.pick(ownerFields)];
+    if (dice.chance(0.7))
+      permissions['protectedFields'] = this.protectedFields(hideable, rowRules && ownerFields.length > 0);
+    return permissions;
+  }
+
+  private rule(ownerFields: readonly string[]): Record<string, unknown> {
+    const { dice } = this;
+    const rule: Record<string, unknown> = {};
+    if (dice.chance(0.45)) rule['*'] = true;
+    if (dice.chance(0.25)) rule['requiresAuthentication'] = true;
+    for (const name of dice.some(this.principals, 0.1)) rule[name] = true;
+    if (ownerFields.length > 0 && dice.chance(0.35)) rule['pointerFields'] = dice.some(ownerFields, 0.5);
+    return rule;
+  }
+
+  /** Always with a list for everyone: where only rules per row exist, Parley hides more than Parse Server. */
+  private protectedFields(hideable: readonly string[], rowRules: boolean): Record<string, string[]> {
+    const { dice } = this;
+    const lists: Record<string, string[]> = { '*': dice.some(hideable, 0.5) };
+    if (dice.chance(0.4)) lists['authenticated'] = dice.some(hideable, 0.5);
+    for (const name of dice.some(this.principals, 0.12)) lists[name] = dice.some(hideable, 0.4);
+    if (rowRules && dice.chance(0.6)) lists['userField:owner'] = dice.some(hideable, 0.3);
+    if (rowRules && hideable.includes('members') && dice.chance(0.4))
+      lists['userField:members'] = dice.some(hideable, 0.3);
+    return lists;
+  }
+}
