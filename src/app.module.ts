@@ -25,6 +25,7 @@ import {
   MongoSchemaWriter,
 } from '#data-mongo';
 import {
+  Approver,
   createPipeline,
   Kernel,
   MethodExplorer,
@@ -102,6 +103,7 @@ export class AppModule {
         },
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
+        { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         { provide: SessionStore, useClass: ProcessSessionStore },
         {
@@ -138,6 +140,7 @@ export class AppModule {
             records: GovernedRecordsSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
+            approver: Approver,
             audit: AuditSink,
             events: EventEmitter2,
           ) =>
@@ -155,7 +158,7 @@ export class AppModule {
                 gates,
                 events,
                 methods,
-                approver: new NoApprover(),
+                approver,
               }),
             }),
           inject: [
@@ -163,6 +166,7 @@ export class AppModule {
             GovernedRecordsSource,
             GovernedWritesSource,
             CallableMethods,
+            Approver,
             AuditSink,
             EventEmitter2,
           ],
