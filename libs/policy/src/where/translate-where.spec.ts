@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { scanWhere } from './scan-where.js';
 import { music, shopReach } from '../music.fixture.js';
 import { translateWhere, type WhereOptions } from './translate-where.js';
 
