@@ -212,4 +212,37 @@ describe('parley policy diff', () => {
       effect: 'lost',
     });
   });
+
+  it('finds every tool on every class that a new agent with every gate open may call', async () => {
+    const agents = { ...CONFIG.agents, keeper: { permissions: 'admin', tenantId: 'acme' } };
+    const files = [file('old.yaml', CONFIG), file('new.yaml', { ...CONFIG, agents })];
+    const { stdout } = await parley(['policy', 'diff', ...files, '--json'], {
+      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
+      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+    });
+    const { changes } = JSON.parse(stdout) as { changes: Record<string, string>[] };
+    const found = changes.filter(
+      ({ agent, className, what }) => agent === 'keeper' && className === 'Post' && what === 'operation',
+    );
+    const unasked = new Set(['list_tools', 'get_all_schemas', 'call_method']);
+    const tools = changes.filter(({ agent, what }) => agent === 'keeper' && what === 'tool');
+    expect(found.map(({ name }) => name)).toEqual(
+      tools.map(({ name = '' }) => name).filter((name) => !unasked.has(name)),
+    );
+    expect(found.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([
+        'create_object',
+        'update_object',
+        'delete_object',
+        'group_by_date',
+        'distinct',
+      ]),
+    );
+  });
+
+  it('tells what an agent loses that reads with a user’s rights instead of the master key', async () => {
+    const agents = { analyst: { ...CONFIG.agents['analyst'], identity: { user: 'u1' } } };
+    const { code, widens } = await diff({ ...CONFIG, agents });
+    expect([code, widens]).toEqual([0, false]);
+  });
 });
