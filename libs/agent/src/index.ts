@@ -1,8 +1,10 @@
 export * from './agent.js';
 export * from './agent-shape.js';
 export * from './call-context.js';
+export * from './class-filters.js';
 export * from './class-names.js';
 export * from './identity.js';
+export * from './method-filter.js';
 export * from './name-filter.js';
 export * from './principals.js';
 export * from './rate-limiter.js';
@@ -10,3 +12,5 @@ export * from './refusal.js';
 export * as refusals from './refusals.js';
 export type { ClassFilterSite } from './refusals.js';
 export * from './tier.js';
+export * from './sub-agent.js';
+export * from './widening.js';

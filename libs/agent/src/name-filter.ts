@@ -15,6 +15,16 @@ export class NameFilter {
     return !this.except?.has(name);
   }
 
+  /** What both permit, as one filter. */
+  within(outer: NameFilter): NameFilter {
+    const only =
+      this.only && outer.only
+        ? new Set([...this.only].filter((name) => outer.only?.has(name)))
+        : (this.only ?? outer.only);
+    const except = this.except || outer.except ? [...(this.except ?? []), ...(outer.except ?? [])] : null;
+    return new NameFilter(only, except && new Set(except));
+  }
+
   get isActive(): boolean {
     return this.only !== null || this.except !== null;
   }

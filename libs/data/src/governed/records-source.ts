@@ -26,7 +26,7 @@ export class GovernedRecordsSource {
     const operation = operationContext(context, budget);
     return new DeferredRecords(async () => {
       // Who asks is settled before anything is read on their behalf.
-      const principals = await atStore(operation, () => this.identities.resolve(context.agent.identity));
+      const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
       const schemas = await atStore(operation, () => this.catalogue.snapshot());
       const scope = this.scopes.of(schemas, context.agent.shape, principals);
       return new ParleyRecords({ agent: context.agent, operation, reader: this.reader, scope });

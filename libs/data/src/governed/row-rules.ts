@@ -47,14 +47,17 @@ type Asker = 'caller' | 'operator';
 
 /** The row limits of one call. */
 export class RowRules {
+  /** One call reads under one answer, however often it asks. */
+  private readonly agentFilters = new Map<string, Promise<Where | null>>();
+
   constructor(private readonly parts: RecordsParts) {}
 
-  /** @throws Refused when the agent has no tenant on a scoped class */
+  /** @throws Refused when the agent has no tenant on a scoped class, or a filter function gives no constraint */
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
     const { scope } = this.parts;
     const tenant = this.tenant(className);
     const filters = allOf(
-      scope.agentFilter(className),
+      await this.agentFilter(className),
       options.canonical ? scope.canonicalFilter(className) : null,
     );
     const declared = allOf(
@@ -63,6 +66,15 @@ export class RowRules {
     );
     const rights = scope.rights.rows(className, options.operation);
     return { tenant, declared, where: allOf(rights, declared) };
+  }
+
+  private agentFilter(className: string): Promise<Where | null> {
+    const { agent, scope } = this.parts;
+    const known = this.agentFilters.get(className);
+    if (known) return known;
+    const asked = scope.agentFilter(agent, className);
+    this.agentFilters.set(className, asked);
+    return asked;
   }
 
   /** @throws Refused when the agent has no tenant on a scoped class */
