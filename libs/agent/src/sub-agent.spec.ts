@@ -62,7 +62,7 @@ describe('a sub-agent', () => {
   });
 
   it('is made by an agent and by nothing that looks like one', () => {
-    expect(() => deriveAgent({ ...root() } as Agent)).toThrow('parent must be an agent');
+    expect(() => deriveAgent(structuredClone({ shape: {}, identity: USER }) as Agent)).toThrow('parent must be an agent');
   });
 
   it('cannot be made around the narrowing, with a shape of its own', () => {
