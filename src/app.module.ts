@@ -1,4 +1,4 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
@@ -7,20 +7,26 @@ import { ProcessSessionStore, SessionStore } from '#cluster';
 import {
   CachedPrincipalDirectory,
   GovernedRecordsSource,
+  GovernedWritesSource,
   PrincipalDirectory,
   PrincipalResolver,
   RecordReader,
+  RecordWriter,
   SchemaCatalogue,
+  SchemaWriter,
 } from '#data';
 import {
   MongoConnection,
   MongoPrincipalDirectory,
   MongoRecordReader,
+  MongoRecordWriter,
   MongoSchemaCatalogue,
+  MongoSchemaWriter,
 } from '#data-mongo';
 import {
   createPipeline,
   Kernel,
+  MethodExplorer,
   NoApprover,
   ParleyToolRunner,
   RecordsSource,
@@ -30,8 +36,12 @@ import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import {
   BUILT_IN_TOOLS,
+  CallableMethods,
+  DeclaredMethods,
+  MethodRegistry,
   PermittedTools,
   ToolCatalogue,
+  ToolEnvironment,
   ToolRegistry,
   ToolRunner,
   ToolSwitches,
@@ -46,6 +56,8 @@ export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
   readonly gates: EnvironmentGates;
+  /** The application's own `@Tool` and `@ParseClass` providers. */
+  readonly features?: readonly Provider[];
 }
 
 /** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
@@ -54,7 +66,7 @@ const SESSIONS = { identitySeconds: 30 };
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({ loaded, connection, gates }: ServiceParts): DynamicModule {
+  static compose({ loaded, connection, gates, features = [] }: ServiceParts): DynamicModule {
     const { policy, config } = loaded;
     return {
       module: AppModule,
@@ -62,12 +74,28 @@ export class AppModule {
       controllers: [HealthController, ToolsController],
       providers: [
         ...BUILT_IN_TOOLS,
+        ...features,
         ToolExplorer,
+        MethodExplorer,
+        MethodRegistry,
+        { provide: DeclaredMethods, useExisting: MethodRegistry },
+        { provide: CallableMethods, useExisting: MethodRegistry },
+        { provide: ToolEnvironment, useValue: gates },
         { provide: MongoConnection, useValue: connection },
         { provide: SchemaCatalogue, useFactory: () => new MongoSchemaCatalogue(connection) },
         {
           provide: RecordReader,
           useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
+          inject: [SchemaCatalogue],
+        },
+        {
+          provide: RecordWriter,
+          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordWriter(connection, catalogue),
+          inject: [SchemaCatalogue],
+        },
+        {
+          provide: SchemaWriter,
+          useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(connection, catalogue),
           inject: [SchemaCatalogue],
         },
         { provide: ToolSwitches, useValue: policy.switches },
@@ -95,23 +123,46 @@ export class AppModule {
           inject: [RecordReader, SchemaCatalogue, PrincipalDirectory],
         },
         {
+          provide: GovernedWritesSource,
+          useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
+            new GovernedWritesSource(records, rows, classes),
+          inject: [GovernedRecordsSource, RecordWriter, SchemaWriter],
+        },
+        {
           provide: ToolRunner,
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            writes: GovernedWritesSource,
+            methods: CallableMethods,
             audit: AuditSink,
             events: EventEmitter2,
           ) =>
             new ParleyToolRunner({
               registry,
               records,
+              writes,
               policy,
               gates,
               audit,
               events,
-              pipeline: createPipeline({ registry, policy, gates, events, approver: new NoApprover() }),
+              pipeline: createPipeline({
+                registry,
+                policy,
+                gates,
+                events,
+                methods,
+                approver: new NoApprover(),
+              }),
             }),
-          inject: [ToolRegistry, GovernedRecordsSource, AuditSink, EventEmitter2],
+          inject: [
+            ToolRegistry,
+            GovernedRecordsSource,
+            GovernedWritesSource,
+            CallableMethods,
+            AuditSink,
+            EventEmitter2,
+          ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },

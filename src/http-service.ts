@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { Logger } from '@nestjs/common';
+import { Logger, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
@@ -15,14 +15,18 @@ import { warnOfPostures } from './posture-warnings.js';
 import type { RunningService } from './serve.js';
 import { StderrLogger } from './stderr-logger.js';
 
-/** @throws ConfigError when the address cannot be listened on */
+/**
+ * @param features the application's own `@Tool` and `@ParseClass` providers
+ * @throws ConfigError when the address cannot be listened on
+ */
 export async function startHttpService(
   loaded: LoadedConfig,
   connection: MongoConnection,
   env: Environment,
+  features: readonly Provider[] = [],
 ): Promise<RunningService> {
   const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.compose({ loaded, connection, gates: readEnvironmentGates(env) }),
+    AppModule.compose({ loaded, connection, gates: readEnvironmentGates(env), features }),
     { logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }), forceCloseConnections: true },
   );
   app.disable('x-powered-by');

@@ -72,6 +72,7 @@ describe.each<[client: string, connect: () => Promise<Host>]>([
       'group_by_date',
       'distinct',
       'export_data',
+      'call_method',
     ]);
   });
 

@@ -2,7 +2,14 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type AgentShape, compileAgentShape } from '#agent';
-import { compilePolicy, constraintFault, isTruthy, type Policy } from '#policy';
+import {
+  type ClassDeclaration,
+  compilePolicy,
+  constraintFault,
+  isTruthy,
+  type Policy,
+  withDeclaredClasses,
+} from '#policy';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
@@ -26,9 +33,14 @@ export interface LoadedConfig {
 
 /**
  * Reads, overlays, validates and compiles the configuration.
+ * @param declared what the application's code declares about classes; it narrows the file's policy
  * @throws ConfigError listing every fault at once
  */
-export function loadConfig(env: Environment = process.env, cwd = process.cwd()): LoadedConfig {
+export function loadConfig(
+  env: Environment = process.env,
+  cwd = process.cwd(),
+  declared: readonly ClassDeclaration[] = [],
+): LoadedConfig {
   const named = env['PARLEY_CONFIG'];
   const path = resolve(cwd, named ?? DEFAULT_FILE);
   const raw = named !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
@@ -39,7 +51,7 @@ export function loadConfig(env: Environment = process.env, cwd = process.cwd()):
 
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
   faults.push(...unavailableFeatures(overlaid));
-  const compiled = compilePolicy(config.policy, {
+  const compiled = compilePolicy(withDeclaredClasses(config.policy, declared, faults), {
     strictPointerShapes:
       env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
   });

@@ -25,6 +25,12 @@ export class NameFilter {
     return new NameFilter(only, except && new Set(except));
   }
 
+  /** For a thing with several names: `only` must have one of them, `except` none. */
+  permitsAny(names: readonly string[]): boolean {
+    if (this.only && !names.some((name) => this.only?.has(name))) return false;
+    return !names.some((name) => this.except?.has(name));
+  }
+
   get isActive(): boolean {
     return this.only !== null || this.except !== null;
   }

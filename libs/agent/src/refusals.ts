@@ -53,7 +53,8 @@ export function unknownClass(className: string, suggestions: readonly string[]):
   return invalidArgument(`Could not fetch schema for '${className}'.${hint}`, 'class');
 }
 
-export type ClassFilterSite = 'Class' | 'Pipeline target' | 'Pointer-include target' | 'Query class';
+export type ClassFilterSite =
+  'Class' | 'Pipeline target' | 'Pointer-include target' | 'Query class' | 'Pointer target';
 
 export function classFiltered(className: string, site: ClassFilterSite = 'Class'): Refusal {
   return accessDenied(
@@ -176,6 +177,31 @@ export function envGateClosed(
   missing: readonly string[],
 ): Refusal {
   return accessDenied('env_gates', `${what} tool '${tool}' is disabled. Required: ${missing.join(' AND ')}`);
+}
+
+/** An application's own tool that declares that it writes. */
+export function writeGatesClosed(tool: string, missing: readonly string[]): Refusal {
+  return accessDenied(
+    'env_gates',
+    `Tool '${tool}' writes and is disabled. Required: ${missing.join(' AND ')}`,
+  );
+}
+
+export function methodFiltered(qualified: string): Refusal {
+  return {
+    code: 'tool_filtered',
+    gate: 'method_filter',
+    message: `Method '${qualified}' is not enabled for this agent instance (excluded by its methods: filter)`,
+  };
+}
+
+export function methodEnvClosed(what: 'Write' | 'Admin', qualified: string, gate: string): Refusal {
+  return accessDenied('env_gates', `${what} methods are disabled: '${qualified}' requires ${gate}=true`);
+}
+
+/** A right on rows that cannot be carried into what would run. */
+export function unenforceableScope(message: string): Refusal {
+  return accessDenied('scope', message, 'unenforceable_scope');
 }
 
 export function cancelled(reason?: string): Refusal {

@@ -5,6 +5,7 @@ import {
   recordReaderContract,
   recordWriterContract,
   schemaCatalogueContract,
+  schemaWriterContract,
 } from '#data-contracts';
 import { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 import { TestDatabase } from './test-database.contract.js';
@@ -19,6 +20,7 @@ const open = (seed: unknown) => database.open(seed);
 
 recordReaderContract('the MongoDB adapter', open);
 recordWriterContract('the MongoDB adapter', open);
+schemaWriterContract('the MongoDB adapter', open);
 schemaCatalogueContract('the MongoDB adapter', open);
 changeFeedContract('the MongoDB adapter', open);
 principalDirectoryContract('the MongoDB adapter', async (seed) => {

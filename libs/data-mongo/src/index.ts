@@ -7,3 +7,4 @@ export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';
 export { MongoChangeFeed, type ChangeFeedOptions } from './feed/mongo-change-feed.js';
 export { MongoRecordWriter } from './write/mongo-record-writer.js';
+export { MongoSchemaWriter } from './write/mongo-schema-writer.js';

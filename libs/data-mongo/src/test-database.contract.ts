@@ -7,6 +7,7 @@ import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
+import { MongoSchemaWriter } from './write/mongo-schema-writer.js';
 
 /** The database tests run against: the one `MONGODB_URI` names, else an embedded one of their own. */
 export class TestDatabase {
@@ -42,6 +43,7 @@ export class TestDatabase {
       catalogue,
       reader: new MongoRecordReader(connection, catalogue),
       writer: new MongoRecordWriter(connection, catalogue),
+      schemaWriter: new MongoSchemaWriter(connection, catalogue),
       feed: new MongoChangeFeed(connection, catalogue),
       close: async () => {
         await connection.db.dropDatabase();

@@ -61,3 +61,10 @@ export {
   tenantWhere,
 } from './scope/tenant.js';
 export type { Pointer } from './where/typed-value.js';
+export { fieldTypeOf, isSameType, typeName } from './write/field-type.js';
+export { methodGate, type GatedMethod } from './gates/method-gates.js';
+export { rawWriteGate, schemaChangeGate } from './write/writable-classes.js';
+export { readNewClassFields } from './write/new-class-fields.js';
+export { planWrite, type WriteContext, type WritePlan } from './write/plan-write.js';
+export { refusedArgumentKeys } from './write/refused-keys.js';
+export { type ClassDeclaration, narrowClassConfig, withDeclaredClasses } from './compile/declared-classes.js';

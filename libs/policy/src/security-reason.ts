@@ -1,6 +1,6 @@
 import { Refused, refusals } from '#agent';
 
-/** Why a query was blocked, for the operator's log alone (docs/refusals.md#security-refusals-are-opaque). */
+/** Why a query or a write was blocked, for the operator's log alone (docs/refusals.md#security-refusals-are-opaque). */
 export const SECURITY_REASONS = [
   'code_execution',
   'cross_class_denied',
@@ -19,6 +19,7 @@ export const SECURITY_REASONS = [
   'invalid_value',
   'max_depth_exceeded',
   'nested_denied_operator',
+  'operator_in_value',
   'regex_pattern_too_long',
   'regex_redos',
   'regex_too_long',
@@ -28,7 +29,7 @@ export const SECURITY_REASONS = [
 ] as const;
 export type SecurityReason = (typeof SECURITY_REASONS)[number];
 
-/** @param at where in the query; cut to 200 characters, because callers choose its names */
-export function blocked(gate: 'where' | 'pipeline', reason: SecurityReason, at?: string): Refused {
+/** @param at where in the query or the fields; cut to 200 characters, because callers choose its names */
+export function blocked(gate: 'where' | 'pipeline' | 'arguments', reason: SecurityReason, at?: string): Refused {
   return new Refused(refusals.securityBlocked(gate, reason, at?.slice(0, 200)));
 }

@@ -31,22 +31,49 @@ const descriptor = ({
 
 describe('the built-in catalogue', () => {
   it.each([
-    ['list_tools', 'discovery', 5, true],
-    ['get_all_schemas', 'schema', 15, false],
-    ['get_schema', 'schema', 10, false],
-    ['query_class', 'query', 30, true],
-    ['count_objects', 'query', 20, true],
-    ['get_object', 'query', 10, true],
-    ['get_objects', 'query', 20, true],
-    ['get_sample_objects', 'query', 15, true],
-    ['explain_query', 'query', 30, false],
-    ['aggregate', 'aggregate', 60, false],
-    ['group_by', 'aggregate', 45, false],
-    ['group_by_date', 'aggregate', 45, false],
-    ['distinct', 'aggregate', 30, false],
-    ['export_data', 'export', 60, false],
-  ])('%s is of category %s, gives up after %d s, client-safe: %s', (name, category, timeout, clientSafe) => {
-    expect(named(name)).toMatchObject({ category, timeout, clientSafe, permission: 'readonly' });
+    ['list_tools', 'discovery', 5, true, 'readonly'],
+    ['get_all_schemas', 'schema', 15, false, 'readonly'],
+    ['get_schema', 'schema', 10, false, 'readonly'],
+    ['query_class', 'query', 30, true, 'readonly'],
+    ['count_objects', 'query', 20, true, 'readonly'],
+    ['get_object', 'query', 10, true, 'readonly'],
+    ['get_objects', 'query', 20, true, 'readonly'],
+    ['get_sample_objects', 'query', 15, true, 'readonly'],
+    ['explain_query', 'query', 30, false, 'readonly'],
+    ['aggregate', 'aggregate', 60, false, 'readonly'],
+    ['group_by', 'aggregate', 45, false, 'readonly'],
+    ['group_by_date', 'aggregate', 45, false, 'readonly'],
+    ['distinct', 'aggregate', 30, false, 'readonly'],
+    ['export_data', 'export', 60, false, 'readonly'],
+    ['call_method', 'mutation', 60, false, 'readonly'],
+    ['create_object', 'mutation', 30, true, 'write'],
+    ['update_object', 'mutation', 30, true, 'write'],
+    ['delete_object', 'mutation', 30, true, 'admin'],
+    ['create_class', 'mutation', 30, false, 'admin'],
+    ['delete_class', 'mutation', 30, false, 'admin'],
+  ])(
+    '%s is of category %s, gives up after %d s, client-safe: %s, for tier %s',
+    (name, category, timeout, clientSafe, permission) => {
+      expect(named(name)).toMatchObject({ category, timeout, clientSafe, permission });
+    },
+  );
+
+  it.each([
+    ['call_method', ['methods'], true],
+    ['create_object', ['rows'], false],
+    ['update_object', ['rows'], true],
+    ['delete_object', ['rows'], true],
+    ['create_class', ['classes'], false],
+    ['delete_class', ['classes'], true],
+  ])('%s needs %j and no more, and tells hosts whether it destroys', (name, needs, destructiveHint) => {
+    expect(named(name)).toMatchObject({ needs, annotations: { readOnlyHint: false, destructiveHint } });
+  });
+
+  it('gives a door to writing to no tool that a readonly agent may list, but call_method', () => {
+    const readers = definitions.filter(
+      ({ permission, name }) => permission === 'readonly' && name !== 'call_method',
+    );
+    expect(readers.flatMap(({ needs = [] }) => needs)).toEqual([]);
   });
 
   it('holds one tool per provider, in catalogue order', () => {
@@ -65,14 +92,27 @@ describe('the built-in catalogue', () => {
       'group_by_date',
       'distinct',
       'export_data',
+      'call_method',
+      'create_object',
+      'update_object',
+      'delete_object',
+      'create_class',
+      'delete_class',
     ]);
   });
 
   it.each(definitions.map((definition) => [definition.name, definition] as const))(
-    '%s tells hosts that it only reads, titles itself, and has schemas that compile',
-    (_, { title, annotations, inputSchema, outputSchema }) => {
+    '%s tells hosts whether it only reads, titles itself, and has schemas that compile',
+    (_, { title, annotations, inputSchema, outputSchema, needs }) => {
       const ajv = new Ajv2020({ strict: true, strictRequired: true });
-      expect(annotations).toEqual({ readOnlyHint: true, idempotentHint: true, openWorldHint: false, title });
+      if (needs) expect(annotations).toMatchObject({ readOnlyHint: false, title });
+      else
+        expect(annotations).toEqual({
+          readOnlyHint: true,
+          idempotentHint: true,
+          openWorldHint: false,
+          title,
+        });
       expect(title).toMatch(/\S/);
       expect(inputSchema).toMatchObject({ type: 'object', required: expect.any(Array) });
       expect(outputSchema).toMatchObject({ type: 'object', required: expect.any(Array) });

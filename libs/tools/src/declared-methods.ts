@@ -1,4 +1,5 @@
-import type { Tier } from '#agent';
+import type { Agent, ProgressUpdate, Tier } from '#agent';
+import type { GovernedRecords, GovernedWrites, ParseRow } from '#data';
 import type { JsonSchema } from './tool.js';
 
 /** A domain action that an application offers on a class, as schemas tell of it. */
@@ -14,7 +15,36 @@ export interface DeclaredMethod {
   readonly permittedKeys: readonly string[] | null;
 }
 
-/** The methods that applications declared, by class. Without a provider of this port there are none. */
+/** What a method gets besides its arguments. Everything on it is governed for the calling agent. */
+export interface MethodCall {
+  readonly className: string;
+  /** The object the method was called on, as this agent may read it; null for class methods. */
+  readonly receiver: ParseRow | null;
+  readonly objectId: string | null;
+  readonly records: GovernedRecords;
+  /** For methods of tier write or admin that really run; a dry run gets none. */
+  readonly writes: GovernedWrites | null;
+  readonly dryRun: boolean;
+  readonly signal: AbortSignal;
+  progress(update: ProgressUpdate): void;
+  /** Only for methods that declare `agent: true`. */
+  readonly agent: Agent | null;
+}
+
+export type MethodHandler = (args: Readonly<Record<string, unknown>>, call: MethodCall) => unknown;
+
+export interface CallableMethod extends DeclaredMethod {
+  /** The method asked to be told who is calling. */
+  readonly wantsAgent: boolean;
+  readonly handler: MethodHandler;
+}
+
+/** The methods that applications declared, by canonical class name. Without a provider of this port there are none. */
 export abstract class DeclaredMethods {
   abstract of(className: string): readonly DeclaredMethod[];
+}
+
+/** The same methods with the code behind them: for what runs them, not for what tells of them. */
+export abstract class CallableMethods extends DeclaredMethods {
+  abstract find(className: string, name: string): CallableMethod | undefined;
 }

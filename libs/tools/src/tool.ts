@@ -1,5 +1,5 @@
 import type { CallContext, Refusal, Tier } from '#agent';
-import type { GovernedRecords } from '#data';
+import type { GovernedClassWrites, GovernedMethods, GovernedRecords, GovernedWrites } from '#data';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -22,6 +22,10 @@ export interface ToolAnnotations {
   readonly openWorldHint?: boolean;
 }
 
+/** What a tool may do beyond reading. A tool is given only the doors it names. */
+export const TOOL_NEEDS = ['rows', 'classes', 'methods'] as const;
+export type ToolNeed = (typeof TOOL_NEEDS)[number];
+
 /** What a tool is; behaviour is apart, on the provider that declares it. */
 export interface ToolDefinition {
   readonly name: string;
@@ -38,12 +42,29 @@ export interface ToolDefinition {
   readonly annotations?: ToolAnnotations;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe: boolean;
+  /** `rows`: changes objects. `classes`: makes and removes classes. `methods`: runs declared methods. Default none. */
+  readonly needs?: readonly ToolNeed[];
 }
 
 /** One invocation. `records` is already governed for the agent; there is no other way to data from here. */
 export interface ToolCall extends CallContext {
   readonly tool: ToolDefinition;
   readonly records: GovernedRecords;
+}
+
+/** What a tool that needs `rows` gets. */
+export interface RowWritingCall extends ToolCall {
+  readonly writes: GovernedWrites;
+}
+
+/** What a tool that needs `classes` gets. */
+export interface ClassWritingCall extends ToolCall {
+  readonly classes: GovernedClassWrites;
+}
+
+/** What call_method gets. */
+export interface MethodCallingCall extends ToolCall {
+  readonly methods: GovernedMethods;
 }
 
 /** A handler returns the result data (any JSON value) or throws `Refused`. */

@@ -1,7 +1,7 @@
 import { canonicalClassName, isClassName } from '#agent';
 import type { ParseRow } from '#data';
+import { fieldTypeOf } from '#policy';
 import { UNLISTED_COLUMNS } from '../schema/default-columns.js';
-import { fieldTypeOf } from '../schema/field-type-of.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import { isPointer } from '../storage/pointer-string.js';
 import { columnToStorage } from '../storage/to-storage.js';

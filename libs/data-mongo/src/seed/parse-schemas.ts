@@ -1,7 +1,6 @@
 import { canonicalClassName, isClassName } from '#agent';
-import type { ClassLevelPermissions, FieldSchema, FieldType } from '#policy';
+import { type ClassLevelPermissions, type FieldSchema, type FieldType, isSameType, typeName } from '#policy';
 import { BUILT_IN_COLUMNS, SYSTEM_COLUMNS } from '../schema/default-columns.js';
-import { isSameType, typeName } from '../schema/field-type-of.js';
 import type { StoredIndex } from '../schema/schema-row.js';
 import { isPlainObject } from '../storage/own-property.js';
 import type { FaultList } from './fault-list.js';

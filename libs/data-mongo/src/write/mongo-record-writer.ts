@@ -9,7 +9,7 @@ import type { StorageNames } from '../storage/storage-names.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import { rowToDocument } from '../storage/to-storage.js';
 import { newObjectId } from './object-id.js';
-import { addColumns } from './schema-columns.js';
+import { addColumns, withdrawColumns } from './schema-columns.js';
 import { newColumns, withDefaults } from './writable-fields.js';
 import { updateOf, valuesOnCreate } from './write-operators.js';
 
@@ -27,17 +27,18 @@ export class MongoRecordWriter extends RecordWriter {
   }
 
   create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
-    return this.write(operation, async () => {
-      const names = await this.admit(className, fields, operation);
-      const at = this.now().toISOString();
-      const values = withDefaults(valuesOnCreate(fields), names.schema);
-      const row = { objectId: newObjectId(), ...values, createdAt: at, updatedAt: at };
-      const document = rowToDocument(row, names);
-      await this.connection
-        .collection(className)
-        .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
-      return documentToRow(document, names);
-    });
+    return this.write(operation, () =>
+      this.widened(className, fields, operation, async (names) => {
+        const at = this.now().toISOString();
+        const values = withDefaults(valuesOnCreate(fields), names.schema);
+        const row = { objectId: newObjectId(), ...values, createdAt: at, updatedAt: at };
+        const document = rowToDocument(withOwnAcl(row, className), names);
+        await this.connection
+          .collection(className)
+          .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
+        return documentToRow(document, names);
+      }),
+    );
   }
 
   update(
@@ -47,21 +48,22 @@ export class MongoRecordWriter extends RecordWriter {
     where: Where,
     operation: OperationContext,
   ): Promise<ParseRow | null> {
-    return this.write(operation, async () => {
-      const names = await this.admit(className, fields, operation);
-      const document: Document | null = await this.connection
-        .collection(className)
-        .findOneAndUpdate(rowFilter(objectId, where, names), updateOf(fields, names, this.now()), {
-          ...limits(operation),
-          returnDocument: 'after',
-        });
-      return document && documentToRow(document, names);
-    });
+    return this.write(operation, () =>
+      this.widened(className, fields, operation, async (names) => {
+        const document: Document | null = await this.connection
+          .collection(className)
+          .findOneAndUpdate(rowFilter(objectId, where, names), updateOf(fields, names, this.now()), {
+            ...limits(operation),
+            returnDocument: 'after',
+          });
+        return document && documentToRow(document, names);
+      }),
+    );
   }
 
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     return this.write(operation, async () => {
-      const names = StoredClasses.of(await this.catalogue.snapshot()).names(className);
+      const names = await this.names(className);
       const { deletedCount } = await this.connection
         .collection(className)
         .deleteOne(rowFilter(objectId, where, names), limits(operation));
@@ -69,18 +71,35 @@ export class MongoRecordWriter extends RecordWriter {
     });
   }
 
-  /** Names for a write whose fields fit the class; columns it does not have yet are added first. */
-  private async admit(
+  /**
+   * Runs a write whose fields fit the class; columns it does not have yet are added first, and taken back when the write
+   * fails or finds no row.
+   */
+  private async widened<Row extends ParseRow | null>(
     className: string,
     fields: ParseRow,
     operation: OperationContext,
-  ): Promise<StorageNames> {
-    const added = newColumns(fields, await this.schema(className));
-    if (added.size > 0) {
-      await addColumns(this.connection, this.catalogue, className, added, operation);
+    work: (names: StorageNames) => Promise<Row>,
+  ): Promise<Row> {
+    const wanted = newColumns(fields, await this.schema(className));
+    if (wanted.size === 0) return work(await this.names(className));
+    const added = await addColumns(this.connection, this.catalogue, className, wanted, operation);
+    let row: Row | undefined;
+    try {
       // Someone else may have given the same column another type in the meantime.
       newColumns(fields, await this.schema(className));
+      row = await work(await this.names(className));
+      return row;
+    } finally {
+      // A column left behind is harmless; why the write failed is what must be told.
+      if (!row)
+        await withdrawColumns(this.connection, this.catalogue, className, added, operation).catch(
+          () => undefined,
+        );
     }
+  }
+
+  private async names(className: string): Promise<StorageNames> {
     return StoredClasses.of(await this.catalogue.snapshot()).names(className);
   }
 
@@ -98,4 +117,10 @@ const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comme
 
 function rowFilter(objectId: string, where: Where, names: StorageNames) {
   return { $and: [{ _id: objectId }, classWhereToQuery(where, names)] };
+}
+
+/** A user row without rights of its own would be everyone's; Parse gives it to the user alone. */
+function withOwnAcl(row: ParseRow, className: string): ParseRow {
+  if (className !== '_User' || row['ACL'] !== undefined) return row;
+  return { ...row, ACL: { [String(row['objectId'])]: { read: true, write: true } } };
 }

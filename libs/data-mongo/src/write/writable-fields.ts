@@ -1,7 +1,6 @@
 import type { ParseRow } from '#data';
-import type { ClassSchema, FieldSchema } from '#policy';
+import { type ClassSchema, type FieldSchema, fieldTypeOf, isSameType, typeName } from '#policy';
 import { UNLISTED_COLUMNS } from '../schema/default-columns.js';
-import { fieldTypeOf, isSameType, typeName } from '../schema/field-type-of.js';
 import { isPlainObject } from '../storage/own-property.js';
 import { UnstorableValue } from '../storage/unstorable-value.js';
 

@@ -6,3 +6,4 @@ export * from './principal-directory.contract.js';
 export * from './record-reader.contract.js';
 export * from './record-writer.contract.js';
 export * from './schema-catalogue.contract.js';
+export * from './schema-writer.contract.js';

@@ -152,6 +152,32 @@ export function recordWriterContract(name: string, open: (seed: unknown) => Prom
       expect(await storeErrorCode(again)).toBe('duplicate');
     });
 
+    it('leaves no column behind when the write that brought it fails or finds no row', async () => {
+      const columns = async (className: string) => [
+        ...((await store.catalogue.snapshot()).get(className)?.fields.keys() ?? []),
+      ];
+      const again = store.writer.create('_User', { username: 'ada', shoeSize: 44 }, unhurried());
+      expect(await storeErrorCode(again)).toBe('duplicate');
+      expect(await columns('_User')).not.toContain('shoeSize');
+      expect(await update({ rating: 5 }, { price: 999 })).toBeNull();
+      expect(await columns('Album')).not.toContain('rating');
+    });
+
+    it('gives a new user its own row and nobody else', async () => {
+      const user = await store.writer.create('_User', { username: 'eve' }, unhurried());
+      expect(user['ACL']).toEqual({ [String(user['objectId'])]: { read: true, write: true } });
+    });
+
+    it('loses none of many changes to one row at once', async () => {
+      const raise = () => update({ price: { __op: 'Increment', amount: 1 } });
+      const note = (tag: string) => update({ tags: { __op: 'AddUnique', objects: [tag] } });
+      await Promise.all(Array.from({ length: 20 }, (_, index) => [raise(), note(`t${index % 5}`)]).flat());
+      const row = await stored('Album', 'a1');
+      expect(row?.['price']).toBe(30);
+      expect(row?.['tags']).toEqual(expect.arrayContaining(['live', 'folk', 't0', 't1', 't2', 't3', 't4']));
+      expect(row?.['tags']).toHaveLength(7);
+    });
+
     it('writes nothing when it was cancelled before', async () => {
       const stopped = unhurried({ signal: AbortSignal.abort() });
       expect(await storeErrorCode(store.writer.delete('Album', 'a1', {}, stopped))).toBe('cancelled');

@@ -153,9 +153,9 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async admit(className: unknown): Promise<GovernedClass> {
-    const known = await this.describe(className);
-    this.rules.tenant(known.className);
-    return known;
+    const access = this.enter(className, 'find');
+    this.rules.tenant(access.className);
+    return this.described(access);
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
@@ -167,7 +167,10 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
-    const access = this.enter(className, 'describe');
+    return this.described(this.enter(className, 'describe'));
+  }
+
+  private described(access: ClassAccess): GovernedClass {
     const [known] = this.known(access);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;

@@ -1,5 +1,5 @@
 import type { CallContext } from '#agent';
-import type { AgentScopes } from '#policy';
+import type { AgentScope, AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
 import type { PrincipalResolver } from '../identity/principal-resolver.js';
 import type { RecordReader } from '../record-store.js';
@@ -7,6 +7,7 @@ import type { SchemaCatalogue } from '../schema-catalogue.js';
 import { DeferredRecords } from './deferred-records.js';
 import { type CallBudget, operationContext } from './operation.js';
 import { ParleyRecords } from './parley-records.js';
+import type { RecordsParts } from './row-rules.js';
 import { atStore } from './store-faults.js';
 
 /** Requests outside a tool: completion, listings. */
@@ -23,13 +24,21 @@ export class GovernedRecordsSource {
 
   /** Nothing is read until the first use: a call that needs no data needs no database. */
   for(context: CallContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
+    return new DeferredRecords(async () => new ParleyRecords(await this.open(context, budget)));
+  }
+
+  /** What an agent may reach, without a way to read any of it: for introspection. */
+  async scopeOf(context: CallContext): Promise<AgentScope> {
+    return (await this.open(context, PROTOCOL_BUDGET)).scope;
+  }
+
+  /** What every governed door of a call is made from. For the doors alone: it holds the ungoverned reader. */
+  async open(context: CallContext, budget: CallBudget): Promise<RecordsParts> {
     const operation = operationContext(context, budget);
-    return new DeferredRecords(async () => {
-      // Who asks is settled before anything is read on their behalf.
-      const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
-      const schemas = await atStore(operation, () => this.catalogue.snapshot());
-      const scope = this.scopes.of(schemas, context.agent.shape, principals);
-      return new ParleyRecords({ agent: context.agent, operation, reader: this.reader, scope });
-    });
+    // Who asks is settled before anything is read on their behalf.
+    const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
+    const schemas = await atStore(operation, () => this.catalogue.snapshot());
+    const scope = this.scopes.of(schemas, context.agent.shape, principals);
+    return { agent: context.agent, operation, reader: this.reader, scope };
   }
 }

@@ -42,3 +42,17 @@ export async function atStore<T>(operation: OperationContext, work: () => Promis
     throw error;
   }
 }
+
+/** As `atStore`, for a write: what the store cannot hold is a fault of the arguments, not of a query. */
+export async function atWriter<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
+  try {
+    return await atStore(operation, work);
+  } catch (error) {
+    if (!(error instanceof Refused) || error.refusal.code !== 'invalid_query') throw error;
+    const { cause } = error.refusal;
+    throw new Refused({
+      ...refusals.invalidArgument('a value does not fit its field, or what is stored there now', 'fields'),
+      ...(cause !== undefined && { cause }),
+    });
+  }
+}

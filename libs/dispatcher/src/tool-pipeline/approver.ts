@@ -1,10 +1,14 @@
-import type { CallContext } from '#agent';
+import type { CallContext, Tier } from '#agent';
 import type { ToolDefinition } from '#tools';
 
 export interface ApprovalRequest {
   readonly tool: ToolDefinition;
   readonly args: unknown;
   readonly context: CallContext;
+  /** The tier the call acts at: for call_method that of the method it names. */
+  readonly effectivePermission: Tier;
+  /** What a person is shown: a dry run of a declared method, or the proposal itself. Runs nothing that changes data. */
+  preview(): Promise<unknown>;
 }
 
 export type ApprovalDecision =

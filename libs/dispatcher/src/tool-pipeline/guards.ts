@@ -1,8 +1,9 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { orThrow, Refused, refusals } from '#agent';
 import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
-import { type ToolDefinition, ToolRegistry } from '#tools';
+import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
+import { previewOf } from './approval-preview.js';
 import { toolExecutionOf } from './tool-execution.js';
 
 // A guard never answers false: it throws the refusal, so that the reason survives.
@@ -48,8 +49,8 @@ export class EnvironmentGuard implements CanActivate {
   constructor(private readonly gates: EnvironmentGates) {}
 
   canActivate(host: ExecutionContext): true {
-    const { name, context } = toolExecutionOf(host);
-    orThrow(envGate(context.agent, name, this.gates));
+    const { name, definition, context } = toolExecutionOf(host);
+    orThrow(envGate(context.agent, name, this.gates, definition));
     return true;
   }
 }
@@ -60,12 +61,21 @@ export class ApprovalGuard implements CanActivate {
   constructor(
     private readonly policy: Policy,
     private readonly approver: Approver,
+    private readonly methods: CallableMethods,
   ) {}
 
   async canActivate(host: ExecutionContext): Promise<true> {
     const { definition, args, context } = toolExecutionOf(host);
-    if (!definition || !this.policy.switches.requireApprovalFor.includes(definition.permission)) return true;
-    const decision = await this.approver.review({ tool: definition as ToolDefinition, args, context });
+    if (!definition) return true;
+    const effectivePermission = effectiveTier(definition, args, this.methods);
+    if (!this.policy.switches.requireApprovalFor.includes(effectivePermission)) return true;
+    const decision = await this.approver.review({
+      tool: definition,
+      args,
+      context,
+      effectivePermission,
+      preview: () => previewOf(host),
+    });
     if (decision.outcome === 'approve') return true;
     throw new Refused({ code: 'approval_denied', gate: 'approval', message: decision.reason });
   }

@@ -1,6 +1,6 @@
 import type { EventEmitter2 } from '@nestjs/event-emitter';
 import type { EnvironmentGates, Policy } from '#policy';
-import type { ToolRegistry } from '#tools';
+import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
 import { ApprovalGuard, CancellationGuard, EnvironmentGuard, RateLimitGuard, ToolGuard } from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
@@ -12,17 +12,25 @@ export interface PipelineParts {
   readonly policy: Policy;
   readonly gates: EnvironmentGates;
   readonly approver: Approver;
+  readonly methods: CallableMethods;
   readonly events: EventEmitter2;
 }
 
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
-export function createPipeline({ registry, policy, gates, approver, events }: PipelineParts): ToolPipeline {
+export function createPipeline({
+  registry,
+  policy,
+  gates,
+  approver,
+  methods,
+  events,
+}: PipelineParts): ToolPipeline {
   return {
     guards: [
       new RateLimitGuard(),
       new ToolGuard(registry),
       new EnvironmentGuard(gates),
-      new ApprovalGuard(policy, approver),
+      new ApprovalGuard(policy, approver, methods),
       new CancellationGuard(),
     ],
     interceptors: [

@@ -10,15 +10,23 @@ import {
   Unauthorized,
 } from '#agent';
 import { auditedArgumentNames, type AuditRecord, AuditSink } from '#audit';
-import type { GovernedRecordsSource } from '#data';
+import type { CallBudget, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
-import { type ToolCall, type ToolDefinition, type ToolOutcome, type ToolRegistry, ToolRunner } from '#tools';
+import {
+  type ToolCall,
+  type ToolDefinition,
+  type ToolNeed,
+  type ToolOutcome,
+  type ToolRegistry,
+  ToolRunner,
+} from '#tools';
 import type { ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
 export interface RunnerParts {
   readonly registry: ToolRegistry;
   readonly records: GovernedRecordsSource;
+  readonly writes: GovernedWritesSource;
   readonly pipeline: ToolPipeline;
   readonly policy: Policy;
   readonly gates: EnvironmentGates;
@@ -79,16 +87,28 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
       progress: (update) => context.progress(update),
     };
+    const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };
     const call = {
       ...ownContext,
       tool: definition,
-      records: records.for(ownContext, { tool: name, timeout: definition?.timeout ?? 30 }),
+      records: records.for(ownContext, budget),
+      ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
     } as ToolCall;
     try {
       return await runThrough(pipeline, entry?.handler ?? missingHandler, [args, call, execution]);
     } catch (error) {
       return { ok: false, refusal: refusalOf(error, name) };
     }
+  }
+
+  /** Only what the tool said it needs: one that reads holds nothing that writes. */
+  private writingDoors(needs: readonly ToolNeed[], context: CallContext, budget: CallBudget): object {
+    const { writes } = this.parts;
+    return {
+      ...(needs.includes('rows') && { writes: writes.rows(context, budget) }),
+      ...(needs.includes('classes') && { classes: writes.classes(context, budget) }),
+      ...(needs.includes('methods') && { methods: writes.methods(context, budget) }),
+    };
   }
 
   private permitted(agent: Agent): readonly ToolDefinition[] {
@@ -98,7 +118,7 @@ export class ParleyToolRunner extends ToolRunner {
       .map(({ definition }) => definition)
       .filter((tool) => {
         const { name } = tool;
-        return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates) === null;
+        return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
       });
   }
 

@@ -31,7 +31,7 @@ export async function explainCommand(
     throw badValue("verbosity must be 'queryPlanner', 'executionStats' or 'allPlansExecution'");
   }
   const name = firstKey(inner) ?? '';
-  const read = readers[name];
+  const read = readers.get(name);
   if (!read) throw mongoError(59, `Explain failed due to unknown command: ${name}`);
   const coll = collectionName(inner, name);
   const collection = ctx.workspace.find(ctx.db, coll);
@@ -101,29 +101,38 @@ const only = (spec: SelectionSpec): { spec: SelectionSpec; stages: readonly Docu
   stages: [],
 });
 
-const readers: Readonly<Record<string, ExplainReader | undefined>> = {
-  find: (command, options) => only(findSpec(command, options)),
-  count: (command, options) => only(countSpec(command, options)),
-  distinct: (command, options) => only(distinctSpec(command, options)),
-  findAndModify: (command, options) => only(modifySpec(command, options)),
-  findandmodify: (command, options) => only(modifySpec(command, options)),
-  update: (command, options) => {
-    const { filter, multi, sort, hint, place } = updateStatement(single(command, 'updates'), command);
-    return only({ filter, sort, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
-  },
-  delete: (command, options) => {
-    const { filter, multi, hint, place } = deleteStatement(single(command, 'deletes'), command);
-    return only({ filter, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
-  },
-  aggregate: (command, options) => {
-    const { spec, rest } = leadingQuery(documentArray(command, 'pipeline'), {
-      hint: hintOf(command),
-      collation: collationOf(command, options),
-      variables: optionalDocument(command, 'let'),
-    });
-    return { spec, stages: rest };
-  },
-};
+const readers: ReadonlyMap<string, ExplainReader> = new Map<string, ExplainReader>([
+  ['find', (command, options) => only(findSpec(command, options))],
+  ['count', (command, options) => only(countSpec(command, options))],
+  ['distinct', (command, options) => only(distinctSpec(command, options))],
+  ['findAndModify', (command, options) => only(modifySpec(command, options))],
+  ['findandmodify', (command, options) => only(modifySpec(command, options))],
+  [
+    'update',
+    (command, options) => {
+      const { filter, multi, sort, hint, place } = updateStatement(single(command, 'updates'), command);
+      return only({ filter, sort, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
+    },
+  ],
+  [
+    'delete',
+    (command, options) => {
+      const { filter, multi, hint, place } = deleteStatement(single(command, 'deletes'), command);
+      return only({ filter, hint, limit: multi ? 0 : 1, collation: collationOf(place, options) });
+    },
+  ],
+  [
+    'aggregate',
+    (command, options) => {
+      const { spec, rest } = leadingQuery(documentArray(command, 'pipeline'), {
+        hint: hintOf(command),
+        collation: collationOf(command, options),
+        variables: optionalDocument(command, 'let'),
+      });
+      return { spec, stages: rest };
+    },
+  ],
+]);
 
 function modifySpec(command: Document, options: Document | undefined): SelectionSpec {
   return {

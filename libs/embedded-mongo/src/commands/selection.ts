@@ -8,6 +8,7 @@ import { requiresGeoIndex } from '../query/geo.js';
 import type { CommandContext } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
 import { collect, PAUSE, STEPS_PER_PAUSE, type Step } from '../server/drain.js';
+import { sortInTurns } from '../server/sort-in-turns.js';
 import type { Collection } from '../storage/collection.js';
 import type { StoredDocument } from '../storage/stored-document.js';
 import { queryContext, requireGeoIndex, type CommandQueryContext } from './query-context.js';
@@ -77,17 +78,18 @@ export class Selection {
     const { skip = 0, limit = 0 } = this.spec;
     if (!this.sorts) return rowsFrom(this.matches(), skip, limit);
     const found = await collect(this.ctx.operation, this.matches());
-    const ordered = this.inOrder(found);
+    const ordered = await this.inOrder(found);
     return rowsOf(ordered.slice(skip, limit > 0 ? skip + limit : undefined));
   }
 
-  private inOrder(found: StoredDocument[]): StoredDocument[] {
+  private async inOrder(found: StoredDocument[]): Promise<StoredDocument[]> {
     const { sort, collation } = this.spec;
     if (sort === undefined || Object.keys(sort).length === 0) {
       const { distance } = this;
       if (!distance) return found;
       const measured = found.map((stored) => ({ stored, at: distance(stored.document) }));
-      return measured.toSorted((a, b) => a.at - b.at).map(({ stored }) => stored);
+      const nearest = await sortInTurns(this.ctx.operation, measured, (a, b) => a.at - b.at);
+      return nearest.map(({ stored }) => stored);
     }
     const order = compileSort(sort, collation);
     const text = Object.values(sort).some((value) => isDocument(value) && value['$meta'] === 'textScore');
@@ -97,10 +99,11 @@ export class Selection {
       keys: order.keysOf(stored.document),
       score: score?.(stored.document) ?? 0,
     }));
-    keyed.sort((a, b) => {
-      this.reader.tick();
-      return b.score - a.score || order.compareKeys(a.keys, b.keys);
-    });
-    return keyed.map(({ stored }) => stored);
+    const sorted = await sortInTurns(
+      this.ctx.operation,
+      keyed,
+      (a, b) => b.score - a.score || order.compareKeys(a.keys, b.keys),
+    );
+    return sorted.map(({ stored }) => stored);
   }
 }

@@ -19,7 +19,7 @@ export async function runBatch<T>(
     try {
       ctx.operation.tick();
       await run(statement, index);
-      await ctx.operation.breathe();
+      if (ctx.operation.turnIsOver) await ctx.operation.breathe();
     } catch (error) {
       if (!(error instanceof MongoError) || commandErrors.has(error.code)) throw error;
       errors.push({ index, code: error.code, errmsg: error.message, ...error.extra });

@@ -49,7 +49,7 @@ async function merge(
   if (!identified) throw mongoError(51183, 'Cannot find index to verify that join fields will be unique');
   for (const document of documents) {
     await mergeOne(ctx, target, write, document);
-    await ctx.operation.breathe();
+    if (ctx.operation.turnIsOver) await ctx.operation.breathe();
   }
 }
 

@@ -5,8 +5,8 @@ import type { ClientInfo } from './command.js';
 import { CLOSE, dispatch } from './dispatch.js';
 import type { ServerState } from './server-state.js';
 
-/** Most requests of one connection waiting for their turn; more are a client that does not read its answers. */
-const MAX_WAITING = 1_000;
+/** With this many requests waiting for their turn the socket is not read until half of them are done. */
+const MAX_WAITING = 100;
 
 /** Serves one socket: its requests run one after the other, in the order they came. */
 export function serveConnection(server: ServerState, socket: Socket, connectionId: number): void {
@@ -22,19 +22,21 @@ export function serveConnection(server: ServerState, socket: Socket, connectionI
   socket.setNoDelay(true);
   socket.on('error', () => socket.destroy());
   socket.on('close', () => server.operations.stopConnection(connectionId));
+  const run = async (message: Buffer): Promise<void> => {
+    await answer(server, client, socket, message);
+    waiting -= 1;
+    if (waiting < MAX_WAITING / 2) socket.resume();
+  };
   socket.on('data', (chunk) => {
     try {
       for (const message of framer.push(chunk)) {
         waiting += 1;
-        turn = turn.then(async () => {
-          await answer(server, client, socket, message);
-          waiting -= 1;
-        });
+        turn = turn.then(() => run(message));
       }
     } catch {
       socket.destroy();
     }
-    if (waiting > MAX_WAITING) socket.destroy();
+    if (waiting >= MAX_WAITING) socket.pause();
   });
 }
 
@@ -49,9 +51,23 @@ async function answer(
     const request = parseRequest(message);
     const reply = await dispatch(server, client, request);
     if (reply === CLOSE) socket.destroy();
-    else if (request.wantsReply && !socket.destroyed) socket.write(encodeReply(request, reply));
+    else if (request.wantsReply) await send(socket, encodeReply(request, reply));
   } catch {
     // Bytes that are no message, or a reply that cannot be encoded: there is nothing sensible to answer.
     socket.destroy();
   }
+}
+
+/** Writes a reply and waits while the client does not read, so that answers do not pile up in memory. */
+async function send(socket: Socket, reply: Buffer): Promise<void> {
+  if (socket.destroyed || socket.write(reply) || socket.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const go = (): void => {
+      socket.off('drain', go);
+      socket.off('close', go);
+      resolve();
+    };
+    socket.on('drain', go);
+    socket.on('close', go);
+  });
 }

@@ -41,7 +41,7 @@ export async function dispatch(
     const reply = await run(server, client, request, name);
     return finished(server, { ...reply, ...extra, ok: 1 });
   } catch (error) {
-    return finished(server, errorReply(error));
+    return finished(server, errorReply(error, name));
   }
 }
 
@@ -177,7 +177,7 @@ function txnNumberOf(command: Document): string {
   throw typeMismatch("BSON field 'txnNumber' must be a long");
 }
 
-function errorReply(error: unknown): Document {
+function errorReply(error: unknown, name: string): Document {
   if (error instanceof MongoError) {
     const labels = error.labels ?? (error.code === 112 ? [TRANSIENT] : undefined);
     return {
@@ -189,7 +189,9 @@ function errorReply(error: unknown): Document {
       ...(labels ? { errorLabels: labels } : {}),
     };
   }
-  // An unforeseen failure says nothing about the inside.
+  // The client learns nothing about the inside; whoever runs the server does.
+  const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.emitWarning(`the command ${name} failed unexpectedly`, { type: 'EmbeddedMongoFault', detail });
   return { ok: 0, errmsg: 'internal error', code: 1, codeName: 'InternalError' };
 }
 

@@ -21,9 +21,8 @@ export async function drain<T>(
   for (;;) {
     const step = steps.next();
     if (step.done) return true;
-    if (step.value === PAUSE) await operation.breathe();
-    else if (visit(step.value) === false) return false;
-    else await operation.breathe();
+    if (step.value !== PAUSE && visit(step.value) === false) return false;
+    if (operation.turnIsOver) await operation.breathe();
   }
 }
 

@@ -48,9 +48,13 @@ export class Operation {
     return this.stopped !== undefined;
   }
 
-  /** Lets other connections run when this operation has held the event loop long enough. */
+  /** True when this operation has held the event loop long enough and should `breathe`. */
+  get turnIsOver(): boolean {
+    return performance.now() - this.turnStarted >= TURN_MS;
+  }
+
+  /** Lets other connections run. */
   async breathe(): Promise<void> {
-    if (performance.now() - this.turnStarted < TURN_MS) return;
     await nextTurn();
     this.turnStarted = performance.now();
     this.tick();

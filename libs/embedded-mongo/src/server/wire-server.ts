@@ -4,6 +4,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { openJournal } from '../storage/journal.js';
 import { Store } from '../storage/store.js';
 import { removeExpired } from '../storage/expiry.js';
+import { removeAbandonedSocket } from './abandoned-socket.js';
 import { serveConnection } from './connection.js';
 import { ServerState } from './server-state.js';
 
@@ -44,7 +45,7 @@ export class WireServer {
     private readonly server: Server,
     private readonly path: string | undefined,
   ) {
-    this.sweeper = setInterval(() => this.sweep(), SWEEP_MS).unref();
+    this.sweeper = setInterval(() => this.sweepSafely(), SWEEP_MS).unref();
   }
 
   /** Opens the data file and listens. Errors: a TypeError for an address that is not local, journal and socket errors. */
@@ -60,6 +61,7 @@ export class WireServer {
       options.replSet,
       options.maxConnections,
     );
+    if (options.path !== undefined) await removeAbandonedSocket(options.path);
     const server = createServer();
     const wire = new WireServer(state, server, options.path);
     server.on('connection', (socket) => wire.accept(socket));
@@ -97,6 +99,15 @@ export class WireServer {
       this.state.connections = this.sockets.size;
     });
     serveConnection(this.state, socket, this.state.connectionsEver);
+  }
+
+  private sweepSafely(): void {
+    try {
+      this.sweep();
+    } catch (error) {
+      const detail = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      process.emitWarning('removing what has expired failed', { type: 'EmbeddedMongoFault', detail });
+    }
   }
 
   private sweep(): void {

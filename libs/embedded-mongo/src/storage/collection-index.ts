@@ -57,6 +57,13 @@ export class CollectionIndex {
     return this.definition.keysOf(document);
   }
 
+  /** Whether two versions of a document stand at the same places of the index. */
+  sameKeys(a: ExtractedKeys | undefined, b: ExtractedKeys | undefined): boolean {
+    if (a === undefined || b === undefined) return a === b;
+    if (a.keys.length !== b.keys.length || a.multikey !== b.multikey) return false;
+    return a.keys.every((key, i) => this.definition.compareKeys(key, b.keys[i] ?? []) === 0);
+  }
+
   add(keys: ExtractedKeys | undefined, recordId: number): void {
     if (keys === undefined) return;
     if (keys.multikey) this.multikey = true;

@@ -65,7 +65,11 @@ export class Collection {
 
   /** Errors: 11000 duplicate key, 171 parallel arrays. */
   insert(draft: Draft): StoredDocument {
-    const keys = this.uniqueKeys(draft.document);
+    const keys = this.indexes.map((index) => {
+      const own = index.keysOf(draft.document);
+      if (own) this.refuseDuplicate(index, own);
+      return own;
+    });
     this.lastRecordId += 1;
     const stored = new StoredDocument(this.lastRecordId, draft.document, draft.raw);
     this.indexes.forEach((index, i) => index.add(keys[i], stored.recordId));
@@ -73,14 +77,20 @@ export class Collection {
     return stored;
   }
 
-  /** Stores the next version of `before`. Errors: 66 when the `_id` differs, 11000, 171. */
+  /** Stores the next version of `before`. Errors: 11000, 171. */
   replace(before: StoredDocument, draft: Draft): StoredDocument {
-    const keys = this.uniqueKeys(draft.document, before.recordId);
-    const stored = new StoredDocument(before.recordId, draft.document, draft.raw);
-    this.indexes.forEach((index, i) => {
-      index.remove(index.keysOf(before.document), before.recordId);
-      index.add(keys[i], before.recordId);
+    const moves = this.indexes.flatMap((index) => {
+      const from = index.keysOf(before.document);
+      const to = index.keysOf(draft.document);
+      if (index.sameKeys(from, to)) return [];
+      if (to) this.refuseDuplicate(index, to, before.recordId);
+      return [{ index, from, to }];
     });
+    const stored = new StoredDocument(before.recordId, draft.document, draft.raw);
+    for (const { index, from, to } of moves) {
+      index.remove(from, before.recordId);
+      index.add(to, before.recordId);
+    }
     this.put(stored, before.raw.bytes.length);
     return stored;
   }
@@ -150,14 +160,6 @@ export class Collection {
     this.records.insert(stored);
     this.dataBytes += stored.raw.bytes.length - replacedBytes;
     this.version += 1;
-  }
-
-  private uniqueKeys(document: Document, own?: number): (ExtractedKeys | undefined)[] {
-    return this.indexes.map((index) => {
-      const keys = index.keysOf(document);
-      if (keys) this.refuseDuplicate(index, keys, own);
-      return keys;
-    });
   }
 
   private refuseDuplicate(index: CollectionIndex, keys: ExtractedKeys, own?: number): void {

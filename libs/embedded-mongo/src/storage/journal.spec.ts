@@ -126,6 +126,9 @@ describe('the data file', () => {
     // No process has this number: its owner is gone.
     writeFileSync(`${file}.lock`, '999999999');
     await (await openStore(file)).close();
+    // This process has the number of the one that crashed, but began later.
+    writeFileSync(`${file}.lock`, `${process.pid} 5`);
+    await (await openStore(file)).close();
   });
 
   it('is rewritten when most of it is history', async () => {

@@ -6,7 +6,6 @@ import {
   openSync,
   readFileSync,
   renameSync,
-  rmSync,
   truncateSync,
   writeSync,
 } from 'node:fs';
@@ -14,6 +13,7 @@ import { crc32 } from 'node:zlib';
 import { encodeDocument } from '../wire/encode.js';
 import { Catalog } from './catalog.js';
 import type { Change } from './change.js';
+import { releaseLock, takeLock } from './file-lock.js';
 import { applyRecord, recordOf, recordsOf } from './journal-record.js';
 
 /** Changes are on disk at the latest this long after they were answered, in milliseconds. */
@@ -55,7 +55,7 @@ export class Journal {
       await this.sync();
     } finally {
       closeSync(this.fd);
-      rmSync(lockOf(this.file), { force: true });
+      releaseLock(this.file);
     }
   }
 
@@ -86,8 +86,6 @@ function frame(record: Parameters<typeof encodeDocument>[0]): Buffer {
   return Buffer.concat([head, content]);
 }
 
-const lockOf = (file: string): string => `${file}.lock`;
-
 /**
  * Opens a data file and rebuilds its data. A torn last frame is cut off: it was never acknowledged as durable.
  * Errors: when another process holds the file, or when it is damaged before its end.
@@ -100,7 +98,7 @@ export async function openJournal(file: string): Promise<{ journal: Journal; cat
     if (size > COMPACT_BYTES && size > liveBytes(catalog) * COMPACT_RATIO) rewrite(file, catalog);
     return { journal: new Journal(file, openSync(file, 'a', 0o600)), catalog };
   } catch (error) {
-    rmSync(lockOf(file), { force: true });
+    releaseLock(file);
     throw error;
   }
 }
@@ -138,33 +136,4 @@ function rewrite(file: string, catalog: Catalog): void {
     closeSync(fd);
   }
   renameSync(fresh, file);
-}
-
-function takeLock(file: string): void {
-  const lock = lockOf(file);
-  for (;;) {
-    try {
-      const fd = openSync(lock, 'wx', 0o600);
-      writeSync(fd, String(process.pid));
-      closeSync(fd);
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-      if (isHeld(lock))
-        throw new Error(`the data file ${file} is in use by another process`, { cause: error });
-      rmSync(lock, { force: true });
-    }
-  }
-}
-
-/** A lock whose process is gone was left behind by a crash. */
-function isHeld(lock: string): boolean {
-  const pid = Number(readFileSync(lock, 'utf8'));
-  if (!Number.isInteger(pid) || pid <= 0) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
 }

@@ -14,12 +14,27 @@ export interface RunningServer extends WireServerAddress {
 export async function runInWorker(options: WireServerOptions): Promise<RunningServer | undefined> {
   const entry = new URL('./server-worker.js', import.meta.url);
   if (!existsSync(fileURLToPath(entry))) return undefined;
-  const worker = new Worker(entry, { workerData: options, name: 'embedded-mongo' });
-  const address = await answer(worker, 'listening');
+  const worker = new Worker(entry, {
+    workerData: options,
+    name: 'embedded-mongo',
+    // Flags of the caller, such as --input-type, may be impossible for a worker.
+    execArgv: [],
+  });
+  const { address } = await answer(worker, 'listening');
+  let running = true;
+  worker.once('exit', () => (running = false));
+  // Without a listener the failure of the worker would end this process as well.
+  worker.on('error', (error) => {
+    process.emitWarning('the embedded database failed', {
+      type: 'EmbeddedMongoFault',
+      detail: error.stack ?? '',
+    });
+  });
   return {
-    ...address.address,
+    ...address,
     mode: 'worker',
     close: async () => {
+      if (!running) return;
       const request: ToWorker = { kind: 'close' };
       worker.postMessage(request);
       try {

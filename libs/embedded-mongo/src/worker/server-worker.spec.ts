@@ -68,4 +68,26 @@ describe('the built embedded database', () => {
     await expect(start({ port: first.port })).rejects.toThrow('EADDRINUSE');
     await first.close();
   });
+
+  it('has every write that was acknowledged as durable, also when its process is killed', async () => {
+    const dataFile = join(built, 'killed.data');
+    const script = `
+      const { EmbeddedMongo } = await import(${JSON.stringify(pathToFileURL(join(built, 'index.js')).href)});
+      const { MongoClient } = await import('mongodb');
+      const server = await EmbeddedMongo.start({ dataFile: ${JSON.stringify(dataFile)} });
+      const documents = (await MongoClient.connect(server.uri)).db('d').collection('c');
+      for (let n = 0; n < 50; n += 1) await documents.insertOne({ n }, { writeConcern: { w: 1, journal: n % 10 === 9 } });
+      process.kill(process.pid, 'SIGKILL');`;
+    const killed = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      cwd: root,
+      encoding: 'utf8',
+    });
+    if (killed.signal === null) throw new Error(killed.stderr);
+    expect(killed.signal).toBe('SIGKILL');
+    const server = await start({ dataFile });
+    const client = await MongoClient.connect(server.uri);
+    expect(await client.db('d').collection('c').countDocuments()).toBe(50);
+    await client.close();
+    await server.close();
+  });
 });

@@ -5,6 +5,8 @@ export interface GatedTool {
   readonly name: string;
   readonly permission: Tier;
   readonly clientSafe: boolean;
+  /** What it does beyond reading. */
+  readonly needs?: readonly string[];
 }
 
 const RAW_CRUD = new Set(['create_object', 'update_object', 'delete_object']);
@@ -53,8 +55,16 @@ export function toolGate(
   return null;
 }
 
-/** The environment pair that raw object and class tools need, and `allowMutations`; names only what is missing. */
-export function envGate(agent: Agent, name: string, gates: EnvironmentGates): Refusal | null {
+/**
+ * What the environment must open: a pair of gates for raw object and class tools (and `allowMutations` for the former),
+ * one for an application's own tool that declares that it writes. Names only what is missing.
+ */
+export function envGate(
+  agent: Agent,
+  name: string,
+  gates: EnvironmentGates,
+  tool?: Pick<GatedTool, 'needs'>,
+): Refusal | null {
   const missing = (...needed: (keyof EnvironmentGates)[]) =>
     needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
   if (RAW_CRUD.has(name)) {
@@ -62,7 +72,16 @@ export function envGate(agent: Agent, name: string, gates: EnvironmentGates): Re
     if (!agent.shape.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');
     return open.length > 0 ? refusals.envGateClosed('Raw CRUD', name, open) : null;
   }
-  if (!RAW_SCHEMA.has(name)) return null;
-  const open = missing('PARSE_AGENT_ALLOW_SCHEMA_OPS', 'PARSE_AGENT_ALLOW_RAW_SCHEMA');
-  return open.length > 0 ? refusals.envGateClosed('Raw schema-mutating', name, open) : null;
+  if (RAW_SCHEMA.has(name)) {
+    const open = missing('PARSE_AGENT_ALLOW_SCHEMA_OPS', 'PARSE_AGENT_ALLOW_RAW_SCHEMA');
+    return open.length > 0 ? refusals.envGateClosed('Raw schema-mutating', name, open) : null;
+  }
+  const open = (tool?.needs ?? []).flatMap((need) => missing(...(GATES_OF_NEEDS[need] ?? [])));
+  return open.length > 0 ? refusals.writeGatesClosed(name, open) : null;
 }
+
+/** Declared methods ask by their own tier instead. */
+const GATES_OF_NEEDS: Readonly<Record<string, readonly (keyof EnvironmentGates)[]>> = {
+  rows: ['PARSE_AGENT_ALLOW_WRITE_TOOLS'],
+  classes: ['PARSE_AGENT_ALLOW_SCHEMA_OPS'],
+};

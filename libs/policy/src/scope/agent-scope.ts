@@ -26,7 +26,7 @@ const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   pipeline: 'Pipeline target',
   constraint: 'Query class',
   owner: 'Query class',
-  pointer: 'Query class',
+  pointer: 'Pointer target',
 };
 
 /** What class-level permissions are asked for; a pointer that is only compared reads nothing. */
@@ -80,13 +80,22 @@ export class AgentScope {
 
   /**
    * The class gate of a tool call: identifier, hidden, class filter, existence, class-level permission.
-   * @param operation what the tool does with the class, as class-level permissions call it
+   * @param operation what the tool does with the class, as class-level permissions call it; null leaves them to the caller
    */
   enter(
     agent: Agent,
     className: unknown,
-    operation: ReadOperation | 'describe' = 'find',
+    operation: ReadOperation | 'describe' | null = 'find',
   ): ClassAccess | Refusal {
+    const name = this.admit(agent, className);
+    if (typeof name !== 'string') return name;
+    const answer = this.existing(name, className as string);
+    if (isRefusal(answer) || operation === null) return answer;
+    return this.rights.gate(name, operation) ?? answer;
+  }
+
+  /** The class gate for a class that need not exist yet. @returns its canonical name */
+  admit(agent: Agent, className: unknown): string | Refusal {
     if (className === undefined || className === null || className === '') {
       return refusals.invalidArgument('missing required argument: class_name');
     }
@@ -97,14 +106,10 @@ export class AgentScope {
       );
     }
     const name = canonicalClassName(className);
-    const answer =
-      this.hiddenFrom(agent, name, className) ??
-      this.filtered(name, className, 'Class') ??
-      this.existing(name, className);
-    return isRefusal(answer) ? answer : (this.rights.gate(name, operation) ?? answer);
+    return this.hiddenFrom(agent, name, className) ?? this.filtered(name, className, 'Class') ?? name;
   }
 
-  /** The same gate for a class reached from another one. The master exception holds for constraints only. */
+  /** The same gate for a class reached from another one. The master exception holds for constraints and for pointers. */
   reachFor(agent: Agent): ClassReach {
     return {
       reach: (className, site) => {

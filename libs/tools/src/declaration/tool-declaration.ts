@@ -1,5 +1,11 @@
-import { isTier, type Tier } from '#agent';
-import type { JsonSchema, ToolAnnotations, ToolDefinition } from '../tool.js';
+import { isTier, type Tier, tierCovers } from '#agent';
+import {
+  type JsonSchema,
+  TOOL_NEEDS,
+  type ToolAnnotations,
+  type ToolDefinition,
+  type ToolNeed,
+} from '../tool.js';
 
 /** What a provider says about one of its methods to make it a tool. */
 export interface ToolOptions {
@@ -22,6 +28,8 @@ export interface ToolOptions {
   readonly annotations?: ToolAnnotations;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe?: boolean;
+  /** What it does beyond reading: `rows` (tier write or admin) is given as `call.writes`, `classes` (admin) as `call.classes`. */
+  readonly needs?: readonly ToolNeed[];
   /** Replaces the built-in of that name, whose tier, category and client gate stay. Default false. */
   readonly override?: boolean;
 }
@@ -77,6 +85,15 @@ export function checkDefinition(definition: ToolDefinition): void {
     if (!isSchema(schema) || schema['type'] !== 'object')
       fail(`${part} must be a JSON Schema of type object`);
   }
+  const needs = definition.needs ?? [];
+  if (needs.some((need) => !TOOL_NEEDS.includes(need))) fail(`needs may name ${TOOL_NEEDS.join(', ')}`);
+  for (const [need, tier] of [
+    ['rows', 'write'],
+    ['classes', 'admin'],
+  ] as const) {
+    if (needs.includes(need) && !tierCovers(definition.permission, tier))
+      fail(`what needs ${need} must have permission ${tier} or higher`);
+  }
   const bare = arrayWithoutItems(definition.inputSchema, 'input');
   if (bare !== null) fail(`${bare} is an array without items`);
 }
@@ -95,6 +112,7 @@ export function defineTool(options: ToolOptions): ToolDefinition {
     ...(options.output && { outputSchema: options.output }),
     ...(annotations && { annotations: { ...(title !== undefined && { title }), ...annotations } }),
     clientSafe: options.clientSafe ?? false,
+    ...(options.needs && { needs: Object.freeze([...options.needs]) }),
   };
   checkDefinition(definition);
   return Object.freeze(definition);

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import type { ToolDefinition, ToolHandler } from '../tool.js';
+import { methodsOf } from './prototype-methods.js';
 import { defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
 
 const TOOL = Symbol('parley:tool');
@@ -30,18 +31,6 @@ export function Tool(options: ToolOptions): MethodDecorator {
     const declared: DeclaredTool = { definition: defineTool(options), override: options.override ?? false };
     Reflect.defineMetadata(TOOL, declared, descriptor.value as object);
   };
-}
-
-/** Method names of a prototype and of what it inherits, the nearest first. A getter is never run. */
-function* methodsOf(prototype: object): Generator<[string, object]> {
-  const seen = new Set<string>();
-  for (let level = prototype; level && level !== Object.prototype; level = Object.getPrototypeOf(level)) {
-    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
-      if (seen.has(name)) continue;
-      seen.add(name);
-      if (typeof value === 'function' && name !== 'constructor') yield [name, value as object];
-    }
-  }
 }
 
 /**

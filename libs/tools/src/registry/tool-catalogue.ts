@@ -41,6 +41,8 @@ export class ToolCatalogue extends ToolRegistry {
     const gates = BUILT_IN_GATES.get(name);
     if (gates && !override)
       throw new ToolDeclarationError(name, 'is the name of a built-in; declare override: true to replace it');
+    if (definition.needs?.includes('methods') && name !== 'call_method')
+      throw new ToolDeclarationError(name, 'only call_method may need methods');
     if (this.added.has(name)) throw new ToolDeclarationError(name, 'is already registered');
     const tool: RegisteredTool = {
       definition: Object.freeze({ ...definition, ...gates }),

@@ -1,6 +1,6 @@
-import type { FieldSchema, FieldType } from '#policy';
-import { isPlainObject } from '../storage/own-property.js';
-import { isTyped } from '../storage/to-storage.js';
+import type { FieldSchema, FieldType } from '../model/class-schema.js';
+import { isPlainObject } from '../model/plain-object.js';
+import { isTyped } from '../where/typed-value.js';
 
 const SIMPLE_TYPES: ReadonlySet<string> = new Set(['Date', 'GeoPoint', 'File', 'Bytes', 'Polygon']);
 

@@ -1,0 +1,24 @@
+import type { FieldSchema } from '#policy';
+import type { ParseRow } from './record-store.js';
+
+/**
+ * The only door from a tool to changing rows, bound to one call. Every method runs class gate → class permissions → tenant
+ * → ids → field rules → store, and gives back what this agent may read of the row. A refused write changes nothing.
+ * @throws Refused
+ */
+export interface GovernedWrites {
+  /** @returns the stored row as the agent may read it */
+  create(className: unknown, fields: unknown): Promise<ParseRow>;
+  /** `fields` are values or `{ __op }`. @throws Refused `parse_error` when there is no such row for this agent */
+  update(className: unknown, objectId: unknown, fields: unknown): Promise<ParseRow>;
+  /** @throws Refused `parse_error` when there is no such row for this agent */
+  delete(className: unknown, objectId: unknown): Promise<void>;
+}
+
+/** The only door from a tool to making and removing classes, bound to one call; for agents in master posture. */
+export interface GovernedClassWrites {
+  /** @returns the fields that were declared, as stored */
+  createClass(className: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>>;
+  /** @throws Refused `invalid_argument` while the class has rows */
+  deleteClass(className: unknown): Promise<void>;
+}

@@ -1,0 +1,236 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Agent, type AgentShapeOptions, compileAgentShape, Refused } from '#agent';
+import { compileClass } from '../compile/compile-class.js';
+import type { ClassConfig } from '../compile/policy-config.js';
+import { INTERNAL_FIELDS } from '../model/internal-fields.js';
+import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { planWrite, type WriteContext } from './plan-write.js';
+
+const pointer = (className: string, objectId = 'x1') => ({ __type: 'Pointer', className, objectId });
+
+interface Setting {
+  readonly operation?: WriteContext['operation'];
+  readonly tenant?: WriteContext['tenant'];
+  readonly config?: ClassConfig;
+  readonly agent?: AgentShapeOptions;
+}
+
+function plan(
+  className: string,
+  fields: unknown,
+  { operation = 'create', tenant = null, config = {}, agent }: Setting = {},
+) {
+  return planWrite(fields, {
+    agent: new Agent({ shape: compileAgentShape('x', agent), principal: 'p' }),
+    access: music(className),
+    policy: compileClass(className, config),
+    operation,
+    tenant,
+    judgeClass: (target) => {
+      const judged = shopReach.reach(target, 'pointer');
+      if ('gate' in judged) throw new Refused(judged);
+    },
+  });
+}
+
+const refusal = (className: string, fields: unknown, setting?: Setting) =>
+  refusalOf(() => plan(className, fields, setting));
+
+describe('the plan of a write', () => {
+  it('resolves spellings and aliases to wire names', () => {
+    const { fields, added } = plan('Song', { play_count: 3, externalStatus: 'x', Title: 'T' });
+    expect(fields).toEqual({ playCount: 3, ExtStatus: 'x', title: 'T' });
+    expect(added.size).toBe(0);
+  });
+
+  it('keeps only the members of a typed value', () => {
+    const artist = { ...pointer('Artist'), secret: 1 };
+    const released = { __type: 'Date', iso: '2026-01-01', more: 1 };
+    expect(plan('Song', { artist, releasedOn: released }).fields).toEqual({
+      artist: pointer('Artist'),
+      releasedOn: { __type: 'Date', iso: '2026-01-01T00:00:00.000Z' },
+    });
+  });
+
+  it('takes a Date of the language for a Date', () => {
+    expect(plan('Note', { dueOn: new Date(0) }).fields).toEqual({
+      dueOn: { __type: 'Date', iso: '1970-01-01T00:00:00.000Z' },
+    });
+  });
+
+  it('tells the columns that a class without an allowlist does not have yet', () => {
+    const { added } = plan('Note', { body: 'x', rating: 4, at: pointer('Song'), nothing: null });
+    expect([...added]).toEqual([
+      ['rating', { type: 'Number' }],
+      ['at', { type: 'Pointer', targetClass: 'Song' }],
+    ]);
+  });
+
+  it('holds a new column to its declared type', () => {
+    const config = { properties: { rating: { type: 'Number' } } };
+    expect(refusal('Note', { rating: 'four' }, { config })?.message).toContain(
+      'rating takes a Number, not a String',
+    );
+    expect(refusal('Note', { rating: 4 }, { config })).toBeNull();
+  });
+
+  it('holds list members and appended values to the declared ones', () => {
+    const config = { properties: { tags: { enum: { live: '', '7': '' } } } };
+    const tags = (value: unknown) => refusal('Song', { tags: value }, { config })?.message ?? null;
+    expect(tags(['live', 7])).toBeNull();
+    expect(tags({ __op: 'AddUnique', objects: ['live'] })).toBeNull();
+    expect(tags({ __op: 'Delete' })).toBeNull();
+    expect(tags(['live', 'x'])).toContain('tags must be one of');
+    expect(tags({ __op: 'Add', objects: [{}] })).toContain('tags must be one of');
+  });
+
+  it('puts the tenant into a new row and takes its repetition out of a change', () => {
+    const tenant = { field: 'orgId', value: 'acme' };
+    expect(plan('Song', { title: 'x' }, { tenant }).fields).toEqual({ title: 'x', orgId: 'acme' });
+    const change: Setting = { tenant, operation: 'update' };
+    expect(plan('Song', { title: 'x', org_id: 'acme' }, change).fields).toEqual({ title: 'x' });
+    expect(refusal('Song', { orgId: 'acme' }, change)?.message).toContain('nothing that can be changed');
+    for (const operation of ['create', 'update'] as const)
+      for (const orgId of ['globex', null, { __op: 'Delete' }, ['acme'], 'ACME'])
+        expect(refusal('Song', { title: 'x', orgId }, { tenant, operation })).toMatchObject({
+          code: 'access_denied',
+          details: { kind: 'tenant_scope' },
+        });
+  });
+
+  it('asks the class gate about every pointer, however deep', () => {
+    for (const value of [pointer('Vault'), [pointer('Vault')], { a: { b: [pointer('Vault')] } }])
+      expect(refusal('Note', { extra: value })).toMatchObject({ details: { kind: 'hidden_class' } });
+    expect(refusal('Note', { extra: { __op: 'Add', objects: [pointer('Ledger')] } })).toMatchObject({
+      details: { kind: 'class_filter' },
+    });
+  });
+
+  it('says which fields may be named when one is outside the allowlist', () => {
+    expect(refusal('Song', { royalty: 1 })).toMatchObject({
+      code: 'access_denied',
+      details: { kind: 'field_denied', denied_field: 'royalty' },
+    });
+  });
+
+  it('needs a name for a new user, and an admin for the names of users', () => {
+    const admin: AgentShapeOptions = { permissions: 'admin' };
+    expect(refusal('_User', { email: 'a@b.c' }, { agent: admin })?.message).toContain('username is required');
+    expect(refusal('_User', { username: 'ada' }, { agent: admin })).toBeNull();
+    for (const name of ['username', 'emailVerified', 'email_verified'])
+      expect(refusal('_User', { [name]: true }, { agent: { permissions: 'write' } })?.message).toContain(
+        'may not be written',
+      );
+    expect(refusal('_User', { password: 'x' }, { agent: admin })?.code).toBe('invalid_argument');
+  });
+
+  it('asks for required fields when a row is made, and does not let them be cleared', () => {
+    const access = music('Note');
+    const fields = new Map([
+      ...(access.schema?.fields ?? []),
+      ['body', { type: 'String' as const, required: true }],
+    ]);
+    const context: WriteContext = {
+      agent: new Agent({ shape: compileAgentShape('x'), principal: 'p' }),
+      access: { ...access, schema: { className: 'Note', indexes: [], classLevelPermissions: null, fields } },
+      policy: compileClass('Note', {}),
+      operation: 'create',
+      tenant: null,
+      judgeClass: () => undefined,
+    };
+    for (const given of [{ dueOn: null }, { body: null }, { body: { __op: 'Delete' } }])
+      expect(refusalOf(() => planWrite(given, context))?.message).toContain('body is required');
+    const update = { ...context, operation: 'update' as const };
+    expect(refusalOf(() => planWrite({ body: null }, update))?.message).toContain('body is required');
+    expect(refusalOf(() => planWrite({ dueOn: null }, update))).toBeNull();
+    const hidden = { ...context, access: { ...context.access, readable: new Set(['dueOn']) } };
+    expect(refusalOf(() => planWrite({ dueOn: null }, hidden))?.message).not.toContain('body');
+  });
+
+  it('bounds nesting before it looks at anything else', () => {
+    let nested: unknown = 1;
+    for (let level = 0; level < 100_000; level += 1) nested = [nested];
+    expect(refusal('Note', { extra: nested })).toMatchObject({ code: 'invalid_argument' });
+  });
+});
+
+const json = fc.jsonValue({ maxDepth: 5 });
+const hostileKey = fc.constantFrom(
+  ...INTERNAL_FIELDS,
+  'acl',
+  '_auth_data_x',
+  '__proto__',
+  'objectId',
+  'created_at',
+  'className',
+  '__type',
+  'a.b',
+  '_x',
+  '',
+);
+
+describe('no write', () => {
+  /** Every key of every object in a value. */
+  const keysOf = (value: unknown): string[] =>
+    value !== null && typeof value === 'object'
+      ? Object.entries(value).flatMap(([key, member]) => [
+          ...(Array.isArray(value) ? [] : [key]),
+          ...keysOf(member),
+        ])
+      : [];
+
+  it('carries an operator of the database, wherever it stood', () => {
+    const operator = fc.string({ minLength: 1 }).map((name) => `$${name}`);
+    const wraps = fc.array(
+      fc.constantFrom<(inner: unknown) => unknown>(
+        (x) => [x],
+        (x) => ({ k: x }),
+      ),
+      {
+        maxLength: 5,
+      },
+    );
+    fc.assert(
+      fc.property(operator, json, wraps, fc.boolean(), (key, value, layers, inOperation) => {
+        const hidden = layers.reduce((inner, wrap) => wrap(inner), { [key]: value } as unknown);
+        const field = inOperation ? { __op: 'Add', objects: [hidden] } : hidden;
+        expect(refusal('Note', { extra: field })).toMatchObject({ code: 'security_blocked', opaque: true });
+      }),
+    );
+    expect(refusal('Note', { $set: { body: 'x' } })).toMatchObject({ code: 'security_blocked' });
+  });
+
+  it('names what the store or the server keeps for itself', () => {
+    fc.assert(
+      fc.property(hostileKey, json, (key, value) => {
+        const given = Object.fromEntries([
+          ['body', 'x'],
+          [key, value],
+        ] as [string, unknown][]);
+        const code = refusal('Note', given)?.code;
+        expect(['invalid_argument', 'security_blocked']).toContain(code);
+      }),
+    );
+  });
+
+  it('throws anything but a refusal, or plans a key that was not judged', () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.oneof(fc.constantFrom('body', 'extra', 'dueOn'), fc.string()), json),
+        (fields) => {
+          let planned: object | null = null;
+          const refused = refusalOf(() => {
+            planned = plan('Note', fields).fields;
+          });
+          if (refused) return;
+          for (const key of keysOf(planned)) {
+            expect(key).not.toMatch(/^\$|\.|^_|\0/);
+            expect(INTERNAL_FIELDS).not.toContain(key);
+          }
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+});

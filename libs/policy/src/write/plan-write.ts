@@ -1,0 +1,135 @@
+import { type Agent, Refused, refusals } from '#agent';
+import { type ClassAccess, columnRefusal } from '../model/class-access.js';
+import type { ClassPolicy } from '../model/class-policy.js';
+import type { FieldSchema } from '../model/class-schema.js';
+import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { blocked } from '../security-reason.js';
+import type { TenantBinding } from '../scope/tenant.js';
+import { assertFits, type FieldRules } from './field-fit.js';
+import { isNeverGiven } from './refused-keys.js';
+import { isOperation, type JudgeClass, refuseFields, writtenValue } from './written-value.js';
+
+/** Bytes of the whole `fields` argument as JSON. */
+const MAX_BYTES = 65_536;
+const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+
+export interface WriteContext {
+  readonly agent: Agent;
+  readonly access: ClassAccess;
+  readonly policy: ClassPolicy;
+  readonly operation: 'create' | 'update';
+  readonly tenant: TenantBinding | null;
+  /** The class gate, for classes that pointers name. @throws Refused */
+  readonly judgeClass: JudgeClass;
+}
+
+/** A write that breaks no rule, in wire names. */
+export interface WritePlan {
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Columns that the class does not have yet. */
+  readonly added: ReadonlyMap<string, FieldSchema>;
+}
+
+/**
+ * Turns the fields of a caller into a write, or refuses: operators, size, names, tenant, allowlist, values, types, in that
+ * order. Nothing is read from the database.
+ * @throws Refused
+ */
+export function planWrite(given: unknown, context: WriteContext): WritePlan {
+  const { access, policy, operation, tenant } = context;
+  if (!isPlainObject(given) || Object.keys(given).length === 0)
+    return refuseFields('fields must be an object with at least one field');
+  const values = readValues(given, context);
+  assertSize(given);
+  const fields: Record<string, unknown> = {};
+  const added = new Map<string, FieldSchema>();
+  for (const [written, value] of Object.entries(values)) {
+    const name = wireName(written, context);
+    if (Object.hasOwn(fields, name)) refuseFields(`${name} is given twice, under two spellings`);
+    if (tenant?.field === name) {
+      assertOwnTenant(tenant, value, access.className);
+      continue;
+    }
+    assertWritable(written, name, access, policy);
+    const rules: FieldRules = {
+      column: access.schema?.fields.get(name),
+      declared: policy.properties.get(name),
+    };
+    const asked = assertFits(name, value, rules);
+    if (asked && !rules.column) added.set(name, asked);
+    fields[name] = value;
+  }
+  if (operation === 'create') {
+    if (tenant) fields[tenant.field] = tenant.value;
+    assertComplete(fields, access);
+  } else if (Object.keys(fields).length === 0) {
+    refuseFields('fields holds nothing that can be changed');
+  }
+  return { fields, added };
+}
+
+/** Names and values before any rule of the class: what no class could take. */
+function readValues(given: PlainObject, { judgeClass }: WriteContext): PlainObject {
+  const deferred: string[] = [];
+  const judge: JudgeClass = (className) => deferred.push(className);
+  const values: Record<string, unknown> = {};
+  const operator = Object.keys(given).find((key) => key.startsWith('$'));
+  if (operator !== undefined) throw blocked('arguments', 'operator_in_value', operator);
+  for (const [name, value] of Object.entries(given)) {
+    if (!FIELD_NAME.test(name)) {
+      refuseFields(
+        'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
+      );
+    }
+    values[name] = writtenValue(name, value, judge);
+  }
+  // Only now, so that a malformed write is told as such whatever classes it names.
+  for (const className of deferred) judgeClass(className);
+  return values;
+}
+
+function assertSize(given: PlainObject): void {
+  const bytes = Buffer.byteLength(JSON.stringify(given));
+  if (bytes > MAX_BYTES) refuseFields(`fields takes ${bytes} bytes; at most ${MAX_BYTES} are permitted`);
+}
+
+function wireName(written: string, { access, agent }: WriteContext): string {
+  const name = access.names.wireName(written);
+  if ([written, name].some((spelling) => isNeverGiven(spelling) || !FIELD_NAME.test(spelling)))
+    refuseFields(`'${written}' may not be written`);
+  if (name === 'password')
+    refuseFields("'password' may not be written: passwords are set by signing up or resetting");
+  const guarded = name === 'emailVerified' || name === 'username';
+  if (access.className === '_User' && guarded && agent.permissions !== 'admin')
+    refuseFields(`'${written}' may not be written`);
+  return name;
+}
+
+function assertOwnTenant({ value: own }: TenantBinding, value: unknown, className: string): void {
+  if (value === own) return;
+  throw new Refused(
+    refusals.accessDenied('tenant', `Tenant scope conflict on class '${className}'`, 'tenant_scope'),
+  );
+}
+
+function assertWritable(written: string, name: string, access: ClassAccess, policy: ClassPolicy): void {
+  // Columns that permissions hide say nothing of one that does not exist yet; only an allowlist does.
+  if (policy.fields === null && !access.schema?.fields.has(name)) return;
+  const refusal = columnRefusal('Field', written, name, access);
+  if (refusal) throw new Refused(refusal);
+}
+
+/** A new row has a value for every required column; a column the agent may not know is not named. */
+function assertComplete(fields: PlainObject, { schema, readable, className }: ClassAccess): void {
+  for (const [name, { required, defaultValue }] of schema?.fields ?? []) {
+    const value = fields[name] ?? null;
+    if (!required || defaultValue !== undefined) continue;
+    if (value !== null && !(isOperation(value) && value.__op === 'Delete')) continue;
+    refuseFields(
+      readable && !readable.has(name)
+        ? `${className} has a required field that this agent may not write`
+        : `${name} is required`,
+    );
+  }
+  if (className === '_User' && typeof fields['username'] !== 'string') refuseFields('username is required');
+}

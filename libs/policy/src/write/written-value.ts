@@ -1,0 +1,113 @@
+import { isObjectId, Refused, refusals } from '#agent';
+import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { blocked } from '../security-reason.js';
+import { isTyped, reduceTyped, type TypedValue, typedDate } from '../where/typed-value.js';
+import { isCredentialOrRight } from './refused-keys.js';
+
+/** Levels of objects and lists inside one field. */
+const MAX_DEPTH = 8;
+
+/** Asks the class gate about a class that a pointer names. @throws Refused */
+export type JudgeClass = (className: string) => void;
+
+export function refuseFields(message: string): never {
+  throw new Refused(refusals.invalidArgument(message, 'fields'));
+}
+
+const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
+  Increment: ['__op', 'amount'],
+  Add: ['__op', 'objects'],
+  AddUnique: ['__op', 'objects'],
+  Remove: ['__op', 'objects'],
+  Delete: ['__op'],
+};
+
+/** Parse's form of a change to a stored value: `{ __op: 'Increment', amount: 1 }`. */
+export type WriteOperation = PlainObject & { readonly __op: string };
+
+export function isOperation(value: unknown): value is WriteOperation {
+  return isPlainObject(value) && Object.hasOwn(value, '__op');
+}
+
+/**
+ * A field's value as it may be stored: plain JSON, typed values with only their own members, one of the permitted
+ * operations. What looks like an operator of the database is a security refusal, anywhere.
+ * @throws Refused
+ */
+export function writtenValue(field: string, value: unknown, judge: JudgeClass): unknown {
+  refuseOperators(value, field, 0);
+  return isOperation(value) ? operation(field, value, judge) : plainValue(field, value, judge);
+}
+
+/** First of all checks, and before anything is copied: nesting is bounded here too. */
+function refuseOperators(value: unknown, path: string, depth: number): void {
+  if (value === null || typeof value !== 'object') return;
+  if (depth >= MAX_DEPTH) refuseFields(`${root(path)} is nested more than ${MAX_DEPTH} levels deep`);
+  for (const [key, member] of Object.entries(value)) {
+    if (key.startsWith('$')) throw blocked('arguments', 'operator_in_value', `${path}.${key}`);
+    refuseOperators(member, `${path}.${key}`, depth + 1);
+  }
+}
+
+function operation(field: string, value: WriteOperation, judge: JudgeClass): unknown {
+  const { __op: name } = value;
+  const members = Object.hasOwn(OPERATIONS, String(name)) ? OPERATIONS[String(name)] : undefined;
+  if (!members) return refuseFields(`${field}: __op must be one of ${Object.keys(OPERATIONS).join(', ')}`);
+  if (Object.keys(value).some((key) => !members.includes(key)))
+    refuseFields(`${field}: ${name} takes only ${members.slice(1).join(', ') || 'its name'}`);
+  if (name === 'Delete') return { __op: name };
+  if (name === 'Increment') {
+    const amount = value['amount'];
+    if (typeof amount !== 'number' || !Number.isFinite(amount))
+      return refuseFields(`${field}: Increment needs a number as amount`);
+    return { __op: name, amount };
+  }
+  const objects = value['objects'];
+  if (!Array.isArray(objects)) return refuseFields(`${field}: ${name} needs a list as objects`);
+  return { __op: name, objects: objects.map((entry) => plainValue(field, entry, judge)) };
+}
+
+function plainValue(field: string, value: unknown, judge: JudgeClass): unknown {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return typedDate(value);
+  if (Array.isArray(value)) return value.map((entry) => plainValue(field, entry, judge));
+  if (isTyped(value)) return typedValue(field, value, judge);
+  if (isPlainObject(value)) return plainMembers(field, value, judge);
+  return refuseFields(`${field} holds something that is not JSON`);
+}
+
+function plainMembers(field: string, value: PlainObject, judge: JudgeClass): PlainObject {
+  const kept: Record<string, unknown> = {};
+  for (const [key, member] of Object.entries(value)) {
+    if (key === '__op') refuseFields(`${field}: an __op stands for a whole field, not inside one`);
+    if (key === '' || key.includes('.') || key.includes('$') || key.includes('\0'))
+      refuseFields(`${field}: keys must not be empty or hold '.', '$' or NUL`);
+    if (key === '__type') refuseFields(`${field}: __type must be text`);
+    if (isCredentialOrRight(key)) refuseFields(`${field}: '${key}' may not be written`);
+    kept[key] = plainValue(field, member, judge);
+  }
+  return kept;
+}
+
+function typedValue(field: string, value: TypedValue, judge: JudgeClass): TypedValue {
+  if (value.__type === 'Relation') refuseFields(`${field}: relations are not changed by raw writes`);
+  const reduced = ownMembers(field, value);
+  if (reduced.__type === 'Pointer') {
+    if (!isObjectId(reduced['objectId'])) refuseFields(`${field}: the objectId of a Pointer is not an id`);
+    judge(reduced['className'] as string);
+  }
+  return reduced;
+}
+
+/** The reader of constraints says `invalid_query`; the same fault in a write is one of its arguments. */
+function ownMembers(field: string, value: TypedValue): TypedValue {
+  try {
+    return reduceTyped(value);
+  } catch (error) {
+    if (error instanceof Refused) return refuseFields(`${field}: ${error.refusal.message}`);
+    throw error;
+  }
+}
+
+const root = (path: string): string => path.split('.', 1)[0] as string;

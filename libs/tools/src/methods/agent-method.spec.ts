@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import type { MethodCall } from '../declared-methods.js';
+import { agentMethodsOf, AgentMethod } from './agent-method.decorator.js';
+import {
+  AgentFields,
+  AgentHidden,
+  AgentTenantScope,
+  classDeclarationOf,
+  ParseClass,
+} from './class.decorators.js';
+import { effectiveTier } from './effective-tier.js';
+import { MethodDeclarationError, soundsLikeWriting } from './method-declaration.js';
+import { MethodRegistry } from './method-registry.js';
+
+@ParseClass('User', { fields: ['username', 'email'] })
+@AgentFields('username', 'bio')
+@AgentTenantScope('orgId')
+class UserMethods {
+  private readonly greeting = 'Hello';
+
+  @AgentMethod({ permission: 'write', permittedKeys: ['name'], agent: true })
+  greet(args: Record<string, unknown>) {
+    return `${this.greeting} ${String(args['name'])}`;
+  }
+
+  @AgentMethod({ name: 'active?', type: 'instance' })
+  isActive() {
+    return true;
+  }
+
+  notOffered() {
+    return 'secret';
+  }
+}
+
+const registry = new MethodRegistry();
+for (const { className, method } of agentMethodsOf(new UserMethods())) registry.register(className, method);
+
+describe('declared methods', () => {
+  it('are found by the class they speak for, under its stored name', () => {
+    expect(registry.of('_User').map(({ name }) => name)).toEqual(['greet', 'active?']);
+    expect(registry.of('User')).toEqual([]);
+  });
+
+  it('run on their own provider', () => {
+    const call = {} as MethodCall;
+    expect(registry.find('_User', 'greet')?.handler({ name: 'Ada' }, call)).toBe('Hello Ada');
+  });
+
+  it.each(['notOffered', 'constructor', 'toString', '__proto__', 'isActive'])('do not include %s', (name) => {
+    expect(registry.find('_User', name)).toBeUndefined();
+  });
+
+  it('start without any right but that of readonly agents, and without the agent', () => {
+    expect(registry.find('_User', 'active?')).toMatchObject({
+      permission: 'readonly',
+      supportsDryRun: false,
+      permittedKeys: null,
+      wantsAgent: false,
+      type: 'instance',
+    });
+    expect(registry.find('_User', 'greet')).toMatchObject({
+      permission: 'write',
+      wantsAgent: true,
+      type: 'class',
+    });
+  });
+
+  it('act at their own tier, and at readonly while they are unknown', () => {
+    const tool = { name: 'call_method', permission: 'readonly' } as const;
+    const tier = (args: unknown) => effectiveTier(tool, args, registry);
+    expect(tier({ class_name: 'User', method_name: 'greet' })).toBe('write');
+    expect(tier({ class_name: '_User', method_name: 'nope' })).toBe('readonly');
+    for (const args of [null, undefined, 'x', [], { class_name: 1 }]) expect(tier(args)).toBe('readonly');
+    expect(effectiveTier({ name: 'delete_object', permission: 'admin' }, {}, registry)).toBe('admin');
+  });
+
+  it('cannot be declared twice', () => {
+    const again = agentMethodsOf(new UserMethods())[0];
+    expect(() => registry.register('_User', again!.method)).toThrow(MethodDeclarationError);
+  });
+
+  it.each([
+    ['a bad name', { name: 'a.b' }, 'identifier'],
+    ['a dangerous name', { name: 'Eval' }, 'blocked for security reasons'],
+    ['an unknown tier', { permission: 'root' }, 'permission'],
+    ['an unknown type', { type: 'static' }, 'type'],
+    ['keys that are no list', { permittedKeys: 'name' }, 'permittedKeys'],
+  ])('refuse %s at start', (_, options, text) => {
+    @ParseClass('Post')
+    class Bad {
+      @AgentMethod(options as object)
+      run() {
+        return null;
+      }
+    }
+    expect(() => agentMethodsOf(new Bad())).toThrow(text);
+  });
+
+  it('need a class to speak for', () => {
+    class Homeless {
+      @AgentMethod()
+      run() {
+        return null;
+      }
+    }
+    expect(() => agentMethodsOf(new Homeless())).toThrow('@ParseClass');
+  });
+
+  it('are told apart when a readonly name promises a change', () => {
+    const method = registry.find('_User', 'active?')!;
+    expect(soundsLikeWriting({ ...method, name: 'resetCounters' })).toBe(true);
+    expect(soundsLikeWriting({ ...method, name: 'resetCounters', permission: 'write' })).toBe(false);
+    expect(soundsLikeWriting(method)).toBe(false);
+  });
+});
+
+describe('class decorators', () => {
+  it('join to one declaration, each rule narrowing the others', () => {
+    expect(classDeclarationOf(UserMethods)).toEqual({
+      className: 'User',
+      config: { fields: ['username'], tenantScope: { field: 'orgId', bypass: [] } },
+    });
+  });
+
+  it('say nothing of a class that has none', () => {
+    expect(classDeclarationOf(class Plain {})).toBeNull();
+  });
+
+  it('hide a class entirely, or from all but the master key', () => {
+    @ParseClass('Vault')
+    @AgentHidden()
+    @AgentHidden({ except: 'masterKey' })
+    class Vault {}
+    expect(classDeclarationOf(Vault)?.config).toEqual({ hidden: true });
+  });
+});
