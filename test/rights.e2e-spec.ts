@@ -66,6 +66,22 @@ describe.each(CALLERS)('%s', (_, headers, visible, diagnosed) => {
     expect(branches.data['results']).toMatchObject([{ all: [{ n: visible.length }] }]);
   });
 
+  it('groups, lists and exports them alone', async () => {
+    const grouped = await call('group_by', { class_name: 'Chart', field: 'title' }, headers);
+    expect(grouped.data['groups']).toHaveLength(visible.length);
+    const listed = await call('distinct', { class_name: 'Chart', field: 'title' }, headers);
+    expect(listed.data['values']).toHaveLength(visible.length);
+    const dated = { class_name: 'Chart', field: 'created_at', interval: 'year' };
+    const perYear = await call('group_by_date', dated, headers);
+    expect(perYear.data['groups']).toMatchObject([{ value: visible.length }]);
+    const exported = await call(
+      'export_data',
+      { class_name: 'Chart', columns: ['title'], format: 'csv' },
+      headers,
+    );
+    expect(String(exported.data['output']).trim().split('\n')).toHaveLength(1 + visible.length);
+  });
+
   it('sees a protected field on the rows that are an exception', async () => {
     const found = await call('query_class', { class_name: 'Chart' }, headers);
     const rows = found.data['results'] as Record<string, unknown>[];

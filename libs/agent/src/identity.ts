@@ -28,3 +28,9 @@ const AUTH_TYPES: Record<Identity['kind'], AuthType> = {
 export function authType(identity: Identity): AuthType {
   return AUTH_TYPES[identity.kind];
 }
+
+/** Who was assumed: a user id or a role name. Null for the master key, and for a session, whose user is the principal. */
+export function assumedName(identity: Identity): string | null {
+  if (identity.kind === 'aclUser') return identity.userId;
+  return identity.kind === 'aclRole' ? identity.role : null;
+}

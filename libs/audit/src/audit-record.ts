@@ -8,6 +8,8 @@ export interface AuditRecord {
   readonly args_keys: readonly string[];
   readonly auth_type: AuthType;
   readonly using_master_key: boolean;
+  /** The user or role that the agent acts as without its being verified. */
+  readonly identity?: string;
   readonly permissions: Tier;
   readonly agent_id: string;
   readonly agent_depth: number;

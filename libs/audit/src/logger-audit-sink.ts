@@ -2,7 +2,10 @@ import { Injectable, Logger } from '@nestjs/common';
 import { type AuditRecord, AuditSink } from './audit-record.js';
 import { oneLine } from './terminal-text.js';
 
-/** Audit records as JSON on the application's log: refusals as warnings with their private cause, the rest at debug level. */
+/**
+ * Audit records as JSON on the application's log: refusals as warnings with their private cause, the rest at debug level,
+ * with one line at log level for every run under the master key or as an assumed user or role.
+ */
 @Injectable()
 export class LoggerAuditSink extends AuditSink {
   private readonly logger = new Logger('Audit');
@@ -10,5 +13,22 @@ export class LoggerAuditSink extends AuditSink {
   record(entry: AuditRecord): void {
     const level = entry.success ? 'debug' : 'warn';
     if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(entry)));
+    const posture = entry.success ? postureOf(entry) : null;
+    if (posture !== null && Logger.isLevelEnabled('log'))
+      this.logger.log(oneLine(`${entry.tool} ${posture}`));
+  }
+}
+
+/** Reads that no signed-in user stands behind. */
+function postureOf({ auth_type, identity }: AuditRecord): string | null {
+  switch (auth_type) {
+    case 'master_key':
+      return 'mode=master_key';
+    case 'acl_role':
+      return `role=${identity}`;
+    case 'acl_user':
+      return `user=${identity}`;
+    case 'session_token':
+      return null;
   }
 }

@@ -2,6 +2,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
   type Agent,
   type AgentShape,
+  assumedName,
   authType,
   type CallContext,
   type Refusal,
@@ -131,12 +132,14 @@ export class ParleyToolRunner extends ToolRunner {
   ): void {
     const { agent } = context;
     const refusal = outcome.ok ? undefined : outcome.refusal;
+    const assumed = assumedName(agent.identity);
     const entry: AuditRecord = {
       at: new Date().toISOString(),
       tool: name.slice(0, 128),
       args_keys: auditedArgumentNames(args),
       auth_type: authType(agent.identity),
       using_master_key: agent.usesMasterKey,
+      ...(assumed !== null && { identity: assumed }),
       permissions: agent.permissions,
       agent_id: agent.agentId,
       agent_depth: agent.depth,
