@@ -1,7 +1,7 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
-import { AuditSink, LoggerAuditSink } from '#audit';
+import { AuditSink, LoggerAuditSink, OperationLog } from '#audit';
 import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
 import {
@@ -24,12 +24,14 @@ import {
   MongoSchemaWriter,
 } from '#data-mongo';
 import {
+  CallJournal,
   createPipeline,
   Kernel,
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
   RecordsSource,
+  ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
 import { AgentScopes, type EnvironmentGates } from '#policy';
@@ -101,6 +103,18 @@ export class AppModule {
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: AuditSink, useClass: LoggerAuditSink },
+        { provide: OperationLog, useFactory: () => new OperationLog(policy.switches.maxLogSize) },
+        ToolCallbacks,
+        {
+          provide: CallJournal,
+          useFactory: (
+            audit: AuditSink,
+            log: OperationLog,
+            callbacks: ToolCallbacks,
+            events: EventEmitter2,
+          ) => new CallJournal({ policy, audit, log, callbacks, events }),
+          inject: [AuditSink, OperationLog, ToolCallbacks, EventEmitter2],
+        },
         { provide: SessionStore, useClass: ProcessSessionStore },
         {
           provide: PrincipalDirectory,
@@ -135,23 +149,23 @@ export class AppModule {
             records: GovernedRecordsSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
-            audit: AuditSink,
             events: EventEmitter2,
+            callbacks: ToolCallbacks,
+            journal: CallJournal,
           ) =>
             new ParleyToolRunner({
               registry,
               records,
               writes,
-              policy,
               gates,
-              audit,
-              events,
+              journal,
               pipeline: createPipeline({
                 registry,
                 policy,
                 gates,
                 events,
                 methods,
+                callbacks,
                 approver: new NoApprover(),
               }),
             }),
@@ -160,8 +174,9 @@ export class AppModule {
             GovernedRecordsSource,
             GovernedWritesSource,
             CallableMethods,
-            AuditSink,
             EventEmitter2,
+            ToolCallbacks,
+            CallJournal,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },

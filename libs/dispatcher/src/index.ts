@@ -21,9 +21,17 @@ export {
   Approver,
   NoApprover,
 } from './tool-pipeline/approver.js';
+export { CallJournal, type JournalParts } from './tool-pipeline/call-journal.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
 export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
+export {
+  type AfterToolCall,
+  type AnnouncedCall,
+  type BeforeToolCall,
+  ToolCallbacks,
+  type ToolCallError,
+} from './tool-pipeline/tool-callbacks.js';
 export { ToolExplorer } from './tool-pipeline/tool-explorer.js';
 export type { ToolPipeline } from './tool-pipeline/tool-pipeline.js';
