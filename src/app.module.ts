@@ -1,7 +1,7 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
-import { AuditSink, LoggerAuditSink, OperationLog } from '#audit';
+import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
 import {
@@ -24,6 +24,7 @@ import {
   MongoSchemaWriter,
 } from '#data-mongo';
 import {
+  AgentIntrospection,
   CallJournal,
   createPipeline,
   Kernel,
@@ -48,6 +49,7 @@ import {
   ToolRunner,
   ToolSwitches,
 } from '#tools';
+import { agentProviders } from './agents.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
@@ -103,18 +105,7 @@ export class AppModule {
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: AuditSink, useClass: LoggerAuditSink },
-        { provide: OperationLog, useFactory: () => new OperationLog(policy.switches.maxLogSize) },
-        ToolCallbacks,
-        {
-          provide: CallJournal,
-          useFactory: (
-            audit: AuditSink,
-            log: OperationLog,
-            callbacks: ToolCallbacks,
-            events: EventEmitter2,
-          ) => new CallJournal({ policy, audit, log, callbacks, events }),
-          inject: [AuditSink, OperationLog, ToolCallbacks, EventEmitter2],
-        },
+        ...agentProviders(policy, gates),
         { provide: SessionStore, useClass: ProcessSessionStore },
         {
           provide: PrincipalDirectory,
@@ -126,15 +117,15 @@ export class AppModule {
           inject: [PrincipalDirectory],
         },
         {
+          provide: PrincipalResolver,
+          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory),
+          inject: [PrincipalDirectory],
+        },
+        {
           provide: GovernedRecordsSource,
-          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, directory: PrincipalDirectory) =>
-            new GovernedRecordsSource(
-              new AgentScopes(policy),
-              reader,
-              catalogue,
-              new PrincipalResolver(directory),
-            ),
-          inject: [RecordReader, SchemaCatalogue, PrincipalDirectory],
+          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, identities: PrincipalResolver) =>
+            new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
+          inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
         {
           provide: GovernedWritesSource,

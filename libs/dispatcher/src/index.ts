@@ -1,3 +1,13 @@
+export {
+  AgentIntrospection,
+  type DescribedAgent,
+  type IntrospectionParts,
+} from './agents/agent-introspection.js';
+export { type DescribedClass } from './agents/describe-agent.js';
+export { FilterNames, type UnknownName } from './agents/filter-names.js';
+export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
+export { SubAgents } from './agents/sub-agents.js';
+export { type PermitAnswer, type PermitQuestion } from './agents/would-permit.js';
 export * from './dispatch-context.js';
 export * from './envelope-keys.js';
 export * from './header-values.js';

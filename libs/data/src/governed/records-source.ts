@@ -1,4 +1,4 @@
-import type { CallContext } from '#agent';
+import type { Agent, CallContext } from '#agent';
 import type { AgentScope, AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
 import type { PrincipalResolver } from '../identity/principal-resolver.js';
@@ -28,7 +28,8 @@ export class GovernedRecordsSource {
   }
 
   /** What an agent may reach, without a way to read any of it: for introspection. */
-  async scopeOf(context: CallContext): Promise<AgentScope> {
+  async scopeOf(agent: Agent): Promise<AgentScope> {
+    const context = { agent, signal: new AbortController().signal, progress: () => undefined };
     return (await this.open(context, PROTOCOL_BUDGET)).scope;
   }
 

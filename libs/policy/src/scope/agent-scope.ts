@@ -109,6 +109,11 @@ export class AgentScope {
     return this.hiddenFrom(agent, name, className) ?? this.filtered(name, className, 'Class') ?? name;
   }
 
+  /** Whether the policy hides the class from this agent, whatever else it may be refused for. */
+  hides(agent: Agent, className: string): boolean {
+    return this.hiddenFrom(agent, className, className) !== null;
+  }
+
   /** The same gate for a class reached from another one. The master exception holds for constraints and for pointers. */
   reachFor(agent: Agent): ClassReach {
     return {
