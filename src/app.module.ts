@@ -24,7 +24,6 @@ import {
   MongoSchemaWriter,
 } from '#data-mongo';
 import {
-  AgentIntrospection,
   CallJournal,
   createPipeline,
   Kernel,

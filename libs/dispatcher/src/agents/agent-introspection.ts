@@ -87,7 +87,7 @@ export class AgentIntrospection {
    * @throws Refused when the database does not answer
    */
   async describeFor(agent: Agent, className: string): Promise<DescribedClass> {
-    if (!isClassName(className)) throw new TypeError(`'${className}' is no class name`);
+    if (!isClassName(className)) throw new TypeError('describeFor: expected the name of a class');
     const scope = await this.parts.records.scopeOf(agent);
     return describedClass({ ...this.parts, agent, scope }, canonicalClassName(className));
   }
