@@ -6,6 +6,7 @@ import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
 import {
   CachedPrincipalDirectory,
+  ForgettingWriter,
   GovernedRecordsSource,
   GovernedWritesSource,
   PrincipalDirectory,
@@ -93,8 +94,9 @@ export class AppModule {
         },
         {
           provide: RecordWriter,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordWriter(connection, catalogue),
-          inject: [SchemaCatalogue],
+          useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
+            new ForgettingWriter(new MongoRecordWriter(connection, catalogue), directory),
+          inject: [SchemaCatalogue, CachedPrincipalDirectory],
         },
         {
           provide: SchemaWriter,
@@ -107,9 +109,10 @@ export class AppModule {
         ...agentProviders(policy, gates),
         { provide: SessionStore, useClass: ProcessSessionStore },
         {
-          provide: PrincipalDirectory,
+          provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
         },
+        { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),

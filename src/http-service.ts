@@ -29,7 +29,12 @@ export async function startHttpService(
 ): Promise<RunningService> {
   const app = await NestFactory.create<NestExpressApplication>(
     AppModule.compose({ loaded, connection, gates: readEnvironmentGates(env), features }),
-    { logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }), forceCloseConnections: true },
+    {
+      logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }),
+      forceCloseConnections: true,
+      // The edge reads bodies itself and no other route takes one.
+      bodyParser: false,
+    },
   );
   app.disable('x-powered-by');
   const logger = new Logger('Parley');

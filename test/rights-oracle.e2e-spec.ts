@@ -71,9 +71,8 @@ function verdict(answer: Answer): unknown {
  */
 function refusedForNothing(parsed: Answer, parley: Answer, question: Question): boolean {
   if (parley.kind !== 'refused') return false;
-  const nothing =
-    (parsed.kind === 'count' && parsed.count === 0) || (parsed.kind === 'rows' && parsed.rows.length === 0);
-  if (nothing && question.kind !== 'get' && '$relatedTo' in question.where) return true;
+  const nothing = parsed.kind === 'rows' && parsed.rows.length === 0;
+  if (nothing && question.kind === 'find' && '$relatedTo' in question.where) return true;
   if (question.kind === 'count' || !question.include) return false;
   if (parsed.kind === 'missing') return true;
   const [first, second] = question.include.split('.') as [string, string?];

@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const [cases = '3000', seed] = process.argv.slice(2);
-const partners = spawnSync(process.execPath, [join(root, 'tools', 'test-partners.mjs')], { stdio: 'inherit' });
+const partners = spawnSync(process.execPath, [join(root, 'tools', 'test-partners.mjs')], {
+  stdio: 'inherit',
+});
 if (partners.status !== 0) process.exit(partners.status ?? 1);
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
 const run = spawnSync(

@@ -9,8 +9,10 @@ const program = new Command('parley')
   .showHelpAfterError();
 
 program
-  .command('serve', { isDefault: true })
-  .description('serve MCP over HTTP (configuration: PARLEY_CONFIG, default parley.yaml)')
+  .command('serve')
+  .description(
+    'serve MCP over HTTP (configuration: PARLEY_CONFIG, default parley.yaml); without a command, this one runs',
+  )
   .action(async () => {
     // Loaded only here, so that the other commands start at once.
     const { serve } = await import('../serve.js');
@@ -33,7 +35,9 @@ program
   .action(runSeed);
 
 try {
-  await program.parseAsync();
+  // A default of its own, so that a mistyped command is told as such.
+  const asked = process.argv.slice(2);
+  await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : (error as Error).message}\n`);
   process.exitCode = 1;

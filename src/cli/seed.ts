@@ -1,6 +1,17 @@
+import { StoreError } from '#data';
 import { loadSeed, MongoConnection } from '#data-mongo';
 import { loadConfig } from '../config/load-config.js';
 import { readSeedFile } from '../database/open-database.js';
+
+/** What the operator is told of a load that the database ended. */
+function explained(error: unknown): Error {
+  if (!(error instanceof StoreError)) return error as Error;
+  if (error.code === 'duplicate')
+    return new Error('rows of this seed are there already: empty the database, then load it again');
+  if (error.code === 'unavailable') return new Error('the database does not answer');
+  const { cause } = error;
+  return cause instanceof Error ? cause : error;
+}
 
 /** Loads a seed into an empty database; a database that holds anything is left as it is. */
 export async function runSeed(file: string): Promise<void> {
@@ -12,6 +23,8 @@ export async function runSeed(file: string): Promise<void> {
     const { loaded, rows } = await loadSeed(connection, readSeedFile(file), { onlyIfEmpty: true });
     if (!loaded) throw new Error('the database is not empty: nothing was changed');
     process.stderr.write(`Seed loaded: ${rows} rows\n`);
+  } catch (error) {
+    throw explained(error);
   } finally {
     await connection.close();
   }

@@ -46,6 +46,35 @@ describe('the configuration', () => {
     expect(load('{"server": {"port": 4000}}').config.server.port).toBe(4000);
   });
 
+  it('lists what a schema cannot say together with what it can', () => {
+    const faults = faultsOf(`
+server: { prot: 1 }
+agents: { a: { tools: { profile: unheard-of } } }
+auth: [{ apiKey: k, agent: ghost }, { agent: a }]
+policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
+`);
+    expect(faults.map((fault) => fault.path)).toEqual([
+      'server.prot',
+      'auth.0.agent',
+      'auth.1',
+      'policy.classes.Post.joinFields',
+    ]);
+  });
+
+  it('blames an agent that cannot be built, not the rules that name it', () => {
+    const faults = faultsOf(
+      'agents: { a: { tools: { profile: unheard-of } } }\nauth: [{ apiKey: k, agent: a }]',
+    );
+    expect(faults.map((fault) => fault.path)).toEqual(['agents.a']);
+  });
+
+  it('says which entry of a list names a variable that is not set', () => {
+    const faults = faultsOf(
+      "auth: [{ anonymous: true, agent: default }, { apiKey: '${UNSET_KEY}', agent: default }]",
+    );
+    expect(faults).toEqual([{ path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' }]);
+  });
+
   it('lists every fault at once, each with its path', () => {
     const faults = faultsOf(`
 server: { prot: 1, port: many }

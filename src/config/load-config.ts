@@ -4,6 +4,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { AgentShape } from '#agent';
 import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
+import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
@@ -43,16 +44,12 @@ export function loadConfig(
   const faults: ConfigFault[] = [];
   const overlaid = overlayEnvironment(raw, env, faults);
   const valid = validate(overlaid, faults);
-  if (!valid) throw new ConfigError(path, faults);
+  faults.push(...authRuleFaults(overlaid, DEFAULT_AGENT), ...unavailableFeatures(overlaid));
+  const policy = policyOf(overlaid, declared, env, faults);
+  if (!valid || !policy) throw new ConfigError(path, faults);
 
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
-  faults.push(...unavailableFeatures(overlaid));
-  const compiled = compilePolicy(withDeclaredClasses(config.policy, declared, faults), {
-    strictPointerShapes:
-      env['PARSE_STRICT_POINTER_SHAPES'] === undefined || isTruthy(env['PARSE_STRICT_POINTER_SHAPES']),
-  });
-  faults.push(...compiled.faults);
-  const recursionDepth = compiled.policy.switches.defaultRecursionDepth;
+  const recursionDepth = policy.switches.defaultRecursionDepth;
   const agents = compileAgents(config.agents, { recursionDepth, filters }, faults);
   const identities = new Map(
     Object.entries(config.agents).map(
@@ -60,19 +57,25 @@ export function loadConfig(
     ),
   );
   faults.push(...identityFaults(config.auth, config.agents, identities));
-  for (const [index, rule] of config.auth.entries()) {
-    if (!agents.has(rule.agent))
-      faults.push({ path: `auth.${index}.agent`, message: `no agent named '${rule.agent}'` });
-    const kinds = ['apiKey', 'anonymous', 'parseSession', 'oauth'].filter((kind) => kind in rule);
-    if (kinds.length !== 1) {
-      faults.push({
-        path: `auth.${index}`,
-        message: 'exactly one of apiKey, anonymous, parseSession, oauth is needed',
-      });
-    }
-  }
   if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy: compiled.policy, agents, identities };
+  return { config, policy, agents, identities };
+}
+
+/** Also compiled when another section has faults, so that all are told together; not when its own shape is wrong. */
+function policyOf(
+  config: unknown,
+  declared: readonly ClassDeclaration[],
+  env: Environment,
+  faults: ConfigFault[],
+): Policy | null {
+  if (faults.some(({ path }) => path === '' || /^policy\b/.test(path))) return null;
+  const given = (config as Partial<ParleyConfig> | null)?.policy ?? {};
+  const strict = env['PARSE_STRICT_POINTER_SHAPES'];
+  const compiled = compilePolicy(withDeclaredClasses(given, declared, faults), {
+    strictPointerShapes: strict === undefined || isTruthy(strict),
+  });
+  faults.push(...compiled.faults);
+  return compiled.policy;
 }
 
 let compiledSchema: ValidateFunction | undefined;

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { isScalar, parseDocument, visit } from 'yaml';
+import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -33,7 +33,7 @@ export function readConfigFile(path: string, env: Environment): unknown {
       const substituted = node.value.replace(REFERENCE, (_, name: string, fallback: string | undefined) => {
         const value = env[name] ?? fallback;
         if (value === undefined)
-          faults.push({ path: pathOf(ancestors), message: `environment variable ${name} is not set` });
+          faults.push({ path: pathOf(ancestors, key), message: `environment variable ${name} is not set` });
         return value ?? '';
       });
       node.value = node.type === 'PLAIN' ? retype(substituted) : substituted;
@@ -43,11 +43,13 @@ export function readConfigFile(path: string, env: Environment): unknown {
   return document.toJS() ?? {};
 }
 
-function pathOf(ancestors: readonly unknown[]): string {
+function pathOf(ancestors: readonly unknown[], key: unknown): string {
   const names: string[] = [];
-  for (const ancestor of ancestors) {
-    const key = (ancestor as { key?: unknown } | null)?.key;
-    if (isScalar(key)) names.push(String(key.value));
+  for (const [depth, ancestor] of ancestors.entries()) {
+    if (isPair(ancestor) && isScalar(ancestor.key)) names.push(String(ancestor.key.value));
+    if (!isSeq(ancestor)) continue;
+    const next = ancestors[depth + 1];
+    names.push(String(next === undefined ? key : ancestor.items.indexOf(next)));
   }
   return names.join('.');
 }

@@ -60,6 +60,8 @@ export interface Refusal {
   readonly opaque?: boolean;
   /** Extra members of the failed result body (a refused collection scan adds `refused`, `reason`, `suggestion`). */
   readonly body?: Readonly<Record<string, unknown>>;
+  /** Told in words alone, without `_meta`: the code is for the audit record. */
+  readonly wordsOnly?: boolean;
   /** Private: why, for the operator's log. */
   readonly cause?: string;
 }

@@ -3,15 +3,17 @@ import { type AuditRecord, AuditSink } from './audit-record.js';
 import { oneLine } from './terminal-text.js';
 
 /**
- * Audit records as JSON on the application's log: refusals as warnings with their private cause, the rest at debug level,
- * with one line at log level for every run under the master key or as an assumed user or role.
+ * Audit records as JSON on the application's log: refusals (with their private cause) and results with a canary as
+ * warnings, the rest at debug level, with one line at log level for every run under the master key or as an assumed
+ * user or role.
  */
 @Injectable()
 export class LoggerAuditSink extends AuditSink {
   private readonly logger = new Logger('Audit');
 
   record(entry: AuditRecord): void {
-    const level = entry.success ? 'debug' : 'warn';
+    const quiet = entry.success && entry.prompt_injection_phrase === undefined;
+    const level = quiet ? 'debug' : 'warn';
     if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(entry)));
     const posture = entry.success ? postureOf(entry) : null;
     if (posture !== null && Logger.isLevelEnabled('log'))

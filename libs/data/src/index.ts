@@ -9,5 +9,6 @@ export { type CallBudget, maxTimeMs } from './governed/operation.js';
 export { GovernedRecordsSource } from './governed/records-source.js';
 export { GovernedWritesSource } from './governed/writes-source.js';
 export { CachedPrincipalDirectory, type DirectoryCacheOptions } from './identity/cached-directory.js';
+export { ForgettingWriter } from './identity/forgetting-writer.js';
 export { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from './identity/principal-directory.js';
 export { PrincipalResolver } from './identity/principal-resolver.js';

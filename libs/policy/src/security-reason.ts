@@ -30,6 +30,10 @@ export const SECURITY_REASONS = [
 export type SecurityReason = (typeof SECURITY_REASONS)[number];
 
 /** @param at where in the query or the fields; cut to 200 characters, because callers choose its names */
-export function blocked(gate: 'where' | 'pipeline' | 'arguments', reason: SecurityReason, at?: string): Refused {
+export function blocked(
+  gate: 'where' | 'pipeline' | 'arguments',
+  reason: SecurityReason,
+  at?: string,
+): Refused {
   return new Refused(refusals.securityBlocked(gate, reason, at?.slice(0, 200)));
 }

@@ -125,6 +125,9 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
       ),
     }),
   };
+  // The depth is written under the name as it stands: read back, it must not mean the column a field of that name has.
+  const depth = text(graph['depthField']);
+  if (depth !== undefined) rows.introduce(depth);
   scope.introduce(as, { rows });
   return [{ $graphLookup: mapped }, ...stripInside(from, as)];
 }

@@ -120,6 +120,19 @@ const cases: [string, Document, Document][] = [
 ];
 
 describe('where to query', PATIENT, () => {
+  it('takes a row for readable when its rights name a principal, or when it has none', () => {
+    const where = { $readableBy: { principals: ['*', 'ada'] }, $or: [{ title: 'a' }, { title: 'b' }] };
+    expect(classWhereToQuery(where, ALBUM)).toEqual({
+      $and: [
+        { $or: [{ _rperm: { $in: ['*', 'ada'] } }, { _rperm: { $exists: false } }] },
+        { $or: [{ title: 'a' }, { title: 'b' }] },
+      ],
+    });
+    expect(classWhereToQuery({ $writableBy: { principals: [] } }, ALBUM)).toEqual({
+      $or: [{ _wperm: { $in: [] } }, { _wperm: { $exists: false } }],
+    });
+  });
+
   it.each(cases)('%s', (_title, where, query) => {
     expect(classWhereToQuery(where, ALBUM)).toEqual(query);
   });
@@ -135,6 +148,8 @@ describe('where to query', PATIENT, () => {
     ['a negative distance', { home: { $nearSphere: place(0, 0), $maxDistance: -1 } }],
     ['a place off the globe', { home: { $nearSphere: place(200, 0) } }],
     ['two areas at once', { home: { $geoWithin: { $box: [place(0, 0), place(1, 1)], $centerSphere: [] } } }],
+    ['rights without principals', { $readableBy: {} }],
+    ['principals that are no text', { $writableBy: { principals: [{ $ne: 1 }] } }],
     ['operators smuggled into a typed value', { 'extra.x': { $eq: { a: { $gt: 1 } } } }],
   ];
   it.each(refused)('refuses %s', (_title, where) => {

@@ -7,8 +7,6 @@ import {
   parseKeys,
   parseOrder,
   type ReadOperation,
-  redact,
-  withholdUnreadable,
 } from '#policy';
 import type {
   AggregateOptions,
@@ -23,10 +21,11 @@ import { CallerConstraints } from './caller-constraints.js';
 import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
+import { narrowed, widened } from './key-narrowing.js';
 import { readOptOut, readPage } from './page-options.js';
-import { guardRow, type RowGuard } from './row-guard.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
+import { shownClass, shownRows } from './shown-rows.js';
 import { atStore } from './store-faults.js';
 
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
@@ -56,22 +55,15 @@ export class ParleyRecords implements GovernedRecords {
     const includes = await this.includes(options.include, access, keys);
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;
     if (!scans) await refuseCollectionScan(this.parts, access.className, where);
+    const request = { keys: includes.keys, include: includes.plans };
     const rows = await this.atStore((operation) =>
       this.parts.reader.find(
-        {
-          className: access.className,
-          where,
-          limit,
-          skip,
-          order,
-          include: includes.plans,
-          ...(includes.keys && { keys: includes.keys }),
-        },
+        { className: access.className, where, limit, skip, order, ...widened(request) },
         operation,
       ),
     );
     return {
-      rows: this.shown(rows, includes.guard),
+      rows: shownRows(rows, this.parts.scope, includes.guard).map((row) => narrowed(row, request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -136,7 +128,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: this.shown(rows), route: 'mongo_direct', autoLimited };
+    return { rows: shownRows(rows, this.parts.scope), route: 'mongo_direct', autoLimited };
   }
 
   async checkAggregate(
@@ -163,7 +155,7 @@ export class ParleyRecords implements GovernedRecords {
     return scope.schemas
       .classNames()
       .filter((name) => scope.isListed(name))
-      .flatMap((name) => this.known(scope.access(name)));
+      .flatMap((name) => shownClass(scope.access(name), scope) ?? []);
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
@@ -171,18 +163,9 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   private described(access: ClassAccess): GovernedClass {
-    const [known] = this.known(access);
+    const known = shownClass(access, this.parts.scope);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
-  }
-
-  private known(access: ClassAccess): GovernedClass[] {
-    const { schema, readable } = access;
-    if (!schema) return [];
-    const fields = [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true);
-    return [
-      { className: access.className, schema, policy: this.parts.scope.classPolicy(access.className), fields },
-    ];
   }
 
   private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
@@ -239,7 +222,7 @@ export class ParleyRecords implements GovernedRecords {
         for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: this.shown(rows, includes.guard),
+      rows: shownRows(rows, this.parts.scope, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -247,17 +230,6 @@ export class ParleyRecords implements GovernedRecords {
   private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
     const { operation } = this.parts;
     return atStore(operation, () => work(operation));
-  }
-
-  /** The last passes over every row: protected columns, rows inside rows, withheld classes and internal columns. */
-  private shown(rows: ParseRow[], guard?: RowGuard): ParseRow[] {
-    const { scope } = this.parts;
-    const { strings } = scope.rights.principals;
-    return rows.map((row) => {
-      if (guard) guardRow(row, guard);
-      const own = strings === null ? row : withholdUnreadable(row, strings);
-      return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
-    });
   }
 
   private refuse(refusal: Refusal | null): void {

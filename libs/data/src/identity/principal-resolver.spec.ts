@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type Identity, MASTER, Refused, sessionIdentity, Unauthorized } from '#agent';
+import {
+  Agent,
+  compileAgentShape,
+  type Identity,
+  MASTER,
+  Refused,
+  sessionIdentity,
+  Unauthorized,
+} from '#agent';
 import { StoreError, type StoreErrorCode } from '../record-store.js';
 import { CachedPrincipalDirectory } from './cached-directory.js';
 import { PrincipalDirectory, type SessionOwner } from './principal-directory.js';
@@ -39,7 +47,9 @@ class SmallDirectory extends PrincipalDirectory {
 const resolve = (identity: Identity, prepare: (directory: SmallDirectory) => void = () => undefined) => {
   const directory = new SmallDirectory();
   prepare(directory);
-  return new PrincipalResolver(directory).resolve(identity);
+  return new PrincipalResolver(directory).resolve(
+    new Agent({ shape: compileAgentShape('x'), identity, principal: 'p' }),
+  );
 };
 const failing = (code: StoreErrorCode) => (directory: SmallDirectory) => {
   directory.fault = code;
@@ -77,6 +87,12 @@ describe('principals', () => {
     ['belongs to somebody with the id of a role', 'r:odd'],
   ])('are none for a session that %s: the caller is not recognised', async (_, token) => {
     await expect(resolve(sessionIdentity(token))).rejects.toBeInstanceOf(Unauthorized);
+  });
+
+  it('are none for a client that has neither the master key nor a session', async () => {
+    const client = new Agent({ shape: compileAgentShape('c', { clientMode: true }), principal: 'p' });
+    const resolver = new PrincipalResolver(new SmallDirectory());
+    await expect(resolver.resolve(client)).rejects.toBeInstanceOf(Unauthorized);
   });
 
   it.each<[string, Identity]>([

@@ -1,6 +1,5 @@
 import {
   type Agent,
-  type Identity,
   isUserId,
   MASTER_PRINCIPALS,
   type Principals,
@@ -17,19 +16,20 @@ import type { PrincipalDirectory } from './principal-directory.js';
 /** Faults that say nothing about anybody's roles: the call as a whole has run out of time, or its caller has gone. */
 const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
 
-/** Turns an agent's identity into the principals its reads are matched against. */
+/** Turns the identity of an agent into the principals its reads are matched against. */
 export class PrincipalResolver {
   constructor(private readonly directory: PrincipalDirectory) {}
 
   /**
    * Roles that cannot be read leave fewer rights; a session that cannot be recognised leaves none.
-   * @throws Unauthorized for a session that does not exist, has expired or belongs to nobody
+   * @throws Unauthorized for a session that does not exist, has expired or belongs to nobody, and for a client without one
    * @throws Refused `access_denied` for a user id that could be none, and for a role that does not exist
    * @throws StoreError when a session cannot be looked up, or time is up
    */
-  async resolve(identity: Identity): Promise<Principals> {
+  async resolve({ identity, usesMasterKey }: Pick<Agent, 'identity' | 'usesMasterKey'>): Promise<Principals> {
     switch (identity.kind) {
       case 'master':
+        if (!usesMasterKey) throw new Unauthorized('client mode without a session');
         return MASTER_PRINCIPALS;
       case 'sessionToken':
         return this.user(await this.signedIn(identity.token));
@@ -47,10 +47,10 @@ export class PrincipalResolver {
    * @throws as `resolve`, and Refused when it would have more than one of them
    */
   async resolveAgent(agent: Agent): Promise<Principals> {
-    const own = await this.resolve(agent.identity);
+    const own = await this.resolve(agent);
     for (let above = agent.parent; above; above = above.parent) {
       if (above.identity === agent.identity) continue;
-      const widened = widening(await this.resolve(above.identity), own);
+      const widened = widening(await this.resolve(above), own);
       if (widened) throw new Refused(refusals.subAgentWidens(widened));
     }
     return own;

@@ -65,7 +65,7 @@ export class SubAgents {
   private async assertIdentity(parent: Agent, child: Agent): Promise<void> {
     if (child.identity === parent.identity) return;
     const held = await this.identities.resolveAgent(parent);
-    const widened = widening(held, await this.identities.resolve(child.identity));
+    const widened = widening(held, await this.identities.resolve(child));
     if (!widened) return;
     this.events.emit('parse.agent.subagent_widen_refused', eventOf(widened));
     throw new SubAgentError('identity', refusals.subAgentWidens(widened).message);

@@ -23,7 +23,7 @@ export function failedResult(refusal: Refusal): JsonObject {
         2,
       )
     : refusal.message;
-  return { content: text(told), isError: true, _meta: errorMeta(refusal) };
+  return { content: text(told), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
 }
 
 function cancelledResult(message: string): JsonObject {

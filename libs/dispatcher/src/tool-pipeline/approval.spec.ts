@@ -58,7 +58,14 @@ function hostOf(
   handler: ToolHandler = () => null,
 ): ExecutionContext {
   const definition = TOOLS[name];
-  const execution: ToolExecution = { name, definition, args, context, abort: () => undefined };
+  const execution: ToolExecution = {
+    name,
+    definition,
+    args,
+    context,
+    abort: () => undefined,
+    flag: () => undefined,
+  };
   return new ExecutionContextHost(
     [args, { ...context, tool: definition }, execution],
     null as never,

@@ -42,8 +42,9 @@ export function createPipeline({
       new AfterCallInterceptor(callbacks),
       new DeadlineInterceptor(),
       new ResultInterceptor(policy, (phrase, host) => {
-        const { name: tool, context, args, foundPhrase } = toolExecutionOf(host);
-        foundPhrase?.(phrase);
+        const execution = toolExecutionOf(host);
+        const { name: tool, context, args } = execution;
+        execution.flag(phrase);
         const className = (args as { class_name?: unknown } | null)?.class_name;
         events.emit('parse.agent.prompt_injection_detected', {
           tool,

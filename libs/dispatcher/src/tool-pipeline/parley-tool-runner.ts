@@ -88,7 +88,7 @@ export class ParleyToolRunner extends ToolRunner {
       args,
       context,
       abort: (reason) => run.abort(reason),
-      foundPhrase: (phrase) => (notes.phrase = phrase),
+      flag: (phrase) => (notes.phrase = phrase),
     };
     const ownContext: CallContext = {
       agent: context.agent,

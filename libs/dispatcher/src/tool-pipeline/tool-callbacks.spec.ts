@@ -19,6 +19,7 @@ const execution: ToolExecution = {
   args: call.args,
   context: { agent, signal: new AbortController().signal, progress: () => undefined },
   abort: () => undefined,
+  flag: () => undefined,
 };
 const host = new ExecutionContextHost([call.args, {}, execution]);
 

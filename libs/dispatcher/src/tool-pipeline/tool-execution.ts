@@ -11,8 +11,8 @@ export interface ToolExecution {
   readonly context: CallContext;
   /** Ends the run's own signal: its time is up. */
   abort(reason: unknown): void;
-  /** Hears of an operator's phrase that was found in the result. */
-  readonly foundPhrase?: (phrase: string) => void;
+  /** Notes for the audit record that the result holds one of the operator's canaries. */
+  flag(phrase: string): void;
 }
 
 /** Positions of the arguments of an execution context of type `mcp`: a handler's own two come first. */

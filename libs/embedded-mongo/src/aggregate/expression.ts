@@ -27,6 +27,7 @@ import { regexOperators } from './operators/regex.js';
 import { setOperators } from './operators/set.js';
 import { stringOperators } from './operators/string.js';
 import { trigonometryOperators } from './operators/trigonometry.js';
+import { bounded } from './value-weight.js';
 
 const operators: OperatorTable = Object.assign(
   Object.create(null) as OperatorTable,
@@ -90,7 +91,7 @@ class ExpressionBuilder implements Builder {
     }
     if (Array.isArray(expression)) {
       const items = expression.map((item) => this.compile(item));
-      return (scope) => items.map((item) => item(scope) ?? null);
+      return (scope) => bounded(items.map((item) => item(scope) ?? null));
     }
     if (!isDocument(expression)) return () => expression;
     const first = firstKey(expression);
@@ -108,7 +109,8 @@ class ExpressionBuilder implements Builder {
     if (known.has(name)) throw notImplemented(`the expression ${name}`);
     const compile = operators[name];
     if (!compile) throw mongoError(168, `Unrecognized expression '${name}'`);
-    return compile(getField(expression, name), this, name);
+    const evaluate = compile(getField(expression, name), this, name);
+    return (scope) => bounded(evaluate(scope));
   }
 
   private object(expression: Document): Evaluator {
@@ -129,7 +131,7 @@ class ExpressionBuilder implements Builder {
         const value = evaluate(scope);
         if (value !== undefined) setField(result, name, value);
       }
-      return result;
+      return bounded(result);
     };
   }
 

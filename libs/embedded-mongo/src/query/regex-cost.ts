@@ -35,7 +35,8 @@ export function repeated(atom: Cost, min: number, max: number): Cost {
   };
 }
 
-const linearBudget = 2e9;
+/** A few seconds: one match cannot be interrupted. */
+const linearBudget = 2e7;
 
 /** The same for a pattern of some size in the linear-time engine, whose work is size times length. */
 export function longestLinearSubject(cost: Cost, size: number): number {

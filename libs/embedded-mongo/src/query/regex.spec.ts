@@ -116,6 +116,12 @@ describe('a pattern made to stall the server', () => {
     expect(() => regex.test('a'.repeat(5000))).toThrow(expect.objectContaining({ code: 51091 }));
   });
 
+  it('runs on a long text in linear time from the start, not after backtracking', () => {
+    const words = 'ab '.repeat(60_000);
+    expect(compileRegex('.*.*~').test(words)).toBe(false);
+    expect(compileRegex('.*b.*~').test(`${words}~`)).toBe(true);
+  });
+
   it('is refused on long texts when a huge pattern would meet them, though not a huge literal', () => {
     const text = 'a'.repeat(300_000);
     expect(() => compileRegex(`^${'a?'.repeat(8000)}b`).test(text)).toThrow(

@@ -5,7 +5,7 @@ import { longestLinearSubject, longestSubject } from './regex-cost.js';
 import type { TranslatedRegex } from './regex-atom.js';
 import { translateRegex } from './regex-translate.js';
 
-// A backtracking bomb continues in the linear-time engine; the second flag lets us ask which patterns it can run.
+// The linear-time engine, for patterns and texts that could stall the other one.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
 setFlagsFromString('--enable-experimental-regexp-engine');
 
@@ -90,11 +90,12 @@ type Matcher = (text: string, from: number) => RegexMatch | null;
 /** A matcher that cannot stall: linear by its engine, or refused beyond a length its cost allows. */
 function guard(translated: TranslatedRegex, unicode: boolean): Matcher {
   const flags = (translated.multiline ? 'm' : '') + (translated.foldByFlag ? 'i' : '') + (unicode ? 'u' : '');
-  const regex = compile(translated.source, `${flags}g`);
   const { source, cost } = translated;
-  const longest = runsInLinearTime(source, flags)
-    ? longestLinearSubject(cost, source.length)
-    : longestSubject(cost);
+  const regex = compile(source, `${flags}g`);
+  const linear = linearTime(source, flags);
+  // Short texts are faster by backtracking; on long ones it would take its time long before it gives up.
+  const cheap = longestSubject(cost);
+  const longest = linear ? longestLinearSubject(cost, source.length) : cheap;
   if (longest === 0) {
     throw mongoError(51091, 'Regular expression is invalid: it can take exponential time on some texts');
   }
@@ -105,8 +106,9 @@ function guard(translated: TranslatedRegex, unicode: boolean): Matcher {
         `Regular expression is refused: it takes too long on texts of over ${longest} characters`,
       );
     }
-    regex.lastIndex = from;
-    const match = regex.exec(text);
+    const engine = linear && text.length > cheap ? linear : regex;
+    engine.lastIndex = from;
+    const match = engine.exec(text);
     if (!match) return null;
     const captures: (string | null)[] = [];
     for (let group = 1; group <= translated.groups; group++)
@@ -123,10 +125,11 @@ function compile(source: string, flags: string): RegExp {
   }
 }
 
-function runsInLinearTime(source: string, flags: string): boolean {
+/** The same expression in the linear-time engine; null for what that engine cannot run. */
+function linearTime(source: string, flags: string): RegExp | null {
   try {
-    return new RegExp(source, `${flags}l`) instanceof RegExp;
+    return new RegExp(source, `${flags}gl`);
   } catch {
-    return false;
+    return null;
   }
 }

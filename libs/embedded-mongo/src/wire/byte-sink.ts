@@ -1,4 +1,9 @@
-/** A growing byte buffer with little-endian writers. */
+import { mongoError } from '../errors.js';
+
+/** No message is longer (48 MB), so what grows past this is a value that holds itself many times over. */
+const MOST_BYTES = 64 * 1024 * 1024;
+
+/** A growing byte buffer with little-endian writers. Errors: 10334 past 64 MiB. */
 export class ByteSink {
   private bytes = Buffer.allocUnsafe(1024);
   length = 0;
@@ -83,6 +88,7 @@ export class ByteSink {
   private room(extra: number): void {
     const needed = this.length + extra;
     if (needed <= this.bytes.length) return;
+    if (needed > MOST_BYTES) throw mongoError(10334, 'the result is larger than any message');
     const larger = Buffer.allocUnsafe(Math.max(needed, this.bytes.length * 2));
     this.bytes.copy(larger, 0, 0, this.length);
     this.bytes = larger;

@@ -151,3 +151,11 @@ describe('the type-keeping codec', () => {
     expect(rawDocumentsOf(bytes, 'z')).toBeUndefined();
   });
 });
+
+describe('a document that holds itself many times over', () => {
+  it('is refused before the memory is full', () => {
+    let value: unknown = 'x'.repeat(1024 * 1024);
+    for (let level = 0; level < 40; level += 1) value = [value, value];
+    expect(() => encodeDocument({ value })).toThrow(expect.objectContaining({ code: 10334 }));
+  });
+});

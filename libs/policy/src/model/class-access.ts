@@ -1,7 +1,7 @@
 import { type Refusal, refusals } from '#agent';
 import type { ClassSchema } from './class-schema.js';
 import type { ProtectedColumns } from '../rights/protected-columns.js';
-import type { FieldNames } from './field-names.js';
+import { type FieldNames, rootOf } from './field-names.js';
 
 /** One class as one agent may see it: the answer of the class gate when it did not refuse. */
 export interface ClassAccess {
@@ -12,6 +12,8 @@ export interface ClassAccess {
   readonly readable: ReadonlySet<string> | null;
   /** Set when class-level permissions hide columns from this caller; they are not in `readable`. */
   readonly guarded?: GuardedColumns;
+  /** Columns that lead into a class withheld from the agent, by wire name: their values are not the caller's to use. */
+  readonly withheld?: ReadonlyMap<string, WithheldTarget>;
 }
 
 /** Hidden columns, and what a find may fetch to decide about them row by row. */
@@ -51,4 +53,19 @@ export function columnRefusal(
 /** What a find may ask the store for; protected columns that some rows show are taken off the others afterwards. */
 export function fetchableColumns(access: ClassAccess): ReadonlySet<string> | null {
   return access.guarded ? access.guarded.fetchable : access.readable;
+}
+
+/** A class that a column leads into and the agent may not know, with what is said of it. */
+export interface WithheldTarget {
+  readonly className: string;
+  readonly refusal: Refusal;
+}
+
+const POINTER_PREFIX = '_p_';
+
+/** The withheld class behind the root of a wire path, whether it is named by field or by storage column. */
+export function withheldTarget(path: string, access: ClassAccess): WithheldTarget | undefined {
+  const root = rootOf(path);
+  const field = root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
+  return access.withheld?.get(field);
 }

@@ -4,7 +4,8 @@ import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { allOf, type GovernedPipeline, type Where } from '../model/where.js';
 import { asksOtherClasses } from '../where/map-cross-class.js';
 import { readsWholeDocument } from './expression.js';
-import { shownFields, sourceProjection, TAKEN_COLUMNS } from './source-stages.js';
+import { hasExpression } from './match.js';
+import { shownFields, sourceProjection, takenColumns } from './source-stages.js';
 import { joinedClass, subPipelines } from './stage-shape.js';
 import { openStage, type Pipeline, type Stage } from './stages.js';
 import { validatePipeline } from './validate-pipeline.js';
@@ -68,19 +69,24 @@ type ScopeOf = (className: string) => JoinScope;
 
 /**
  * Row limits, then column limits, then the caller's stages. A leading `$match` of the caller's is ANDed with the row
- * limits, where an index can serve both and `$text` may stand; not so a filter over whole documents, which must
- * not see columns that the next stage takes away.
+ * limits, where an index can serve both and `$text` may stand; not so a filter that could see columns which the next
+ * stage takes away.
  */
 function limited(stages: Pipeline, scope: JoinScope, scopeOf: ScopeOf): Stage[] {
   const [first, ...rest] = stages;
   const lead = first?.['$match'];
-  const merges = isPlainObject(lead) && !readsWholeDocument(lead);
+  const merges = isPlainObject(lead) && !readsTakenColumns(lead, scope.access);
   const where = merges ? allOf(scope.where, lead) : scope.where;
   return [
     ...(Object.keys(where).length > 0 ? [{ $match: where }] : []),
     sourceProjection(scope.access),
     ...withLimitedJoins(merges ? rest : stages, scopeOf),
   ];
+}
+
+/** Whole documents hold them all; an expression may name a pointer whose value only the projection withholds. */
+function readsTakenColumns(match: PlainObject, { withheld }: ClassAccess): boolean {
+  return readsWholeDocument(match) || (withheld !== undefined && withheld.size > 0 && hasExpression(match));
 }
 
 function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
@@ -111,7 +117,7 @@ function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
   const as = String(join['as']);
   const shown = shownFields(scope.access);
   if (shown === null)
-    return [{ $graphLookup: search }, { $unset: TAKEN_COLUMNS.map((name) => `${as}.${name}`) }];
+    return [{ $graphLookup: search }, { $unset: takenColumns(scope.access).map((name) => `${as}.${name}`) }];
   const depth = join['depthField'];
   const kept = typeof depth === 'string' ? [...shown, depth] : shown;
   const row = Object.fromEntries(kept.map((name) => [name, `$$row.${name}`]));

@@ -1,4 +1,6 @@
-import type { ClassAccess } from '../model/class-access.js';
+import { Refused } from '#agent';
+import { type ClassAccess, withheldTarget } from '../model/class-access.js';
+import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { documentIn, resolveExpression } from './expression.js';
 import { Frame } from './frame.js';
@@ -83,5 +85,10 @@ function joinTarget(name: StageName, value: unknown): string {
 /** Joins are written with `_id` as often as with `objectId`, and mean the same column. */
 function joinField(path: unknown, frame: Frame, context: string): string {
   const isId = path === '_id' && frame.sourceAddressable && !frame.isIntroduced('_id');
-  return frame.resolve(isId ? 'objectId' : String(path), context);
+  const resolved = frame.resolve(isId ? 'objectId' : String(path), context);
+  const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(String(path)));
+  const withheld = fromSource ? withheldTarget(resolved, frame.access) : undefined;
+  // A join compares columns before anything is taken from the joined rows.
+  if (withheld) throw new Refused(withheld.refusal);
+  return resolved;
 }

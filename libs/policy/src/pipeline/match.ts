@@ -3,6 +3,7 @@ import { rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/plain-object.js';
 import type { Where } from '../model/where.js';
 import { type Column, columnOf, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
+import { assertNotWithheld } from '../where/field-path.js';
 import { isTyped } from '../where/typed-value.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
@@ -63,6 +64,7 @@ function fieldClause(
 ): readonly [string, unknown] {
   const resolved = frame.resolve(path, '$match key');
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(path));
+  if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
   const column: Column = fromSource
     ? columnOf(resolved, frame.access)
     : { className: frame.access.className, path: resolved };
@@ -83,6 +85,8 @@ function conditionValue(value: unknown, column: Column, rules: ValueRules): unkn
 }
 
 function operandValue(operator: string, operand: unknown, column: Column, rules: ValueRules): unknown {
+  // Below a field no reference was judged, and none has a meaning there.
+  if (hasExpression(operand)) throw pipelineBlocked('denied_operator', `$match ${operator} $expr`);
   if (COMPARISONS.has(operator)) return columnValue(operand, column, rules);
   // `$all` may hold `$elemMatch` conditions, which compare nothing with the column itself.
   if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch)) return operand;

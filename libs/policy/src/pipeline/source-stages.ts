@@ -17,17 +17,22 @@ const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
  * columns, because its login providers' columns have names that no list of internal columns can hold.
  */
 export function shownFields(access: ClassAccess): readonly string[] | null {
-  if (access.readable !== null) {
-    return readableFields(access.readable).filter((name) => !access.guarded?.hidden.has(name));
-  }
-  if (access.className !== '_User') return null;
-  return readableFields(new Set(access.schema?.fields.keys() ?? USER_COLUMNS));
+  if (access.readable === null && access.className !== '_User') return null;
+  const listed = access.readable ?? new Set(access.schema?.fields.keys() ?? USER_COLUMNS);
+  return readableFields(listed).filter(
+    (name) => !access.guarded?.hidden.has(name) && !access.withheld?.has(name),
+  );
+}
+
+/** What is taken from documents whose fields cannot be listed. */
+export function takenColumns({ withheld }: ClassAccess): readonly string[] {
+  return [...TAKEN_COLUMNS, ...(withheld?.keys() ?? [])];
 }
 
 /** The stage that leaves of every document only what the caller's stages may see, whatever they do with it whole. */
 export function sourceProjection(access: ClassAccess): Stage {
   const shown = shownFields(access);
-  if (shown === null) return { $unset: [...TAKEN_COLUMNS] };
+  if (shown === null) return { $unset: takenColumns(access) };
   const kept = shown.map((name) => [name, 1] as const);
   // The id comes along with every projection that does not say no to it.
   const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];

@@ -1,6 +1,8 @@
 const ASCII = 128;
 /** Stands for every character outside ASCII. */
 const WIDE = ASCII;
+/** A body holds thousands of patterns made of few ranges; there are no more than 129² of them. */
+const RANGES = new Map<number, CharSet>();
 
 /** Which characters a pattern may begin with; letters count in both cases, so that `$options: "i"` changes nothing. */
 export class CharSet {
@@ -14,9 +16,16 @@ export class CharSet {
   }
 
   static range(from: string, to: string): CharSet {
+    const [first, last] = [from, to].map((end) => Math.min(end.charCodeAt(0), WIDE)) as [number, number];
+    const key = first * (WIDE + 1) + last;
+    const known = RANGES.get(key) ?? CharSet.between(first, last);
+    RANGES.set(key, known);
+    return known;
+  }
+
+  private static between(first: number, last: number): CharSet {
     const codes = new Set<number>();
-    const last = Math.min(to.charCodeAt(0), WIDE);
-    for (let code = Math.min(from.charCodeAt(0), WIDE); code <= last; code += 1) {
+    for (let code = first; code <= last; code += 1) {
       if (code === WIDE) codes.add(WIDE);
       else for (const folded of bothCases(code)) codes.add(folded);
     }

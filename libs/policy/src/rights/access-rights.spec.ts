@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { MASTER_PRINCIPALS, principalsOf } from '#agent';
 import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
+import { music, refusalOf, shopReach } from '../music.fixture.js';
+import { governPipeline } from '../pipeline/govern-pipeline.js';
+import { translateWhere } from '../where/translate-where.js';
 import { AccessRights } from './access-rights.js';
 
 const FIELDS: Record<string, FieldSchema> = {
@@ -109,5 +112,31 @@ describe('the class gate', () => {
     const refusal = rights({ Note: { find: { 'role:chiefs': true } } }).gate('Note', 'find');
     expect(refusal?.message).toBe("Class 'Note' does not permit 'find' to this agent");
     expect(refusal?.cause).toBe('clp_denied');
+  });
+});
+
+describe('an operator of rights', () => {
+  const everyone = { principals: ['*', 'ada'] };
+  const positions: [string, (rights: Record<string, unknown>) => unknown][] = [
+    ['at the top', (rights) => rights],
+    ['in a branch', (rights) => ({ $or: [{ title: 'x' }, rights] })],
+    ['under a field', (rights) => ({ title: rights })],
+    ['inside a value', (rights) => ({ meta: { a: [rights] } })],
+    ['in a question', (rights) => ({ artist: { $inQuery: { className: 'Artist', where: rights } } })],
+  ];
+
+  it.each(positions)('cannot be written %s, in a constraint or a pipeline', (_, place) => {
+    for (const name of ['$readableBy', '$writableBy']) {
+      const where = place({ [name]: everyone });
+      const inWhere = refusalOf(() =>
+        translateWhere(where, music('Song'), shopReach, { strictPointerShapes: true }),
+      );
+      expect(inWhere?.code).toBe('invalid_query');
+      const scope = { access: music('Song'), where: {} };
+      const inPipeline = refusalOf(() =>
+        governPipeline([{ $match: where }], scope, () => ({ access: music('Artist'), where: {} })),
+      );
+      expect(['security_blocked', 'invalid_query']).toContain(inPipeline?.code);
+    }
   });
 });

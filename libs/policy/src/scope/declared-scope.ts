@@ -1,6 +1,6 @@
-import { type Agent, type AgentShape, canonicalClassName } from '#agent';
+import { type Agent, type AgentShape, canonicalClassName, refusals } from '#agent';
 import { compileClass, defaultHiding } from '../compile/compile-class.js';
-import type { ClassAccess } from '../model/class-access.js';
+import type { ClassAccess, WithheldTarget } from '../model/class-access.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames } from '../model/field-names.js';
@@ -53,6 +53,7 @@ export class DeclaredScope {
       schema: this.schemas.get(className),
       names: new FieldNames(policy.aliases),
       readable: policy.fields && new Set([...policy.fields, ...ALWAYS_KEEP]),
+      withheld: this.withheldColumns(className, policy),
     };
     this.accesses.set(className, access);
     return access;
@@ -74,6 +75,28 @@ export class DeclaredScope {
     return this.remembered(`canonical:${className}`, () =>
       this.translated(this.classPolicy(className).canonicalFilter, className),
     );
+  }
+
+  /** By the schema for pointers, by the policy's `targetClass` for lists of them. */
+  private withheldColumns(className: string, policy: ClassPolicy): Map<string, WithheldTarget> {
+    const targets = new Map<string, string>();
+    for (const [field, { targetClass }] of policy.properties) {
+      if (targetClass !== undefined) targets.set(field, targetClass);
+    }
+    for (const [field, { type, targetClass }] of this.schemas.get(className)?.fields ?? []) {
+      if (type === 'Pointer' && targetClass !== undefined) targets.set(field, targetClass);
+    }
+    const withheld = new Map<string, WithheldTarget>();
+    for (const [field, target] of targets) {
+      const name = canonicalClassName(target);
+      if (!this.isWithheld(name)) continue;
+      const refusal =
+        this.hiding(name) === 'no'
+          ? refusals.classFiltered(name, 'Pointer target')
+          : refusals.hiddenClass(name);
+      withheld.set(field, { className: name, refusal });
+    }
+    return withheld;
   }
 
   /** Undefined when it takes a function to know it. */

@@ -2,7 +2,7 @@ import { canonicalClassName, isClassName, Refused, refusals } from '#agent';
 import { type ClassAccess, type ClassReach, isRefusal } from '../model/class-access.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import type { Where } from '../model/where.js';
-import { resolveFieldPath } from './field-path.js';
+import { assertNotWithheld, resolveFieldPath } from './field-path.js';
 import { isPointer, parsePrefixedPointer, type Pointer, reduceTyped } from './typed-value.js';
 import { blocked } from '../security-reason.js';
 
@@ -73,7 +73,12 @@ function admitted(
 
 function columnKey(operator: string, key: unknown, access: ClassAccess, rules: CrossClassRules): string {
   if (typeof key !== 'string' || !KEY.test(key)) throw needsKey(operator);
-  return resolveFieldPath(key, access, `${operator} key`, rules.checkFields);
+  const path = resolveFieldPath(key, access, `${operator} key`, rules.checkFields);
+  assertNotWithheld(path, operator, access, (className) => {
+    const answer = rules.reach.reach(className, 'pointer');
+    return isRefusal(answer) ? answer : null;
+  });
+  return path;
 }
 
 function members(operator: string, operand: unknown, names: readonly string[]): PlainObject {

@@ -1,7 +1,8 @@
-import { orThrow, Refused, refusals } from '#agent';
-import { type ClassAccess, columnRefusal } from '../model/class-access.js';
+import { orThrow, type Refusal, Refused, refusals } from '#agent';
+import { type ClassAccess, columnRefusal, withheldTarget } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
+import { isPlainObject } from '../model/plain-object.js';
 import { blocked } from '../security-reason.js';
 
 /** A segment that could mean something else to the database or to the language than a column. */
@@ -48,4 +49,32 @@ export function resolveFieldPath(
   assertNotInternal(wire);
   if (checkFields) assertReadable(context, path, wire, access);
   return wire;
+}
+
+/**
+ * A column that leads into a withheld class can be asked whether it holds anything, not what: a pattern or a range would
+ * spell its ids out.
+ * @param judgeClass the class gate, which knows its exceptions
+ */
+export function assertNotWithheld(
+  path: string,
+  condition: unknown,
+  access: ClassAccess,
+  judgeClass: (className: string) => Refusal | null,
+): void {
+  const target = withheldTarget(path, access);
+  if (target === undefined || asksForPresence(condition)) return;
+  const refusal = judgeClass(target.className);
+  if (refusal) throw new Refused(refusal);
+}
+
+function asksForPresence(condition: unknown): boolean {
+  if (condition === null) return true;
+  return (
+    isPlainObject(condition) &&
+    Object.entries(condition).every(
+      ([operator, operand]) =>
+        operator === '$exists' || (operand === null && (operator === '$eq' || operator === '$ne')),
+    )
+  );
 }

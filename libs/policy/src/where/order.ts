@@ -1,5 +1,5 @@
 import { Refused, refusals } from '#agent';
-import type { ClassAccess } from '../model/class-access.js';
+import { type ClassAccess, withheldTarget } from '../model/class-access.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
 import { assertReadable } from './field-path.js';
 
@@ -38,6 +38,8 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
   const field = access.names.wirePath(name);
   if (hasInternalSegment(name) || hasInternalSegment(field)) throw refused(`order cannot use '${name}'`);
   assertReadable('order field', name, field, access);
+  const withheld = withheldTarget(field, access);
+  if (withheld) throw new Refused(withheld.refusal);
   return { field, descending: entry.startsWith('-') };
 }
 

@@ -5,7 +5,7 @@ import type { Where } from '../model/where.js';
 import { columnOf } from './column-values.js';
 import { crossClassCondition, type CrossClassRules, relatedTo } from './cross-class.js';
 import { type ConditionRules, fieldConditions } from './field-condition.js';
-import { resolveFieldPath } from './field-path.js';
+import { assertNotWithheld, resolveFieldPath } from './field-path.js';
 import { scanWhere } from './scan-where.js';
 
 /** Constraints inside constraints: `$inQuery` in an `$inQuery` in an `$inQuery`. */
@@ -99,6 +99,7 @@ class Translation {
 
   private field(key: string, value: unknown, access: ClassAccess, level: number): Where[] {
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
+    assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
     const root = columnOf(path.split('.', 1)[0] ?? path, access);
     if (path !== root.path && root.type === 'Pointer') {
       throw refused(

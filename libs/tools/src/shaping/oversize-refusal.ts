@@ -38,6 +38,7 @@ export function oversizeRefusal(bytes: number, cap: number, rows: readonly unkno
   return {
     code: 'invalid_argument',
     gate: 'result_size',
+    wordsOnly: true,
     message:
       `Tool result exceeded ${cap} bytes (${bytes}).` +
       (weights.length > 0 ? diagnosis(weights) : '') +

@@ -1,0 +1,31 @@
+import { isDocument } from '../bson/document.js';
+import { mongoError } from '../errors.js';
+
+/** Values in one value, those inside it included; no stored document comes near. */
+const MOST_VALUES = 4_000_000;
+
+/** Counted once per object: a value that holds another many times over is heavy without being large in memory. */
+const weights = new WeakMap<object, number>();
+
+/**
+ * The value of an expression, when comparing or encoding it can come to an end. Forty doublings of a list share their
+ * halves and fit in memory, yet nobody could walk them. Errors: 146.
+ */
+export function bounded(value: unknown): unknown {
+  if (typeof value === 'object' && value !== null) weigh(value);
+  return value;
+}
+
+function weigh(value: object): number {
+  const known = weights.get(value);
+  if (known !== undefined) return known;
+  const members = Array.isArray(value) ? value : isDocument(value) ? Object.values(value) : [];
+  let weight = 1;
+  for (const member of members) {
+    weight += typeof member === 'object' && member !== null ? weigh(member) : 1;
+    if (weight > MOST_VALUES)
+      throw mongoError(146, `an expression made a value of over ${MOST_VALUES} values`);
+  }
+  weights.set(value, weight);
+  return weight;
+}

@@ -1,0 +1,228 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { callTool, type Service, startService } from './service.js';
+import { NEWSROOM, NEWSROOM_CONFIG, NEWSROOM_POLICY } from './seeds.js';
+
+/** Ids that stand only behind pointers no agent of this suite may follow. */
+const CONTRACT_ID = 'k7contractk7';
+const GHOSTWRITER_ID = 'g9ghostg9';
+
+const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
+const contract = pointer('Contract', CONTRACT_ID);
+
+/** The newsroom with pointers into the hidden class in every place a row can hold one. */
+function seed() {
+  const [post, ...others] = NEWSROOM.schemas;
+  const desk = {
+    className: 'Desk',
+    fields: {
+      label: { type: 'String' },
+      contract: { type: 'Pointer', targetClass: 'Contract' },
+      deals: { type: 'Array' },
+      terms: { type: 'Object' },
+    },
+  };
+  return {
+    ...NEWSROOM,
+    schemas: [
+      {
+        ...post,
+        fields: { ...post?.fields, ghostwriter: { type: 'Pointer', targetClass: 'Author' } },
+      },
+      ...others,
+      desk,
+    ],
+    objects: {
+      ...NEWSROOM.objects,
+      Contract: [{ objectId: CONTRACT_ID, clause: 'none', createdAt: '2025-01-01T00:00:00.000Z' }],
+      Desk: [
+        { objectId: 'd1', label: 'city', contract, deals: [contract], terms: { ref: contract, days: 3 } },
+      ],
+      Post: NEWSROOM.objects.Post.map((row) => ({
+        ...row,
+        contract,
+        ghostwriter: pointer('Author', GHOSTWRITER_ID),
+      })),
+    },
+  };
+}
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({
+    seed: seed(),
+    config: {
+      ...NEWSROOM_CONFIG,
+      policy: {
+        classes: {
+          ...NEWSROOM_POLICY.classes,
+          Desk: { properties: { deals: { targetClass: 'Contract' } } },
+        },
+      },
+    },
+  });
+});
+afterAll(() => service.stop());
+
+const aggregate = (className: string, ...pipeline: object[]) =>
+  callTool(service, 'aggregate', { class_name: className, pipeline });
+
+describe('a graph search', () => {
+  it('shows no denied pointer through a depth that borrows its name', async () => {
+    const answer = await aggregate('Post', {
+      $graphLookup: {
+        from: 'Post',
+        startWith: '$title',
+        connectFromField: 'title',
+        connectToField: 'title',
+        as: 'found',
+        depthField: 'ghostwriter',
+        maxDepth: 0,
+      },
+    });
+    expect(answer.isError).toBe(false);
+    expect(answer.data['results']).toContainEqual(
+      expect.objectContaining({ found: [expect.objectContaining({ title: 'Post 1', ghostwriter: 0 })] }),
+    );
+    expect(answer.wire).not.toContain(GHOSTWRITER_ID);
+  });
+});
+
+describe('an expression below a field', () => {
+  it('is refused, because nobody judges what it reads', async () => {
+    const hidden = { $expr: { $eq: ['$internalNote', 'x'] } };
+    for (const condition of [
+      { $elemMatch: { $and: [hidden] } },
+      { $not: { $elemMatch: { $or: [hidden] } } },
+    ]) {
+      const answer = await aggregate('Post', { $match: { tags: condition } });
+      expect(answer.rpcError).toEqual({ code: -32602, message: 'Invalid params' });
+    }
+  });
+});
+
+describe('a pointer into a hidden class', () => {
+  it.each<[string, object[]]>([
+    ['cut', [{ $project: { x: { $substrCP: ['$contract', 9, 20] } } }]],
+    ['joined to other text', [{ $project: { x: { $concat: ['-', '$contract'] } } }]],
+    ['in another case', [{ $project: { x: { $toLower: '$contract' } } }]],
+    ['as a group', [{ $group: { _id: { $concat: ['-', '$contract'] } } }]],
+    [
+      'through the whole row',
+      [
+        {
+          $project: {
+            x: {
+              $map: {
+                input: { $objectToArray: '$$ROOT' },
+                in: { $concat: ['-', { $convert: { input: '$$this.v', to: 'string', onError: '' } }] },
+              },
+            },
+          },
+        },
+      ],
+    ],
+    [
+      'in joined rows',
+      [
+        { $lookup: { from: 'Desk', pipeline: [], as: 'd' } },
+        { $project: { x: { $map: { input: '$d', in: { $concat: ['-', '$$this.contract'] } } } } },
+      ],
+    ],
+    [
+      'in rows of a graph search',
+      [
+        {
+          $graphLookup: {
+            from: 'Desk',
+            startWith: 'city',
+            connectFromField: 'label',
+            connectToField: 'label',
+            as: 'd',
+          },
+        },
+        { $project: { x: { $map: { input: '$d', in: { $concat: ['-', '$$this.contract'] } } } } },
+      ],
+    ],
+    [
+      'in a union',
+      [{ $unionWith: { coll: 'Desk', pipeline: [{ $project: { x: { $concat: ['-', '$contract'] } } }] } }],
+    ],
+  ])('is not told by a pipeline that takes it apart: %s', async (_, pipeline) => {
+    for (const className of ['Post', 'Desk']) {
+      const answer = await aggregate(className, ...pipeline);
+      expect(answer.wire).not.toContain(CONTRACT_ID);
+    }
+  });
+
+  it.each<[string, object[]]>([
+    ['by its storage column', [{ $project: { x: { $concat: ['-', '$_p_contract'] } } }]],
+    ['out of a list declared to hold such pointers', [{ $project: { x: '$deals.objectId' } }]],
+  ])('is not told by a class without allowlist either: %s', async (_, pipeline) => {
+    expect((await aggregate('Desk', ...pipeline)).wire).not.toContain(CONTRACT_ID);
+  });
+
+  it.each<[string, string, object]>([
+    ['a pattern', 'Post', { contract: { $regex: 'Contract.k7' } }],
+    ['a pattern on its storage column', 'Desk', { _p_contract: { $regex: 'Contract.k7' } }],
+    ['the storage column itself', 'Desk', { _p_contract: `Contract$${CONTRACT_ID}` }],
+    ['a member of a declared list', 'Desk', { 'deals.objectId': { $regex: '^k7' } }],
+    [
+      'what another class holds',
+      'Post',
+      { contract: { $select: { query: { className: 'Desk', where: {} }, key: 'contract' } } },
+    ],
+    [
+      'what a column of its own class holds',
+      'Post',
+      { title: { $select: { query: { className: 'Desk', where: {} }, key: 'contract' } } },
+    ],
+  ])('cannot be guessed with %s', async (_, className, where) => {
+    for (const answer of [
+      await callTool(service, 'count_objects', { class_name: className, where }),
+      await aggregate(className, { $match: where }, { $count: 'n' }),
+    ]) {
+      expect(answer.isError || answer.rpcError !== undefined).toBe(true);
+    }
+  });
+
+  it('cannot be guessed with an expression in a leading filter', async () => {
+    const above = (id: string) => ({
+      $expr: { $gt: ['$contract', `Contract$${id}`] },
+    });
+    const [low, high] = [
+      await aggregate('Post', { $match: above('a') }, { $count: 'n' }),
+      await aggregate('Post', { $match: above('z') }, { $count: 'n' }),
+    ];
+    expect([low.isError, high.isError]).toEqual([false, false]);
+    expect(low.data['results']).toEqual(high.data['results']);
+  });
+
+  it('cannot be guessed through the foreign side of a join, nor by sorting', async () => {
+    const joined = await aggregate(
+      'Post',
+      { $addFields: { guess: `Contract$${CONTRACT_ID}` } },
+      { $lookup: { from: 'Desk', localField: 'guess', foreignField: 'contract', as: 'd' } },
+    );
+    expect(joined.details).toMatchObject({ kind: 'hidden_class' });
+    const sorted = await callTool(service, 'query_class', { class_name: 'Post', order: 'contract' });
+    expect(sorted.details).toMatchObject({ kind: 'hidden_class' });
+  });
+
+  it('is not told by keys that name a member of the column it stands in', async () => {
+    for (const keys of [['deals.objectId'], ['terms.ref.objectId'], ['contract.objectId']]) {
+      const answer = await callTool(service, 'query_class', { class_name: 'Desk', keys });
+      expect(answer.isError).toBe(false);
+      expect(answer.wire).not.toContain(CONTRACT_ID);
+    }
+    const kept = await callTool(service, 'query_class', { class_name: 'Desk', keys: ['terms.days'] });
+    expect(kept.data['results']).toMatchObject([{ terms: { days: 3 } }]);
+    expect(kept.wire).not.toContain('"ref"');
+  });
+
+  it('may still be asked for its presence', async () => {
+    const count = async (where: object) =>
+      (await callTool(service, 'count_objects', { class_name: 'Post', where })).data['count'];
+    expect(await count({ contract: { $exists: true } })).toBe(60);
+    expect(await count({ contract: null })).toBe(0);
+  });
+});

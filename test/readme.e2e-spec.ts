@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Service, startService } from './service.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const run = promisify(execFile);
+const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
+
+describe('a page of the documentation', () => {
+  const pages = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
+
+  it.each(pages)('%s leads only to pages that exist', (page) => {
+    const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
+      ([, path]) => path ?? '',
+    );
+    expect(targets.filter((path) => !existsSync(join(root, dirname(page), path)))).toEqual([]);
+  });
+});
+
+describe('the first page', () => {
+  let service: Service;
+  beforeAll(async () => {
+    const config = parse(textOf('parley.yaml')) as Record<string, unknown>;
+    const database = { uri: 'embedded', seed: join(root, 'demo/seed.json') };
+    service = await startService({ config: { ...config, database } });
+  });
+  afterAll(() => service.stop());
+
+  it('asks the demo a question that is answered with rows', async () => {
+    const commands = [...textOf('README.md').matchAll(/^curl [^]*?(?=^```)/gm)].map(([command]) => command);
+    expect(commands.length).toBeGreaterThan(0);
+    for (const command of commands) {
+      const { stdout } = await run('sh', ['-c', command.replaceAll('http://127.0.0.1:3001', service.origin)]);
+      expect(JSON.parse(stdout).result).toMatchObject({
+        isError: false,
+        structuredContent: { result_count: 3 },
+      });
+    }
+  });
+});
