@@ -26,12 +26,14 @@ import {
 } from '#data-mongo';
 import {
   Approver,
+  CallJournal,
   createPipeline,
   Kernel,
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
   RecordsSource,
+  ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
 import { AgentScopes, type EnvironmentGates } from '#policy';
@@ -48,6 +50,7 @@ import {
   ToolRunner,
   ToolSwitches,
 } from '#tools';
+import { agentProviders } from './agents.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
@@ -105,6 +108,7 @@ export class AppModule {
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
+        ...agentProviders(policy, gates),
         { provide: SessionStore, useClass: ProcessSessionStore },
         {
           provide: CachedPrincipalDirectory,
@@ -117,15 +121,15 @@ export class AppModule {
           inject: [PrincipalDirectory],
         },
         {
+          provide: PrincipalResolver,
+          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory),
+          inject: [PrincipalDirectory],
+        },
+        {
           provide: GovernedRecordsSource,
-          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, directory: PrincipalDirectory) =>
-            new GovernedRecordsSource(
-              new AgentScopes(policy),
-              reader,
-              catalogue,
-              new PrincipalResolver(directory),
-            ),
-          inject: [RecordReader, SchemaCatalogue, PrincipalDirectory],
+          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, identities: PrincipalResolver) =>
+            new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
+          inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
         {
           provide: GovernedWritesSource,
@@ -141,23 +145,23 @@ export class AppModule {
             writes: GovernedWritesSource,
             methods: CallableMethods,
             approver: Approver,
-            audit: AuditSink,
             events: EventEmitter2,
+            callbacks: ToolCallbacks,
+            journal: CallJournal,
           ) =>
             new ParleyToolRunner({
               registry,
               records,
               writes,
-              policy,
               gates,
-              audit,
-              events,
+              journal,
               pipeline: createPipeline({
                 registry,
                 policy,
                 gates,
                 events,
                 methods,
+                callbacks,
                 approver,
               }),
             }),
@@ -167,8 +171,9 @@ export class AppModule {
             GovernedWritesSource,
             CallableMethods,
             Approver,
-            AuditSink,
             EventEmitter2,
+            ToolCallbacks,
+            CallJournal,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },

@@ -4,12 +4,14 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import type { MongoConnection } from '#data-mongo';
+import { FilterNames } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { AppModule } from './app.module.js';
 import { ConfigError } from './config/config-faults.js';
 import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
+import { checkFilterNames } from './filter-names.js';
 import { mountEdge } from './http/mount-edge.js';
 import { warnOfPostures } from './posture-warnings.js';
 import type { RunningService } from './serve.js';
@@ -35,10 +37,12 @@ export async function startHttpService(
     },
   );
   app.disable('x-powered-by');
-  warnOfPostures(loaded, new Logger('Parley'));
+  const logger = new Logger('Parley');
+  warnOfPostures(loaded, logger);
   const server = app.getHttpServer() as Server;
   const edge = app.get(McpEdge);
   await app.init();
+  await checkFilterNames(loaded.agents, app.get(FilterNames), logger);
   mountEdge(server, edge);
   await listen(app, loaded.config.server);
   return {

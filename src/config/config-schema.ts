@@ -98,6 +98,9 @@ const AGENT = {
     clientMode: { type: 'boolean' },
     rateLimit: { type: 'integer', minimum: 1 },
     rateWindow: { type: 'number', exclusiveMinimum: 0 },
+    recursionDepth: { type: 'integer', minimum: 0 },
+    strictToolFilter: { type: 'boolean' },
+    strictClassFilter: { type: 'boolean' },
   },
 } as const;
 

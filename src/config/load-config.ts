@@ -1,17 +1,11 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { type AgentShape, compileAgentShape } from '#agent';
-import {
-  type ClassDeclaration,
-  compilePolicy,
-  constraintFault,
-  isTruthy,
-  type Policy,
-  withDeclaredClasses,
-} from '#policy';
+import type { AgentShape } from '#agent';
+import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { authRuleFaults } from './auth-rule-faults.js';
+import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
@@ -35,12 +29,14 @@ export interface LoadedConfig {
 /**
  * Reads, overlays, validates and compiles the configuration.
  * @param declared what the application's code declares about classes; it narrows the file's policy
+ * @param filters row filters of named agents that only code can give: functions of the agent
  * @throws ConfigError listing every fault at once
  */
 export function loadConfig(
   env: Environment = process.env,
   cwd = process.cwd(),
   declared: readonly ClassDeclaration[] = [],
+  filters: DeclaredFilters = {},
 ): LoadedConfig {
   const named = env['PARLEY_CONFIG'];
   const path = resolve(cwd, named ?? DEFAULT_FILE);
@@ -53,7 +49,8 @@ export function loadConfig(
   if (!valid || !policy) throw new ConfigError(path, faults);
 
   const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
-  const agents = compileAgents(config, faults);
+  const recursionDepth = policy.switches.defaultRecursionDepth;
+  const agents = compileAgents(config.agents, { recursionDepth, filters }, faults);
   const identities = new Map(
     Object.entries(config.agents).map(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
@@ -133,26 +130,4 @@ function withDefaults(
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},
   };
-}
-
-function compileAgents(config: ParleyConfig, faults: ConfigFault[]): Map<string, AgentShape> {
-  const shapes = new Map<string, AgentShape>();
-  for (const [name, { identity: _, tenantId, ...options }] of Object.entries(config.agents)) {
-    try {
-      shapes.set(
-        name,
-        compileAgentShape(name, {
-          ...options,
-          ...(typeof tenantId === 'object' ? {} : { tenantId: tenantId ?? null }),
-        }),
-      );
-    } catch (error) {
-      faults.push({ path: `agents.${name}`, message: (error as Error).message });
-    }
-    for (const [className, constraint] of Object.entries(options.filters ?? {})) {
-      const fault = constraintFault(constraint, className);
-      if (fault) faults.push({ path: `agents.${name}.filters.${className}`, message: fault });
-    }
-  }
-  return shapes;
 }

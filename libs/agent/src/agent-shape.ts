@@ -1,10 +1,11 @@
+import { type ClassFilters, type FilterEntry, parseClassFilters } from './class-filters.js';
 import { canonicalClassName } from './class-names.js';
 import { type NameFilter, NameFilter as Filter, parseNameFilter } from './name-filter.js';
 import { DEFAULT_RATE_LIMIT, ProcessRateLimiter, type RateLimiter } from './rate-limiter.js';
 import { isTier, type Tier } from './tier.js';
 
-/** Constraint objects per class name, plus `default`; Parse `where` form. */
-export type ClassFilters = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+/** Sub-agents of sub-agents below a root, when neither agent nor policy says otherwise. */
+export const DEFAULT_RECURSION_DEPTH = 4;
 
 /** The options of a named agent, as written in the configuration (docs/configuration.md#agents). */
 export interface AgentShapeOptions {
@@ -12,7 +13,8 @@ export interface AgentShapeOptions {
   readonly tools?: unknown;
   readonly methods?: unknown;
   readonly classes?: unknown;
-  readonly filters?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Per class name, plus `default`: added to every read. In code also a function of the agent. */
+  readonly filters?: Readonly<Record<string, FilterEntry>>;
   readonly tenantId?: string | number | null;
   readonly allowMutations?: boolean;
   readonly clientMode?: boolean;
@@ -20,6 +22,12 @@ export interface AgentShapeOptions {
   readonly rateWindow?: number;
   /** Replaces the limiter built from `rateLimit` and `rateWindow`. */
   readonly rateLimiter?: RateLimiter;
+  /** Levels of sub-agents below it. Default 4. */
+  readonly recursionDepth?: number;
+  /** Unknown names in `tools` are faults instead of warnings. Default: the policy's switch. */
+  readonly strictToolFilter?: boolean;
+  /** The same for unknown names in `classes.only`. */
+  readonly strictClassFilter?: boolean;
 }
 
 /** A named set of limits, compiled once and shared by all agents made from it. */
@@ -30,11 +38,17 @@ export interface AgentShape {
   readonly methods: NameFilter;
   /** Over canonical class names. */
   readonly classes: NameFilter;
+  /** Its own; those of `outer` hold as well. */
   readonly filters: ClassFilters;
   readonly tenantId: string | number | null;
   readonly allowMutations: boolean;
   readonly clientMode: boolean;
   readonly rateLimiter: RateLimiter;
+  readonly recursionDepth: number;
+  readonly strictToolFilter: boolean | null;
+  readonly strictClassFilter: boolean | null;
+  /** Of the agent that a sub-agent was made by: nothing here permits what that one does not. */
+  readonly outer: AgentShape | null;
 }
 
 const LEAN_TOOLS = [
@@ -59,15 +73,21 @@ function parseToolFilter(value: unknown): NameFilter {
   return new Filter(new Set(names), null);
 }
 
-function parseFilters(value: AgentShapeOptions['filters']): ClassFilters {
-  const filters = new Map<string, Readonly<Record<string, unknown>>>();
-  for (const [className, constraint] of Object.entries(value ?? {})) {
-    if (constraint === null || typeof constraint !== 'object' || Array.isArray(constraint)) {
-      throw new TypeError(`filters.${className}: expected a constraint object`);
-    }
-    filters.set(canonicalClassName(className), constraint);
+function readRecursionDepth(value: number | undefined): number {
+  if (value === undefined) return DEFAULT_RECURSION_DEPTH;
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new TypeError('recursionDepth: expected a whole number, zero or more');
+}
+
+function readRateLimiter({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptions): RateLimiter {
+  if (!rateLimiter) {
+    return new ProcessRateLimiter({
+      limit: rateLimit ?? DEFAULT_RATE_LIMIT.limit,
+      window: rateWindow ?? DEFAULT_RATE_LIMIT.window,
+    });
   }
-  return filters;
+  if (typeof rateLimiter.check !== 'function') throw new TypeError('rateLimiter: expected a check operation');
+  return rateLimiter;
 }
 
 /**
@@ -84,22 +104,14 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     tools: parseToolFilter(options.tools),
     methods: parseNameFilter(options.methods, 'methods'),
     classes: parseNameFilter(options.classes, 'classes').mapNames(canonicalClassName),
-    filters: parseFilters(options.filters),
+    filters: parseClassFilters(options.filters),
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,
     clientMode,
-    rateLimiter:
-      options.rateLimiter ??
-      new ProcessRateLimiter({
-        limit: options.rateLimit ?? DEFAULT_RATE_LIMIT.limit,
-        window: options.rateWindow ?? DEFAULT_RATE_LIMIT.window,
-      }),
+    rateLimiter: readRateLimiter(options),
+    recursionDepth: readRecursionDepth(options.recursionDepth),
+    strictToolFilter: options.strictToolFilter ?? null,
+    strictClassFilter: options.strictClassFilter ?? null,
+    outer: null,
   });
-}
-
-/** The constraint that every read of a class carries for this agent: `default` overlaid by the class's own entry. */
-export function filterFor(shape: AgentShape, className: string): Readonly<Record<string, unknown>> | null {
-  const own = shape.filters.get(canonicalClassName(className));
-  const fallback = shape.filters.get('default');
-  return own || fallback ? { ...fallback, ...own } : null;
 }

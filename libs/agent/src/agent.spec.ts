@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
-import { compileAgentShape, filterFor } from './agent-shape.js';
+import { compileAgentShape } from './agent-shape.js';
 import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
 import { sanitizeCorrelationId } from './call-context.js';
 import { parseNameFilter } from './name-filter.js';
@@ -70,13 +70,6 @@ describe('an agent shape', () => {
     const { classes } = compileAgentShape('x', { classes: { except: ['User'] } });
     expect(classes.permits(canonicalClassName('User'))).toBe(false);
     expect(classes.permits(canonicalClassName('_User'))).toBe(false);
-  });
-
-  it('lays the entry of a class over the default filter, field by field', () => {
-    const shape = compileAgentShape('x', { filters: { default: { active: true, a: 1 }, Post: { a: 2 } } });
-    expect(filterFor(shape, 'Post')).toEqual({ active: true, a: 2 });
-    expect(filterFor(shape, 'Author')).toEqual({ active: true, a: 1 });
-    expect(filterFor(compileAgentShape('y'), 'Post')).toBeNull();
   });
 });
 

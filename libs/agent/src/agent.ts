@@ -8,6 +8,8 @@ export interface AgentOptions {
   /** Who is calling, stable over requests: the key of limits, budgets and session ownership. */
   readonly principal: string;
   readonly tenantId?: string | number | null;
+  /** The agent that made it, whose shape `shape` narrows (see `deriveAgent`). */
+  readonly parent?: Agent;
 }
 
 /**
@@ -16,14 +18,21 @@ export interface AgentOptions {
  */
 export class Agent {
   readonly agentId = randomUUID();
-  readonly depth = 0;
+  /** 0 for the agent of a request, one more for each sub-agent below it. */
+  readonly depth: number;
+  readonly parent: Agent | null;
   readonly shape: AgentShape;
   readonly identity: Identity;
   readonly principal: string;
   readonly tenantId: string | number | null;
 
+  /** @throws TypeError when a sub-agent's shape was not narrowed from its parent's */
   constructor(options: AgentOptions) {
     this.shape = options.shape;
+    this.parent = options.parent ?? null;
+    if (this.shape.outer !== (this.parent?.shape ?? null))
+      throw new TypeError('the shape of a sub-agent is narrowed from that of its parent');
+    this.depth = this.parent ? this.parent.depth + 1 : 0;
     this.identity = options.identity ?? MASTER;
     this.principal = options.principal;
     this.tenantId = options.tenantId ?? options.shape.tenantId;

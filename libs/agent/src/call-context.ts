@@ -19,6 +19,16 @@ export interface CallContext {
   progress(update: ProgressUpdate): void;
 }
 
+/** The same request, on whose behalf a sub-agent now acts: signal, correlation and progress stay what they were. */
+export function actingAs(context: CallContext, agent: Agent): CallContext {
+  return {
+    ...context,
+    agent,
+    // Not part of the copy where it is a method of a class.
+    progress: (update) => context.progress(update),
+  };
+}
+
 const CORRELATION_ID = /^[A-Za-z0-9._-]+$/;
 
 /** Ids with other characters are dropped, long ones cut to 128 characters. */

@@ -15,6 +15,16 @@ export class NameFilter {
     return !this.except?.has(name);
   }
 
+  /** What both permit, as one filter. */
+  within(outer: NameFilter): NameFilter {
+    const only =
+      this.only && outer.only
+        ? new Set([...this.only].filter((name) => outer.only?.has(name)))
+        : (this.only ?? outer.only);
+    const except = this.except || outer.except ? [...(this.except ?? []), ...(outer.except ?? [])] : null;
+    return new NameFilter(only, except && new Set(except));
+  }
+
   /** For a thing with several names: `only` must have one of them, `except` none. */
   permitsAny(names: readonly string[]): boolean {
     if (this.only && !names.some((name) => this.only?.has(name))) return false;

@@ -1,5 +1,6 @@
 import type { DenialKind, Refusal, RefusalDetails } from './refusal.js';
 import type { Tier } from './tier.js';
+import type { Widening } from './widening.js';
 
 /** The refusal catalogue: every text an agent can be told, in one place. */
 
@@ -107,6 +108,26 @@ export function protectedFieldRef(context: string, reference: string, root: stri
 /** The agent acts for somebody who cannot be found. */
 export function identityUnresolved(cause: string): Refusal {
   return { ...accessDenied('identity', 'The identity of this agent cannot be resolved'), cause };
+}
+
+/** Counts only: who they are is for the operator's event. */
+export function subAgentWidens({ reason, parent, child, extra }: Widening): Refusal {
+  const wanted =
+    reason === 'child_master_key'
+      ? 'the master key'
+      : `${child.length} principals, ${extra.length} of them new`;
+  return accessDenied(
+    'identity',
+    `A sub-agent may not act with more rights than its parent: the parent has ${parent.length} principals, it asks for ${wanted}`,
+  );
+}
+
+/** A filter of the agent that is a function did not give a constraint: no rows rather than all. */
+export function agentFilterFailed(className: string, cause: string): Refusal {
+  return {
+    ...accessDenied('agent_filter', `The row filter of this agent for '${className}' could not be evaluated`),
+    cause,
+  };
 }
 
 /** The rows of a joined class could not be limited to what the agent may see. */

@@ -1,35 +1,47 @@
-import type { AuthType, DenialKind, ErrorCode, Tier } from '#agent';
+import type { DenialKind, ErrorCode } from '#agent';
+import type { AuditedAgent } from './audited-agent.js';
 
 /** One per outcome of a tool call, refusals included. Names only: never a value of an argument, a filter or a row. */
-export interface AuditRecord {
+export interface AuditRecord extends AuditedAgent {
   readonly at: string;
   readonly tool: string;
   /** Argument names minus the sensitive ones. */
   readonly args_keys: readonly string[];
-  readonly auth_type: AuthType;
-  readonly using_master_key: boolean;
-  /** The user or role that the agent acts as without its being verified. */
-  readonly identity?: string;
-  readonly permissions: Tier;
-  readonly agent_id: string;
-  readonly agent_depth: number;
-  readonly agent_name: string;
-  readonly principal: string;
   readonly policy_version: string;
   readonly correlation_id?: string;
-  readonly tenant_id?: string | number;
   readonly success: boolean;
   /** Bytes of the result text. */
   readonly result_size?: number;
+  /** What the result costs whoever reads it to a model: a quarter of its bytes. */
+  readonly est_input_tokens?: number;
+  /** In the currency of `tokenCostPerMillionInput`, when that is set. */
+  readonly est_cost_usd?: number;
+  /** The operator's phrase that was found in the result. */
+  readonly prompt_injection_phrase?: string;
   readonly duration_ms: number;
   readonly error_code?: ErrorCode;
+  /** The class of what was thrown: `Refused` for a rule that said no, anything else for a fault. */
+  readonly error_class?: string;
   /** The gate that refused. */
   readonly gate?: string;
   readonly denial_kind?: DenialKind;
   /** Why, for the operator alone: never sent to the agent. */
   readonly cause?: string;
-  /** The operator's canary that the result holds. */
-  readonly prompt_injection_phrase?: string;
+}
+
+/** The part of a record that tells what a result of that many bytes costs to read. */
+export function resultCost(
+  bytes: number,
+  costPerMillionTokens: number | null,
+): Pick<AuditRecord, 'result_size' | 'est_input_tokens' | 'est_cost_usd'> {
+  const tokens = Math.floor(bytes / 4);
+  return {
+    result_size: bytes,
+    est_input_tokens: tokens,
+    ...(costPerMillionTokens !== null && {
+      est_cost_usd: Math.round(tokens * costPerMillionTokens) / 1_000_000,
+    }),
+  };
 }
 
 /** Where audit records go. A sink must not change the outcome of the call it hears of. */

@@ -1,3 +1,13 @@
+export {
+  AgentIntrospection,
+  type DescribedAgent,
+  type IntrospectionParts,
+} from './agents/agent-introspection.js';
+export { type DescribedClass } from './agents/describe-agent.js';
+export { FilterNames, type UnknownName } from './agents/filter-names.js';
+export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
+export { SubAgents } from './agents/sub-agents.js';
+export { type PermitAnswer, type PermitQuestion } from './agents/would-permit.js';
 export * from './dispatch-context.js';
 export * from './envelope-keys.js';
 export * from './header-values.js';
@@ -21,10 +31,18 @@ export {
   Approver,
   NoApprover,
 } from './tool-pipeline/approver.js';
+export { CallJournal, type JournalParts } from './tool-pipeline/call-journal.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
 export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
+export {
+  type AfterToolCall,
+  type AnnouncedCall,
+  type BeforeToolCall,
+  ToolCallbacks,
+  type ToolCallError,
+} from './tool-pipeline/tool-callbacks.js';
 export { ToolExplorer } from './tool-pipeline/tool-explorer.js';
 export type { ToolPipeline } from './tool-pipeline/tool-pipeline.js';
 export type { InjectedLimit, PassedGate } from './rehearsal/gate-trace.js';

@@ -1,5 +1,5 @@
-import type { CallContext } from '#agent';
-import type { AgentScopes } from '#policy';
+import type { Agent, CallContext } from '#agent';
+import type { AgentScope, AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
 import type { PrincipalResolver } from '../identity/principal-resolver.js';
 import type { RecordReader } from '../record-store.js';
@@ -27,11 +27,17 @@ export class GovernedRecordsSource {
     return new DeferredRecords(async () => new ParleyRecords(await this.open(context, budget)));
   }
 
+  /** What an agent may reach, without a way to read any of it: for introspection. */
+  async scopeOf(agent: Agent): Promise<AgentScope> {
+    const context = { agent, signal: new AbortController().signal, progress: () => undefined };
+    return (await this.open(context, PROTOCOL_BUDGET)).scope;
+  }
+
   /** What every governed door of a call is made from. For the doors alone: it holds the ungoverned reader. */
   async open(context: CallContext, budget: CallBudget): Promise<RecordsParts> {
     const operation = operationContext(context, budget);
     // Who asks is settled before anything is read on their behalf.
-    const principals = await atStore(operation, () => this.identities.resolve(context.agent));
+    const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent.shape, principals);
     const { agent, trace } = context;

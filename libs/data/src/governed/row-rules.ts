@@ -48,17 +48,20 @@ type Asker = 'caller' | 'operator';
 
 /** The row limits of one call. */
 export class RowRules {
+  /** One call reads under one answer, however often it asks. */
+  private readonly agentFilters = new Map<string, Promise<Where | null>>();
+
   constructor(private readonly parts: RecordsParts) {}
 
   get trace(): CallTrace | undefined {
     return this.parts.trace;
   }
 
-  /** @throws Refused when the agent has no tenant on a scoped class */
+  /** @throws Refused when the agent has no tenant on a scoped class, or a filter function gives no constraint */
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
     const { scope } = this.parts;
     const tenant = this.tenant(className);
-    const agentFilter = scope.agentFilter(className);
+    const agentFilter = await this.agentFilter(className);
     const canonicalFilter = options.canonical ? scope.canonicalFilter(className) : null;
     const filters = allOf(agentFilter, canonicalFilter);
     const declared = allOf(
@@ -77,6 +80,15 @@ export class RowRules {
 
   private report(className: string, limits: readonly (readonly [LimitOrigin, Where | null])[]): void {
     for (const [origin, where] of limits) if (where) this.trace?.limited(className, origin, where);
+  }
+
+  private agentFilter(className: string): Promise<Where | null> {
+    const { agent, scope } = this.parts;
+    const known = this.agentFilters.get(className);
+    if (known) return known;
+    const asked = scope.agentFilter(agent, className);
+    this.agentFilters.set(className, asked);
+    return asked;
   }
 
   /** @throws Refused when the agent has no tenant on a scoped class */

@@ -8,6 +8,7 @@ import {
   refusals,
   roleNameOf,
   Unauthorized,
+  widening,
 } from '#agent';
 import { StoreError } from '../record-store.js';
 import type { PrincipalDirectory } from './principal-directory.js';
@@ -38,6 +39,21 @@ export class PrincipalResolver {
       case 'aclRole':
         return this.role(roleNameOf(identity.role));
     }
+  }
+
+  /**
+   * With what rights an agent acts. A sub-agent with an identity of its own is held against every agent above it each time:
+   * roles change while it lives.
+   * @throws as `resolve`, and Refused when it would have more than one of them
+   */
+  async resolveAgent(agent: Agent): Promise<Principals> {
+    const own = await this.resolve(agent);
+    for (let above = agent.parent; above; above = above.parent) {
+      if (above.identity === agent.identity) continue;
+      const widened = widening(await this.resolve(above), own);
+      if (widened) throw new Refused(refusals.subAgentWidens(widened));
+    }
+    return own;
   }
 
   private async signedIn(token: string): Promise<string> {

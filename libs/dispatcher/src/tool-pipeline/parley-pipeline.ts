@@ -2,8 +2,10 @@ import type { EventEmitter2 } from '@nestjs/event-emitter';
 import type { EnvironmentGates, Policy } from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
+import { AfterCallInterceptor, BeforeCallGuard } from './call-announcements.js';
 import { ApprovalGuard, CancellationGuard, EnvironmentGuard, RateLimitGuard, ToolGuard } from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
+import type { ToolCallbacks } from './tool-callbacks.js';
 import { toolExecutionOf } from './tool-execution.js';
 import type { ToolPipeline } from './tool-pipeline.js';
 
@@ -14,6 +16,7 @@ export interface PipelineParts {
   readonly approver: Approver;
   readonly methods: CallableMethods;
   readonly events: EventEmitter2;
+  readonly callbacks: ToolCallbacks;
 }
 
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
@@ -24,6 +27,7 @@ export function createPipeline({
   approver,
   methods,
   events,
+  callbacks,
 }: PipelineParts): ToolPipeline {
   return {
     guards: [
@@ -31,9 +35,11 @@ export function createPipeline({
       new ToolGuard(registry),
       new EnvironmentGuard(gates),
       new ApprovalGuard(policy, approver, methods),
+      new BeforeCallGuard(callbacks),
       new CancellationGuard(),
     ],
     interceptors: [
+      new AfterCallInterceptor(callbacks),
       new DeadlineInterceptor(),
       new ResultInterceptor(policy, (phrase, host) => {
         const execution = toolExecutionOf(host);

@@ -1,18 +1,14 @@
-import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
   type Agent,
   type AgentShape,
-  assumedName,
-  authType,
   type CallContext,
   type Refusal,
   Refused,
   refusals,
   Unauthorized,
 } from '#agent';
-import { auditedArgumentNames, type AuditRecord, AuditSink } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedWritesSource } from '#data';
-import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
+import { type EnvironmentGates, envGate, toolGate } from '#policy';
 import {
   type ToolCall,
   type ToolDefinition,
@@ -21,6 +17,7 @@ import {
   type ToolRegistry,
   ToolRunner,
 } from '#tools';
+import type { CallJournal, CallNotes } from './call-journal.js';
 import type { ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
@@ -29,10 +26,13 @@ export interface RunnerParts {
   readonly records: GovernedRecordsSource;
   readonly writes: GovernedWritesSource;
   readonly pipeline: ToolPipeline;
-  readonly policy: Policy;
   readonly gates: EnvironmentGates;
-  readonly audit: AuditSink;
-  readonly events: EventEmitter2;
+  readonly journal: CallJournal;
+}
+
+interface Failure {
+  readonly refusal: Refusal;
+  readonly error: unknown;
 }
 
 interface Listing {
@@ -64,9 +64,10 @@ export class ParleyToolRunner extends ToolRunner {
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     const started = performance.now();
-    let phrase: string | undefined;
-    const outcome = await this.execute(name, args, context, (found) => (phrase = found));
-    this.audit(name, args, context, outcome, performance.now() - started, phrase);
+    const notes: CallNotes = {};
+    const outcome = await this.execute(name, args, context, notes);
+    const milliseconds = performance.now() - started;
+    this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
     return outcome;
   }
 
@@ -74,7 +75,7 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     args: unknown,
     context: CallContext,
-    flag: (phrase: string) => void,
+    notes: CallNotes,
   ): Promise<ToolOutcome> {
     const { registry, records, pipeline } = this.parts;
     const entry = registry.get(name);
@@ -87,7 +88,7 @@ export class ParleyToolRunner extends ToolRunner {
       args,
       context,
       abort: (reason) => run.abort(reason),
-      flag,
+      flag: (phrase) => (notes.phrase = phrase),
     };
     const ownContext: CallContext = {
       agent: context.agent,
@@ -106,7 +107,9 @@ export class ParleyToolRunner extends ToolRunner {
     try {
       return await runThrough(pipeline, entry?.handler ?? missingHandler, [args, call, execution]);
     } catch (error) {
-      return { ok: false, refusal: refusalOf(error, name) };
+      const { refusal, error: thrown } = failureOf(error, name);
+      notes.error = thrown;
+      return { ok: false, refusal };
     }
   }
 
@@ -130,44 +133,6 @@ export class ParleyToolRunner extends ToolRunner {
         return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
       });
   }
-
-  private audit(
-    name: string,
-    args: unknown,
-    context: CallContext,
-    outcome: ToolOutcome,
-    duration: number,
-    phrase: string | undefined,
-  ): void {
-    const { agent } = context;
-    const refusal = outcome.ok ? undefined : outcome.refusal;
-    const assumed = assumedName(agent.identity);
-    const entry: AuditRecord = {
-      at: new Date().toISOString(),
-      tool: name.slice(0, 128),
-      args_keys: auditedArgumentNames(args),
-      auth_type: authType(agent.identity),
-      using_master_key: agent.usesMasterKey,
-      ...(assumed !== null && { identity: assumed }),
-      permissions: agent.permissions,
-      agent_id: agent.agentId,
-      agent_depth: agent.depth,
-      agent_name: agent.shape.name,
-      principal: agent.principal,
-      policy_version: this.parts.policy.version,
-      ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
-      ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
-      success: outcome.ok,
-      ...(outcome.ok && { result_size: Buffer.byteLength(outcome.text) }),
-      duration_ms: Math.round(duration * 100) / 100,
-      ...(refusal && { error_code: refusal.code, gate: refusal.gate }),
-      ...(refusal?.details?.kind && { denial_kind: refusal.details.kind }),
-      ...(refusal?.cause !== undefined && { cause: refusal.cause }),
-      ...(phrase !== undefined && { prompt_injection_phrase: phrase }),
-    };
-    this.parts.audit.record(entry);
-    this.parts.events.emit('parse.agent.tool_call', entry);
-  }
 }
 
 /** Reached only if the tool gate let an unknown name pass, which would be a fault of ours. */
@@ -175,10 +140,10 @@ function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool gate');
 }
 
-function refusalOf(error: unknown, tool: string): Refusal {
-  if (error instanceof Refused) return error.refusal;
+function failureOf(error: unknown, tool: string): Failure {
+  if (error instanceof Refused) return { refusal: error.refusal, error };
   // Unauthorized is the edge's to answer, not a tool failure.
   if (error instanceof Unauthorized) throw error;
   const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return refusals.internalError(tool, cause);
+  return { refusal: refusals.internalError(tool, cause), error };
 }

@@ -24,6 +24,7 @@ export const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   tokenCostPerMillionInput: null,
   embedCostPerMillionTokens: null,
   defaultRecursionDepth: 4,
+  maxLogSize: 1000,
   strictPointerShapes: true,
 });
 

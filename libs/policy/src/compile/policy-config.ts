@@ -79,6 +79,7 @@ export const POLICY_CONFIG_SCHEMA = {
     tokenCostPerMillionInput: cost,
     embedCostPerMillionTokens: cost,
     defaultRecursionDepth: { type: 'integer', minimum: 0 },
+    maxLogSize: { type: 'integer', minimum: 1, maximum: 1_000_000 },
     classes: {
       type: 'object',
       propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },

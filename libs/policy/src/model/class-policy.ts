@@ -57,7 +57,10 @@ export interface PolicySwitches {
   readonly canaryAction: 'notify' | 'refuse' | null;
   readonly tokenCostPerMillionInput: number | null;
   readonly embedCostPerMillionTokens: number | null;
+  /** Levels of sub-agents below an agent that says nothing itself. */
   readonly defaultRecursionDepth: number;
+  /** Calls that the operation log keeps. */
+  readonly maxLogSize: number;
   /** A bare id in `$in`/`$nin` on a pointer column of unknown class is refused instead of silently matching nothing. */
   readonly strictPointerShapes: boolean;
 }

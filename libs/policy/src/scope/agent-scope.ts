@@ -109,6 +109,11 @@ export class AgentScope {
     return this.hiddenFrom(agent, name, className) ?? this.filtered(name, className, 'Class') ?? name;
   }
 
+  /** Whether the policy hides the class from this agent, whatever else it may be refused for. */
+  hides(agent: Agent, className: string): boolean {
+    return this.hiddenFrom(agent, className, className) !== null;
+  }
+
   /** The same gate for a class reached from another one. The master exception holds for constraints and for pointers. */
   reachFor(agent: Agent): ClassReach {
     return {
@@ -139,8 +144,9 @@ export class AgentScope {
     return refusals.hiddenClass(className);
   }
 
-  agentFilter(className: string): Where | null {
-    return this.declared.agentFilter(className);
+  /** @throws Refused when a filter given as a function gives no usable constraint */
+  agentFilter(agent: Agent, className: string): Promise<Where | null> {
+    return this.declared.agentFilter(agent, className);
   }
 
   canonicalFilter(className: string): Where | null {
@@ -198,23 +204,30 @@ export class AgentScope {
   }
 }
 
-/** Scopes are kept for as long as their schema snapshot lives; those of a user or role belong to one call. */
+/** Scopes are kept for as long as their schema snapshot and shape live; those of a user or role belong to one call. */
 export class AgentScopes {
-  private readonly bySnapshot = new WeakMap<SchemaSnapshot, Map<AgentShape, MasterScope>>();
+  private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentShape, MasterScope>>();
 
   constructor(readonly policy: Policy) {}
 
   of(schemas: SchemaSnapshot, shape: AgentShape, principals: Principals): AgentScope {
+    const { declared, scope } = this.master(schemas, shape);
+    if (principals.strings === null) return scope;
+    return new AgentScope(declared, new AccessRights(schemas, principals));
+  }
+
+  private master(schemas: SchemaSnapshot, shape: AgentShape): MasterScope {
     let scopes = this.bySnapshot.get(schemas);
-    if (!scopes) this.bySnapshot.set(schemas, (scopes = new Map()));
-    let known = scopes.get(shape);
-    if (!known) {
-      const declared = new DeclaredScope(this.policy, schemas, shape);
-      const scope = new AgentScope(declared, new AccessRights(schemas, MASTER_PRINCIPALS));
-      scopes.set(shape, (known = { declared, scope }));
-    }
-    if (principals.strings === null) return known.scope;
-    return new AgentScope(known.declared, new AccessRights(schemas, principals));
+    // Weak in the shapes as well: sub-agents bring new ones with every call.
+    if (!scopes) this.bySnapshot.set(schemas, (scopes = new WeakMap()));
+    const known = scopes.get(shape);
+    if (known) return known;
+    const outer = shape.outer && this.master(schemas, shape.outer).declared;
+    const declared = new DeclaredScope(this.policy, schemas, shape, outer);
+    const scope = new AgentScope(declared, new AccessRights(schemas, MASTER_PRINCIPALS));
+    const made = { declared, scope };
+    scopes.set(shape, made);
+    return made;
   }
 }
 

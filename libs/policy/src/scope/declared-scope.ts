@@ -1,11 +1,12 @@
-import { type AgentShape, canonicalClassName, filterFor, refusals } from '#agent';
+import { type Agent, type AgentShape, canonicalClassName, refusals } from '#agent';
 import { compileClass, defaultHiding } from '../compile/compile-class.js';
 import type { ClassAccess, WithheldTarget } from '../model/class-access.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames } from '../model/field-names.js';
-import type { Where } from '../model/where.js';
+import { allOf, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
+import { evaluateFilter, fixedFilter, untranslatable } from './filter-evaluation.js';
 
 /**
  * What the operator declared, for one policy over one schema snapshot and one agent shape: the same for every caller
@@ -20,6 +21,8 @@ export class DeclaredScope {
     readonly policy: Policy,
     readonly schemas: SchemaSnapshot,
     readonly shape: AgentShape,
+    /** Of the agent that a sub-agent was made by. */
+    private readonly outer: DeclaredScope | null = null,
   ) {}
 
   classPolicy(className: string): ClassPolicy {
@@ -56,16 +59,21 @@ export class DeclaredScope {
     return access;
   }
 
-  /** Operator-declared constraints, translated once per schema: they may name fields that the agent may not. */
-  agentFilter(className: string): Where | null {
-    return this.translated(`agent:${className}`, className, () => filterFor(this.shape, className));
+  /**
+   * What every read of a class carries for this agent and, when it is a sub-agent, for those above it. A constraint is
+   * translated once per schema; a function is asked each time, for the agent that it was given to.
+   * @throws Refused when a function gives no usable constraint
+   */
+  async agentFilter(agent: Agent, className: string): Promise<Where | null> {
+    const fixed = this.ownFixedFilter(className);
+    const own = fixed === undefined ? await this.ownAskedFilter(agent, className) : fixed;
+    if (!this.outer) return own;
+    return allOf(await this.outer.agentFilter(agent.parent ?? agent, className), own);
   }
 
   canonicalFilter(className: string): Where | null {
-    return this.translated(
-      `canonical:${className}`,
-      className,
-      () => this.classPolicy(className).canonicalFilter,
+    return this.remembered(`canonical:${className}`, () =>
+      this.translated(this.classPolicy(className).canonicalFilter, className),
     );
   }
 
@@ -91,20 +99,41 @@ export class DeclaredScope {
     return withheld;
   }
 
-  private translated(key: string, className: string, constraint: () => unknown): Where | null {
+  /** Undefined when it takes a function to know it. */
+  private ownFixedFilter(className: string): Where | null | undefined {
+    const fixed = fixedFilter(this.shape.filters, className);
+    if (fixed === undefined) return undefined;
+    return this.remembered(`agent:${className}`, () => this.translated(fixed, className));
+  }
+
+  private async ownAskedFilter(agent: Agent, className: string): Promise<Where> {
+    const constraint = await evaluateFilter(this.shape.filters, agent, className);
+    try {
+      return this.translate(constraint, className);
+    } catch (error) {
+      throw untranslatable(error, className);
+    }
+  }
+
+  private remembered(key: string, work: () => Where | null): Where | null {
     const known = this.filters.get(key);
     if (known !== undefined) return known;
-    const declared = constraint();
-    const where =
-      declared === null || declared === undefined
-        ? null
-        : translateWhere(
-            declared,
-            this.access(className),
-            { reach: (target) => this.access(canonicalClassName(target)) },
-            { strictPointerShapes: false, checkFields: false },
-          );
+    const where = work();
     this.filters.set(key, where);
     return where;
+  }
+
+  private translated(constraint: Where | null, className: string): Where | null {
+    return constraint && this.translate(constraint, className);
+  }
+
+  /** The operator's own constraints may name fields that the agent may not. */
+  private translate(constraint: Where, className: string): Where {
+    return translateWhere(
+      constraint,
+      this.access(className),
+      { reach: (target) => this.access(canonicalClassName(target)) },
+      { strictPointerShapes: false, checkFields: false },
+    );
   }
 }

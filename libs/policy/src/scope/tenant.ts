@@ -20,8 +20,18 @@ function boundTenant(agent: Agent): string | number | null {
   return typeof tenantId === 'string' && tenantId.trim() !== '' ? tenantId : null;
 }
 
-/** The binding that every read of the class must carry; null when the class is not scoped for this agent. */
+/**
+ * The binding that every read of the class must carry; null when the class is not scoped for this agent. A sub-agent is
+ * held to what holds for its parent, whatever its own tier would bypass.
+ */
 export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
+  const own = ownBinding(agent, policy);
+  if (!agent.parent || isRefusal(own)) return own;
+  const inherited = tenantBinding(agent.parent, policy);
+  return isRefusal(inherited) ? inherited : (own ?? inherited);
+}
+
+function ownBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
   const scope = policy.tenantScope;
   if (!scope || scope.bypass.includes(agent.permissions)) return null;
   const value = boundTenant(agent);

@@ -1,0 +1,121 @@
+import { Agent } from './agent.js';
+import { type AgentShape, type AgentShapeOptions, compileAgentShape } from './agent-shape.js';
+import type { Identity } from './identity.js';
+import { narrowMethods } from './method-filter.js';
+import type { NameFilter } from './name-filter.js';
+import { NarrowedRateLimiter } from './rate-limiter.js';
+import { tierCovers } from './tier.js';
+
+/**
+ * What a sub-agent may be told apart from its parent. Tools, methods, classes and filters narrow the parent's; what is
+ * left out is the parent's, but for `permissions`, which start at `readonly`.
+ */
+export interface SubAgentOptions extends Omit<AgentShapeOptions, 'recursionDepth'> {
+  /** As records name it. Default: the parent's name. */
+  readonly name?: string;
+  /** Default, and for an empty session token: the parent's. */
+  readonly identity?: Identity;
+}
+
+export type SubAgentFault =
+  | 'parent'
+  | 'recursion_limit'
+  | 'permissions'
+  | 'mutations'
+  | 'client_mode'
+  | 'tenant'
+  | 'classes'
+  | 'identity';
+
+/** A sub-agent that would have been more than its parent, or less than nothing. */
+export class SubAgentError extends Error {
+  override readonly name = 'SubAgentError';
+  constructor(
+    readonly fault: SubAgentFault,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/**
+ * A sub-agent: never more than its parent in tools, methods, classes, rows, tenant, tier, mutations, mode or calls per
+ * window. Whether its identity is one its parent may act for is asked of the database, on creation by `SubAgents` and
+ * again on every call.
+ * @throws SubAgentError when an option asks for more than the parent has
+ * @throws TypeError when an option has the wrong shape
+ */
+export function deriveAgent(parent: Agent, options: SubAgentOptions = {}): Agent {
+  if (!(parent instanceof Agent)) throw new SubAgentError('parent', 'parent must be an agent');
+  const shape = narrowedShape(parent, options);
+  const identity = ownIdentity(options.identity) ?? parent.identity;
+  if (shape.clientMode && identity.kind !== 'sessionToken') {
+    throw new SubAgentError('identity', 'a sub-agent in client mode has no master key: it needs a session');
+  }
+  return new Agent({ shape, identity, principal: parent.principal, tenantId: shape.tenantId, parent });
+}
+
+function ownIdentity(identity: Identity | undefined): Identity | undefined {
+  return identity?.kind === 'sessionToken' && identity.token === '' ? undefined : identity;
+}
+
+function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
+  const outer = parent.shape;
+  const recursionDepth = outer.recursionDepth - 1;
+  if (recursionDepth < 0)
+    throw new SubAgentError('recursion_limit', 'sub-agent recursion limit reached: this agent may make none');
+  const own = compileAgentShape(options.name ?? outer.name, options);
+  if (!tierCovers(outer.permissions, own.permissions)) {
+    throw new SubAgentError(
+      'permissions',
+      `sub-agent permissions '${own.permissions}' exceeds parent's '${outer.permissions}'`,
+    );
+  }
+  const ownRate =
+    options.rateLimiter !== undefined || options.rateLimit !== undefined || options.rateWindow !== undefined;
+  return Object.freeze({
+    ...own,
+    tools: own.tools.within(outer.tools),
+    methods: narrowMethods(own.methods, outer.methods),
+    classes: narrowedClasses(own.classes, outer.classes),
+    tenantId: narrowedTenant(own.tenantId, parent.tenantId),
+    clientMode: narrowedClientMode(options.clientMode, outer.clientMode),
+    allowMutations: narrowedMutations(options, own, outer),
+    rateLimiter: ownRate ? new NarrowedRateLimiter(outer.rateLimiter, own.rateLimiter) : outer.rateLimiter,
+    recursionDepth,
+    outer,
+  });
+}
+
+function narrowedClasses(own: NameFilter, outer: NameFilter): NameFilter {
+  const both = own.within(outer);
+  if (!own.only || !outer.only || (both.only?.size ?? 0) > 0) return both;
+  const [wanted, had] = [own.only, outer.only].map((names) => [...names].sort().join(', '));
+  throw new SubAgentError(
+    'classes',
+    `sub-agent classes [${wanted}] and parent's [${had}] have none in common`,
+  );
+}
+
+const isBlank = (tenant: string | number | null) =>
+  tenant === null || (typeof tenant === 'string' && tenant.trim() === '');
+
+/** A parent without a tenant binds nothing here; classes with a tenant scope ask it again (see `tenantBinding`). */
+function narrowedTenant(own: string | number | null, outer: string | number | null): string | number | null {
+  if (isBlank(own)) return outer;
+  if (isBlank(outer) || own === outer) return own;
+  throw new SubAgentError('tenant', "sub-agent tenantId differs from its parent's");
+}
+
+function narrowedClientMode(own: boolean | undefined, outer: boolean): boolean {
+  if (outer && own === false)
+    throw new SubAgentError('client_mode', 'a sub-agent of a client-mode agent is in client mode itself');
+  return outer || own === true;
+}
+
+function narrowedMutations(options: SubAgentOptions, own: AgentShape, outer: AgentShape): boolean {
+  if (options.allowMutations === true && !outer.allowMutations)
+    throw new SubAgentError('mutations', 'sub-agent allowMutations: true under a parent that allows none');
+  // Left out: the parent's, but a client that is told nothing allows none.
+  return outer.allowMutations && (options.allowMutations ?? (outer.clientMode || own.allowMutations));
+}

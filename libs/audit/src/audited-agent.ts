@@ -1,0 +1,97 @@
+import {
+  type Agent,
+  type AgentShape,
+  assumedName,
+  authType,
+  type AuthType,
+  type NameFilter,
+  type Tier,
+} from '#agent';
+
+/** Who acted and within which limits. Names only: never a value of a filter. */
+export interface AuditedAgent extends AuditedLimits {
+  readonly auth_type: AuthType;
+  readonly using_master_key: boolean;
+  readonly permissions: Tier;
+  readonly agent_id: string;
+  /** 0 for the agent of a request. */
+  readonly agent_depth: number;
+  readonly agent_name: string;
+  readonly principal: string;
+  /** The user or role that the agent acts as without its being verified. */
+  readonly identity?: string;
+  readonly parent_agent_id?: string;
+  readonly tenant_id?: string | number;
+}
+
+/** The lists of an agent's filters, each present when that filter is; those of a sub-agent hold its parents' as well. */
+export interface AuditedLimits {
+  readonly classes_only?: readonly string[];
+  readonly classes_except?: readonly string[];
+  readonly tools_only?: readonly string[];
+  readonly tools_except?: readonly string[];
+  readonly methods_only?: readonly string[];
+  readonly methods_except?: readonly string[];
+  /** Class, or `default`, to the names of the constrained fields. */
+  readonly filters?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Stands for the fields of a filter that is a function: only its answer names them. */
+const ASKED_PER_CALL = '(function)';
+
+const known = new WeakMap<AgentShape, AuditedLimits>();
+
+export function auditedAgent(agent: Agent): AuditedAgent {
+  const assumed = assumedName(agent.identity);
+  return {
+    auth_type: authType(agent.identity),
+    using_master_key: agent.usesMasterKey,
+    permissions: agent.permissions,
+    agent_id: agent.agentId,
+    agent_depth: agent.depth,
+    agent_name: agent.shape.name,
+    principal: agent.principal,
+    ...(assumed !== null && { identity: assumed }),
+    ...(agent.parent && { parent_agent_id: agent.parent.agentId }),
+    ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
+    ...auditedLimits(agent.shape),
+  };
+}
+
+function auditedLimits(shape: AgentShape): AuditedLimits {
+  let limits = known.get(shape);
+  if (!limits) known.set(shape, (limits = Object.freeze(limitsOf(shape))));
+  return limits;
+}
+
+function limitsOf(shape: AgentShape): AuditedLimits {
+  const filters = filteredFields(shape);
+  return {
+    ...lists('classes', shape.classes),
+    ...lists('tools', shape.tools),
+    ...lists('methods', shape.methods),
+    ...(filters && { filters }),
+  };
+}
+
+function lists(option: string, { only, except }: NameFilter): Record<string, readonly string[]> {
+  return {
+    ...(only && { [`${option}_only`]: [...only].sort() }),
+    ...(except && { [`${option}_except`]: [...except].sort() }),
+  };
+}
+
+/** Which fields an agent's row filters constrain, by class; null when there is no filter. */
+export function filteredFields(shape: AgentShape): Readonly<Record<string, readonly string[]>> | null {
+  const fields = new Map<string, Set<string>>();
+  for (let level: AgentShape | null = shape; level; level = level.outer) {
+    for (const [className, entry] of level.filters) {
+      const names = fields.get(className) ?? new Set<string>();
+      for (const name of typeof entry === 'function' ? [ASKED_PER_CALL] : Object.keys(entry)) names.add(name);
+      fields.set(className, names);
+    }
+  }
+  if (fields.size === 0) return null;
+  const sorted = [...fields].sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(sorted.map(([className, names]) => [className, [...names].sort()]));
+}

@@ -1,0 +1,95 @@
+import { isSystemClassName } from '#agent';
+import type { SchemaCatalogue } from '#data';
+import { ALWAYS_KEEP, type ClassPolicy, type ClassSchema, compileClass, type Policy } from '#policy';
+
+/** What agents are not told, or are told wrongly, about the classes they may see. Reports, never enforces. */
+export interface AuditedMetadata {
+  readonly classes_audited: number;
+  readonly visible_classes_declared: boolean;
+  readonly missing_class_descriptions: readonly string[];
+  /** By class; within the allowlist where there is one. */
+  readonly missing_field_descriptions: Readonly<Record<string, readonly string[]>>;
+  /** By class: entries of `fields` that the class has no column for. */
+  readonly unresolvable_allowlist_entries: Readonly<Record<string, readonly string[]>>;
+  /** By class: the fields its canonical filter constrains. */
+  readonly canonical_filter_summary: Readonly<Record<string, readonly string[]>>;
+}
+
+const OWN_COLUMNS: ReadonlySet<string> = new Set([...ALWAYS_KEEP, 'ACL']);
+
+interface AuditedClass {
+  readonly name: string;
+  readonly policy: ClassPolicy;
+  readonly schema: ClassSchema | undefined;
+}
+
+/** For operators: compares the policy with the schema of the database. */
+export class MetadataAudit {
+  constructor(
+    private readonly policy: Policy,
+    private readonly catalogue: SchemaCatalogue,
+  ) {}
+
+  /**
+   * The visible classes when any is declared so, else all; hidden and system classes in no section.
+   * @throws StoreError when the database does not answer
+   */
+  async run(): Promise<AuditedMetadata> {
+    const classes = await this.audited();
+    return {
+      classes_audited: classes.length,
+      visible_classes_declared: this.policy.hasVisibleClasses,
+      missing_class_descriptions: classes.filter(({ policy }) => !policy.description).map(({ name }) => name),
+      missing_field_descriptions: byClass(classes, undescribedFields),
+      unresolvable_allowlist_entries: byClass(classes, unresolvableEntries),
+      canonical_filter_summary: byClass(classes, ({ policy }) => Object.keys(policy.canonicalFilter ?? {})),
+    };
+  }
+
+  /** The same, told line by line as well. */
+  async summarize(write: (line: string) => void): Promise<AuditedMetadata> {
+    const found = await this.run();
+    write(`classes audited: ${found.classes_audited}`);
+    write(`without description: ${found.missing_class_descriptions.join(', ') || 'none'}`);
+    for (const [title, section] of [
+      ['fields without description', found.missing_field_descriptions],
+      ['allowlist entries without column', found.unresolvable_allowlist_entries],
+      ['canonical filter on', found.canonical_filter_summary],
+    ] as const) {
+      for (const [name, fields] of Object.entries(section)) write(`${name}: ${title}: ${fields.join(', ')}`);
+    }
+    return found;
+  }
+
+  private async audited(): Promise<AuditedClass[]> {
+    const { classes, hasVisibleClasses } = this.policy;
+    const schemas = await this.catalogue.snapshot();
+    return [...new Set([...schemas.classNames(), ...classes.keys()])]
+      .filter((name) => !isSystemClassName(name))
+      .sort()
+      .map((name) => ({
+        name,
+        policy: classes.get(name) ?? compileClass(name, {}),
+        schema: schemas.get(name),
+      }))
+      .filter(({ policy }) => policy.hiding === 'no' && (!hasVisibleClasses || policy.visible));
+  }
+}
+
+function byClass(
+  classes: readonly AuditedClass[],
+  fieldsOf: (one: AuditedClass) => readonly string[],
+): Record<string, readonly string[]> {
+  const found = classes.map((one) => [one.name, [...fieldsOf(one)].sort()] as const);
+  return Object.fromEntries(found.filter(([, fields]) => fields.length > 0));
+}
+
+function undescribedFields({ policy, schema }: AuditedClass): string[] {
+  const columns = policy.fields ?? [...(schema?.fields.keys() ?? [])];
+  return columns.filter((name) => !OWN_COLUMNS.has(name) && !policy.properties.get(name)?.description);
+}
+
+/** A class that the database has no schema of yet resolves nothing, which is no news. */
+function unresolvableEntries({ policy, schema }: AuditedClass): string[] {
+  return schema ? (policy.fields ?? []).filter((name) => !schema.fields.has(name)) : [];
+}

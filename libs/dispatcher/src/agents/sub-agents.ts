@@ -1,0 +1,92 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
+import {
+  actingAs,
+  type Agent,
+  type CallContext,
+  deriveAgent,
+  refusals,
+  SubAgentError,
+  type SubAgentOptions,
+  type Widening,
+  widening,
+} from '#agent';
+import { PrincipalResolver } from '#data';
+import { constraintFault } from '#policy';
+import { FilterNames } from './filter-names.js';
+
+/**
+ * Makes the agents that a tool delegates to. What they call runs through `ToolRunner` like any call: every gate, approval
+ * included, holds for them as for whoever made them.
+ */
+@Injectable()
+export class SubAgents {
+  private readonly logger = new Logger(SubAgents.name);
+
+  constructor(
+    private readonly identities: PrincipalResolver,
+    private readonly names: FilterNames,
+    private readonly events: EventEmitter2,
+  ) {}
+
+  /**
+   * A context in which a sub-agent acts within the same request.
+   * @throws SubAgentError when the options ask for more than the agent of the context has, or name what does not exist
+   * while names are strict
+   * @throws TypeError when an option has the wrong shape
+   * @throws Refused or Unauthorized when an identity cannot be resolved
+   */
+  async delegate(context: CallContext, options: SubAgentOptions = {}): Promise<CallContext> {
+    return actingAs(context, await this.create(context.agent, options));
+  }
+
+  /** As `delegate`, for the agent alone. */
+  async create(parent: Agent, options: SubAgentOptions = {}): Promise<Agent> {
+    if (Object.hasOwn(options, 'recursionDepth'))
+      this.logger.warn('recursionDepth of a sub-agent is ignored: it follows from its parent');
+    const child = deriveAgent(parent, options);
+    assertFilters(child);
+    await this.assertNames(child, options);
+    await this.assertIdentity(parent, child);
+    return child;
+  }
+
+  private async assertNames(child: Agent, options: SubAgentOptions): Promise<void> {
+    const own = { tools: options.tools !== undefined, classes: options.classes !== undefined };
+    for (const { option, name, strict } of await this.names.unknownIn([child.shape])) {
+      // What it only inherited was judged when its parent was made.
+      if (!own[option]) continue;
+      const message = `sub-agent ${option}: nothing is called '${name}'`;
+      if (strict) throw new TypeError(message);
+      this.logger.warn(message);
+    }
+  }
+
+  private async assertIdentity(parent: Agent, child: Agent): Promise<void> {
+    if (child.identity === parent.identity) return;
+    const held = await this.identities.resolveAgent(parent);
+    const widened = widening(held, await this.identities.resolve(child));
+    if (!widened) return;
+    this.events.emit('parse.agent.subagent_widen_refused', eventOf(widened));
+    throw new SubAgentError('identity', refusals.subAgentWidens(widened).message);
+  }
+}
+
+function assertFilters(child: Agent): void {
+  for (const [className, entry] of child.shape.filters) {
+    const fault = typeof entry === 'function' ? null : constraintFault(entry, className);
+    if (fault) throw new TypeError(`filters.${className}: ${fault}`);
+  }
+}
+
+/** For operators: unlike the error, it names who. */
+function eventOf({ reason, parent, child, extra }: Widening) {
+  return {
+    reason,
+    parent_perm_count: parent.length,
+    child_perm_count: child.length,
+    parent_perms: parent,
+    child_perms: child,
+    extra,
+  };
+}

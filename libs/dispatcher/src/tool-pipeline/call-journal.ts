@@ -1,0 +1,95 @@
+import { Logger } from '@nestjs/common';
+import type { EventEmitter2 } from '@nestjs/event-emitter';
+import { type CallContext, Refused } from '#agent';
+import {
+  auditedAgent,
+  auditedArgumentNames,
+  type AuditRecord,
+  type AuditSink,
+  type OperationLog,
+  resultCost,
+} from '#audit';
+import type { Policy } from '#policy';
+import type { ToolOutcome } from '#tools';
+import type { ToolCallbacks } from './tool-callbacks.js';
+
+/** What a run noted on its way, besides its outcome. */
+export interface CallNotes {
+  /** What was thrown. */
+  error?: unknown;
+  /** The operator's phrase that was found in the result. */
+  phrase?: string;
+}
+
+export interface FinishedRun {
+  readonly tool: string;
+  readonly args: unknown;
+  readonly context: CallContext;
+  readonly outcome: ToolOutcome;
+  readonly milliseconds: number;
+  readonly notes: CallNotes;
+}
+
+export interface JournalParts {
+  readonly policy: Policy;
+  readonly audit: AuditSink;
+  readonly log: OperationLog;
+  readonly callbacks: ToolCallbacks;
+  readonly events: EventEmitter2;
+}
+
+/**
+ * Writes down what came of each call, once for each listener: audit record, event, operation log, error callbacks. A
+ * listener that fails changes neither the outcome nor what the others hear.
+ */
+export class CallJournal {
+  private readonly logger = new Logger(CallJournal.name);
+
+  constructor(private readonly parts: JournalParts) {}
+
+  record(run: FinishedRun): void {
+    const { audit, events, log, callbacks } = this.parts;
+    const { tool, args, context, outcome, notes } = run;
+    const { agent } = context;
+    const entry = this.entryOf(run);
+    const refusal = outcome.ok ? undefined : outcome.refusal;
+    this.write(tool, () => audit.record(entry));
+    this.write(tool, () => events.emit('parse.agent.tool_call', entry));
+    this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
+    if (refusal) callbacks.announceError(notes.error ?? new Refused(refusal), { tool, args, agent });
+  }
+
+  private entryOf({ tool, args, context, outcome, milliseconds, notes }: FinishedRun): AuditRecord {
+    const { version, switches } = this.parts.policy;
+    const refusal = outcome.ok ? undefined : outcome.refusal;
+    return {
+      at: new Date().toISOString(),
+      tool: tool.slice(0, 128),
+      args_keys: auditedArgumentNames(args),
+      ...auditedAgent(context.agent),
+      policy_version: version,
+      ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
+      success: outcome.ok,
+      ...(outcome.ok && resultCost(Buffer.byteLength(outcome.text), switches.tokenCostPerMillionInput)),
+      ...(notes.phrase !== undefined && { prompt_injection_phrase: notes.phrase }),
+      duration_ms: Math.round(milliseconds * 100) / 100,
+      ...(refusal && { error_code: refusal.code, error_class: classOf(notes.error), gate: refusal.gate }),
+      ...(refusal?.details?.kind && { denial_kind: refusal.details.kind }),
+      ...(refusal?.cause !== undefined && { cause: refusal.cause }),
+    };
+  }
+
+  private write(tool: string, work: () => unknown): void {
+    try {
+      work();
+    } catch (error) {
+      this.logger.error(`a listener to the record of '${tool}' failed: ${String(error)}`);
+    }
+  }
+}
+
+/** A refusal that was returned instead of thrown is one as well. */
+function classOf(error: unknown): string {
+  if (error === undefined) return Refused.name;
+  return error instanceof Error ? error.constructor.name : typeof error;
+}

@@ -1,0 +1,55 @@
+import type { Provider } from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
+import { AuditSink, OperationLog } from '#audit';
+import { GovernedRecordsSource, PrincipalResolver, SchemaCatalogue } from '#data';
+import {
+  AgentIntrospection,
+  CallJournal,
+  FilterNames,
+  MetadataAudit,
+  SubAgents,
+  ToolCallbacks,
+} from '#dispatcher';
+import type { EnvironmentGates, Policy } from '#policy';
+import { CallableMethods, PermittedTools, ToolRegistry } from '#tools';
+
+/** What an application and its operator may inject besides tools: sub-agents, introspection, callbacks, the operation log. */
+export function agentProviders(policy: Policy, gates: EnvironmentGates): Provider[] {
+  return [
+    ToolCallbacks,
+    { provide: OperationLog, useFactory: () => new OperationLog(policy.switches.maxLogSize) },
+    {
+      provide: CallJournal,
+      useFactory: (audit: AuditSink, log: OperationLog, callbacks: ToolCallbacks, events: EventEmitter2) =>
+        new CallJournal({ policy, audit, log, callbacks, events }),
+      inject: [AuditSink, OperationLog, ToolCallbacks, EventEmitter2],
+    },
+    {
+      provide: FilterNames,
+      useFactory: (registry: ToolRegistry, catalogue: SchemaCatalogue) =>
+        new FilterNames(policy, registry, catalogue),
+      inject: [ToolRegistry, SchemaCatalogue],
+    },
+    {
+      provide: SubAgents,
+      useFactory: (identities: PrincipalResolver, names: FilterNames, events: EventEmitter2) =>
+        new SubAgents(identities, names, events),
+      inject: [PrincipalResolver, FilterNames, EventEmitter2],
+    },
+    {
+      provide: AgentIntrospection,
+      useFactory: (
+        registry: ToolRegistry,
+        tools: PermittedTools,
+        methods: CallableMethods,
+        records: GovernedRecordsSource,
+      ) => new AgentIntrospection({ policy, registry, tools, methods, gates, records }),
+      inject: [ToolRegistry, PermittedTools, CallableMethods, GovernedRecordsSource],
+    },
+    {
+      provide: MetadataAudit,
+      useFactory: (catalogue: SchemaCatalogue) => new MetadataAudit(policy, catalogue),
+      inject: [SchemaCatalogue],
+    },
+  ];
+}

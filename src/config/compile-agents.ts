@@ -1,0 +1,55 @@
+import { type AgentShape, type AgentShapeOptions, canonicalClassName, compileAgentShape } from '#agent';
+import { constraintFault } from '#policy';
+import type { AgentConfig } from './config.js';
+import type { ConfigFault } from './config-faults.js';
+
+type Filters = NonNullable<AgentShapeOptions['filters']>;
+
+/** Row filters that the application's code gives to named agents, functions of the agent among them. */
+export type DeclaredFilters = Readonly<Record<string, Filters>>;
+
+export interface AgentDeclarations {
+  /** Of agents that do not say how deep their sub-agents may go. */
+  readonly recursionDepth: number;
+  readonly filters: DeclaredFilters;
+}
+
+/** @param faults what could not be meant is added here */
+export function compileAgents(
+  agents: Readonly<Record<string, AgentConfig>>,
+  { recursionDepth, filters: declared }: AgentDeclarations,
+  faults: ConfigFault[],
+): Map<string, AgentShape> {
+  for (const name of Object.keys(declared)) {
+    if (!Object.hasOwn(agents, name))
+      faults.push({
+        path: `agents.${name}`,
+        message: 'filters are declared for it, but there is no such agent',
+      });
+  }
+  const shapes = new Map<string, AgentShape>();
+  for (const [name, { identity: _, tenantId, ...options }] of Object.entries(agents)) {
+    const filters = allFilters(name, options.filters ?? {}, declared[name] ?? {}, faults);
+    try {
+      const tenant = typeof tenantId === 'object' ? {} : { tenantId: tenantId ?? null };
+      shapes.set(name, compileAgentShape(name, { recursionDepth, ...options, ...tenant, filters }));
+    } catch (error) {
+      faults.push({ path: `agents.${name}`, message: (error as Error).message });
+    }
+  }
+  return shapes;
+}
+
+/** The file's and the code's: a class stands in one of them, so that neither can loosen the other. */
+function allFilters(agent: string, file: Filters, code: Filters, faults: ConfigFault[]): Filters {
+  const inFile = new Set(Object.keys(file).map(canonicalClassName));
+  for (const [className, entry] of [...Object.entries(file), ...Object.entries(code)]) {
+    const fault = typeof entry === 'function' ? null : constraintFault(entry, className);
+    if (fault) faults.push({ path: `agents.${agent}.filters.${className}`, message: fault });
+  }
+  for (const className of Object.keys(code)) {
+    if (inFile.has(canonicalClassName(className)))
+      faults.push({ path: `agents.${agent}.filters.${className}`, message: 'is declared in code as well' });
+  }
+  return { ...file, ...code };
+}
