@@ -5,7 +5,7 @@ import type { Rehearsal } from './rehearsal.js';
 type PlainObject = Readonly<Record<string, unknown>>;
 
 /** What a case wants of a refusal; members that are absent are not compared. */
-export interface ExpectedRefusal {
+interface ExpectedRefusal {
   readonly refused: string;
   readonly gate?: string;
   readonly kind?: string;
