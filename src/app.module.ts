@@ -25,6 +25,7 @@ import {
   MongoSchemaWriter,
 } from '#data-mongo';
 import {
+  Approver,
   CallJournal,
   createPipeline,
   Kernel,
@@ -105,6 +106,7 @@ export class AppModule {
         },
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
+        { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         { provide: SessionStore, useClass: ProcessSessionStore },
@@ -142,6 +144,7 @@ export class AppModule {
             records: GovernedRecordsSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
+            approver: Approver,
             events: EventEmitter2,
             callbacks: ToolCallbacks,
             journal: CallJournal,
@@ -159,7 +162,7 @@ export class AppModule {
                 events,
                 methods,
                 callbacks,
-                approver: new NoApprover(),
+                approver,
               }),
             }),
           inject: [
@@ -167,6 +170,7 @@ export class AppModule {
             GovernedRecordsSource,
             GovernedWritesSource,
             CallableMethods,
+            Approver,
             EventEmitter2,
             ToolCallbacks,
             CallJournal,

@@ -25,7 +25,7 @@ export interface ServerConfig {
   readonly approvalTimeout: number;
   /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
   readonly sessions: 'lenient' | 'strict';
-  /** Requests per window (seconds) before anyone is authenticated, over all callers. Default none. */
+  /** Requests per window (seconds) and remote address, before anyone is authenticated. Default none. */
   readonly preAuthRateLimit: { readonly limit: number; readonly window: number } | null;
 }
 

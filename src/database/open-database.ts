@@ -45,13 +45,16 @@ export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise
   const parsed = seed === null ? null : readSeedFile(seed);
   const server = await EmbeddedMongo.start({});
   const connection = new MongoConnection({ uri: server.uri, database: name });
-  if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
-  return {
-    connection,
-    kind: 'embedded',
-    close: async () => {
-      await connection.close();
-      await server.close();
-    },
+  const close = async () => {
+    await connection.close();
+    await server.close();
   };
+  try {
+    if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
+  } catch (error) {
+    // Left open, it would keep the process alive.
+    await close();
+    throw error;
+  }
+  return { connection, kind: 'embedded', close };
 }

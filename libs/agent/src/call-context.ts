@@ -1,4 +1,5 @@
 import type { Agent } from './agent.js';
+import type { CallTrace } from './call-trace.js';
 
 export interface ProgressUpdate {
   readonly progress: number;
@@ -12,6 +13,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** `[A-Za-z0-9._-]{1,128}`; threads audit records and database comments, and is never an identity. */
   readonly correlationId?: string;
+  /** Hears what the gates decide. Default none. */
+  readonly trace?: CallTrace;
   /** A no-op when the transport cannot carry progress. */
   progress(update: ProgressUpdate): void;
 }

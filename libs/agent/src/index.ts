@@ -1,6 +1,7 @@
 export * from './agent.js';
 export * from './agent-shape.js';
 export * from './call-context.js';
+export * from './call-trace.js';
 export * from './class-filters.js';
 export * from './class-names.js';
 export * from './identity.js';

@@ -45,3 +45,16 @@ export {
 } from './tool-pipeline/tool-callbacks.js';
 export { ToolExplorer } from './tool-pipeline/tool-explorer.js';
 export type { ToolPipeline } from './tool-pipeline/tool-pipeline.js';
+export type { InjectedLimit, PassedGate } from './rehearsal/gate-trace.js';
+export { judgeCase, type PolicyCase, readPolicyCases } from './rehearsal/policy-case.js';
+export { type AgentSurface, EVERY_FIELD, surfaceOf } from './rehearsal/policy-surface.js';
+export {
+  RecordingSchemaWriter,
+  RecordingStore,
+  RecordingWriter,
+  type StoreCommand,
+} from './rehearsal/recording-store.js';
+export { type Rehearsal, Rehearser } from './rehearsal/rehearsal.js';
+export { rehearsingAgent } from './rehearsal/rehearsing-agent.js';
+export { RehearsingApprover } from './rehearsal/rehearsing-approver.js';
+export { type SurfaceChange, surfaceChanges, widens } from './rehearsal/surface-changes.js';

@@ -11,13 +11,15 @@ export class CallerConstraints {
 
   /** The caller's own part alone; nothing is read. @throws Refused */
   judged(access: ClassAccess, where: unknown): Where {
-    const { scope, agent } = this.parts;
+    const { scope, agent, trace } = this.parts;
     const tenant = this.rules.tenant(access.className);
     const conflict = tenant && tenantConflict(tenant, where, access.names, access.className);
     if (conflict) throw new Refused(conflict);
-    return translateWhere(where, access, scope.reachFor(agent), {
+    const judged = translateWhere(where, access, scope.reachFor(agent), {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
     });
+    trace?.passed('where', access.className);
+    return judged;
   }
 
   /** Under every predicate that the class carries for this agent, questions to other classes answered. */

@@ -46,6 +46,7 @@ export class GovernedAggregation {
       (className) => joins.get(className) ?? this.parts.scope.unreachable(className),
       this.walkOptions,
     );
+    this.parts.trace?.passed('pipeline', access.className);
     const constrained = '$match' in (valid[0] ?? {}) || hasMembers(options.where);
     const leading = constrained ? governed[0]?.['$match'] : undefined;
     const last = valid.at(-1) ?? {};
@@ -67,6 +68,7 @@ export class GovernedAggregation {
     const valid = validatePipeline(pipeline);
     this.constraints.judged(access, options.where);
     walkPipeline(valid, access, this.parts.scope.reachFor(this.parts.agent), this.walkOptions);
+    this.parts.trace?.passed('pipeline', access.className);
   }
 
   private get walkOptions(): WalkOptions {
@@ -93,6 +95,7 @@ export class GovernedAggregation {
   private async joinScope(className: string): Promise<JoinScope | Refusal> {
     const access = this.parts.scope.reachFor(this.parts.agent).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
+    this.parts.trace?.passed('joined class', access.className);
     try {
       const { where } = await this.rules.predicate(access.className, {
         canonical: false,

@@ -104,6 +104,7 @@ export class IncludeResolver {
     if (targetClass === undefined) return;
     const target = this.scope.reachFor(this.agent).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
+    this.rules.trace?.passed('included class', target.className);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
     this.addPath(rest, target, hop.children);

@@ -171,6 +171,7 @@ export class ParleyRecords implements GovernedRecords {
   private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
     const entered = this.parts.scope.enter(this.parts.agent, className, operation);
     if (isRefusal(entered)) throw new Refused(entered);
+    this.parts.trace?.passed('class', entered.className);
     return entered;
   }
 

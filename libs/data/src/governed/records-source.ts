@@ -40,6 +40,7 @@ export class GovernedRecordsSource {
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent.shape, principals);
-    return { agent: context.agent, operation, reader: this.reader, scope };
+    const { agent, trace } = context;
+    return { agent, operation, reader: this.reader, scope, trace };
   }
 }

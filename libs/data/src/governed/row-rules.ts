@@ -1,4 +1,4 @@
-import { type Agent, Refused, refusals } from '#agent';
+import { type Agent, type CallTrace, type LimitOrigin, Refused, refusals } from '#agent';
 import {
   type AgentScope,
   allOf,
@@ -23,6 +23,7 @@ export interface RecordsParts {
   readonly operation: OperationContext;
   readonly reader: RecordReader;
   readonly scope: AgentScope;
+  readonly trace?: CallTrace | undefined;
 }
 
 /** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
@@ -52,19 +53,28 @@ export class RowRules {
 
   constructor(private readonly parts: RecordsParts) {}
 
+  get trace(): CallTrace | undefined {
+    return this.parts.trace;
+  }
+
   /** @throws Refused when the agent has no tenant on a scoped class, or a filter function gives no constraint */
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
     const { scope } = this.parts;
     const tenant = this.tenant(className);
-    const filters = allOf(
-      await this.agentFilter(className),
-      options.canonical ? scope.canonicalFilter(className) : null,
-    );
+    const agentFilter = await this.agentFilter(className);
+    const canonicalFilter = options.canonical ? scope.canonicalFilter(className) : null;
+    const filters = allOf(agentFilter, canonicalFilter);
     const declared = allOf(
       options.byId ? null : tenantWhere(tenant),
       await this.answered(filters, 'operator'),
     );
     const rights = scope.rights.rows(className, options.operation);
+    this.report(className, [
+      ['tenant', tenantWhere(tenant)],
+      ['agent filter', agentFilter],
+      ['canonical filter', canonicalFilter],
+      ['row rights', rights],
+    ]);
     return { tenant, declared, where: allOf(rights, declared) };
   }
 
@@ -77,11 +87,16 @@ export class RowRules {
     return asked;
   }
 
+  private report(className: string, limits: readonly (readonly [LimitOrigin, Where | null])[]): void {
+    for (const [origin, where] of limits) if (where) this.trace?.limited(className, origin, where);
+  }
+
   /** @throws Refused when the agent has no tenant on a scoped class */
   tenant(className: string): TenantBinding | null {
     const { agent, scope } = this.parts;
     const tenant = tenantBinding(agent, scope.classPolicy(className));
     if (isTenantRefusal(tenant)) throw new Refused(tenant);
+    this.parts.trace?.passed('tenant', className);
     return tenant;
   }
 

@@ -1,15 +1,10 @@
-import {
-  type CallHandler,
-  type CanActivate,
-  type ExecutionContext,
-  Injectable,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import { catchError, type Observable, tap, throwError } from 'rxjs';
 import { Refused } from '#agent';
 import type { ToolOutcome } from '#tools';
 import type { AnnouncedCall, ToolCallbacks } from './tool-callbacks.js';
 import { toolExecutionOf } from './tool-execution.js';
+import type { Gate } from './tool-pipeline.js';
 
 function announced(host: ExecutionContext): AnnouncedCall {
   const { name, args, context } = toolExecutionOf(host);
@@ -18,7 +13,9 @@ function announced(host: ExecutionContext): AnnouncedCall {
 
 /** Tells that every gate let the call pass; refuses nothing itself. */
 @Injectable()
-export class BeforeCallGuard implements CanActivate {
+export class BeforeCallGuard implements Gate {
+  readonly gate = 'before_callbacks';
+
   constructor(private readonly callbacks: ToolCallbacks) {}
 
   canActivate(host: ExecutionContext): true {

@@ -1,16 +1,18 @@
-import { type CanActivate, type ExecutionContext, Injectable, Logger } from '@nestjs/common';
+import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
 import { DEFAULT_RATE_LIMIT, orThrow, Refused, refusals } from '#agent';
 import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
 import { previewOf } from './approval-preview.js';
 import { toolExecutionOf } from './tool-execution.js';
+import type { Gate } from './tool-pipeline.js';
 
 // A guard never answers false: it throws the refusal, so that the reason survives.
 
 /** Spends one call of the principal's budget. A limiter that fails counts as exhausted, for a random while. */
 @Injectable()
-export class RateLimitGuard implements CanActivate {
+export class RateLimitGuard implements Gate {
+  readonly gate = 'rate_limit';
   private readonly logger = new Logger(RateLimitGuard.name);
 
   async canActivate(host: ExecutionContext): Promise<true> {
@@ -31,7 +33,9 @@ export class RateLimitGuard implements CanActivate {
 
 /** Operator filter, client-mode gates and tier: the decision that listing asks as well. */
 @Injectable()
-export class ToolGuard implements CanActivate {
+export class ToolGuard implements Gate {
+  readonly gate = 'tool';
+
   constructor(private readonly registry: ToolRegistry) {}
 
   canActivate(host: ExecutionContext): true {
@@ -50,7 +54,9 @@ export class ToolGuard implements CanActivate {
 
 /** What only the process environment may open. */
 @Injectable()
-export class EnvironmentGuard implements CanActivate {
+export class EnvironmentGuard implements Gate {
+  readonly gate = 'env_gates';
+
   constructor(private readonly gates: EnvironmentGates) {}
 
   canActivate(host: ExecutionContext): true {
@@ -62,7 +68,9 @@ export class EnvironmentGuard implements CanActivate {
 
 /** Tools of a listed tier run only when someone said yes; nobody to ask is a no. */
 @Injectable()
-export class ApprovalGuard implements CanActivate {
+export class ApprovalGuard implements Gate {
+  readonly gate = 'approval';
+
   constructor(
     private readonly policy: Policy,
     private readonly approver: Approver,
@@ -88,7 +96,9 @@ export class ApprovalGuard implements CanActivate {
 
 /** Checkpoint 1: a call cancelled before it began does nothing. */
 @Injectable()
-export class CancellationGuard implements CanActivate {
+export class CancellationGuard implements Gate {
+  readonly gate = 'cancellation';
+
   canActivate(host: ExecutionContext): true {
     const { signal } = toolExecutionOf(host).context;
     if (signal.aborted) throw new Refused(refusals.cancelled(cancelReason(signal)));

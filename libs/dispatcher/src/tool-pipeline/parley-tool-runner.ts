@@ -94,6 +94,7 @@ export class ParleyToolRunner extends ToolRunner {
       agent: context.agent,
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
+      ...(context.trace && { trace: context.trace }),
       progress: (update) => context.progress(update),
     };
     const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };

@@ -4,12 +4,17 @@ import { defer, from, lastValueFrom, mergeAll, type Observable } from 'rxjs';
 import type { ToolHandler, ToolOutcome } from '#tools';
 import { TOOL_CONTEXT_TYPE, type ToolContextArguments } from './tool-execution.js';
 
+/** A guard of every call, by the name that traces know it by. */
+export interface Gate extends CanActivate {
+  readonly gate: string;
+}
+
 /**
  * The order of every tool call (docs/life-of-a-call.md). This list is what runs: guards first to last, then the
  * interceptors around the handler, outermost first. Enhancers that a tool declares run inside the handler.
  */
 export interface ToolPipeline {
-  readonly guards: readonly CanActivate[];
+  readonly guards: readonly Gate[];
   readonly interceptors: readonly NestInterceptor[];
 }
 
@@ -21,7 +26,11 @@ export async function runThrough(
 ): Promise<ToolOutcome> {
   const host = new ExecutionContextHost([...args], null, handler);
   host.setType(TOOL_CONTEXT_TYPE);
-  for (const guard of pipeline.guards) await guard.canActivate(host);
+  const { trace } = args[2].context;
+  for (const guard of pipeline.guards) {
+    await guard.canActivate(host);
+    trace?.passed(guard.gate);
+  }
   const call = () => defer(async () => handler(args[0] as Record<string, unknown>, args[1]));
   const around = pipeline.interceptors.reduceRight<() => Observable<unknown>>(
     (next, interceptor) => () => {

@@ -4,6 +4,8 @@ import { assertFieldPath } from './field-path.js';
 import { blocked } from '../security-reason.js';
 
 const MAX_DEPTH = 8;
+/** Fields and operators in one constraint: each costs the judging of its name and, for a pattern, of its text. */
+const MAX_MEMBERS = 1000;
 
 const CODE_EXECUTION = new Set(['$where', '$function', '$accumulator', '$expr']);
 
@@ -27,10 +29,19 @@ const OWN_DEPTH = new Set<string>(CROSS_CLASS);
  * no code, no unknown operator, no internal column, no more than 8 levels, nothing that JSON could not say.
  */
 export function scanWhere(where: PlainObject): void {
-  for (const [key, value] of Object.entries(where)) scanMember(key, value, 1);
+  const budget: Budget = { left: MAX_MEMBERS };
+  for (const [key, value] of Object.entries(where)) scanMember(key, value, 1, budget);
 }
 
-function scanMember(key: string, value: unknown, depth: number): void {
+interface Budget {
+  left: number;
+}
+
+function scanMember(key: string, value: unknown, depth: number, budget: Budget): void {
+  budget.left -= 1;
+  if (budget.left < 0) {
+    throw new Refused(refusals.invalidQuery(`Query exceeds ${MAX_MEMBERS} fields and operators`));
+  }
   if (!key.startsWith('$')) {
     assertFieldPath(key);
   } else if (CODE_EXECUTION.has(key)) {
@@ -43,18 +54,18 @@ function scanMember(key: string, value: unknown, depth: number): void {
     );
   }
   // An embedded constraint is scanned when it is translated, and counts its own depth.
-  if (!OWN_DEPTH.has(key)) scanValue(value, depth);
+  if (!OWN_DEPTH.has(key)) scanValue(value, depth, budget);
 }
 
-function scanValue(value: unknown, depth: number): void {
+function scanValue(value: unknown, depth: number, budget: Budget): void {
   if (isScalar(value) || value instanceof Date) return;
   if (depth > MAX_DEPTH) {
     throw new Refused(refusals.invalidQuery(`Query exceeds maximum depth of ${MAX_DEPTH}`));
   }
   if (Array.isArray(value)) {
-    for (const element of value) scanValue(element, depth + 1);
+    for (const element of value) scanValue(element, depth + 1, budget);
   } else if (isPlainObject(value)) {
-    for (const [key, member] of Object.entries(value)) scanMember(key, member, depth + 1);
+    for (const [key, member] of Object.entries(value)) scanMember(key, member, depth + 1, budget);
   } else {
     throw new Refused(
       refusals.invalidQuery('A query holds only strings, finite numbers, booleans, null, arrays and objects'),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { scanWhere } from './scan-where.js';
 import { music, shopReach } from '../music.fixture.js';
 import { translateWhere, type WhereOptions } from './translate-where.js';
 
@@ -72,5 +73,19 @@ describe('translateWhere: what passes', () => {
 
   it('lets an operator filter name fields outside the allowlist', () => {
     expect(song({ org_id: 'o1' }, { checkFields: false })).toEqual({ orgId: 'o1' });
+  });
+});
+
+describe('the size of a constraint', () => {
+  const fields = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, index]));
+
+  it('may hold 1000 fields and operators, and not one more', () => {
+    expect(() => scanWhere(fields(1000))).not.toThrow();
+    expect(() => scanWhere(fields(1001))).toThrow('Query exceeds 1000 fields and operators');
+  });
+
+  it('does not count the values of a list', () => {
+    expect(() => scanWhere({ objectId: { $in: Array.from({ length: 5000 }, String) } })).not.toThrow();
   });
 });

@@ -1,0 +1,13 @@
+/** Why rows of a class are left out although the caller did not ask for that. */
+export type LimitOrigin = 'tenant' | 'agent filter' | 'canonical filter' | 'row rights';
+
+/**
+ * Hears what the gates of one call decide, from the code that decides, as it decides. It cannot change a decision.
+ * Served calls carry none; a rehearsed call does.
+ */
+export interface CallTrace {
+  /** The gate let the call pass. @param subject the class it was asked about, where there is one */
+  passed(gate: string, subject?: string): void;
+  /** Every row read of the class must meet this. */
+  limited(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void;
+}

@@ -1,0 +1,92 @@
+import { type Agent, type LimitOrigin, Refused } from '#agent';
+import type { GovernedRecords } from '#data';
+import type { ToolRunner } from '#tools';
+import type { RecordsSource } from '../records-source.js';
+import type { Rehearser } from './rehearsal.js';
+import { sampleArguments, takesClass } from './sample-arguments.js';
+
+/** Stands for every field that a class without an allowlist will ever have. */
+export const EVERY_FIELD = '*';
+
+/** Predicates by origin, as JSON text. */
+export type Limits = ReadonlyMap<LimitOrigin, string>;
+
+/** What one agent may do with one class. */
+export interface ClassSurface {
+  /** Tools that pass every gate for the class, each with what limits its rows. */
+  readonly tools: ReadonlyMap<string, Limits>;
+  readonly fields: ReadonlySet<string>;
+  /** It appears in listings, and joins and includes may reach it. */
+  readonly listed: boolean;
+}
+
+/** What one agent may do under one configuration, as the deciding code answers. */
+export interface AgentSurface {
+  readonly tools: ReadonlyMap<string, 'runs' | 'asks approval'>;
+  readonly classes: ReadonlyMap<string, ClassSurface>;
+}
+
+export const NO_SURFACE: AgentSurface = { tools: new Map(), classes: new Map() };
+
+export interface SurfaceParts {
+  readonly runner: ToolRunner;
+  readonly rehearser: Rehearser;
+  readonly records: RecordsSource;
+}
+
+/** Asks about every tool the agent may call, on every given class. */
+export async function surfaceOf(
+  parts: SurfaceParts,
+  agent: Agent,
+  classNames: readonly string[],
+): Promise<AgentSurface> {
+  const { runner, rehearser } = parts;
+  const records = parts.records.for({
+    agent,
+    signal: new AbortController().signal,
+    progress: () => undefined,
+  });
+  const listed = new Set((await records.classes()).map(({ className }) => className));
+  const tools = new Map<string, 'runs' | 'asks approval'>();
+  const perClass = new Map(classNames.map((name) => [name, new Map<string, Limits>()]));
+  for (const { name, inputSchema } of runner.list({ agent })) {
+    if (!takesClass(inputSchema)) {
+      const { asksApproval } = await rehearser.rehearse(agent, name, sampleArguments(inputSchema, ''));
+      tools.set(name, asksApproval ? 'asks approval' : 'runs');
+      continue;
+    }
+    for (const [className, allowed] of perClass) {
+      const call = await rehearser.rehearse(agent, name, sampleArguments(inputSchema, className));
+      tools.set(name, call.asksApproval ? 'asks approval' : 'runs');
+      if (call.allowed) allowed.set(name, limitsOf(className, call.injected));
+    }
+  }
+  const classes = new Map<string, ClassSurface>();
+  for (const [className, allowed] of perClass) {
+    const surface = {
+      tools: allowed,
+      fields: await fieldsOf(records, className),
+      listed: listed.has(className),
+    };
+    if (allowed.size > 0 || surface.listed) classes.set(className, surface);
+  }
+  return { tools, classes };
+}
+
+function limitsOf(
+  className: string,
+  injected: Awaited<ReturnType<Rehearser['rehearse']>>['injected'],
+): Limits {
+  const own = injected.filter((limit) => limit.className === className);
+  return new Map(own.map(({ origin, where }) => [origin, JSON.stringify(where)]));
+}
+
+async function fieldsOf(records: GovernedRecords, className: string): Promise<ReadonlySet<string>> {
+  try {
+    const { fields, policy } = await records.describe(className);
+    return new Set([...fields, ...(policy.fields === null ? [EVERY_FIELD] : [])]);
+  } catch (error) {
+    if (error instanceof Refused) return new Set();
+    throw error;
+  }
+}

@@ -1,0 +1,116 @@
+import {
+  type AggregateQuery,
+  type CountQuery,
+  type FindQuery,
+  type ParseRow,
+  RecordReader,
+  RecordWriter,
+  type NewClass,
+  SchemaWriter,
+  type QueryPlan,
+  type RelatedQuery,
+} from '#data';
+import type { FieldSchema, Where } from '#policy';
+
+/** One command that would have gone to the database. */
+export type StoreCommand =
+  | { readonly command: 'find'; readonly query: FindQuery }
+  | { readonly command: 'count'; readonly query: CountQuery }
+  | { readonly command: 'aggregate'; readonly query: AggregateQuery }
+  | { readonly command: 'related'; readonly query: RelatedQuery }
+  | { readonly command: 'explain'; readonly query: CountQuery }
+  | { readonly command: WriteCommand; readonly query: RehearsedWrite };
+
+type WriteCommand = 'create' | 'update' | 'delete' | 'create class' | 'add fields' | 'delete class';
+
+interface RehearsedWrite {
+  readonly className: string;
+  readonly objectId?: string;
+  readonly where?: Where;
+  readonly fields?: ParseRow;
+}
+
+/** Stands where the database is: writes down what it is asked and answers as if nothing were stored. */
+export class RecordingStore extends RecordReader {
+  private commands: StoreCommand[] = [];
+
+  /** What was asked since the last time, in order. */
+  take(): readonly StoreCommand[] {
+    const taken = this.commands;
+    this.commands = [];
+    return taken;
+  }
+
+  find(query: FindQuery): Promise<ParseRow[]> {
+    return this.answer({ command: 'find', query }, []);
+  }
+
+  /** One, so that the question behind an existence check is asked too. */
+  count(query: CountQuery): Promise<number> {
+    return this.answer({ command: 'count', query }, 1);
+  }
+
+  aggregate(query: AggregateQuery): Promise<ParseRow[]> {
+    return this.answer({ command: 'aggregate', query }, []);
+  }
+
+  related(query: RelatedQuery): Promise<string[]> {
+    return this.answer({ command: 'related', query }, []);
+  }
+
+  explain(query: CountQuery): Promise<QueryPlan> {
+    return this.answer({ command: 'explain', query }, {});
+  }
+
+  /** A write that did nothing. */
+  write(command: WriteCommand, query: RehearsedWrite): Promise<void> {
+    return this.answer({ command, query }, undefined);
+  }
+
+  private answer<T>(command: StoreCommand, value: T): Promise<T> {
+    this.commands.push(command);
+    return Promise.resolve(value);
+  }
+}
+
+/** Writes nothing down but in the notebook, and answers as if it had been done. */
+export class RecordingWriter extends RecordWriter {
+  constructor(private readonly store: RecordingStore) {
+    super();
+  }
+
+  async create(className: string, fields: ParseRow): Promise<ParseRow> {
+    await this.store.write('create', { className, fields });
+    return fields;
+  }
+
+  async update(className: string, objectId: string, fields: ParseRow, where: Where): Promise<ParseRow> {
+    await this.store.write('update', { className, objectId, where, fields });
+    return { objectId };
+  }
+
+  async delete(className: string, objectId: string, where: Where): Promise<boolean> {
+    await this.store.write('delete', { className, objectId, where });
+    return true;
+  }
+}
+
+/** As `RecordingWriter`, for classes. */
+export class RecordingSchemaWriter extends SchemaWriter {
+  constructor(private readonly store: RecordingStore) {
+    super();
+  }
+
+  createClass({ className, fields }: NewClass): Promise<void> {
+    return this.store.write('create class', { className, fields: Object.fromEntries(fields) });
+  }
+
+  addFields(className: string, fields: ReadonlyMap<string, FieldSchema>): Promise<void> {
+    return this.store.write('add fields', { className, fields: Object.fromEntries(fields) });
+  }
+
+  async deleteClass(className: string): Promise<'deleted'> {
+    await this.store.write('delete class', { className });
+    return 'deleted';
+  }
+}

@@ -1,0 +1,112 @@
+import { type AgentSurface, type ClassSurface, type Limits, NO_SURFACE } from './policy-surface.js';
+
+/** One thing that an agent may do under one configuration and not, or differently, under the other. */
+export interface SurfaceChange {
+  readonly agent: string;
+  /** Absent when the change is about no class in particular. */
+  readonly className?: string;
+  /** `reach`: listings, joins and includes. `limit`: which rows exist for the agent. */
+  readonly what: 'tool' | 'class' | 'operation' | 'field' | 'reach' | 'limit' | 'approval';
+  /** Of the tool, class or field, or the origin of the limit. */
+  readonly name: string;
+  /** A limit that goes is a gain. Of one that is worded differently nobody can say what it gives: `changed`. */
+  readonly effect: 'gained' | 'lost' | 'changed';
+  readonly before?: string;
+  readonly after?: string;
+}
+
+/** Whether the change could let an agent do or see more. */
+export function widens({ effect }: SurfaceChange): boolean {
+  return effect !== 'lost';
+}
+
+/** @param before by the names of the agents; one that is missing on a side may do nothing there */
+export function surfaceChanges(
+  before: ReadonlyMap<string, AgentSurface>,
+  after: ReadonlyMap<string, AgentSurface>,
+): SurfaceChange[] {
+  return allOf(before.keys(), after.keys()).flatMap((agent) => {
+    const [old, now] = [before.get(agent) ?? NO_SURFACE, after.get(agent) ?? NO_SURFACE];
+    return [
+      ...namesChanged(old.tools.keys(), now.tools.keys()).map(([name, effect]): SurfaceChange => ({
+        agent,
+        what: 'tool',
+        name,
+        effect,
+      })),
+      ...approvalChanges(agent, old, now),
+      ...allOf(old.classes.keys(), now.classes.keys()).flatMap((className) =>
+        classChanges(agent, className, old.classes.get(className), now.classes.get(className)),
+      ),
+    ];
+  });
+}
+
+function approvalChanges(agent: string, old: AgentSurface, now: AgentSurface): SurfaceChange[] {
+  return [...now.tools].flatMap(([name, after]): SurfaceChange[] => {
+    const before = old.tools.get(name);
+    if (before === undefined || before === after) return [];
+    return [{ agent, what: 'approval', name, effect: after === 'runs' ? 'gained' : 'lost', before, after }];
+  });
+}
+
+const NO_CLASS: ClassSurface = { tools: new Map(), fields: new Set(), listed: false };
+
+function classChanges(
+  agent: string,
+  className: string,
+  before: ClassSurface | undefined,
+  after: ClassSurface | undefined,
+): SurfaceChange[] {
+  const [old, now] = [before ?? NO_CLASS, after ?? NO_CLASS];
+  const of = (what: SurfaceChange['what'], name: string, effect: SurfaceChange['effect']): SurfaceChange => ({
+    agent,
+    className,
+    what,
+    name,
+    effect,
+  });
+  const effect = now.listed ? 'gained' : 'lost';
+  return [
+    ...(before === undefined ? [of('class', className, 'gained')] : []),
+    ...(after === undefined ? [of('class', className, 'lost')] : []),
+    ...namesChanged(old.tools.keys(), now.tools.keys()).map(([name, how]) => of('operation', name, how)),
+    ...namesChanged(old.fields, now.fields).map(([name, how]) => of('field', name, how)),
+    ...(old.listed === now.listed ? [] : [of('reach', 'listings, joins and includes', effect)]),
+    ...limitChanges(old, now).map((limit) => ({ ...limit, agent, className })),
+  ];
+}
+
+type LimitChange = Pick<SurfaceChange, 'what' | 'name' | 'effect' | 'before' | 'after'>;
+
+/** Compared tool by tool, because a filter may hold for one and not for another; told once. */
+function limitChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
+  const found = new Map<string, LimitChange>();
+  for (const [tool, after] of now.tools) {
+    const before = old.tools.get(tool);
+    for (const change of before ? limitsChanged(before, after) : [])
+      found.set(JSON.stringify(change), change);
+  }
+  return [...found.values()];
+}
+
+function limitsChanged(old: Limits, now: Limits): LimitChange[] {
+  return allOf(old.keys(), now.keys()).flatMap((name): LimitChange[] => {
+    const [before, after] = [old.get(name), now.get(name)];
+    if (before === after) return [];
+    if (before === undefined) return [{ what: 'limit', name, effect: 'lost', ...(after && { after }) }];
+    if (after === undefined) return [{ what: 'limit', name, effect: 'gained', before }];
+    return [{ what: 'limit', name, effect: 'changed', before, after }];
+  });
+}
+
+function namesChanged(before: Iterable<string>, after: Iterable<string>): [string, 'gained' | 'lost'][] {
+  const [old, now] = [new Set(before), new Set(after)];
+  return allOf(old, now)
+    .filter((name) => old.has(name) !== now.has(name))
+    .map((name) => [name, now.has(name) ? 'gained' : 'lost']);
+}
+
+function allOf<Name extends string>(one: Iterable<Name>, other: Iterable<Name>): Name[] {
+  return [...new Set([...one, ...other])].sort();
+}

@@ -1,0 +1,60 @@
+import { oneLine } from '#audit';
+import { EVERY_FIELD, type SurfaceChange, widens } from '#dispatcher';
+
+const MARKS = { gained: '+', lost: '-', changed: '~' } as const;
+const PLURALS = {
+  tool: 'tools',
+  operation: 'operations',
+  field: 'fields',
+  approval: 'without approval',
+} as const;
+
+/** Changes for people, grouped by agent and class; `+` and `~` may let an agent do or see more. */
+export function describeChanges(changes: readonly SurfaceChange[]): string {
+  const lines: string[] = [];
+  for (const [agent, own] of groupBy(changes, (change) => change.agent)) {
+    lines.push(agent);
+    for (const [className, ofClass] of groupBy(own, (change) => change.className ?? '')) {
+      if (className !== '') lines.push(`  ${className}`);
+      const indent = className === '' ? '  ' : '    ';
+      lines.push(...ofGroup(ofClass).map((line) => indent + line));
+    }
+  }
+  const widening = changes.filter(widens).length;
+  lines.push(`${widening} gained or changed, ${changes.length - widening} lost`);
+  return lines.map((line) => `${oneLine(line)}\n`).join('');
+}
+
+function ofGroup(changes: readonly SurfaceChange[]): string[] {
+  return [...groupBy(changes, ({ what, effect }) => `${what} ${effect}`).values()].flatMap((alike) => {
+    const [first] = alike;
+    if (!first) return [];
+    const mark = MARKS[first.effect];
+    switch (first.what) {
+      case 'class':
+        return [`${mark} the class`];
+      case 'reach':
+        return [`${mark} ${first.name}`];
+      case 'limit':
+        return alike.map(
+          ({ name, before = 'none', after = 'none' }) => `${mark} rows by ${name}: ${before} -> ${after}`,
+        );
+      case 'tool':
+      case 'operation':
+      case 'field':
+      case 'approval':
+        return [
+          `${mark} ${PLURALS[first.what]}: ${alike.map(({ name }) => (name === EVERY_FIELD ? 'any other field' : name)).join(', ')}`,
+        ];
+    }
+  });
+}
+
+function groupBy<Item>(items: readonly Item[], keyOf: (item: Item) => string): Map<string, Item[]> {
+  const groups = new Map<string, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    groups.set(key, [...(groups.get(key) ?? []), item]);
+  }
+  return groups;
+}

@@ -1,0 +1,73 @@
+import { oneLine } from '#audit';
+import { MongoSchemaCatalogue } from '#data-mongo';
+import { lintPolicy, type SchemaSnapshot } from '#policy';
+import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
+import { StoreError } from '#data';
+import { ConfigError, type ConfigFault } from '../config/config-faults.js';
+import { type LoadedConfig, loadConfig } from '../config/load-config.js';
+import { openDatabase } from '../database/open-database.js';
+import { assertMayStart } from '../start-gate.js';
+import { withConfig } from './named-config.js';
+
+export interface CheckOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+interface CheckReport {
+  /** What stops a start. */
+  readonly faults: readonly ConfigFault[];
+  /** What may not have been meant. */
+  readonly warnings: readonly ConfigFault[];
+}
+
+/** Lists every fault (exit code 1) and every warning of a configuration. */
+export async function runPolicyCheck({ config, json }: CheckOptions): Promise<void> {
+  const report = await check(config);
+  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : describe(report));
+  if (report.faults.length > 0) process.exitCode = 1;
+}
+
+async function check(file: string | undefined): Promise<CheckReport> {
+  const env = withConfig(file);
+  try {
+    const loaded = loadConfig(env);
+    assertMayStart(loaded.config, env);
+    const schemas = await readSchemas(loaded);
+    const tools = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
+    const names = new Set(tools.map(({ definition }) => definition.name));
+    const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
+    const unread = {
+      path: 'database',
+      message: 'no classes could be read: names were not compared with any',
+    };
+    return { faults: [], warnings: schemas ? warnings : [unread, ...warnings] };
+  } catch (error) {
+    if (error instanceof ConfigError) return { faults: error.faults, warnings: [] };
+    throw error;
+  }
+}
+
+/** Null without a database to ask: an embedded one without a seed knows nothing, a real one may be down. */
+async function readSchemas({ config }: LoadedConfig): Promise<SchemaSnapshot | null> {
+  if (config.database.uri === 'embedded' && config.database.seed === null) return null;
+  const database = await openDatabase(config.database);
+  try {
+    return await new MongoSchemaCatalogue(database.connection).snapshot();
+  } catch (error) {
+    if (error instanceof StoreError) return null;
+    throw error;
+  } finally {
+    await database.close();
+  }
+}
+
+function describe({ faults, warnings }: CheckReport): string {
+  const line = (level: string) => (fault: ConfigFault) =>
+    `${oneLine(`${level} ${fault.path === '' ? '(file)' : fault.path}: ${fault.message}`)}\n`;
+  return [
+    ...faults.map(line('fault  ')),
+    ...warnings.map(line('warning')),
+    `${faults.length} faults, ${warnings.length} warnings\n`,
+  ].join('');
+}

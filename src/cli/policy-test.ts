@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { parseDocument } from 'yaml';
+import { oneLine } from '#audit';
+import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
+import { ConfigError } from '../config/config-faults.js';
+import { loadConfig } from '../config/load-config.js';
+import { withConfig } from './named-config.js';
+import { openRehearsal, type RehearsalRoom } from './rehearsal-room.js';
+
+export interface PolicyTestOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+interface CaseResult {
+  readonly file: string;
+  readonly rule: string;
+  /** What differs from what the case wants; empty when it holds. */
+  readonly faults: readonly string[];
+}
+
+/** Runs files of policy cases; exit code 1 when one does not hold. */
+export async function runPolicyTest(files: readonly string[], options: PolicyTestOptions): Promise<void> {
+  const cases = files.flatMap((file) => readCases(file).map((policyCase) => ({ file, policyCase })));
+  const env = withConfig(options.config);
+  const room = await openRehearsal(loadConfig(env), env);
+  const results: CaseResult[] = [];
+  try {
+    for (const { file, policyCase } of cases)
+      results.push({ file, rule: policyCase.rule, faults: await faultsOf(policyCase, room) });
+  } finally {
+    await room.close();
+  }
+  process.stdout.write(options.json ? `${JSON.stringify(results, null, 2)}\n` : describe(results));
+  if (results.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
+}
+
+/** @throws ConfigError listing every fault of the file */
+function readCases(file: string): PolicyCase[] {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch {
+    throw new ConfigError(file, [{ path: '', message: 'the file cannot be read' }]);
+  }
+  const document = parseDocument(text);
+  const broken = document.errors.map(({ message }) => message.split('\n', 1)[0] ?? 'not YAML');
+  const { cases, faults } =
+    broken.length > 0 ? { cases: [], faults: broken } : readPolicyCases(document.toJS());
+  if (faults.length === 0) return cases;
+  throw new ConfigError(
+    file,
+    faults.map((message) => ({ path: '', message })),
+  );
+}
+
+async function faultsOf(policyCase: PolicyCase, { agents, rehearser }: RehearsalRoom): Promise<string[]> {
+  const agent = agents.get(policyCase.agent);
+  if (!agent) return [`the configuration has no agent '${policyCase.agent}'`];
+  return judgeCase(policyCase, await rehearser.rehearse(agent, policyCase.tool, policyCase.arguments));
+}
+
+function describe(results: readonly CaseResult[]): string {
+  const failed = results.filter(({ faults }) => faults.length > 0);
+  return [
+    ...results.map(
+      ({ file, rule, faults }) => `${faults.length === 0 ? 'ok    ' : 'FAILED'} ${file}: ${rule}`,
+    ),
+    ...failed.flatMap(({ file, rule, faults }) => [
+      `${file}: ${rule}`,
+      ...faults.map((fault) => `  ${fault}`),
+    ]),
+    `${results.length - failed.length} held, ${failed.length} failed`,
+  ]
+    .map((line) => `${oneLine(line)}\n`)
+    .join('');
+}

@@ -1,0 +1,110 @@
+import { NestFactory } from '@nestjs/core';
+import type { Agent } from '#agent';
+import { type AuditRecord, AuditSink } from '#audit';
+import { CachedPrincipalDirectory, RecordReader, RecordWriter, SchemaCatalogue, SchemaWriter } from '#data';
+import { MongoConnection, MongoPrincipalDirectory, MongoSchemaCatalogue } from '#data-mongo';
+import {
+  Approver,
+  RecordingSchemaWriter,
+  RecordingStore,
+  RecordingWriter,
+  RecordsSource,
+  Rehearser,
+  rehearsingAgent,
+  RehearsingApprover,
+} from '#dispatcher';
+import { readEnvironmentGates } from '#policy';
+import { ToolRunner } from '#tools';
+import { AppModule } from '../app.module.js';
+import type { LoadedConfig } from '../config/load-config.js';
+import type { Environment } from '../config/read-config-file.js';
+import { openDatabase } from '../database/open-database.js';
+import { StderrLogger } from '../stderr-logger.js';
+import { rehearsedIdentity, RehearsingDirectory } from './rehearsing-directory.js';
+
+/** Rehearsed calls are nobody's, so they leave no record. */
+class NoAudit extends AuditSink {
+  record(_entry: AuditRecord): void {}
+}
+
+/** The service as it would be served, with nothing behind it but schema and roles. */
+export interface RehearsalRoom {
+  readonly rehearser: Rehearser;
+  readonly runner: ToolRunner;
+  readonly records: RecordsSource;
+  /** Every agent of the configuration, by name. */
+  readonly agents: ReadonlyMap<string, Agent>;
+  close(): Promise<void>;
+}
+
+export interface RehearsalOptions {
+  /** What takes the place of the database's own catalogue. */
+  readonly schemas?: (read: SchemaCatalogue) => SchemaCatalogue;
+  /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
+  readonly user?: string;
+}
+
+/**
+ * Composes the service over a connection that is closed: whatever an adapter would send has nowhere to go. Only the schema
+ * catalogue and the directory of roles are given one that works.
+ */
+export async function openRehearsal(
+  loaded: LoadedConfig,
+  env: Environment,
+  options: RehearsalOptions = {},
+): Promise<RehearsalRoom> {
+  const database = await openDatabase(loaded.config.database);
+  try {
+    const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
+    await closed.close();
+    const store = new RecordingStore();
+    const read = new MongoSchemaCatalogue(database.connection);
+    const approver = new RehearsingApprover();
+    const directory = new RehearsingDirectory(new MongoPrincipalDirectory(database.connection));
+    const service = AppModule.compose({ loaded, connection: closed, gates: readEnvironmentGates(env) });
+    const app = await NestFactory.createApplicationContext(
+      {
+        ...service,
+        // A later provider of a token replaces an earlier one.
+        providers: [
+          ...(service.providers ?? []),
+          { provide: SchemaCatalogue, useValue: options.schemas?.(read) ?? read },
+          { provide: RecordReader, useValue: store },
+          { provide: RecordWriter, useValue: new RecordingWriter(store) },
+          { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
+          { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
+          { provide: Approver, useValue: approver },
+          { provide: AuditSink, useClass: NoAudit },
+        ],
+      },
+      { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },
+    );
+    const runner = app.get<ToolRunner>(ToolRunner);
+    return {
+      rehearser: new Rehearser(runner, store, approver),
+      runner,
+      records: app.get<RecordsSource>(RecordsSource),
+      agents: new Map(
+        [...loaded.agents].map(([name, shape]): [string, Agent] => {
+          const identity = rehearsedIdentity(loaded.identities.get(name), options.user);
+          return [name, rehearsingAgent(shape, identity && { identity })];
+        }),
+      ),
+      close: async () => {
+        await app.close();
+        await database.close();
+      },
+    };
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** @throws Error listing the agents there are */
+export function agentNamed(name: string, { agents }: Pick<RehearsalRoom, 'agents'>): Agent {
+  const agent = agents.get(name);
+  if (!agent)
+    throw new Error(`no agent named '${name}'; the configuration has: ${[...agents.keys()].join(', ')}`);
+  return agent;
+}

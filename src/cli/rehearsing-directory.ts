@@ -1,0 +1,33 @@
+import { type Identity, sessionIdentity } from '#agent';
+import { PrincipalDirectory, type SessionOwner } from '#data';
+import type { AgentIdentity } from '../config/agent-identity.js';
+
+/** Nobody's id: a signed-in user without roles. */
+const SOMEBODY = 'rehearsal';
+
+/** The roles of the database; a session is whoever its token names. */
+export class RehearsingDirectory extends PrincipalDirectory {
+  constructor(private readonly roles: PrincipalDirectory) {
+    super();
+  }
+
+  ownerOfSession(token: string): Promise<SessionOwner> {
+    return Promise.resolve({ userId: token, expiresAt: null });
+  }
+
+  rolesOfUser(userId: string): Promise<readonly string[]> {
+    return userId === SOMEBODY ? Promise.resolve([]) : this.roles.rolesOfUser(userId);
+  }
+
+  rolesOfRole(name: string): Promise<readonly string[] | null> {
+    return this.roles.rolesOfRole(name);
+  }
+}
+
+/** @param user whose session is rehearsed, for an agent that reads with its caller's */
+export function rehearsedIdentity(
+  identity: AgentIdentity | undefined,
+  user = SOMEBODY,
+): Identity | undefined {
+  return identity === 'callerSession' ? sessionIdentity(user) : identity;
+}

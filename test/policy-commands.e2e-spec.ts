@@ -1,0 +1,248 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { MongoClient } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
+import { type Database, startDatabase } from './service.js';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+let folder: string;
+let database: Database;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-policy-'));
+  database = await startDatabase(NEWSROOM);
+});
+afterAll(async () => {
+  await database.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `parley …` against the newsroom's database. */
+function parley(args: readonly string[], env: Record<string, string> = {}, cwd = folder): Promise<Ended> {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, [join(root, 'dist', 'src', 'cli', 'main.js'), ...args], {
+    cwd,
+    env: { PATH, HOME, MONGODB_URI: database.uri, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
+}
+
+function file(name: string, content: unknown): string {
+  writeFileSync(join(folder, name), stringify(content));
+  return name;
+}
+
+const CONFIG = NEWSROOM_CONFIG as {
+  agents: Record<string, object>;
+  policy: { classes: Record<string, object> };
+};
+const [AGENT = ''] = Object.keys(CONFIG.agents);
+const withClass = (className: string, more: object) => ({
+  ...CONFIG,
+  policy: {
+    ...CONFIG.policy,
+    classes: { ...CONFIG.policy.classes, [className]: { ...CONFIG.policy.classes[className], ...more } },
+  },
+});
+
+describe('parley explain', () => {
+  it('tells gates, injected predicates and the query of a call, and sends no data command', async () => {
+    file('parley.yaml', CONFIG);
+    const admin = new MongoClient(database.uri);
+    const failing = (mode: string) =>
+      admin.db('admin').command({
+        configureFailPoint: 'failCommand',
+        mode,
+        data: { failCommands: ['aggregate', 'count', 'insert', 'update', 'delete'], errorCode: 2 },
+      });
+    try {
+      // Whoever counts a row or writes one now fails; the schema is read by other commands.
+      await failing('alwaysOn');
+      const call = ['count_objects', '{"class_name":"Post"}', '--as', AGENT];
+      const told = await parley(['explain', ...call, '--json']);
+      expect(told).toMatchObject({ code: 0, stderr: '' });
+      const rehearsal = JSON.parse(told.stdout) as Record<string, unknown>;
+      expect(rehearsal).toMatchObject({
+        allowed: true,
+        commands: [{ command: 'count', query: { className: 'Post' } }],
+        injected: expect.arrayContaining([{ className: 'Post', origin: 'tenant', where: { orgId: 'acme' } }]),
+      });
+      expect(rehearsal['passed']).toEqual(
+        expect.arrayContaining([{ gate: 'tool' }, { gate: 'class', subject: 'Post' }]),
+      );
+    } finally {
+      await failing('off');
+      await admin.close();
+    }
+  });
+
+  it('names the gate that refused, and why, to the operator alone', async () => {
+    file('parley.yaml', CONFIG);
+    const { code, stdout } = await parley([
+      'explain',
+      'query_class',
+      '{"class_name":"Post","where":{"$where":"1"}}',
+      '--as',
+      AGENT,
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/refused/);
+    expect(stdout).toMatch(/security_blocked/);
+    expect(stdout).toMatch(/told +Invalid params/);
+    expect(stdout).toMatch(/because +\S+/);
+  });
+
+  it('never lets arguments drive the terminal', async () => {
+    file('parley.yaml', CONFIG);
+    const args = JSON.stringify({ class_name: 'Post', where: { title: '\u001b[2J\u202e' } });
+    const { stdout } = await parley(['explain', 'query_class', args, '--as', AGENT]);
+    expect(stdout).toMatch(/find/);
+    expect(stdout).not.toMatch(/[\u001b\u202e]/);
+  });
+
+  it.each<[string, string[], RegExp]>([
+    ['an unknown agent', ['list_tools', '{}', '--as', 'nobody'], /no agent named 'nobody'/],
+    ['arguments that are not JSON', ['list_tools', '{', '--as', AGENT], /not JSON/],
+    ['arguments that are no object', ['list_tools', '[]', '--as', AGENT], /must be a JSON object/],
+  ])('fails for %s', async (_, args, text) => {
+    const { code, stderr } = await parley(['explain', ...args]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(text);
+    expect(stderr).not.toMatch(/ at .*\.js:\d+/);
+  });
+});
+
+describe('parley policy check', () => {
+  it('lists every fault of a configuration and fails', async () => {
+    file('broken.yaml', { ...withClass('Post', { feilds: [] }), serverr: {} });
+    const { code, stdout } = await parley(['policy', 'check', '--config', 'broken.yaml']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/serverr: unknown key/);
+    expect(stdout).toMatch(/policy\.classes\.Post\.feilds: unknown key/);
+  });
+
+  it('warns of names that the database does not have, and passes', async () => {
+    file('typo.yaml', withClass('Pots', { hidden: true }));
+    const { code, stdout } = await parley(['policy', 'check', '--config', 'typo.yaml']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/policy\.classes\.Pots: .*did you mean 'Post'/);
+  });
+});
+
+describe('parley policy test', () => {
+  it('finds that every case of the demo policy holds', async () => {
+    const cases = readdirSync(join(root, 'test', 'policy-cases')).map((name) =>
+      join('test', 'policy-cases', name),
+    );
+    const { code, stdout } = await parley(['policy', 'test', ...cases], { MONGODB_URI: 'embedded' }, root);
+    expect(stdout).toMatch(/\d+ held, 0 failed/);
+    expect(code).toBe(0);
+  });
+
+  it('fails, saying what was found, when a case does not hold', async () => {
+    file('parley.yaml', CONFIG);
+    const call = { agent: AGENT, tool: 'count_objects', arguments: { class_name: 'Post' } };
+    file('cases.yaml', [
+      { ...call, rule: 'holds', expect: { allowed: true } },
+      { ...call, rule: 'does not', expect: { refused: 'access_denied' } },
+      { ...call, rule: 'carries less', expect: { allowed: true }, injected: { title: 'x' } },
+    ]);
+    const { code, stdout } = await parley(['policy', 'test', 'cases.yaml']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/1 held, 2 failed/);
+    expect(stdout).toMatch(/but allowed/);
+    expect(stdout).toMatch(/injected into Post/);
+  });
+
+  it('fails before it runs anything when a file has faults', async () => {
+    file('cases.yaml', [{ agent: AGENT, tool: 'list_tools', expects: {} }]);
+    const { code, stderr } = await parley(['policy', 'test', 'cases.yaml', 'missing.yaml']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/unknown key 'expects'/);
+  });
+});
+
+describe('parley policy diff', () => {
+  const diff = async (now: unknown) => {
+    const files = [file('old.yaml', CONFIG), file('new.yaml', now)];
+    const ended = await parley(['policy', 'diff', ...files, '--json', '--fail-on-widening']);
+    expect(ended.stderr).toBe('');
+    return { code: ended.code, ...(JSON.parse(ended.stdout) as { widens: boolean; changes: object[] }) };
+  };
+
+  it('tells nothing of a configuration and itself', async () => {
+    expect(await diff(CONFIG)).toEqual({ code: 0, widens: false, changes: [] });
+  });
+
+  it('tells a field that opens, and fails when asked to', async () => {
+    const fields = [...(CONFIG.policy.classes['Post'] as { fields: string[] }).fields, 'internalNote'];
+    const { code, changes } = await diff(withClass('Post', { fields }));
+    expect(code).toBe(1);
+    expect(changes).toContainEqual({
+      agent: AGENT,
+      className: 'Post',
+      what: 'field',
+      name: 'internalNote',
+      effect: 'gained',
+    });
+  });
+
+  it('passes a configuration that only narrows', async () => {
+    const { code, widens, changes } = await diff(withClass('Author', { hidden: true }));
+    expect([code, widens]).toEqual([0, false]);
+    expect(changes).toContainEqual({
+      agent: AGENT,
+      className: 'Author',
+      what: 'class',
+      name: 'Author',
+      effect: 'lost',
+    });
+  });
+
+  it('finds every tool on every class that a new agent with every gate open may call', async () => {
+    const agents = { ...CONFIG.agents, keeper: { permissions: 'admin', tenantId: 'acme' } };
+    const files = [file('old.yaml', CONFIG), file('new.yaml', { ...CONFIG, agents })];
+    const { stdout } = await parley(['policy', 'diff', ...files, '--json'], {
+      PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
+      PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+    });
+    const { changes } = JSON.parse(stdout) as { changes: Record<string, string>[] };
+    const found = changes.filter(
+      ({ agent, className, what }) => agent === 'keeper' && className === 'Post' && what === 'operation',
+    );
+    const unasked = new Set(['list_tools', 'get_all_schemas', 'call_method']);
+    const tools = changes.filter(({ agent, what }) => agent === 'keeper' && what === 'tool');
+    expect(found.map(({ name }) => name)).toEqual(
+      tools.map(({ name = '' }) => name).filter((name) => !unasked.has(name)),
+    );
+    expect(found.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([
+        'create_object',
+        'update_object',
+        'delete_object',
+        'group_by_date',
+        'distinct',
+      ]),
+    );
+  });
+
+  it('tells what an agent loses that reads with a user’s rights instead of the master key', async () => {
+    const agents = { analyst: { ...CONFIG.agents['analyst'], identity: { user: 'u1' } } };
+    const { code, widens } = await diff({ ...CONFIG, agents });
+    expect([code, widens]).toEqual([0, false]);
+  });
+});
