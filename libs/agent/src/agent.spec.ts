@@ -124,6 +124,22 @@ describe('the rate limiter', () => {
     expect(limiter.check('a')).toBeNull();
   });
 
+  it('tells where a principal stands without spending, and forgets it when told', () => {
+    let now = 0;
+    const limiter = new ProcessRateLimiter({ limit: 2, window: 10 }, () => now);
+    expect(limiter.usage('a')).toEqual({ limit: 2, window: 10, used: 0, remaining: 2, retryAfter: null });
+    limiter.check('a');
+    now = 4;
+    limiter.check('a');
+    expect(limiter.usage('a')).toMatchObject({ used: 2, remaining: 0, retryAfter: 6 });
+    limiter.reset('a');
+    expect(limiter.check('a')).toBeNull();
+  });
+
+  it('is refused when it has no check', () => {
+    expect(() => compileAgentShape('x', { rateLimiter: {} as never })).toThrow('check');
+  });
+
   it('counts each principal on its own', () => {
     const limiter = new ProcessRateLimiter({ limit: 1, window: 10 }, () => 0);
     expect(limiter.check('a')).toBeNull();

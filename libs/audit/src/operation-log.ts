@@ -19,7 +19,7 @@ interface Operation {
 }
 
 /** A call that succeeded. */
-export interface SuccessEntry extends Operation {
+interface SuccessEntry extends Operation {
   readonly success: true;
   readonly using_master_key: boolean;
   /** Without the sensitive ones; long text is cut, and only the size of lists and objects is told. */
@@ -29,14 +29,14 @@ export interface SuccessEntry extends Operation {
 }
 
 /** A call that was refused or failed. */
-export interface FailureEntry extends Operation {
+interface FailureEntry extends Operation {
   readonly success: false;
   readonly error: string;
   readonly error_code: ErrorCode;
 }
 
 /** A call that tried what no agent may: why is for the operator alone. */
-export interface SecurityEntry extends Operation {
+interface SecurityEntry extends Operation {
   readonly type: 'security_violation';
   readonly success: false;
   readonly error_class: string;

@@ -16,7 +16,7 @@ export type PermitAnswer =
   | { readonly allowed: true }
   | { readonly allowed: false; readonly reason: string; readonly denied_at: PermitGate };
 
-export type PermitGate =
+type PermitGate =
   'allowed_tools' | 'write_env_gate' | 'schema_env_gate' | 'assert_class_accessible!' | 'method_filtered';
 
 export interface PermitParts {

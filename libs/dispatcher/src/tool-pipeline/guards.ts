@@ -1,5 +1,5 @@
-import { type ExecutionContext, Injectable } from '@nestjs/common';
-import { orThrow, Refused, refusals } from '#agent';
+import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
+import { DEFAULT_RATE_LIMIT, orThrow, Refused, refusals } from '#agent';
 import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
@@ -13,14 +13,18 @@ import type { Gate } from './tool-pipeline.js';
 @Injectable()
 export class RateLimitGuard implements Gate {
   readonly gate = 'rate_limit';
+  private readonly logger = new Logger(RateLimitGuard.name);
 
   async canActivate(host: ExecutionContext): Promise<true> {
     const { agent } = toolExecutionOf(host).context;
     let verdict;
     try {
       verdict = await agent.shape.rateLimiter.check(agent.principal);
-    } catch {
-      throw new Refused(refusals.rateLimited(60, 60, 1 + Math.random() * 4));
+    } catch (error) {
+      this.logger.error(`the rate limiter of '${agent.shape.name}' failed: ${String(error)}`);
+      // The same words as a real limit: which of the two it was is nobody's business but the operator's.
+      const { limit, window } = agent.shape.rateLimiter.rate ?? DEFAULT_RATE_LIMIT;
+      throw new Refused(refusals.rateLimited(limit, window, 1 + Math.random() * 4));
     }
     if (verdict) throw new Refused(refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter));
     return true;

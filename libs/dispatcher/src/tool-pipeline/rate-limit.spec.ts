@@ -1,0 +1,30 @@
+import { Logger } from '@nestjs/common';
+import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Agent, compileAgentShape, Refused } from '#agent';
+import { RateLimitGuard } from './guards.js';
+
+describe('a limiter that fails', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it('refuses in the words of a real limit, with its own numbers, and tells the operator alone', async () => {
+    const logged = vi.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
+    const rateLimiter = {
+      rate: { limit: 5, window: 7 },
+      check: () => Promise.reject(new Error('redis at 10.0.0.1 is down')),
+    };
+    const agent = new Agent({ shape: compileAgentShape('x', { rateLimiter }), principal: 'p' });
+    const host = new ExecutionContextHost([{}, {}, { context: { agent } }]);
+    const error = await new RateLimitGuard().canActivate(host).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(Refused);
+    const { refusal } = error as Refused;
+    expect(refusal).toMatchObject({
+      code: 'rate_limited',
+      message: expect.stringContaining('5 requests per 7s'),
+    });
+    expect(refusal.retryAfter).toBeGreaterThanOrEqual(1);
+    expect(refusal.retryAfter).toBeLessThanOrEqual(5);
+    expect(JSON.stringify(refusal)).not.toContain('redis');
+    expect(String(logged.mock.calls[0]?.[0])).toContain('redis');
+  });
+});
