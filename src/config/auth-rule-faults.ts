@@ -20,21 +20,8 @@ export function authRuleFaults(config: unknown, fallback: string): ConfigFault[]
     const { agent } = rule;
     if (typeof agent === 'string' && !names.has(agent))
       faults.push({ path: `auth.${index}.agent`, message: `no agent named '${agent}'` });
-    if (needsSession(rule) && isSessionless(config['agents'], agent)) {
-      const message = `agent '${String(agent)}' is in client mode, which needs identity: { session: caller }`;
-      faults.push({ path: `auth.${index}.agent`, message });
-    }
     if (KINDS.filter((kind) => kind in rule).length !== 1)
       faults.push({ path: `auth.${index}`, message: `exactly one of ${KINDS.join(', ')} is needed` });
   }
   return faults;
-}
-
-/** Rules that bring no session of their own. */
-const needsSession = (rule: Record<string, unknown>): boolean => 'apiKey' in rule || 'anonymous' in rule;
-
-/** A client without a master key that says no session reads nothing: every call would be refused. */
-function isSessionless(agents: unknown, name: unknown): boolean {
-  const agent = isObject(agents) && typeof name === 'string' ? agents[name] : undefined;
-  return isObject(agent) && agent['clientMode'] === true && !isObject(agent['identity']);
 }
