@@ -68,7 +68,9 @@ export class ParleyWrites implements GovernedWrites {
     if (isRefusal(access)) throw new Refused(access);
     const system = rawWriteGate(agent, access.className);
     if (system) throw new Refused(system);
+    this.rules.trace?.passed('class', access.className);
     assertClassPermits(this.parts, access.className, permission);
+    this.rules.trace?.passed('class_permissions', access.className);
     return access;
   }
 

@@ -5,7 +5,7 @@ import type { Rehearsal } from './rehearsal.js';
 type PlainObject = Readonly<Record<string, unknown>>;
 
 /** What a case wants of a refusal; members that are absent are not compared. */
-export interface ExpectedRefusal {
+interface ExpectedRefusal {
   readonly refused: string;
   readonly gate?: string;
   readonly kind?: string;
@@ -64,7 +64,7 @@ function readCase(entry: unknown, index: number, faults: string[]): PolicyCase |
   const rule = entry['rule'] ?? `${String(agent)} ${String(tool)} ${JSON.stringify(args)}`;
   if (!isText(rule)) faults.push(`${at}: rule must be text`);
   return {
-    rule: String(rule),
+    rule: isText(rule) ? rule : at,
     agent: String(agent),
     tool: String(tool),
     arguments: args as PlainObject,

@@ -2,7 +2,7 @@ import { type Agent, type LimitOrigin, Refused } from '#agent';
 import type { GovernedRecords } from '#data';
 import type { ToolRunner } from '#tools';
 import type { RecordsSource } from '../records-source.js';
-import type { Rehearser } from './rehearsal.js';
+import type { Rehearsal, Rehearser } from './rehearsal.js';
 import { sampleArguments, takesClass } from './sample-arguments.js';
 
 /** Stands for every field that a class without an allowlist will ever have. */
@@ -58,7 +58,7 @@ export async function surfaceOf(
     for (const [className, allowed] of perClass) {
       const call = await rehearser.rehearse(agent, name, sampleArguments(inputSchema, className));
       tools.set(name, call.asksApproval ? 'asks approval' : 'runs');
-      if (call.allowed) allowed.set(name, limitsOf(className, call.injected));
+      if (permitted(call, className)) allowed.set(name, limitsOf(className, call.injected));
     }
   }
   const classes = new Map<string, ClassSurface>();
@@ -73,10 +73,14 @@ export async function surfaceOf(
   return { tools, classes };
 }
 
-function limitsOf(
-  className: string,
-  injected: Awaited<ReturnType<Rehearser['rehearse']>>['injected'],
-): Limits {
+/** A write of nothing is refused for its arguments, but only after class and tenant let it pass. */
+function permitted({ allowed, refusal, passed }: Rehearsal, className: string): boolean {
+  if (allowed) return true;
+  const passes = (gate: string) => passed.some((entry) => entry.gate === gate && entry.subject === className);
+  return refusal?.code === 'invalid_argument' && passes('class') && passes('tenant');
+}
+
+function limitsOf(className: string, injected: Rehearsal['injected']): Limits {
   const own = injected.filter((limit) => limit.className === className);
   return new Map(own.map(({ origin, where }) => [origin, JSON.stringify(where)]));
 }
