@@ -78,10 +78,6 @@ export class RowRules {
     return { tenant, declared, where: allOf(rights, declared) };
   }
 
-  private report(className: string, limits: readonly (readonly [LimitOrigin, Where | null])[]): void {
-    for (const [origin, where] of limits) if (where) this.trace?.limited(className, origin, where);
-  }
-
   private agentFilter(className: string): Promise<Where | null> {
     const { agent, scope } = this.parts;
     const known = this.agentFilters.get(className);
@@ -89,6 +85,10 @@ export class RowRules {
     const asked = scope.agentFilter(agent, className);
     this.agentFilters.set(className, asked);
     return asked;
+  }
+
+  private report(className: string, limits: readonly (readonly [LimitOrigin, Where | null])[]): void {
+    for (const [origin, where] of limits) if (where) this.trace?.limited(className, origin, where);
   }
 
   /** @throws Refused when the agent has no tenant on a scoped class */

@@ -14,7 +14,7 @@ function announced(host: ExecutionContext): AnnouncedCall {
 /** Tells that every gate let the call pass; refuses nothing itself. */
 @Injectable()
 export class BeforeCallGuard implements Gate {
-  readonly gate = 'before_call';
+  readonly gate = 'before_callbacks';
 
   constructor(private readonly callbacks: ToolCallbacks) {}
 
