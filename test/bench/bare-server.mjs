@@ -1,17 +1,19 @@
 // What the figures are compared with: a JSON-RPC handler on node:http without any of Parley's work.
-// BENCH_BYTES: answer tools/list with exactly these bytes. MONGODB_URI: answer query_class with the same find.
+// BENCH_BYTES: answer tools/list with exactly these bytes, made beforehand, or with BENCH_SERIALIZE each time anew.
+// MONGODB_URI: answer query_class with the same find.
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { MongoClient } from 'mongodb';
 
-const bytes = process.env.BENCH_BYTES
+const listing = process.env.BENCH_BYTES
   ? JSON.parse(readFileSync(process.env.BENCH_BYTES, 'utf8')).result
   : null;
+const bytes = JSON.stringify(listing);
+const serializes = process.env.BENCH_SERIALIZE === '1';
 const client = process.env.MONGODB_URI ? new MongoClient(process.env.MONGODB_URI) : null;
 const listings = client?.db('parley').collection('Listing');
 
 async function answer(message) {
-  if (message.method === 'tools/list') return bytes;
   const { limit, where } = message.params.arguments;
   const rows = await listings.find(where, { limit, maxTimeMS: 25_000, comment: 'bench' }).toArray();
   const data = { class_name: 'Listing', result_count: rows.length, results: rows };
@@ -23,14 +25,18 @@ const server = http.createServer((request, response) => {
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => {
     const message = JSON.parse(Buffer.concat(chunks).toString());
-    void answer(message).then((result) => {
-      const body = JSON.stringify({ jsonrpc: '2.0', id: message.id, result });
+    const send = (body) => {
       response.writeHead(200, {
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(body),
       });
       response.end(body);
-    });
+    };
+    if (message.method === 'tools/list') {
+      const result = serializes ? JSON.stringify(listing) : bytes;
+      return send(`{"jsonrpc":"2.0","id":${message.id},"result":${result}}`);
+    }
+    void answer(message).then((result) => send(JSON.stringify({ jsonrpc: '2.0', id: message.id, result })));
   });
 });
 server.listen(0, '127.0.0.1', () => console.log(`bare server on http://127.0.0.1:${server.address().port}/`));
