@@ -1,5 +1,6 @@
 import type { Document } from 'mongodb';
-import { AUTH_DATA_PREFIX, INTERNAL_COLUMNS } from '../storage/internal-columns.js';
+import { AUTH_DATA_PREFIX } from '#policy';
+import { INTERNAL_COLUMNS } from '../storage/internal-columns.js';
 import { isPlainObject } from '../storage/own-property.js';
 
 /** Stages that choose and order rows but make none: the policy's predicate, `$text` and index use need them in front. */

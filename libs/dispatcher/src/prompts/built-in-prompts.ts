@@ -1,4 +1,5 @@
 import { canonicalClassName } from '#agent';
+import { relationEdges } from '#tools';
 import { PARSE_CONVENTIONS } from './conventions.js';
 import type { Prompt, PromptArgument, PromptCall } from './prompt.js';
 import {
@@ -8,7 +9,7 @@ import {
   type PromptArguments,
   timestampArgument,
 } from './prompt-arguments.js';
-import { drawRelations, relationEdges } from './relation-diagram.js';
+import { drawRelations } from './relation-diagram.js';
 
 const classArgument = (name: string, description: string): PromptArgument => ({
   name,

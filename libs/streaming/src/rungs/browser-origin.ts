@@ -1,4 +1,5 @@
-import { oneLine, RPC } from '#dispatcher';
+import { oneLine } from '#audit';
+import { RPC } from '#dispatcher';
 import { errorReply } from '../reply.js';
 import type { Rung } from './rung.js';
 
