@@ -40,6 +40,8 @@ export async function startHttpService(
   const logger = new Logger('Parley');
   warnOfPostures(loaded, logger);
   const server = app.getHttpServer() as Server;
+  // Longer than the idle time of the usual load balancers (60 s): the side that sends must be the one that closes.
+  server.keepAliveTimeout = 75_000;
   const edge = app.get(McpEdge);
   await app.init();
   await checkFilterNames(loaded.agents, app.get(FilterNames), logger);

@@ -25,6 +25,9 @@ const restAPIKey = 'oracle-rest';
 
 const app = express();
 const http = createServer(app);
+// An idle connection is the client's to close: on a busy machine the default of five seconds ends one in the very
+// moment in which a test sends on it.
+http.keepAliveTimeout = 0;
 await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve));
 const origin = `127.0.0.1:${http.address().port}`;
 const url = `http://${origin}/parse`;
