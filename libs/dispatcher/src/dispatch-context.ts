@@ -1,4 +1,5 @@
 import type { CallContext } from '#agent';
+import type { ClientLink } from './client-link.js';
 import type { JsonObject } from './json-object.js';
 import type { Era } from './protocol-versions.js';
 
@@ -10,6 +11,8 @@ export interface DispatchContext extends CallContext {
   readonly clientCapabilities: JsonObject;
   /** The JSON-RPC id; absent for a notification. */
   readonly requestId?: unknown;
+  /** Absent where the transport can carry nothing but the answer. */
+  readonly link?: ClientLink;
   /** Reads the `Mcp-Param-<name>` header. Absent where the transport has no headers, which skips their check. */
   readonly parameterHeader?: (name: string) => string | undefined;
 }

@@ -8,6 +8,7 @@ export { FilterNames, type UnknownName } from './agents/filter-names.js';
 export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
 export { SubAgents } from './agents/sub-agents.js';
 export { type PermitAnswer, type PermitQuestion } from './agents/would-permit.js';
+export * from './client-link.js';
 export * from './dispatch-context.js';
 export * from './envelope-keys.js';
 export * from './header-values.js';

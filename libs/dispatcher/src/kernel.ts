@@ -3,7 +3,7 @@ import type { ToolRunner } from '#tools';
 import type { DispatchContext } from './dispatch-context.js';
 import { LOG_LEVEL_KEY } from './envelope-keys.js';
 import { isJsonObject, type JsonObject, member } from './json-object.js';
-import { type KernelFailure, type KernelReply, PreparedResult } from './kernel-reply.js';
+import { type KernelFailure, type KernelReply, PreparedResult, StreamedResult } from './kernel-reply.js';
 import { methodTable } from './method-table.js';
 import { existsIn, type Method } from './methods/method.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
@@ -77,7 +77,7 @@ export class Kernel {
     const handled = known.handle(request);
     // A list that is rendered already is answered without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
-    return result instanceof PreparedResult
+    return result instanceof PreparedResult || result instanceof StreamedResult
       ? result
       : { result: this.envelope.complete(era, result, known.cache) };
   }

@@ -1,7 +1,7 @@
 import type { Agent } from '#agent';
-import { type DispatchContext, isJsonObject, type KernelResult, member } from '#dispatcher';
+import { type DispatchContext, isJsonObject, type KernelResult, member, StreamedResult } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
-import { ACCEPTED, errorReply, resultReply, type Reply } from '../reply.js';
+import { ACCEPTED, errorReply, internalErrorReply, resultReply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { unauthorized } from './caller.js';
 import type { EdgeParts, Rung } from './rung.js';
@@ -62,6 +62,7 @@ async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gon
   const outcome = await edge.kernel.dispatch(message.method, message.params, context);
   if (exchange.response.destroyed) return 'gone';
   if ('accepted' in outcome) return ACCEPTED;
+  if (outcome instanceof StreamedResult) return internalErrorReply(message.id);
   if ('error' in outcome) {
     if (outcome.status === 401) return unauthorized(edge);
     return errorReply(outcome.status, outcome.error, message.id);
