@@ -10,6 +10,7 @@ import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
 import { dialectOf, type Era } from './protocol-versions.js';
 import type { RecordsSource } from './records-source.js';
+import { ResourceRegistry } from './resources/resource-registry.js';
 import { ResultEnvelope } from './result-envelope.js';
 import { faultLine, type WarningLog } from './warning-log.js';
 
@@ -17,6 +18,8 @@ export interface KernelOptions {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
+  /** Beside those of the classes. Default: none. */
+  readonly resources?: ResourceRegistry;
   /** Of the product, told to clients. */
   readonly version: string;
   /** Told to clients of revision 2025-11-25 and later. Default: none. */
@@ -41,7 +44,12 @@ export class Kernel {
   constructor(private readonly options: KernelOptions) {
     const serverInfo = Object.freeze({ name: 'parley', version: options.version });
     this.envelope = new ResultEnvelope(serverInfo);
-    this.methods = methodTable({ ...options, serverInfo, envelope: this.envelope });
+    this.methods = methodTable({
+      ...options,
+      resources: options.resources ?? new ResourceRegistry(),
+      serverInfo,
+      envelope: this.envelope,
+    });
   }
 
   /** Whether a request of that name exists in a revision: lets a transport refuse before it authenticates. */
