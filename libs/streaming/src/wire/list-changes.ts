@@ -1,0 +1,36 @@
+import { type Observable, Subject } from 'rxjs';
+import { notification } from '../sse/frames.js';
+import type { ListeningStreams } from './listening-streams.js';
+import { type ReplicaSignals, text } from './replica-signals.js';
+
+/** Lists that may change while the service runs. */
+export type ChangingList = 'tools' | 'prompts' | 'resources';
+
+const NOTICES: Readonly<Record<ChangingList, string>> = {
+  tools: JSON.stringify(notification('notifications/tools/list_changed')),
+  prompts: JSON.stringify(notification('notifications/prompts/list_changed')),
+  resources: JSON.stringify(notification('notifications/resources/list_changed')),
+};
+
+/** Tells clients of every replica that a list is no longer what they read. */
+export class ListChanges {
+  private readonly told = new Subject<string>();
+
+  /** The notices for streams of running calls, as JSON. */
+  readonly onCallStreams: Observable<string> = this.told.asObservable();
+
+  constructor(changes: Observable<ChangingList>, signals: ReplicaSignals, listening: ListeningStreams) {
+    const tell = (list: ChangingList) => {
+      listening.deliverToAll(NOTICES[list]);
+      this.told.next(NOTICES[list]);
+    };
+    changes.subscribe((list) => {
+      tell(list);
+      void signals.tell('changed', { list });
+    });
+    signals.heard('changed').subscribe((message) => {
+      const list = text(message, 'list');
+      if (list !== undefined && Object.hasOwn(NOTICES, list)) tell(list as ChangingList);
+    });
+  }
+}
