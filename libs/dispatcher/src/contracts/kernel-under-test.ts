@@ -1,6 +1,6 @@
 import { Agent, type AgentShapeOptions, compileAgentShape, refusals } from '#agent';
 import type { DispatchContext } from '../dispatch-context.js';
-import { Kernel } from '../kernel.js';
+import { Kernel, type KernelOptions } from '../kernel.js';
 import type { KernelReply } from '../kernel-reply.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import { SmallRecords } from './small-records.js';
@@ -109,7 +109,10 @@ export interface KernelUnderTest {
   ) => Promise<KernelReply>;
 }
 
-export function kernelUnderTest(tools = smallCatalogue()): KernelUnderTest {
+export function kernelUnderTest(
+  tools = smallCatalogue(),
+  options: Partial<KernelOptions> = {},
+): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
   const kernel = new Kernel({
@@ -119,6 +122,7 @@ export function kernelUnderTest(tools = smallCatalogue()): KernelUnderTest {
     version: '1.2.3',
     instructions: 'Begin with get_all_schemas.',
     log: { warn: (line) => warnings.push(line) },
+    ...options,
   });
   const agent = smallAgent();
   const ask: KernelUnderTest['ask'] = (method, params, context) =>
