@@ -32,7 +32,9 @@ import {
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
+  PromptRegistry,
   RecordsSource,
+  ResourceRegistry,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
@@ -177,11 +179,13 @@ export class AppModule {
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
+        { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
+        ResourceRegistry,
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry],
         },
         {
           provide: McpEdge,

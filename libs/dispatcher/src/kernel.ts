@@ -12,6 +12,7 @@ import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fa
 import { dialectOf, type Era } from './protocol-versions.js';
 import type { RecordsSource } from './records-source.js';
 import type { ResourceSubscriptions } from './resource-subscriptions.js';
+import { ResourceRegistry } from './resources/resource-registry.js';
 import { ResultEnvelope } from './result-envelope.js';
 import { faultLine, type WarningLog } from './warning-log.js';
 
@@ -19,6 +20,8 @@ export interface KernelOptions {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
+  /** Beside those of the classes. Default: none. */
+  readonly resources?: ResourceRegistry;
   /** Of the product, told to clients. */
   readonly version: string;
   /** Told to clients of revision 2025-11-25 and later. Default: none. */
@@ -47,7 +50,12 @@ export class Kernel {
   constructor(private readonly options: KernelOptions) {
     const serverInfo = Object.freeze({ name: 'parley', version: options.version });
     this.envelope = new ResultEnvelope(serverInfo);
-    this.methods = methodTable({ ...options, serverInfo, envelope: this.envelope });
+    this.methods = methodTable({
+      ...options,
+      resources: options.resources ?? new ResourceRegistry(),
+      serverInfo,
+      envelope: this.envelope,
+    });
   }
 
   /** Whether a request of that name exists in a revision: lets a transport refuse before it authenticates. */

@@ -3,6 +3,7 @@ import type { DispatchContext } from '../dispatch-context.js';
 import { Kernel, type KernelOptions } from '../kernel.js';
 import type { KernelReply } from '../kernel-reply.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
+import { ResourceRegistry } from '../resources/resource-registry.js';
 import { SmallRecords } from './small-records.js';
 import { smallTool, SmallToolRunner, succeeded } from './small-tool-runner.js';
 
@@ -111,6 +112,7 @@ export interface KernelUnderTest {
 
 export function kernelUnderTest(
   tools = smallCatalogue(),
+  resources = new ResourceRegistry(),
   options: Partial<KernelOptions> = {},
 ): KernelUnderTest {
   const warnings: string[] = [];
@@ -119,6 +121,7 @@ export function kernelUnderTest(
     tools,
     records: smallRecords(),
     prompts,
+    resources,
     version: '1.2.3',
     instructions: 'Begin with get_all_schemas.',
     log: { warn: (line) => warnings.push(line) },

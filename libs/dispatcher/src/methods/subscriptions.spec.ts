@@ -25,7 +25,7 @@ let under: KernelUnderTest;
 beforeEach(() => {
   subscriptions = new SmallSubscriptions();
   lists = new Lists();
-  under = kernelUnderTest(undefined, { subscriptions, listChanges: lists });
+  under = kernelUnderTest(undefined, undefined, { subscriptions, listChanges: lists });
 });
 
 const capabilitiesOf = async (version: object) =>
