@@ -10,6 +10,7 @@ import { ProvidedResources } from './methods/provided-resources.js';
 import { GetPrompt, listPrompts } from './methods/prompt-methods.js';
 import { ReadResource } from './methods/read-resource.js';
 import { resourceSubscriptionMethods } from './methods/resource-subscription-methods.js';
+import { setLogLevel } from './methods/set-log-level.js';
 import { ToolCatalogue } from './methods/tool-catalogue.js';
 import type { ListChanges } from './list-changes.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
@@ -64,13 +65,7 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   });
 
   return new Map<string, Method>([
-    [
-      'initialize',
-      {
-        ...legacyOnly((request) => handshake.initialize(request.params)),
-        looseParams: true,
-      },
-    ],
+    ['initialize', legacyOnly((request) => handshake.initialize(request.params))],
     ['ping', legacyOnly(() => ({}))],
     [
       'server/discover',
@@ -100,5 +95,6 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
       'completion/complete',
       { legacySince: '2025-11-25', modern: true, handle: (request) => complete.handle(request) },
     ],
+    ['logging/setLevel', { legacySince: '2025-11-25', modern: false, handle: setLogLevel }],
   ]);
 }

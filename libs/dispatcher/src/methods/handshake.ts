@@ -1,6 +1,6 @@
-import { type JsonObject, member } from '../json-object.js';
+import type { JsonObject } from '../json-object.js';
 import { dialectOf, FALLBACK_VERSION, isLegacyVersion, MODERN_VERSIONS } from '../protocol-versions.js';
-import type { ListChanges, ListKind } from '../list-changes.js';
+import type { ListChanges } from '../list-changes.js';
 import type { ResourceSubscriptions } from '../resource-subscriptions.js';
 import type { ServerInfo } from '../result-envelope.js';
 
@@ -15,10 +15,10 @@ export interface HandshakeParts {
 export class Handshake {
   constructor(private readonly parts: HandshakeParts) {}
 
-  /** Answers `initialize`, whatever its params are: an unknown or missing version gets ours. */
-  initialize(params: unknown): JsonObject {
+  /** Answers `initialize`: an unknown or missing version gets ours. */
+  initialize(params: JsonObject): JsonObject {
     const { serverInfo } = this.parts;
-    const asked = member(params, 'protocolVersion');
+    const asked = params.protocolVersion;
     const protocolVersion = isLegacyVersion(asked) ? asked : FALLBACK_VERSION;
     const { additions } = dialectOf('legacy', protocolVersion);
     return {
@@ -54,16 +54,16 @@ export class Handshake {
 
   /** Later revisions are told only what is served. */
   private capabilities(): JsonObject {
-    const subscribe = this.parts.subscriptions?.supported === true && { subscribe: true };
+    const { subscriptions, listChanges } = this.parts;
     return {
-      tools: this.listChanged('tools'),
-      resources: { ...subscribe, ...this.listChanged('resources') },
-      prompts: this.listChanged('prompts'),
+      tools: { listChanged: true },
+      resources: {
+        ...(subscriptions?.supported === true && { subscribe: true }),
+        ...(listChanges?.kinds.has('resources') === true && { listChanged: true }),
+      },
+      prompts: { listChanged: true },
       completions: {},
+      logging: {},
     };
-  }
-
-  private listChanged(kind: ListKind): JsonObject {
-    return this.parts.listChanges?.kinds.has(kind) === true ? { listChanged: true } : {};
   }
 }

@@ -45,13 +45,18 @@ describe('capabilities', () => {
     expect(await capabilitiesOf({ protocolVersion: '2025-11-25' })).toMatchObject({ resources: {} });
   });
 
-  it('promise of later revisions only the lists whose changes are told', async () => {
+  it('promise changes of the list of resources only where they are told', async () => {
     const discovered = resultOf(await under.ask('server/discover', {}, MODERN));
     expect(discovered.capabilities).toEqual({
       tools: { listChanged: true },
       resources: { subscribe: true },
-      prompts: {},
+      prompts: { listChanged: true },
       completions: {},
+      logging: {},
+    });
+    lists.kinds.add('resources');
+    expect(resultOf(await under.ask('server/discover', {}, MODERN)).capabilities).toMatchObject({
+      resources: { listChanged: true },
     });
   });
 });
