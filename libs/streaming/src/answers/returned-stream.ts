@@ -1,5 +1,6 @@
 import type { LoggedFrame } from '#cluster';
 import { isJsonObject } from '#dispatcher';
+import type { OpenStream } from '../rungs/rung.js';
 import type { EventStream } from '../sse/event-stream.js';
 import { identifiedFrame, KEEP_ALIVE } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
@@ -15,7 +16,7 @@ function isAnswer(json: string): boolean {
 }
 
 /** The rest of a logged stream, told to a client that came back for it. */
-export class ReturnedStream implements FollowedStream {
+export class ReturnedStream implements FollowedStream, OpenStream {
   private reading = false;
   private again = false;
   private entry: string;
@@ -26,7 +27,6 @@ export class ReturnedStream implements FollowedStream {
     private readonly keepAlives: KeepAlives,
     private readonly resumption: Resumption,
     private readonly place: StreamPlace & { readonly id: string },
-    private readonly onEnd: () => void,
   ) {
     this.entry = place.entry;
   }
@@ -55,7 +55,10 @@ export class ReturnedStream implements FollowedStream {
     this.keepAlives.remove(this);
     this.resumption.endFollowing(this.place.stream, this);
     this.stream.end();
-    this.onEnd();
+  }
+
+  shutDown(): void {
+    this.end();
   }
 
   private async read(): Promise<void> {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, map, merge, type Observable, Subject, take, timer } from 'rxjs';
-import { type SessionNotice, SessionStreams } from '#cluster';
+import type { Agent } from '#agent';
+import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
 import { notification } from '../sse/frames.js';
 import { type ReplicaSignals, text } from './replica-signals.js';
 
@@ -17,8 +18,10 @@ export interface Listener {
 /** The listening streams of this process, and the way to those of other replicas. */
 export class ListeningStreams extends SessionStreams {
   private readonly streams = new Map<string, Listener>();
+  private readonly opening = new Subject<OpenedStream>();
   private readonly leaving = new Subject<string>();
 
+  readonly opened: Observable<OpenedStream> = this.opening.asObservable();
   readonly left: Observable<string> = this.leaving.asObservable();
 
   /** @param alone no other replica can have the stream of a session, so none is asked */
@@ -39,11 +42,12 @@ export class ListeningStreams extends SessionStreams {
   }
 
   /** Takes the place of an older stream of the session, wherever that is, and ends it. */
-  attach(session: string, stream: Listener): void {
+  attach(session: string, agent: Agent, stream: Listener): void {
     const older = this.streams.get(session);
     this.streams.set(session, stream);
     older?.end();
     void this.signals.tell('attached', { session });
+    this.opening.next({ session, agent });
   }
 
   /** Does nothing for a stream that was replaced: its successor stays. */
