@@ -7,5 +7,6 @@ export * from './process-session-store.js';
 export * from './process-stream-log.js';
 export * from './session-store.js';
 export * from './shared-state.js';
+export * from './session-streams.js';
 export * from './shared-state-unavailable.js';
 export * from './stream-log.js';

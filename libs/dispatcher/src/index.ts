@@ -23,6 +23,8 @@ export * from './prompts/relation-diagram.js';
 export * from './protocol-fault.js';
 export * from './protocol-versions.js';
 export * from './records-source.js';
+export * from './resources/resource-provider.js';
+export * from './resources/resource-registry.js';
 export * from './response-limit.js';
 export * from './warning-log.js';
 export { describeTool } from './methods/tool-descriptor.js';

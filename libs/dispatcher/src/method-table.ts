@@ -5,18 +5,22 @@ import { discover, initialize } from './methods/handshake.js';
 import { ListResources, listTemplates } from './methods/list-resources.js';
 import { ListTools } from './methods/list-tools.js';
 import type { Method } from './methods/method.js';
+import { ProvidedResources } from './methods/provided-resources.js';
 import { GetPrompt, listPrompts } from './methods/prompt-methods.js';
 import { ReadResource } from './methods/read-resource.js';
+import { setLogLevel } from './methods/set-log-level.js';
 import { ToolCatalogue } from './methods/tool-catalogue.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { ProtocolFault, RPC } from './protocol-fault.js';
 import type { RecordsSource } from './records-source.js';
+import type { ResourceRegistry } from './resources/resource-registry.js';
 import type { CacheHint, ResultEnvelope, ServerInfo } from './result-envelope.js';
 
 export interface MethodDependencies {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
+  readonly resources: ResourceRegistry;
   readonly serverInfo: ServerInfo;
   readonly instructions?: string;
   readonly envelope: ResultEnvelope;
@@ -44,8 +48,9 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   const catalogue = new ToolCatalogue(tools);
   const listTools = new ListTools(catalogue, envelope, OF_AGENT);
   const callTool = new CallTool(tools, catalogue);
-  const listResources = new ListResources(tools, catalogue);
-  const readResource = new ReadResource(tools);
+  const provided = new ProvidedResources(given.resources, records);
+  const listResources = new ListResources(tools, catalogue, provided);
+  const readResource = new ReadResource(tools, provided);
   const getPrompt = new GetPrompt(prompts, records);
   const complete = new Complete(prompts, records);
 
@@ -62,13 +67,7 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   });
 
   return new Map<string, Method>([
-    [
-      'initialize',
-      {
-        ...legacyOnly((request) => initialize(request.params, serverInfo, instructions)),
-        looseParams: true,
-      },
-    ],
+    ['initialize', legacyOnly((request) => initialize(request.params, serverInfo, instructions))],
     ['ping', legacyOnly(() => ({}))],
     [
       'server/discover',
@@ -77,7 +76,10 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
     ['tools/list', everywhere((request) => listTools.handle(request), OF_AGENT)],
     ['tools/call', everywhere((request) => callTool.handle(request))],
     ['resources/list', everywhere((request) => listResources.handle(request), OF_AGENT)],
-    ['resources/templates/list', everywhere(listTemplates, OF_SERVER)],
+    [
+      'resources/templates/list',
+      everywhere((request) => listTemplates(provided.templates, request), OF_SERVER),
+    ],
     ['resources/read', everywhere((request) => readResource.handle(request), OF_AGENT)],
     ['resources/subscribe', legacyOnly(subscriptionsNotServed)],
     ['resources/unsubscribe', legacyOnly(subscriptionsNotServed)],
@@ -87,5 +89,6 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
       'completion/complete',
       { legacySince: '2025-11-25', modern: true, handle: (request) => complete.handle(request) },
     ],
+    ['logging/setLevel', { legacySince: '2025-11-25', modern: false, handle: setLogLevel }],
   ]);
 }
