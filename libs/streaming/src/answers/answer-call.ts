@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import { type Agent, isLogLevel } from '#agent';
 import { isJsonObject, type KernelReply, type KernelResult, member, RPC, StreamedResult } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import type { Message } from '../message.js';
@@ -27,7 +27,12 @@ export async function runCall(
     wire,
     call,
     carrier,
-    speech: { era, version, clientCapabilities, logLevel: session?.logLevel },
+    speech: {
+      era,
+      version,
+      clientCapabilities,
+      logLevel: isLogLevel(session?.logLevel) ? session?.logLevel : undefined,
+    },
     session: own?.id,
     setLogLevel:
       own && call.message.method === 'logging/setLevel'
@@ -36,7 +41,9 @@ export async function runCall(
           }
         : undefined,
     parameterHeader:
-      era === 'modern' ? (name) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`) : undefined,
+      era === 'modern'
+        ? (name) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`)
+        : undefined,
   });
   wire.calls.begin(call);
   try {

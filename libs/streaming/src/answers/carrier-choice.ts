@@ -32,7 +32,8 @@ export function chooseCarrier(exchange: Exchange, edge: EdgeParts): Carrier | Re
   if (!exchange.takesEvents || isNotification(message)) return null;
   if (isFull(edge.counts.dispatchers, edge)) return serverBusy(message.id);
   const stream = eventStream(exchange, edge);
-  if (era === 'modern') return new LateStream(stream, edge.keepAlives, (answer) => sendWhole(exchange, answer));
+  if (era === 'modern')
+    return new LateStream(stream, edge.keepAlives, (answer) => sendWhole(exchange, answer));
   return legacyCarrier(exchange, edge, stream);
 }
 

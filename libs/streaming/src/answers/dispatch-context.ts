@@ -72,6 +72,7 @@ export function dispatchContext(parts: ContextParts): DispatchContext {
     ...(carrier?.endStream && { endStream: carrier.endStream }),
     ...((carrier !== null || session !== undefined) && { link: new CallLink(wire, call, session, carrier) }),
     ...(label !== undefined && { correlationId: label }),
+    ...(session !== undefined && { sessionId: session }),
     ...(message.id !== undefined && { requestId: message.id }),
     ...(setLogLevel && { setLogLevel }),
     ...(parameterHeader && { parameterHeader }),

@@ -51,7 +51,8 @@ export class ImmediateStream implements Carrier {
   }
 
   send(message: JsonObject): boolean {
-    if (message.method === PROGRESS && this.parts.heartbeat === 'progress') this.parts.keepAlives.remove(this);
+    if (message.method === PROGRESS && this.parts.heartbeat === 'progress')
+      this.parts.keepAlives.remove(this);
     return this.stream.write(messageFrame(JSON.stringify(message)));
   }
 

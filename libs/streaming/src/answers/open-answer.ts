@@ -24,7 +24,8 @@ export class OpenAnswer implements OpenStream {
     this.stream.open();
     this.keepAlives.add(this);
     const source = this.result.messages.subscribe({
-      next: ({ method, params }) => this.stream.write(messageFrame(JSON.stringify(notification(method, params)))),
+      next: ({ method, params }) =>
+        this.stream.write(messageFrame(JSON.stringify(notification(method, params)))),
       complete: () => this.shutDown(),
       error: (fault: unknown) => {
         this.log.warn(faultLine('[McpEdge] a stream failed:', fault));

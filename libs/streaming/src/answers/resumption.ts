@@ -31,8 +31,12 @@ export class Resumption {
     readonly log: StreamLog,
     private readonly signals: ReplicaSignals,
   ) {
-    signals.heard('resumed').subscribe((message) => this.written.get(text(message, 'stream') ?? '')?.handOver());
-    signals.heard('logged').subscribe((message) => this.followed.get(text(message, 'stream') ?? '')?.follow());
+    signals
+      .heard('resumed')
+      .subscribe((message) => this.written.get(text(message, 'stream') ?? '')?.handOver());
+    signals
+      .heard('logged')
+      .subscribe((message) => this.followed.get(text(message, 'stream') ?? '')?.follow());
   }
 
   /** The part of a stream's name that its client sees. */

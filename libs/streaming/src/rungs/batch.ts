@@ -48,7 +48,9 @@ export async function answerBatch(
   edge: EdgeParts,
   agent: Agent,
 ): Promise<RungVerdict> {
-  const requests = batch.filter((message) => !takeSilently(message, exchange, edge) && !isNotification(message));
+  const requests = batch.filter(
+    (message) => !takeSilently(message, exchange, edge) && !isNotification(message),
+  );
   if (requests.length === 0) return ACCEPTED;
   const calls = requests.map((message) => callOf(agent, message, exchange));
   exchange.onGone = () => {

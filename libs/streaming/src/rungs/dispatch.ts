@@ -29,9 +29,7 @@ function onGone(call: Call, carrier: Carrier | null, edge: EdgeParts, isRunning:
 async function answerWhole(call: Call, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
   const outcome = await runCall(call, exchange, edge, null);
   if (exchange.isGone) return 'gone';
-  return outcome instanceof StreamedResult
-    ? errorReply(406, NOT_ACCEPTABLE, call.message.id)
-    : outcome;
+  return outcome instanceof StreamedResult ? errorReply(406, NOT_ACCEPTABLE, call.message.id) : outcome;
 }
 
 async function answerStreaming(
@@ -93,6 +91,8 @@ export const dispatch: Rung = {
   check: (exchange, edge) => {
     const { agent } = exchange;
     if (!agent) return unauthorized(edge);
-    return exchange.batch ? answerBatch(exchange.batch, exchange, edge, agent) : answer(exchange, edge, agent);
+    return exchange.batch
+      ? answerBatch(exchange.batch, exchange, edge, agent)
+      : answer(exchange, edge, agent);
   },
 };

@@ -11,7 +11,10 @@ import { authenticate, sessionNotFound, unauthorized } from './caller.js';
 import { legacyVersion, VERSION_HEADER } from './protocol-era.js';
 import type { EdgeParts, OpenStream, Rung, RungVerdict } from './rung.js';
 
-const NO_SESSION = errorReply(400, { code: RPC.invalidRequest, message: 'Missing or invalid Mcp-Session-Id' });
+const NO_SESSION = errorReply(400, {
+  code: RPC.invalidRequest,
+  message: 'Missing or invalid Mcp-Session-Id',
+});
 const FOREIGN_SESSION = errorReply(403, {
   code: RPC.invalidRequest,
   message: 'Mcp-Session-Id is owned by another principal',

@@ -1,13 +1,8 @@
-import { ProcessMessageBus, ProcessOneTimeStore, ProcessStreamLog } from '#cluster';
+import { processState } from '#cluster';
 import type { WarningLog } from '#dispatcher';
 import { Wire } from './wire.js';
 
 /** A wire in this process's memory, which serves one replica only. */
 export function processWire(log: WarningLog): Wire {
-  return new Wire({
-    bus: new ProcessMessageBus(),
-    oneTimeValues: new ProcessOneTimeStore(),
-    streamLog: new ProcessStreamLog(),
-    log,
-  });
+  return new Wire({ state: processState(), log });
 }

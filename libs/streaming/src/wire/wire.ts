@@ -1,5 +1,5 @@
 import { EMPTY, type Observable } from 'rxjs';
-import { type MessageBus, type OneTimeStore, ProcessMessageBus, type StreamLog } from '#cluster';
+import type { SharedState } from '#cluster';
 import type { WarningLog } from '#dispatcher';
 import { Resumption } from '../answers/resumption.js';
 import { ClientAsks } from './client-asks.js';
@@ -9,9 +9,7 @@ import { ReplicaSignals, text } from './replica-signals.js';
 import { type CallName, RunningCalls } from './running-calls.js';
 
 export interface WireParts {
-  readonly bus: MessageBus;
-  readonly oneTimeValues: OneTimeStore;
-  readonly streamLog: StreamLog;
+  readonly state: Pick<SharedState, 'reach' | 'bus' | 'oneTime' | 'streams'>;
   /** Names a list after each change of it. Default: no list ever changes. */
   readonly listChanges?: Observable<ChangingList>;
   readonly log: WarningLog;
@@ -26,15 +24,19 @@ export class Wire {
   readonly resumption: Resumption;
   private readonly signals: ReplicaSignals;
 
-  constructor({ bus, oneTimeValues, streamLog, listChanges = EMPTY, log }: WireParts) {
-    const signals = new ReplicaSignals(bus, log);
+  constructor({ state, listChanges = EMPTY, log }: WireParts) {
+    const signals = new ReplicaSignals(state.bus, log);
     this.signals = signals;
-    this.listening = new ListeningStreams(signals, bus instanceof ProcessMessageBus);
-    this.asks = new ClientAsks(oneTimeValues, signals, this.listening);
+    this.listening = new ListeningStreams(signals, state.reach === 'process');
+    this.asks = new ClientAsks(state.oneTime, signals, this.listening);
     this.listChanges = new ListChanges(listChanges, signals, this.listening);
-    this.resumption = new Resumption(streamLog, signals);
+    this.resumption = new Resumption(state.streams, signals);
     signals.heard('cancel').subscribe((message) => {
-      const [owner, session, reason] = [text(message, 'owner'), text(message, 'session'), text(message, 'reason')];
+      const [owner, session, reason] = [
+        text(message, 'owner'),
+        text(message, 'session'),
+        text(message, 'reason'),
+      ];
       if (owner && session && reason)
         this.calls.cancel({ owner, session, requestId: message.requestId }, reason);
     });
