@@ -1,4 +1,4 @@
-import { Refused, type Refusal, Unauthorized } from '#agent';
+import { isLogLevel, Refused, type Refusal, Unauthorized } from '#agent';
 import type { ToolRunner } from '#tools';
 import type { InputRounds } from './asks/input-rounds.js';
 import type { DispatchContext } from './dispatch-context.js';
@@ -32,7 +32,6 @@ export interface KernelOptions {
 }
 
 const NOTIFICATION = 'notifications/';
-const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
 const NO_PARAMS: JsonObject = Object.freeze({});
 const ACCEPTED = Object.freeze({ accepted: true } as const);
 
@@ -84,7 +83,7 @@ export class Kernel {
     const dialect = dialectOf(era, context.version);
     const known = this.methods.get(method);
     if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
-    const request = { params: this.checked(params, known, era), context, dialect };
+    const request = { params: this.checked(params, era), context, dialect };
     const handled = known.handle(request);
     // A list that is rendered already is answered without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
@@ -93,16 +92,12 @@ export class Kernel {
       : { result: this.envelope.complete(era, result, known.cache) };
   }
 
-  private checked(params: unknown, method: Method, era: Era): JsonObject {
+  private checked(params: unknown, era: Era): JsonObject {
     if (params === undefined || params === null) return NO_PARAMS;
-    if (!isJsonObject(params)) {
-      if (method.looseParams) return NO_PARAMS;
-      throw invalidParams();
-    }
+    if (!isJsonObject(params)) throw invalidParams();
     if (era === 'modern') {
       const level = member(params._meta, LOG_LEVEL_KEY);
-      if (level !== undefined && !LOG_LEVELS.includes(level as string))
-        throw invalidParams('Invalid log level');
+      if (level !== undefined && !isLogLevel(level)) throw invalidParams('Invalid log level');
     }
     return params;
   }

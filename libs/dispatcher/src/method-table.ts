@@ -9,6 +9,7 @@ import type { Method } from './methods/method.js';
 import { ProvidedResources } from './methods/provided-resources.js';
 import { GetPrompt, listPrompts } from './methods/prompt-methods.js';
 import { ReadResource } from './methods/read-resource.js';
+import { setLogLevel } from './methods/set-log-level.js';
 import { ToolCatalogue } from './methods/tool-catalogue.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { ProtocolFault, RPC } from './protocol-fault.js';
@@ -71,13 +72,7 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   });
 
   return new Map<string, Method>([
-    [
-      'initialize',
-      {
-        ...legacyOnly((request) => initialize(request.params, serverInfo, instructions)),
-        looseParams: true,
-      },
-    ],
+    ['initialize', legacyOnly((request) => initialize(request.params, serverInfo, instructions))],
     ['ping', legacyOnly(() => ({}))],
     [
       'server/discover',
@@ -105,5 +100,6 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
       'completion/complete',
       { legacySince: '2025-11-25', modern: true, handle: (request) => complete.handle(request) },
     ],
+    ['logging/setLevel', { legacySince: '2025-11-25', modern: false, handle: setLogLevel }],
   ]);
 }

@@ -1,4 +1,4 @@
-import { type JsonObject, member } from '../json-object.js';
+import type { JsonObject } from '../json-object.js';
 import { dialectOf, FALLBACK_VERSION, isLegacyVersion, MODERN_VERSIONS } from '../protocol-versions.js';
 import type { ServerInfo } from '../result-envelope.js';
 
@@ -11,15 +11,16 @@ const FROZEN_CAPABILITIES = Object.freeze({
 
 /** Later revisions are told only what is served. */
 const CAPABILITIES = Object.freeze({
-  tools: Object.freeze({}),
+  tools: Object.freeze({ listChanged: true }),
   resources: Object.freeze({}),
-  prompts: Object.freeze({}),
+  prompts: Object.freeze({ listChanged: true }),
   completions: Object.freeze({}),
+  logging: Object.freeze({}),
 });
 
-/** Answers `initialize`, whatever its params are: an unknown or missing version gets ours. */
-export function initialize(params: unknown, serverInfo: ServerInfo, instructions?: string): JsonObject {
-  const asked = member(params, 'protocolVersion');
+/** Answers `initialize`: an unknown or missing version gets ours. */
+export function initialize(params: JsonObject, serverInfo: ServerInfo, instructions?: string): JsonObject {
+  const asked = params.protocolVersion;
   const protocolVersion = isLegacyVersion(asked) ? asked : FALLBACK_VERSION;
   const { additions } = dialectOf('legacy', protocolVersion);
   return {

@@ -55,7 +55,9 @@ export class ResultInterceptor implements NestInterceptor {
     const { name, definition } = toolExecutionOf(host);
     // Rows can be left out of data; content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;
-    const fitted = content ? fitToSize('', { ...content }) : fitToSize(name, data);
+    const fitted = content
+      ? fitToSize('', { blocks: content.blocks, data: content.data })
+      : fitToSize(name, data);
     if ('gate' in fitted) return { ok: false, refusal: fitted };
     const phrase = this.canaryIn(fitted.text);
     if (phrase !== null) {

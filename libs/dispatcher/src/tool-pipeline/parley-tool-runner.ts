@@ -105,6 +105,8 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.trace && { trace: context.trace }),
       ...(context.asks && { asks: context.asks.within() }),
       progress: (update) => context.progress(update),
+      ...(context.log && { log: (entry) => context.log?.(entry) }),
+      ...(context.endStream && { endStream: () => context.endStream?.() }),
     };
     const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };
     const asking = askingCall(context.asks, (work) => clock.suspended(work));
