@@ -1,4 +1,5 @@
 import { Agent, type AgentShapeOptions, compileAgentShape, refusals } from '#agent';
+import type { InputRounds } from '../asks/input-rounds.js';
 import type { DispatchContext } from '../dispatch-context.js';
 import { Kernel } from '../kernel.js';
 import type { KernelReply } from '../kernel-reply.js';
@@ -113,6 +114,7 @@ export interface KernelUnderTest {
 export function kernelUnderTest(
   tools = smallCatalogue(),
   resources = new ResourceRegistry(),
+  rounds?: InputRounds,
 ): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
@@ -121,6 +123,7 @@ export function kernelUnderTest(
     records: smallRecords(),
     prompts,
     resources,
+    ...(rounds && { rounds }),
     version: '1.2.3',
     instructions: 'Begin with get_all_schemas.',
     log: { warn: (line) => warnings.push(line) },
