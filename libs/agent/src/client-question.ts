@@ -8,6 +8,8 @@ export interface FormQuestion {
   readonly schema: Members;
   /** Sent as `_meta` beside the message, for hosts that show more than text. */
   readonly meta?: Members;
+  /** Sessions only: accepting without having filled anything in is an answer. Default false. */
+  readonly acceptedAsIs?: boolean;
 }
 
 /** A page that a person is asked to open. Whether they finished there is not part of the answer. */

@@ -1,10 +1,18 @@
 import type { Observable } from 'rxjs';
+import type { Agent } from '#agent';
 
 /** A JSON-RPC notification without its envelope. */
 export interface SessionNotice {
   /** Not empty. */
   readonly method: string;
   readonly params?: Readonly<Record<string, unknown>>;
+}
+
+/** A listening stream that this replica now holds. */
+export interface OpenedStream {
+  readonly session: string;
+  /** Whose credentials opened it: what is told on the stream must be theirs to know. */
+  readonly agent: Agent;
 }
 
 /**
@@ -18,6 +26,9 @@ export abstract class SessionStreams {
    * @throws TypeError for an empty method
    */
   abstract notify(session: string, notice: SessionNotice): Promise<boolean>;
+
+  /** Hot; emits on the replica that holds the stream, once it can carry notices. A newer stream of the session emits again. */
+  abstract readonly opened: Observable<OpenedStream>;
 
   /**
    * Ids of sessions that were left without a listening stream: theirs closed and no newer one had replaced it, or the

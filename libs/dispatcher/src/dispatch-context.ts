@@ -9,6 +9,8 @@ export interface DispatchContext extends CallContext {
   readonly version: string;
   /** What the client declared: at `initialize`, or on this request in the stateless era. */
   readonly clientCapabilities: JsonObject;
+  /** The caller's own live session. Absent for a mere label: who does not own the id has no power over its session. */
+  readonly sessionId?: string;
   /** The JSON-RPC id; absent for a notification. */
   readonly requestId?: unknown;
   /** Absent where the transport can carry nothing but the answer. */

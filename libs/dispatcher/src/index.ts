@@ -18,6 +18,8 @@ export * from './envelope-keys.js';
 export * from './header-values.js';
 export * from './json-object.js';
 export * from './kernel.js';
+export * from './list-changes.js';
+export * from './resource-subscriptions.js';
 export * from './kernel-reply.js';
 export * from './prompts/conventions.js';
 export * from './prompts/prompt.js';

@@ -5,12 +5,14 @@ import type { DispatchContext } from './dispatch-context.js';
 import { LOG_LEVEL_KEY } from './envelope-keys.js';
 import { isJsonObject, type JsonObject, member } from './json-object.js';
 import { type KernelFailure, type KernelReply, PreparedResult, StreamedResult } from './kernel-reply.js';
+import type { ListChanges } from './list-changes.js';
 import { methodTable } from './method-table.js';
 import { existsIn, type Method } from './methods/method.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
 import { dialectOf, type Era } from './protocol-versions.js';
 import type { RecordsSource } from './records-source.js';
+import type { ResourceSubscriptions } from './resource-subscriptions.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
 import { ResultEnvelope } from './result-envelope.js';
 import { faultLine, type WarningLog } from './warning-log.js';
@@ -27,6 +29,10 @@ export interface KernelOptions {
   readonly version: string;
   /** Told to clients of revision 2025-11-25 and later. Default: none. */
   readonly instructions?: string;
+  /** Default: subscriptions are not served. */
+  readonly subscriptions?: ResourceSubscriptions;
+  /** Default: no list is said to tell its changes. */
+  readonly listChanges?: ListChanges;
   /** Hears the private causes of internal errors. Default: nobody. */
   readonly log?: WarningLog;
 }

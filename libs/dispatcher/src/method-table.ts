@@ -2,18 +2,21 @@ import type { ToolRunner } from '#tools';
 import type { InputRounds } from './asks/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
 import { Complete } from './methods/complete.js';
-import { discover, initialize } from './methods/handshake.js';
+import { Handshake } from './methods/handshake.js';
+import { listen } from './methods/listen.js';
 import { ListResources, listTemplates } from './methods/list-resources.js';
 import { ListTools } from './methods/list-tools.js';
 import type { Method } from './methods/method.js';
 import { ProvidedResources } from './methods/provided-resources.js';
 import { GetPrompt, listPrompts } from './methods/prompt-methods.js';
 import { ReadResource } from './methods/read-resource.js';
+import { resourceSubscriptionMethods } from './methods/resource-subscription-methods.js';
 import { setLogLevel } from './methods/set-log-level.js';
 import { ToolCatalogue } from './methods/tool-catalogue.js';
+import type { ListChanges } from './list-changes.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
-import { ProtocolFault, RPC } from './protocol-fault.js';
 import type { RecordsSource } from './records-source.js';
+import type { ResourceSubscriptions } from './resource-subscriptions.js';
 import type { ResourceRegistry } from './resources/resource-registry.js';
 import type { CacheHint, ResultEnvelope, ServerInfo } from './result-envelope.js';
 
@@ -26,6 +29,8 @@ export interface MethodDependencies {
   readonly serverInfo: ServerInfo;
   readonly instructions?: string;
   readonly envelope: ResultEnvelope;
+  readonly subscriptions?: ResourceSubscriptions;
+  readonly listChanges?: ListChanges;
 }
 
 /** Depends on the agent: one agent's answer must never serve another, and rights may change at any time. */
@@ -35,18 +40,11 @@ const OF_SERVER: CacheHint = Object.freeze({ ttlMs: 300_000, cacheScope: 'public
 
 const ALL_LEGACY = '2024-11-05';
 
-function subscriptionsNotServed(): never {
-  throw new ProtocolFault(
-    RPC.methodNotFound,
-    'Resource subscriptions are not supported by this server',
-    undefined,
-    404,
-  );
-}
-
 /** Every method there is, and the revisions it exists in. What is not here is not found. */
 export function methodTable(given: MethodDependencies): ReadonlyMap<string, Method> {
-  const { tools, records, prompts, serverInfo, instructions, envelope } = given;
+  const { tools, records, prompts, envelope, subscriptions, listChanges } = given;
+  const handshake = new Handshake(given);
+  const resources = resourceSubscriptionMethods(subscriptions);
   const catalogue = new ToolCatalogue(tools);
   const listTools = new ListTools(catalogue, envelope, OF_AGENT);
   const callTool = new CallTool(tools, catalogue);
@@ -72,11 +70,11 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   });
 
   return new Map<string, Method>([
-    ['initialize', legacyOnly((request) => initialize(request.params, serverInfo, instructions))],
+    ['initialize', legacyOnly((request) => handshake.initialize(request.params))],
     ['ping', legacyOnly(() => ({}))],
     [
       'server/discover',
-      { legacySince: null, modern: true, cache: OF_SERVER, handle: () => discover(instructions) },
+      { legacySince: null, modern: true, cache: OF_SERVER, handle: () => handshake.discover() },
     ],
     ['tools/list', everywhere((request) => listTools.handle(request), OF_AGENT)],
     ['tools/call', everywhere(asking('tools/call', 'name', (request) => callTool.handle(request)))],
@@ -92,8 +90,16 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
         OF_AGENT,
       ),
     ],
-    ['resources/subscribe', legacyOnly(subscriptionsNotServed)],
-    ['resources/unsubscribe', legacyOnly(subscriptionsNotServed)],
+    ['resources/subscribe', legacyOnly(resources.subscribe)],
+    ['resources/unsubscribe', legacyOnly(resources.unsubscribe)],
+    [
+      'subscriptions/listen',
+      {
+        legacySince: null,
+        modern: true,
+        handle: (request) => listen({ subscriptions, listChanges }, request),
+      },
+    ],
     ['prompts/list', everywhere((request) => listPrompts(prompts, request), OF_AGENT)],
     ['prompts/get', everywhere(asking('prompts/get', 'name', (request) => getPrompt.handle(request)))],
     [

@@ -1,17 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { type CallContext, type ClientQuestion, type FormQuestion, QuestionChanged } from '#agent';
-import type { OneTimeStore } from '#cluster';
+import { ProcessOneTimeStore } from '#cluster';
 import { kernelUnderTest, MODERN, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
 import { type SmallHandler, smallTool, SmallToolRunner, succeeded } from '../contracts/small-tool-runner.js';
 import type { KernelReply } from '../kernel-reply.js';
 import { InputRounds } from './input-rounds.js';
 import { processSecret, RequestStateSeal } from './request-state.js';
-
-/** What every replica asks who was first. */
-function claims(): Pick<OneTimeStore, 'claim'> {
-  const seen = new Set<string>();
-  return { claim: (key) => Promise.resolve(!seen.has(key) && seen.add(key) !== undefined) };
-}
 
 const form = (message: string, field = 'name'): FormQuestion => ({
   kind: 'form',
@@ -28,11 +22,11 @@ interface Round {
   readonly content?: readonly { text: string }[];
 }
 
-function served(handler: SmallHandler, lifetime = 60_000, oneTime = claims()) {
+function served(handler: SmallHandler, lifetime = 60_000, oneTime = new ProcessOneTimeStore()) {
   const tools = new SmallToolRunner().add(smallTool('asking'), handler);
   const seal = new RequestStateSeal(processSecret(), lifetime);
   const rounds = new InputRounds({ seal, oneTime, timeout: 1_000 });
-  return kernelUnderTest(tools, undefined, rounds);
+  return kernelUnderTest(tools, undefined, { rounds });
 }
 
 const asks = (context: CallContext) => {
@@ -230,8 +224,8 @@ describe('a question in the stateless era', () => {
   it('leaves no cache hint on the answer of a resource', async () => {
     const tools = new SmallToolRunner().add(smallTool('count_objects'), greeter);
     const seal = new RequestStateSeal(processSecret(), 60_000);
-    const rounds = new InputRounds({ seal, oneTime: claims(), timeout: 1_000 });
-    const { ask } = kernelUnderTest(tools, undefined, rounds);
+    const rounds = new InputRounds({ seal, oneTime: new ProcessOneTimeStore(), timeout: 1_000 });
+    const { ask } = kernelUnderTest(tools, undefined, { rounds });
     const asked = resultOf(await ask('resources/read', { uri: 'parse://Post/count' }, FORMS));
     expect(asked).toMatchObject({ resultType: 'input_required' });
     expect(asked).not.toHaveProperty('ttlMs');

@@ -66,6 +66,16 @@ describe('a question to the client of a session', () => {
     expect(await asks.ask('k', question)).toEqual({ action: 'cancel' });
   });
 
+  it('may be accepted as it is where the question says so', async () => {
+    const bare = asksOf({}, { result: { action: 'accept' } }).asks;
+    expect(await bare.ask('k', { ...question, acceptedAsIs: true })).toEqual({
+      action: 'accept',
+      content: {},
+    });
+    const filled = asksOf({}, { result: { action: 'accept', content: {} } }).asks;
+    expect(await filled.ask('k', { ...question, acceptedAsIs: true })).toEqual({ action: 'cancel' });
+  });
+
   it.each<[Partial<DispatchContext>, ClientQuestion, boolean]>([
     [{ clientCapabilities: {} }, question, false],
     [{ clientCapabilities: { elicitation: true } }, question, true],

@@ -8,6 +8,7 @@ import {
 } from '#agent';
 import { ClientUnreachable } from '../client-link.js';
 import type { DispatchContext } from '../dispatch-context.js';
+import { member } from '../json-object.js';
 import type { Dialect } from '../protocol-versions.js';
 import { readAnswer } from './answer-reader.js';
 import { isDeclared, wireRequest } from './question-wire.js';
@@ -38,6 +39,14 @@ export class LegacyAsks implements ClientAsks {
     const reply = await link.request(method, params, this.timeout);
     const reading = readAnswer(question, 'result' in reply ? reply.result : undefined);
     if (reading.ok) return reading.answer;
+    if (
+      question.kind === 'form' &&
+      question.acceptedAsIs &&
+      'result' in reply &&
+      isBareAccept(reply.result)
+    ) {
+      return { action: 'accept', content: {} } satisfies FormAnswer as AnswerTo<Question>;
+    }
     if (question.kind === 'form' || question.kind === 'url') {
       return { action: 'cancel' } satisfies FormAnswer as AnswerTo<Question>;
     }
@@ -49,3 +58,6 @@ export class LegacyAsks implements ClientAsks {
     return this;
   }
 }
+
+const isBareAccept = (result: unknown) =>
+  member(result, 'action') === 'accept' && member(result, 'content') === undefined;

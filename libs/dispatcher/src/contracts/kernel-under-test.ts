@@ -1,7 +1,6 @@
 import { Agent, type AgentShapeOptions, compileAgentShape, refusals } from '#agent';
-import type { InputRounds } from '../asks/input-rounds.js';
 import type { DispatchContext } from '../dispatch-context.js';
-import { Kernel } from '../kernel.js';
+import { Kernel, type KernelOptions } from '../kernel.js';
 import type { KernelReply } from '../kernel-reply.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
 import { ResourceRegistry } from '../resources/resource-registry.js';
@@ -114,7 +113,7 @@ export interface KernelUnderTest {
 export function kernelUnderTest(
   tools = smallCatalogue(),
   resources = new ResourceRegistry(),
-  rounds?: InputRounds,
+  options: Partial<KernelOptions> = {},
 ): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
@@ -123,10 +122,10 @@ export function kernelUnderTest(
     records: smallRecords(),
     prompts,
     resources,
-    ...(rounds && { rounds }),
     version: '1.2.3',
     instructions: 'Begin with get_all_schemas.',
     log: { warn: (line) => warnings.push(line) },
+    ...options,
   });
   const agent = smallAgent();
   const ask: KernelUnderTest['ask'] = (method, params, context) =>
