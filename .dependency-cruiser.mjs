@@ -9,7 +9,7 @@ const mayImport = {
   cluster: ['agent'],
   audit: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit'],
-  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit'],
+  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],
