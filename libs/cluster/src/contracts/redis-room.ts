@@ -20,7 +20,7 @@ export interface RedisRoom {
   close(): Promise<void>;
 }
 
-const SILENT = { log: () => undefined, warn: () => undefined };
+const SILENT = { warn: () => undefined };
 
 async function elapse(client: Redis, prefix: string, milliseconds: number): Promise<void> {
   for (const key of await client.keys(`${prefix}:*`)) {

@@ -10,7 +10,7 @@ const WAIT = { timeout: 20_000, interval: 50 };
 
 function logBook() {
   const lines: string[] = [];
-  return { lines, log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) };
+  return { lines, warn: (line: string) => lines.push(line) };
 }
 
 describe('a Redis that goes away and comes back', () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => room.close());
 
-const silent = { log: () => undefined, warn: () => undefined };
+const silent = { warn: () => undefined };
 
 function portOf<Port>(pick: (state: SharedState) => Port) {
   return async () => {
