@@ -39,7 +39,7 @@ import {
   ToolExplorer,
 } from '#dispatcher';
 import { AgentScopes, type EnvironmentGates } from '#policy';
-import { McpEdge } from '#streaming';
+import { McpEdge, Wire } from '#streaming';
 import {
   BUILT_IN_TOOLS,
   CallableMethods,
@@ -60,6 +60,7 @@ import { ToolsController } from './http/tools.controller.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { sharedStateProviders } from './shared-state.js';
+import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
@@ -127,6 +128,7 @@ export class AppModule {
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
+        ...wireProviders(shared),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -204,9 +206,21 @@ export class AppModule {
         },
         {
           provide: McpEdge,
-          useFactory: (kernel: Kernel, authenticator: Authenticator, sessions: SessionStore) =>
-            createEdge(config, { kernel, authenticator, sessions }),
-          inject: [Kernel, Authenticator, SessionStore],
+          useFactory: (
+            kernel: Kernel,
+            authenticator: Authenticator,
+            sessions: SessionStore,
+            wire: Wire,
+            events: EventEmitter2,
+          ) =>
+            createEdge(config, {
+              kernel,
+              authenticator,
+              sessions,
+              wire,
+              onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
+            }),
+          inject: [Kernel, Authenticator, SessionStore, Wire, EventEmitter2],
         },
       ],
     };

@@ -4,7 +4,7 @@ import { ProcessRateLimiter } from '#agent';
 import type { Authenticator } from '#auth';
 import type { SessionStore } from '#cluster';
 import { Kernel, type PromptRegistry, type RecordsSource, type ResourceRegistry } from '#dispatcher';
-import { McpEdge } from '#streaming';
+import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
 import { isLoopbackHost } from './start-gate.js';
@@ -50,6 +50,8 @@ export interface EdgeParts {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
+  readonly wire: Wire;
+  readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
 }
 
 export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): McpEdge {
@@ -64,6 +66,8 @@ export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): Mc
       requireCustomHeader: server.requireCustomHeader,
       requireContentLength: server.requireContentLength,
       sessions: server.sessions,
+      heartbeatInterval: server.heartbeatInterval * 1000,
+      maxConcurrentDispatchers: server.maxConcurrentDispatchers,
       loopbackHosts: isLoopbackHost(server.host),
       loopbackOrigins: asksNothing,
       preAuthRateLimiter: server.preAuthRateLimit ? new ProcessRateLimiter(server.preAuthRateLimit) : null,

@@ -171,7 +171,7 @@ function bytesOf(body: unknown): Buffer {
 
 /** State in memory that several edges of one test share as replicas do. */
 export function replicaState(): SharedState {
-  return { ...processState(), reach: 'replicas' };
+  return Object.assign(processState(), { reach: 'replicas' as const });
 }
 
 /** An edge on a real server at 127.0.0.1, and raw requests to it. */
@@ -186,7 +186,8 @@ export async function edgeUnderTest(
   const sessions = state.sessions as ProcessSessionStore;
   const abandoned: AbandonedDispatch[] = [];
   const listChanges = new Subject<ChangingList>();
-  const wire = new Wire({ state, listChanges, log });
+  const wire = new Wire({ state, log });
+  wire.listChanges.follow(listChanges);
   const kernel = new Kernel({
     tools,
     records: new NoRecords(),

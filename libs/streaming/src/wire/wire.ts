@@ -1,17 +1,14 @@
-import { EMPTY, type Observable } from 'rxjs';
 import type { SharedState } from '#cluster';
 import type { WarningLog } from '#dispatcher';
 import { Resumption } from '../answers/resumption.js';
 import { ClientAsks } from './client-asks.js';
-import { type ChangingList, ListChanges } from './list-changes.js';
+import { ListChanges } from './list-changes.js';
 import { ListeningStreams } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 import { type CallName, RunningCalls } from './running-calls.js';
 
 export interface WireParts {
   readonly state: Pick<SharedState, 'reach' | 'bus' | 'oneTime' | 'streams'>;
-  /** Names a list after each change of it. Default: no list ever changes. */
-  readonly listChanges?: Observable<ChangingList>;
   readonly log: WarningLog;
 }
 
@@ -24,12 +21,12 @@ export class Wire {
   readonly resumption: Resumption;
   private readonly signals: ReplicaSignals;
 
-  constructor({ state, listChanges = EMPTY, log }: WireParts) {
+  constructor({ state, log }: WireParts) {
     const signals = new ReplicaSignals(state.bus, log);
     this.signals = signals;
     this.listening = new ListeningStreams(signals, state.reach === 'process');
     this.asks = new ClientAsks(state.oneTime, signals, this.listening);
-    this.listChanges = new ListChanges(listChanges, signals, this.listening);
+    this.listChanges = new ListChanges(signals, this.listening);
     this.resumption = new Resumption(state.streams, signals);
     signals.heard('cancel').subscribe((message) => {
       const [owner, session, reason] = [
