@@ -1,3 +1,4 @@
+import { ProcessRateLimiters } from '#agent';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessSessionStore } from './process-session-store.js';
@@ -20,6 +21,7 @@ export function processState(): SharedState {
     bus: new ProcessMessageBus(),
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
+    limiters: new ProcessRateLimiters(),
     isUp: () => Promise.resolve(true),
     close: () => Promise.resolve(),
   };

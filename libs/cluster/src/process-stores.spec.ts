@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { ProcessRateLimiters } from '#agent';
 import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
+import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
@@ -19,6 +21,10 @@ oneTimeStoreContract('ProcessOneTimeStore', () => {
 streamLogContract('ProcessStreamLog', () => {
   const { now, pass } = handClock();
   return { port: new ProcessStreamLog(TIGHT_LOG, 100, now), pass };
+});
+rateLimitersContract('ProcessRateLimiters', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessRateLimiters(() => now() / 1000), pass };
 });
 
 describe('ProcessOneTimeStore', () => {

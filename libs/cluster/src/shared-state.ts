@@ -1,3 +1,4 @@
+import type { RateLimiters } from '#agent';
 import type { MessageBus } from './message-bus.js';
 import type { OneTimeStore } from './one-time-store.js';
 import type { SessionStore } from './session-store.js';
@@ -16,6 +17,7 @@ export abstract class SharedState {
   abstract readonly bus: MessageBus;
   abstract readonly oneTime: OneTimeStore;
   abstract readonly streams: StreamLog;
+  abstract readonly limiters: RateLimiters;
   /** Whether it can be used at this moment, asked anew. Never throws. */
   abstract isUp(): Promise<boolean>;
   abstract close(): Promise<void>;

@@ -1,6 +1,7 @@
 export * from './message-bus.contract.js';
 export * from './one-time-store.contract.js';
 export * from './port-under-test.js';
+export * from './rate-limiters.contract.js';
 export * from './redis-room.js';
 export * from './redis-server.js';
 export * from './session-store.contract.js';

@@ -2,6 +2,7 @@ import type { SharedState, SharedStateLog } from '../shared-state.js';
 import { RedisConnection, type RedisSettings } from './redis-connection.js';
 import { RedisMessageBus } from './redis-message-bus.js';
 import { RedisOneTimeStore } from './redis-one-time-store.js';
+import { RedisRateLimiters } from './redis-rate-limiters.js';
 import { RedisSessionStore } from './redis-session-store.js';
 import { RedisStreamLog } from './redis-stream-log.js';
 
@@ -20,6 +21,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     bus,
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
+    limiters: new RedisRateLimiters(commands),
     isUp: async () => {
       if (!subscriptions.isUsable) return false;
       return commands

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from '../contracts/one-time-store.contract.js';
+import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
 import { openRedisRoom, type RedisRoom } from '../contracts/redis-room.js';
 import { sessionStoreContract } from '../contracts/session-store.contract.js';
 import { streamLogContract, TIGHT_LOG } from '../contracts/stream-log.contract.js';
@@ -35,6 +36,11 @@ oneTimeStoreContract(
 sessionStoreContract(
   'RedisSessionStore',
   portOf((state) => state.sessions),
+);
+rateLimitersContract(
+  'RedisRateLimiters',
+  portOf((state) => state.limiters),
+  { runs: 15 },
 );
 
 describe('with tight limits', () => {
