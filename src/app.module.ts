@@ -59,7 +59,7 @@ import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
-import { sharedStateProviders } from './shared-state.js';
+import { countedTogether, sharedStateProviders } from './shared-state.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
@@ -78,14 +78,9 @@ const SESSIONS = { identitySeconds: 30 };
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({
-    loaded,
-    connection,
-    shared,
-    gates,
-    features = [],
-    plugins = [],
-  }: ServiceParts): DynamicModule {
+  static compose(parts: ServiceParts): DynamicModule {
+    const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
       module: AppModule,
@@ -205,7 +200,7 @@ export class AppModule {
         {
           provide: McpEdge,
           useFactory: (kernel: Kernel, authenticator: Authenticator, sessions: SessionStore) =>
-            createEdge(config, { kernel, authenticator, sessions }),
+            createEdge(config, { kernel, authenticator, sessions, limiters: shared.limiters }),
           inject: [Kernel, Authenticator, SessionStore],
         },
       ],

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { readFileSync } from 'node:fs';
-import { ProcessRateLimiter } from '#agent';
+import type { RateLimiters } from '#agent';
 import type { Authenticator } from '#auth';
 import type { SessionStore } from '#cluster';
 import { Kernel, type PromptRegistry, type RecordsSource, type ResourceRegistry } from '#dispatcher';
@@ -50,9 +50,10 @@ export interface EdgeParts {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
+  readonly limiters: RateLimiters;
 }
 
-export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): McpEdge {
+export function createEdge({ server, auth }: ParleyConfig, { limiters, ...parts }: EdgeParts): McpEdge {
   const asksNothing = auth.some((rule) => 'anonymous' in rule) && server.requireCustomHeader === null;
   return new McpEdge(
     { ...parts, log: new Logger('McpEdge') },
@@ -66,7 +67,9 @@ export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): Mc
       sessions: server.sessions,
       loopbackHosts: isLoopbackHost(server.host),
       loopbackOrigins: asksNothing,
-      preAuthRateLimiter: server.preAuthRateLimit ? new ProcessRateLimiter(server.preAuthRateLimit) : null,
+      preAuthRateLimiter: server.preAuthRateLimit
+        ? limiters.limiter('pre-auth', server.preAuthRateLimit)
+        : null,
     },
   );
 }

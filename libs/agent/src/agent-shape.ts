@@ -109,7 +109,7 @@ export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape
   return Object.freeze({
     ...shape,
     limiters,
-    ...(rate && { rateLimiter: limiters.limiter(name, rate) }),
+    ...(rate && { rateLimiter: limiters.limiter(`agent ${name}`, rate) }),
   });
 }
 
@@ -133,7 +133,7 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,
     clientMode,
-    rateLimiter: rate ? limiters.limiter(name, rate) : (options.rateLimiter as RateLimiter),
+    rateLimiter: rate ? limiters.limiter(`agent ${name}`, rate) : (options.rateLimiter as RateLimiter),
     rate,
     limiters,
     budget: compileBudget(options.budget),

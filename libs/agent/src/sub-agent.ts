@@ -87,12 +87,18 @@ function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
   });
 }
 
+function lineOf(shape: AgentShape): string {
+  return shape.outer ? `${lineOf(shape.outer)} > ${shape.name}` : shape.name;
+}
+
 /** Its own limit counts where the parent's does, by the names of both: making such a sub-agent anew gives nothing back. */
 function narrowedLimiter(options: SubAgentOptions, own: AgentShape, outer: AgentShape): RateLimiter {
   const { rateLimiter, rateLimit, rateWindow } = options;
   if (rateLimiter === undefined && rateLimit === undefined && rateWindow === undefined)
     return outer.rateLimiter;
-  const limiter = own.rate ? outer.limiters.limiter(`${outer.name}>${own.name}`, own.rate) : own.rateLimiter;
+  const limiter = own.rate
+    ? outer.limiters.limiter(`agent ${lineOf(outer)} > ${own.name}`, own.rate)
+    : own.rateLimiter;
   return new NarrowedRateLimiter(outer.rateLimiter, limiter);
 }
 
