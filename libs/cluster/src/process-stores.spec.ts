@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { approvalDeskContract } from './contracts/approval-desk.contract.js';
 import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
+import { ProcessApprovalDesk } from './process-approval-desk.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
@@ -11,6 +13,10 @@ import { SharedStateUnavailable } from './shared-state-unavailable.js';
 messageBusContract('ProcessMessageBus', () => {
   const bus = new ProcessMessageBus();
   return Promise.resolve([bus, bus]);
+});
+approvalDeskContract('ProcessApprovalDesk', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessApprovalDesk(1_000, now), pass };
 });
 oneTimeStoreContract('ProcessOneTimeStore', () => {
   const { now, pass } = handClock();
