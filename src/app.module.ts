@@ -28,6 +28,7 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  InputRounds,
   Kernel,
   MethodExplorer,
   NoApprover,
@@ -57,6 +58,7 @@ import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
+import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
@@ -191,11 +193,12 @@ export class AppModule {
         { provide: PermittedTools, useExisting: ToolRunner },
         { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
         ResourceRegistry,
+        { provide: InputRounds, useFactory: () => createInputRounds(config.server, shared) },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
         },
         {
           provide: McpEdge,

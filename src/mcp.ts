@@ -3,7 +3,13 @@ import { readFileSync } from 'node:fs';
 import type { RateLimiters } from '#agent';
 import type { Authenticator } from '#auth';
 import type { SessionStore } from '#cluster';
-import { Kernel, type PromptRegistry, type RecordsSource, type ResourceRegistry } from '#dispatcher';
+import {
+  type InputRounds,
+  Kernel,
+  type PromptRegistry,
+  type RecordsSource,
+  type ResourceRegistry,
+} from '#dispatcher';
 import { McpEdge } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
@@ -34,12 +40,14 @@ export function createKernel(
   records: RecordsSource,
   prompts: PromptRegistry,
   resources: ResourceRegistry,
+  rounds: InputRounds,
 ): Kernel {
   return new Kernel({
     tools,
     records,
     prompts,
     resources,
+    rounds,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),

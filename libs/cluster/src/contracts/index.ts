@@ -1,3 +1,4 @@
+export * from './approval-desk.contract.js';
 export * from './message-bus.contract.js';
 export * from './one-time-store.contract.js';
 export * from './port-under-test.js';
