@@ -200,7 +200,7 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, Wire],
         },
         {
           provide: McpEdge,

@@ -41,6 +41,7 @@ export function createKernel(
   prompts: PromptRegistry,
   resources: ResourceRegistry,
   rounds: InputRounds,
+  { listChanges }: Wire,
 ): Kernel {
   return new Kernel({
     tools,
@@ -48,6 +49,7 @@ export function createKernel(
     prompts,
     resources,
     rounds,
+    listChanges,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),

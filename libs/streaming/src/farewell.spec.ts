@@ -1,8 +1,6 @@
-import { Observable } from 'rxjs';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type DispatchContext, type KernelReply, StreamedResult } from '#dispatcher';
 import { call, EVENTS, listenAs, listening, sessionOf, until } from './contracts/calls.js';
-import { edgeUnderTest, type EdgeUnderTest, modern, ping } from './contracts/edge-under-test.js';
+import { edgeUnderTest, type EdgeUnderTest } from './contracts/edge-under-test.js';
 import type { McpEdgeOptions } from './edge-options.js';
 
 const running: EdgeUnderTest[] = [];

@@ -24,7 +24,8 @@ describe('a client that does not read', () => {
     const stream = await listening(edge, reading);
     deaf(`GET /mcp HTTP/1.1\r\nMcp-Session-Id: ${id}\r\nX-MCP-API-Key: ada`);
     await until(() => edge.edge.activeListeningStreamCount === 2);
-    while (await edge.edge.notify(id, LARGE)) await edge.edge.notify(reading['Mcp-Session-Id'] as string, LARGE);
+    while (await edge.edge.notify(id, LARGE))
+      await edge.edge.notify(reading['Mcp-Session-Id'] as string, LARGE);
     await until(() => edge.edge.activeListeningStreamCount === 1);
     const before = stream.messages().length;
     expect(await edge.edge.notify(reading['Mcp-Session-Id'] as string, LARGE)).toBe(true);

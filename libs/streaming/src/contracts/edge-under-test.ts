@@ -10,7 +10,7 @@ import { Authenticator, type CredentialSource } from '#auth';
 import type { McpEdgeOptions } from '../edge-options.js';
 import { McpEdge } from '../mcp-edge.js';
 import type { AbandonedDispatch } from '../rungs/rung.js';
-import type { ChangingList } from '../wire/list-changes.js';
+import type { ChangingList } from '../wire/replicated-list-changes.js';
 import { Wire } from '../wire/wire.js';
 import { type Frame, framesOf, messagesOf } from './event-frames.js';
 
@@ -192,6 +192,7 @@ export async function edgeUnderTest(
     tools,
     records: new NoRecords(),
     prompts: new PromptRegistry(),
+    listChanges: wire.listChanges,
     version: '1.2.3',
     log,
   });
