@@ -150,6 +150,8 @@ export interface Arriving {
 
 export interface EdgeUnderTest {
   readonly edge: McpEdge;
+  readonly kernel: Kernel;
+  readonly wire: Wire;
   readonly tools: EdgeTools;
   readonly authenticator: KeyAuthenticator;
   readonly sessions: ProcessSessionStore;
@@ -256,6 +258,8 @@ export async function edgeUnderTest(
 
   return {
     edge,
+    kernel,
+    wire,
     tools,
     authenticator,
     sessions,
