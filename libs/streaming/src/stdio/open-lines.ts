@@ -43,6 +43,6 @@ export class OpenLines {
   }
 
   shutDown(): void {
-    for (const { finish } of [...this.lines.values()]) finish();
+    for (const { finish } of this.lines.values()) finish();
   }
 }
