@@ -36,9 +36,11 @@ import {
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
+  TaskDesk,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
+import { ProcessTaskQueue, type TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge, Wire } from '#streaming';
 import {
@@ -61,6 +63,7 @@ import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
 
@@ -68,6 +71,8 @@ export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
   readonly shared: SharedState;
+  /** Default: one of this process. */
+  readonly queue?: TaskQueue;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -83,6 +88,7 @@ const SESSIONS = { identitySeconds: 30 };
 export class AppModule {
   static compose(parts: ServiceParts): DynamicModule {
     const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
@@ -126,6 +132,7 @@ export class AppModule {
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
         ...wireProviders(shared),
+        ...taskProviders({ loaded, shared, queue }),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -200,7 +207,7 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk],
         },
         {
           provide: McpEdge,
