@@ -37,6 +37,7 @@ export async function startHttpService(
   const queue = await openTaskQueue({
     ...loaded.config.redis,
     concurrency: loaded.config.tasks.concurrency,
+    lockDuration: loaded.config.tasks.heartbeat * 2000,
     log: new Logger('Tasks'),
   });
   const parts = { loaded, connection, shared, queue, features, plugins: loaded.plugins ?? [] };

@@ -8,6 +8,8 @@ export interface TaskQueueOptions {
   readonly prefix?: string;
   /** Runs at once in this process. Default 4. */
   readonly concurrency?: number;
+  /** Milliseconds after which the run of a worker that died is given to another. Default 10,000. */
+  readonly lockDuration?: number;
   readonly log: { warn(line: string): void };
 }
 
