@@ -30,7 +30,7 @@ export async function startHttpService(
   const app = await NestFactory.create<NestExpressApplication>(
     AppModule.compose({ loaded, connection, gates: readEnvironmentGates(env), features }),
     {
-      logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }),
+      logger: new StderrLogger({ logLevels: ['log', 'warn', 'error', 'fatal'] }),
       forceCloseConnections: true,
       // The edge reads bodies itself and no other route takes one.
       bodyParser: false,

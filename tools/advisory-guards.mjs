@@ -129,8 +129,8 @@ export const GUARDS = [
     advisory: 'GHSA-2m6g-crv8-p3c6',
     guard: 'nor named in a pipeline, by key or by reference',
     file: policy('model/internal-fields.ts'),
-    find: 'return INTERNAL.has(segment) ||',
-    replace: "return segment === '' ||",
+    find: 'return INTERNAL.has(segment) || segment.startsWith(AUTH_DATA_PREFIX) || INTERNAL.has(toLowerCamel(segment));',
+    replace: 'return false;',
   },
   {
     advisory: 'GHSA-prm5-8g2m-24gg',

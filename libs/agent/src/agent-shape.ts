@@ -1,5 +1,6 @@
 import { type ClassFilters, type FilterEntry, parseClassFilters } from './class-filters.js';
 import { canonicalClassName } from './class-names.js';
+import { impersonationLabel } from './identity-options.js';
 import { type NameFilter, NameFilter as Filter, parseNameFilter } from './name-filter.js';
 import { DEFAULT_RATE_LIMIT, ProcessRateLimiter, type RateLimiter } from './rate-limiter.js';
 import { isTier, type Tier } from './tier.js';
@@ -24,6 +25,8 @@ export interface AgentShapeOptions {
   readonly rateLimiter?: RateLimiter;
   /** Levels of sub-agents below it. Default 4. */
   readonly recursionDepth?: number;
+  /** Who or what is behind an assumed identity, for records; see `IdentityOptions`. */
+  readonly impersonationLabel?: unknown;
   /** Unknown names in `tools` are faults instead of warnings. Default: the policy's switch. */
   readonly strictToolFilter?: boolean;
   /** The same for unknown names in `classes.only`. */
@@ -45,6 +48,7 @@ export interface AgentShape {
   readonly clientMode: boolean;
   readonly rateLimiter: RateLimiter;
   readonly recursionDepth: number;
+  readonly impersonationLabel: string | null;
   readonly strictToolFilter: boolean | null;
   readonly strictClassFilter: boolean | null;
   /** Of the agent that a sub-agent was made by: nothing here permits what that one does not. */
@@ -110,6 +114,7 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     clientMode,
     rateLimiter: readRateLimiter(options),
     recursionDepth: readRecursionDepth(options.recursionDepth),
+    impersonationLabel: impersonationLabel(options.impersonationLabel),
     strictToolFilter: options.strictToolFilter ?? null,
     strictClassFilter: options.strictClassFilter ?? null,
     outer: null,

@@ -5,6 +5,7 @@ export * from './call-trace.js';
 export * from './class-filters.js';
 export * from './class-names.js';
 export * from './identity.js';
+export * from './identity-options.js';
 export * from './method-filter.js';
 export * from './name-filter.js';
 export * from './principals.js';

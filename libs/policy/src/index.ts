@@ -1,4 +1,4 @@
-export { compileClass, type PolicyFault } from './compile/compile-class.js';
+export { compileClass, HIDDEN_BY_DEFAULT, type PolicyFault } from './compile/compile-class.js';
 export {
   type CompiledPolicy,
   compilePolicy,
