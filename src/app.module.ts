@@ -3,7 +3,7 @@ import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
-import { ProcessSessionStore, SessionStore } from '#cluster';
+import { SessionStore, type SharedState } from '#cluster';
 import {
   CachedPrincipalDirectory,
   ForgettingWriter,
@@ -34,7 +34,9 @@ import {
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
+  PromptRegistry,
   RecordsSource,
+  ResourceRegistry,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
@@ -58,13 +60,18 @@ import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createEdge, createKernel } from './mcp.js';
+import type { PluginModule } from './plugins/plugin-modules.js';
+import { sharedStateProviders } from './shared-state.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
+  readonly shared: SharedState;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
+  /** Modules with such providers. */
+  readonly plugins?: readonly PluginModule[];
 }
 
 /** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
@@ -73,11 +80,21 @@ const SESSIONS = { identitySeconds: 30 };
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({ loaded, connection, gates, features = [] }: ServiceParts): DynamicModule {
+  static compose({
+    loaded,
+    connection,
+    shared,
+    gates,
+    features = [],
+    plugins = [],
+  }: ServiceParts): DynamicModule {
     const { policy, config } = loaded;
     return {
       module: AppModule,
-      imports: [DiscoveryModule, EventEmitterModule.forRoot()],
+      imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
+      // For the providers of plugins.
+      global: true,
+      exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
       controllers: [HealthController, ToolsController],
       providers: [
         ...BUILT_IN_TOOLS,
@@ -111,7 +128,7 @@ export class AppModule {
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
-        { provide: SessionStore, useClass: ProcessSessionStore },
+        ...sharedStateProviders(shared),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -181,11 +198,13 @@ export class AppModule {
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
+        { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
+        ResourceRegistry,
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry],
         },
         {
           provide: McpEdge,

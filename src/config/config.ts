@@ -37,6 +37,13 @@ export interface DatabaseConfig {
   readonly seed: string | null;
 }
 
+export interface RedisConfig {
+  /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
+  readonly url: string | null;
+  /** What every key and channel begins with. Default `parley`. */
+  readonly prefix: string;
+}
+
 /** With whose rights an agent reads (docs/configuration.md#identities). */
 export type IdentityConfig =
   | 'master'
@@ -60,6 +67,7 @@ export type AuthRuleConfig =
 export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
+  readonly redis: RedisConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
@@ -86,3 +94,5 @@ export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   name: 'parley',
   seed: null,
 });
+
+export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

@@ -42,7 +42,7 @@ function rowsIn({ data }: { data: Record<string, unknown> }): number {
   if (typeof data['count'] === 'number') return data['count'];
   for (const name of ['results', 'groups', 'values', 'rows'])
     if (Array.isArray(data[name])) return data[name].length;
-  const lines = String(data['output'] ?? '').trim();
+  const lines = typeof data['output'] === 'string' ? data['output'].trim() : '';
   return lines === '' ? 0 : lines.split('\n').length - 1;
 }
 

@@ -149,7 +149,7 @@ describe('GHSA-mmg8-87c5-jrc2: logical operators over what only looks like a lis
     ['a list of such', (guess) => ({ $or: [{ 0: { 'secret.code': guess }, length: 1 }] })],
   ]);
 
-  it('it is refused as such to the master key too, instead of being evaluated', async () => {
+  it('are refused as such to the master key too, instead of being evaluated', async () => {
     for (const [way, tool, args] of filterQuestions({ $or: { 0: { title: 'one' }, length: 1 } })) {
       const answer = await callTool(service, tool, args, OPERATOR);
       expect([way, isRefused(answer)]).toEqual([way, true]);

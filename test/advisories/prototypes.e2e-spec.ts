@@ -91,11 +91,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The service runs in this process: what it did to a prototype would be seen here. */
+/** The service runs in this process: what it does to a prototype is seen here, by the test that made it do so. */
 afterEach(() => {
-  expect('polluted' in {}).toBe(false);
-  expect('polluted' in []).toBe(false);
-  expect(Object.keys(Object.prototype)).toEqual([]);
+  const touched = [{}, []].some((value) => 'polluted' in value) || Object.keys(Object.prototype).length > 0;
+  if (touched) throw new Error('a prototype was polluted');
 });
 
 /** Arguments as text, because an object literal cannot hold a member called `__proto__`. */
