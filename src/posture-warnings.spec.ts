@@ -62,6 +62,16 @@ describe('a start warns', () => {
     ).toEqual([]);
   });
 
+  it('of classes that were exposed without a tenant, where others have one', () => {
+    const scoped = { tenantScope: { field: 'orgId' } };
+    const exposed = { Open: { visible: true }, Post: { visible: true, ...scoped }, Plain: {} };
+    expect(warningsOf({ a: 'callerSession' }, { classes: exposed })).toEqual([
+      expect.stringMatching(/^\[SECURITY\] every tenant .*: Open$/),
+    ]);
+    const alone = { Open: { visible: true } };
+    expect(warningsOf({ a: 'callerSession' }, { classes: alone })).toEqual([]);
+  });
+
   it('of classes of the server that were opened, and not of those left hidden', () => {
     const classes = { Session: { hidden: false }, _Product: {}, Post: { hidden: false } };
     expect(warningsOf({ a: 'callerSession' }, { classes })).toEqual([expect.stringMatching(/: _Session$/)]);

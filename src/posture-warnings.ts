@@ -1,8 +1,8 @@
 import type { Logger } from '@nestjs/common';
-import { HIDDEN_BY_DEFAULT } from '#policy';
+import { HIDDEN_BY_DEFAULT, isExposedToEveryTenant } from '#policy';
 import type { LoadedConfig } from './config/load-config.js';
 
-type Posture = 'master' | 'writers' | 'unhidden';
+type Posture = 'master' | 'writers' | 'unhidden' | 'untenanted';
 
 /** One process says each of them once, however many services run in it. */
 const SAID = new Set<Posture>();
@@ -46,5 +46,13 @@ export function warnOfPostures(
   const unhidden = [...policy.classes.values()]
     .filter(({ className, hiding }) => HIDDEN_BY_DEFAULT.has(className) && hiding === 'no')
     .map(({ className }) => className);
+  const untenanted = [...policy.classes.values()]
+    .filter((one) => isExposedToEveryTenant(one, policy))
+    .map(({ className }) => className);
+  warn(
+    'untenanted',
+    untenanted,
+    (names) => `every tenant reads these classes, though other classes have a tenantScope: ${names}`,
+  );
   warn('unhidden', unhidden, (names) => `classes that are hidden by default are shown to agents: ${names}`);
 }

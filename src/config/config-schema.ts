@@ -50,6 +50,7 @@ const AGENT = {
   additionalProperties: false,
   properties: {
     permissions: { enum: ['readonly', 'write', 'admin'] },
+    permission: { enum: ['readonly', 'write', 'admin'] },
     identity: {
       anyOf: [
         { const: 'master' },

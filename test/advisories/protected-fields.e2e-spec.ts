@@ -120,7 +120,7 @@ describe('GHSA-r2m8-pxm9-9c4g: protected fields by dot notation, in filters and 
   });
 });
 
-// Parley has no subscription that takes a filter. What answers yes or no without a row, as an event would, are counts,
+// Subscriptions of Parley take no filter. What answers yes or no without a row, as an event would, are counts,
 // plans, and questions put through another class.
 describe('GHSA-j7mm-f4rv-6q6q: protected fields told by an answer without a row', () => {
   refusesEverywhere([
@@ -131,8 +131,13 @@ describe('GHSA-j7mm-f4rv-6q6q: protected fields told by an answer without a row'
     ['whole', (guess) => ({ secret: { $ne: { code: guess } } })],
   ]);
 
-  it('nor is there a subscription to ask with', async () => {
-    for (const uri of ['parse://Dossier', `parse://Dossier?where={"secret.code":"${HIDDEN}"}`]) {
+  it('nor does a subscription take a filter', async () => {
+    const where = `where={"secret.code":"${HIDDEN}"}`;
+    for (const uri of [
+      `parse://Dossier?${where}`,
+      `parse://Dossier/samples?${where}`,
+      `parse://Dossier#${where}`,
+    ]) {
       const answer = await rpc(service, 'resources/subscribe', { uri }, withSession('mallory'));
       expect(answer.body.error).toBeDefined();
     }

@@ -11,6 +11,8 @@ export const DEFAULT_RECURSION_DEPTH = 4;
 /** The options of a named agent, as written in the configuration (docs/configuration.md#agents). */
 export interface AgentShapeOptions {
   readonly permissions?: Tier;
+  /** Another spelling of `permissions`; wins over it. */
+  readonly permission?: Tier;
   readonly tools?: unknown;
   readonly methods?: unknown;
   readonly classes?: unknown;
@@ -98,13 +100,14 @@ function readRateLimiter({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptio
  * @throws TypeError naming the option when a value has the wrong shape
  */
 export function compileAgentShape(name: string, options: AgentShapeOptions = {}): AgentShape {
-  if (options.permissions !== undefined && !isTier(options.permissions)) {
+  const permissions = options.permission ?? options.permissions ?? 'readonly';
+  if (!isTier(permissions)) {
     throw new TypeError('permissions: expected readonly, write or admin');
   }
   const clientMode = options.clientMode ?? false;
   return Object.freeze({
     name,
-    permissions: options.permissions ?? 'readonly',
+    permissions,
     tools: parseToolFilter(options.tools),
     methods: parseNameFilter(options.methods, 'methods'),
     classes: parseNameFilter(options.classes, 'classes').mapNames(canonicalClassName),

@@ -19,7 +19,7 @@ export {
   readEnvironmentGates,
   toolGate,
 } from './gates/tool-gates.js';
-export { lintPolicy } from './lint/lint-policy.js';
+export { isExposedToEveryTenant, lintPolicy } from './lint/lint-policy.js';
 export * from './model/class-access.js';
 export * from './model/class-policy.js';
 export * from './model/class-schema.js';
