@@ -23,6 +23,10 @@ export interface ServerConfig {
   readonly requireContentLength: boolean;
   /** Seconds a person has to decide. Default 300. */
   readonly approvalTimeout: number;
+  /** Seals what clients carry between two rounds of a call; at least 32 characters. Default: one that replicas share by themselves. */
+  readonly stateKey: string | null;
+  /** Keys that were `stateKey` before: what they sealed is still accepted. */
+  readonly previousStateKeys: readonly string[];
   /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
   readonly sessions: 'lenient' | 'strict';
   /** Requests per window (seconds) and remote address, before anyone is authenticated. Default none. */
@@ -85,6 +89,8 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   requireCustomHeader: null,
   requireContentLength: true,
   approvalTimeout: 300,
+  stateKey: null,
+  previousStateKeys: [],
   sessions: 'lenient',
   preAuthRateLimit: null,
 });
