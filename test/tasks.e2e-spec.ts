@@ -1,4 +1,7 @@
 import { Redis } from 'ioredis';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type RedisServer, startRedis } from '#cluster-contracts';
@@ -6,7 +9,7 @@ import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
 import { type Answer, type Database, post, type Service, startDatabase, startService } from './service.js';
 
 const TASKS = 'io.modelcontextprotocol/tasks';
-const PATIENCE = { timeout: 30_000, interval: 100 };
+const PATIENCE = { timeout: 60_000, interval: 100 };
 const SESSION = 'r:the-session-of-ann-never-in-plain-text';
 const agents = {
   analyst: { permissions: 'readonly', tenantId: 'acme', rateLimit: 1_000_000 },
@@ -26,6 +29,7 @@ const config = {
   tasks: { heartbeat: 0.5, lifetime: 600 },
 };
 
+let folder: string;
 let redis: RedisServer;
 let database: Database;
 const replicas: Service[] = [];
@@ -36,7 +40,14 @@ const startReplica = async () => {
   return replica;
 };
 
+/** What a slow call waits for. */
+const signal = () => {
+  const until = join(folder, `${++id}`);
+  return { until, give: () => writeFileSync(until, '') };
+};
+
 beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-tasks-'));
   redis = await startRedis();
   const users = [
     ...(NEWSROOM.users ?? []),
@@ -52,6 +63,7 @@ afterAll(async () => {
   await Promise.all(replicas.filter((replica) => replica.isRunning()).map((replica) => replica.stop()));
   await database?.stop();
   await redis?.stop();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 interface Result {
@@ -87,8 +99,8 @@ function modern(
   });
 }
 const resultOf = ({ body }: Answer) => body['result'] as Result;
-const call = async (service: Service, name: string, seconds: number, headers?: Record<string, string>) =>
-  resultOf(await modern(service, 'tools/call', { name, arguments: { seconds } }, headers));
+const call = async (service: Service, name: string, until: string, headers?: Record<string, string>) =>
+  resultOf(await modern(service, 'tools/call', { name, arguments: { until } }, headers));
 const get = async (service: Service, taskId: string, headers?: Record<string, string>) =>
   resultOf(await modern(service, 'tasks/get', { taskId }, headers));
 const ended = (service: Service, taskId: string, headers?: Record<string, string>) =>
@@ -106,23 +118,33 @@ describe('a task', () => {
   });
 
   it('is answered before the call has ended, and asked for at any replica', async () => {
-    const created = await call(one, 'slow_read', 1.5);
+    const { until, give } = signal();
+    const created = await call(one, 'slow_read', until);
     expect(created).toMatchObject({ resultType: 'task', status: 'working', ttlMs: 600_000 });
     expect(created).not.toHaveProperty('result');
+    expect((await get(two, created.taskId)).status).toBe('working');
+    give();
     const state = await ended(two, created.taskId);
     expect(state).toMatchObject({ status: 'completed', resultType: 'complete' });
     expect(state.result?.structuredContent?.['posts']).toBe(60);
   });
 
   it('is none when the call is quick, or when its client does not follow tasks', async () => {
-    expect((await call(one, 'slow_read', 0)).structuredContent?.['posts']).toBe(60);
-    const params = { name: 'slow_read', arguments: { seconds: 1 } };
+    const { until, give } = signal();
+    give();
+    // On a busy machine a first try may be slow.
+    await vi.waitFor(async () => {
+      const quick = await call(one, 'slow_read', until);
+      expect(quick.structuredContent?.['posts']).toBe(60);
+    }, PATIENCE);
+    const params = { name: 'slow_read', arguments: { until } };
     const plain = resultOf(await modern(one, 'tools/call', params, key('analyst'), {}));
     expect(plain.structuredContent?.['posts']).toBe(60);
   });
 
   it('exists for its owner alone: to others it is like one that never was', async () => {
-    const { taskId } = await call(one, 'slow_read', 1);
+    const { until, give } = signal();
+    const { taskId } = await call(one, 'slow_read', until);
     for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
       const params = { taskId, inputResponses: {} };
       const foreign = await modern(two, method, params, key('twin'));
@@ -130,11 +152,12 @@ describe('a task', () => {
       expect(foreign.body.error).toEqual({ code: -32602, message: 'Unknown task' });
       expect(unknown.body.error).toEqual(foreign.body.error);
     }
+    give();
     expect((await ended(one, taskId)).status).toBe('completed');
   });
 
   it('ends when it is cancelled, wherever it runs, and stays so', async () => {
-    const { taskId } = await call(one, 'slow_read', 20);
+    const { taskId } = await call(one, 'slow_read', signal().until);
     expect(resultOf(await modern(two, 'tasks/cancel', { taskId }))).toMatchObject({ resultType: 'complete' });
     expect((await get(one, taskId)).status).toBe('cancelled');
     expect(resultOf(await modern(one, 'tasks/cancel', { taskId }))).toMatchObject({ resultType: 'complete' });
@@ -152,7 +175,8 @@ describe('a task', () => {
 
   it("runs under its caller's session, which lies in Redis under seal only", async () => {
     const headers = { 'X-Parse-Session-Token': SESSION };
-    const { taskId } = await call(one, 'slow_read', 1, headers);
+    const { until, give } = signal();
+    const { taskId } = await call(one, 'slow_read', until, headers);
     const client = new Redis(redis.url);
     const stored: string[] = [];
     for (const name of await client.keys('*')) {
@@ -163,18 +187,21 @@ describe('a task', () => {
     client.disconnect();
     expect(stored.join()).toContain('slow_read');
     expect(stored.join()).not.toContain(SESSION);
+    give();
     expect((await ended(two, taskId, headers)).status).toBe('completed');
   });
 });
 
-describe('when the worker of a task dies', () => {
+describe('when the worker of a task dies', { timeout: 120_000 }, () => {
   /** A replica alone, so that the run is its; then another one comes, and the first crashes. */
   const crashDuring = async (tool: string, headers: Record<string, string>) => {
     await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
     const first = await startReplica();
-    const { taskId } = await call(first, tool, 3, headers);
+    const { until, give } = signal();
+    const { taskId } = await call(first, tool, until, headers);
     const second = await startReplica();
     await first.kill();
+    give();
     return { state: await ended(second, taskId, headers), second };
   };
 
@@ -194,9 +221,11 @@ describe('when the worker of a task dies', () => {
   it('a replica that closes hands its reads over', async () => {
     await Promise.all(replicas.splice(0).map((replica) => replica.stop()));
     const first = await startReplica();
-    const { taskId } = await call(first, 'slow_read', 3);
+    const { until, give } = signal();
+    const { taskId } = await call(first, 'slow_read', until);
     const second = await startReplica();
     expect(await first.stop()).toBe(0);
+    give();
     expect((await ended(second, taskId)).status).toBe('completed');
   });
 });

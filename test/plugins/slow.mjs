@@ -1,19 +1,20 @@
 import { Module } from '@nestjs/common';
+import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Tool } from 'parley';
 
-const input = { type: 'object', properties: { seconds: { type: 'number' } }, required: ['seconds'] };
+const input = { type: 'object', properties: { until: { type: 'string' } }, required: ['until'] };
 
-/** Calls that take as long as they are told to, and say in which process they ended. */
+/** Calls that last until a file is there. */
 class Slow {
-  async read({ seconds }, call) {
-    await pause(seconds * 1000, undefined, { signal: call.signal });
-    return { pid: process.pid, posts: await call.records.count('Post') };
+  async read({ until }, call) {
+    while (!existsSync(until)) await pause(20, undefined, { signal: call.signal });
+    return { posts: await call.records.count('Post') };
   }
 
-  async write({ seconds }, call) {
-    await pause(seconds * 1000, undefined, { signal: call.signal });
-    return { pid: process.pid };
+  async write({ until }, call) {
+    while (!existsSync(until)) await pause(20, undefined, { signal: call.signal });
+    return { done: true };
   }
 }
 const declare = (method, options) =>
@@ -22,6 +23,7 @@ declare('read', {
   name: 'slow_read',
   description: 'Counts after a while.',
   task: 'optional',
+  timeout: 120,
   input,
   output: { type: 'object' },
 });
@@ -30,6 +32,7 @@ declare('write', {
   description: 'Changes something after a while.',
   permission: 'write',
   task: 'optional',
+  timeout: 120,
   input,
   output: { type: 'object' },
 });

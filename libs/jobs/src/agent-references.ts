@@ -6,6 +6,8 @@ interface Reference {
   readonly principal: string;
   readonly tenantId: string | number | null;
   readonly identity: { readonly kind: Identity['kind']; readonly name?: string };
+  readonly impersonatedUserId: string | null;
+  readonly impersonationLabel: string | null;
 }
 
 /**
@@ -22,8 +24,11 @@ export class AgentReferences {
   /** @returns `undefined` for a sub-agent, whose limits no name stands for */
   async write(agent: Agent, taskId: string): Promise<string | undefined> {
     if (agent.parent || this.shapes.get(agent.shape.name) !== agent.shape) return undefined;
+    const { impersonatedUserId, impersonationLabel } = agent;
     const reference: Reference = {
       shape: agent.shape.name,
+      impersonatedUserId,
+      impersonationLabel,
       principal: agent.principal,
       tenantId: agent.tenantId,
       identity: named(agent.identity),
@@ -35,10 +40,16 @@ export class AgentReferences {
   async read(text: string, taskId: string): Promise<Agent | undefined> {
     const plain = await this.sealed.open(text, taskId);
     if (plain === undefined) return undefined;
-    const { shape: name, principal, tenantId, identity } = JSON.parse(plain) as Reference;
+    const { shape: name, identity, impersonatedUserId, ...known } = JSON.parse(plain) as Reference;
     const shape = this.shapes.get(name);
     const made = unnamed(identity);
-    return shape && made && new Agent({ shape, principal, tenantId, identity: made });
+    if (!shape || !made) return undefined;
+    return new Agent({
+      ...known,
+      shape,
+      identity: made,
+      ...(impersonatedUserId !== null && { impersonatedUserId }),
+    });
   }
 }
 
