@@ -9,6 +9,7 @@ import {
   type PromptRegistry,
   type RecordsSource,
   type ResourceRegistry,
+  type TaskDesk,
 } from '#dispatcher';
 import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
@@ -41,6 +42,7 @@ export function createKernel(
   prompts: PromptRegistry,
   resources: ResourceRegistry,
   rounds: InputRounds,
+  tasks: TaskDesk,
   { listChanges }: Wire,
 ): Kernel {
   return new Kernel({
@@ -49,6 +51,7 @@ export function createKernel(
     prompts,
     resources,
     rounds,
+    tasks,
     listChanges,
     version: productVersion(),
     instructions: INSTRUCTIONS,
