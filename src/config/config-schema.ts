@@ -96,6 +96,7 @@ const AGENT = {
     },
     allowMutations: { type: 'boolean' },
     clientMode: { type: 'boolean' },
+    masterAtlas: { type: ['boolean', 'null'] },
     rateLimit: { type: 'integer', minimum: 1 },
     rateWindow: { type: 'number', exclusiveMinimum: 0 },
     recursionDepth: { type: 'integer', minimum: 0 },

@@ -18,6 +18,8 @@ export interface AgentShapeOptions {
   readonly tenantId?: string | number | null;
   readonly allowMutations?: boolean;
   readonly clientMode?: boolean;
+  /** May count facets, which no row filter can narrow. Null: the parent's, false for a root. */
+  readonly masterAtlas?: boolean | null;
   readonly rateLimit?: number;
   readonly rateWindow?: number;
   /** Replaces the limiter built from `rateLimit` and `rateWindow`. */
@@ -43,6 +45,7 @@ export interface AgentShape {
   readonly tenantId: string | number | null;
   readonly allowMutations: boolean;
   readonly clientMode: boolean;
+  readonly masterAtlas: boolean;
   readonly rateLimiter: RateLimiter;
   readonly recursionDepth: number;
   readonly strictToolFilter: boolean | null;
@@ -108,6 +111,7 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,
     clientMode,
+    masterAtlas: options.masterAtlas ?? false,
     rateLimiter: readRateLimiter(options),
     recursionDepth: readRecursionDepth(options.recursionDepth),
     strictToolFilter: options.strictToolFilter ?? null,

@@ -28,6 +28,7 @@ function governed(className: string, small: SmallClass): GovernedClass {
       tenantScope: null,
       allowCollscan: false,
       searchable: null,
+      searchIndex: 'default',
       properties: new Map(),
       aliases: new Map(),
     },

@@ -84,7 +84,9 @@ describe('$search', () => {
   it('looks only where it is told to', async () => {
     expect(await found({ text: { query: 'train', path: 'plot' } })).toEqual([1]);
     expect(await found({ text: { query: 'train', path: { wildcard: 'sec*' } } })).toEqual([3]);
-    expect((await found({ text: { query: 'train', path: { wildcard: '*' } } })).sort()).toEqual([1, 2, 3]);
+    expect(new Set(await found({ text: { query: 'train', path: { wildcard: '*' } } }))).toEqual(
+      new Set([1, 2, 3]),
+    );
   });
 
   it('forgives as many letters as it is told to', async () => {
@@ -100,7 +102,7 @@ describe('$search', () => {
   });
 
   it('completes words, in order when asked to', async () => {
-    expect((await found({ autocomplete: { query: 'nig', path: 'title' } })).sort()).toEqual([1, 3]);
+    expect(new Set(await found({ autocomplete: { query: 'nig', path: 'title' } }))).toEqual(new Set([1, 3]));
     expect(await found({ autocomplete: { query: 'tra nig', path: 'title' } })).toEqual([1]);
     expect(
       await found({ autocomplete: { query: 'tra nig', path: 'title', tokenOrder: 'sequential' } }),

@@ -133,6 +133,7 @@ export function sampleClass(
       tenantScope: null,
       allowCollscan: false,
       searchable: null,
+      searchIndex: 'default',
       properties: new Map(),
       aliases: new Map(),
       ...policy,
