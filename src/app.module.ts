@@ -8,6 +8,7 @@ import {
   CachedPrincipalDirectory,
   ForgettingWriter,
   GovernedRecordsSource,
+  GovernedSearchSource,
   GovernedWritesSource,
   PrincipalDirectory,
   PrincipalResolver,
@@ -56,6 +57,7 @@ import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createEdge, createKernel } from './mcp.js';
+import { searchProviders } from './search.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
@@ -131,6 +133,7 @@ export class AppModule {
             new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
+        ...searchProviders(connection, config.embeddings),
         {
           provide: GovernedWritesSource,
           useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
@@ -142,6 +145,7 @@ export class AppModule {
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            search: GovernedSearchSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
             approver: Approver,
@@ -152,6 +156,7 @@ export class AppModule {
             new ParleyToolRunner({
               registry,
               records,
+              search,
               writes,
               gates,
               journal,
@@ -168,6 +173,7 @@ export class AppModule {
           inject: [
             ToolRegistry,
             GovernedRecordsSource,
+            GovernedSearchSource,
             GovernedWritesSource,
             CallableMethods,
             Approver,

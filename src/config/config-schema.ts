@@ -127,6 +127,30 @@ const AUTH_RULE = {
   },
 } as const;
 
+const EMBEDDINGS = {
+  type: ['object', 'null'],
+  additionalProperties: false,
+  required: ['endpoint', 'model', 'dimensions'],
+  properties: {
+    endpoint: { type: 'string', pattern: '^https?://' },
+    model: { type: 'string', minLength: 1 },
+    apiKey: { type: ['string', 'null'], minLength: 1 },
+    dimensions: { type: 'integer', minimum: 1, maximum: 8192 },
+    requestDimensions: { type: 'boolean' },
+    timeout: { type: 'number', exclusiveMinimum: 0, maximum: 60 },
+    cacheSize: { type: 'integer', minimum: 0, maximum: 100_000 },
+    budget: {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      required: ['tokens', 'window'],
+      properties: {
+        tokens: { type: 'integer', minimum: 1 },
+        window: { type: 'number', exclusiveMinimum: 0 },
+      },
+    },
+  },
+} as const;
+
 /** The configuration file as JSON Schema; `config-faults.ts` adds what a schema cannot say. */
 export const CONFIG_SCHEMA = {
   type: 'object',
@@ -167,6 +191,7 @@ export const CONFIG_SCHEMA = {
       additionalProperties: false,
       properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } },
     },
+    embeddings: EMBEDDINGS,
     plugins: strings,
     agents: {
       type: 'object',

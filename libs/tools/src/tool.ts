@@ -1,5 +1,12 @@
 import type { CallContext, Refusal, Tier } from '#agent';
-import type { GovernedClassWrites, GovernedMethods, GovernedRecords, GovernedWrites } from '#data';
+import type { EmbeddingSpend } from '#audit';
+import type {
+  GovernedClassWrites,
+  GovernedMethods,
+  GovernedRecords,
+  GovernedSearch,
+  GovernedWrites,
+} from '#data';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -50,6 +57,10 @@ export interface ToolDefinition {
 export interface ToolCall extends CallContext {
   readonly tool: ToolDefinition;
   readonly records: GovernedRecords;
+  /** Full-text and vector search, governed as `records` are. */
+  readonly search: GovernedSearch;
+  /** Puts what embeddings cost into the record of the call, adding up. */
+  spend(embedding: EmbeddingSpend): void;
 }
 
 /** What a tool that needs `rows` gets. */
