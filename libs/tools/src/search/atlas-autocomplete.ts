@@ -24,7 +24,7 @@ export class AtlasAutocomplete {
       {
         class_name: STRING,
         query: described(STRING, 'What was typed so far.'),
-        field: described(STRING, 'The text field to complete from.'),
+        field: { ...STRING, description: 'The text field to complete from.', examples: ['objectId'] },
         limit: described(INTEGER, 'Rows at most: default 10, max 20.'),
         fuzzy: described(BOOLEAN, 'true: forgives one letter. Default false.'),
       },

@@ -24,11 +24,12 @@ export class AtlasFacetedSearch {
     input: objectOf(
       {
         class_name: STRING,
-        facets: described(
-          OBJECT,
-          'e.g. {"genre":{"path":"genre"},"price":{"path":"price","type":"number","boundaries":[0,10,20]}}; ' +
-            'type string (default), number or date.',
-        ),
+        facets: {
+          ...OBJECT,
+          description:
+            'Name to { path, type, boundaries, num_buckets }; type string (default), number or date.',
+          examples: [{ made: { path: 'createdAt', type: 'date', boundaries: ['2024-01-01', '2025-01-01'] } }],
+        },
         query: described(STRING, 'Words to look for. Default: every row.'),
         limit: described(INTEGER, 'Rows shown, not buckets: default 10, max 20.'),
       },

@@ -34,7 +34,11 @@ export class FindSimilar {
       {
         class_name: STRING,
         field: described(STRING, 'The declared vector field; may be left out.'),
-        object_id: described(STRING, 'A row of the class; it is not among the results.'),
+        object_id: {
+          ...STRING,
+          description: 'A row of the class; it is not among the results.',
+          examples: ['x0Ab3CdEf9'],
+        },
         text: described(STRING, 'Instead of object_id: what the rows should be like.'),
         limit: described(INTEGER, 'Rows at most: default 5, max 20.'),
         where: described(OBJECT, "Constraint over the class's filter fields."),
