@@ -1,4 +1,4 @@
-import type { CallContext, Refusal, Tier } from '#agent';
+import type { AskingCall, CallContext, Refusal, Tier } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type {
   GovernedClassWrites,
@@ -7,6 +7,7 @@ import type {
   GovernedSearch,
   GovernedWrites,
 } from '#data';
+import type { ContentBlock } from './content.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -54,7 +55,7 @@ export interface ToolDefinition {
 }
 
 /** One invocation. `records` is already governed for the agent; there is no other way to data from here. */
-export interface ToolCall extends CallContext {
+export interface ToolCall extends CallContext, AskingCall {
   readonly tool: ToolDefinition;
   readonly records: GovernedRecords;
   /** Full-text and vector search, governed as `records` are. */
@@ -78,12 +79,19 @@ export interface MethodCallingCall extends ToolCall {
   readonly methods: GovernedMethods;
 }
 
-/** A handler returns the result data (any JSON value) or throws `Refused`. */
+/** A handler returns the result data (any JSON value), a `ToolContent`, or throws `Refused`. */
 export type ToolHandler = (args: Readonly<Record<string, unknown>>, call: ToolCall) => unknown;
 
 /** What came of a call. `text` is the pretty-printed JSON of `data`, already within the size limit. */
 export type ToolOutcome =
-  | { readonly ok: true; readonly data: unknown; readonly text: string; readonly structured: boolean }
+  | {
+      readonly ok: true;
+      readonly data: unknown;
+      readonly text: string;
+      readonly structured: boolean;
+      /** Sent in place of `text`. */
+      readonly blocks?: readonly ContentBlock[];
+    }
   | { readonly ok: false; readonly refusal: Refusal };
 
 /** Runs tools through the one ordered pipeline. Listing and calling ask the same decision. */

@@ -26,8 +26,7 @@ describe('chunks', () => {
   it('never cut a character in two', () => {
     fc.assert(
       fc.property(text, shape, (whole, size) => {
-        for (const chunk of chunked(whole, size).chunks)
-          expect(Buffer.from(chunk).toString()).toBe(chunk);
+        for (const chunk of chunked(whole, size).chunks) expect(Buffer.from(chunk).toString()).toBe(chunk);
       }),
     );
     expect(chunked('😀😀', { size: 1, overlap: 0 }).chunks).toEqual(['😀', '😀']);
