@@ -15,7 +15,7 @@ function hashOf(word) {
  * words in common lie near each other; what the words mean it does not know.
  */
 export function vectorOf(text) {
-  const sums = new Array(DIMENSIONS).fill(0);
+  const sums = Array.from({ length: DIMENSIONS }, () => 0);
   for (const word of text.toLowerCase().match(/\p{L}+/gu) ?? []) {
     if (COMMON.has(word)) continue;
     const hash = hashOf(word);

@@ -112,7 +112,8 @@ export class RecordingSearcher extends RecordSearcher {
   }
 
   /** Hundreds of numbers tell a reader nothing. */
-  async nearest({ vector: _, ...query }: VectorSearchQuery): Promise<SearchHit[]> {
+  async nearest(asked: VectorSearchQuery): Promise<SearchHit[]> {
+    const { vector: _, ...query } = asked;
     await this.store.searched({ command: 'vector search', query });
     return [];
   }
