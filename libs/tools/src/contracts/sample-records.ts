@@ -173,6 +173,7 @@ export function callOf(
     agent: new Agent({ shape: compileAgentShape('sample', { permissions }), principal: 'sample' }),
     signal: new AbortController().signal,
     progress: () => undefined,
+    continueAsTask: () => undefined,
     ...askingCall(undefined),
   };
 }
