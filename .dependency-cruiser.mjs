@@ -11,6 +11,7 @@ const mayImport = {
   embeddings: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit', 'embeddings'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
+  exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],

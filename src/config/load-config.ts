@@ -8,6 +8,7 @@ import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_DATABASE,
+  DEFAULT_EXPORT_CONFIG,
   DEFAULT_EMBEDDINGS,
   DEFAULT_REDIS,
   DEFAULT_TASK_CONFIG,

@@ -25,6 +25,7 @@ export function processState(): SharedState {
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
     tasks: new ProcessVersionedStore(),
+    exports: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
     approvals: new ProcessApprovalDesk(),
     secrets: new ProcessSecrets(),

@@ -22,6 +22,8 @@ export abstract class SharedState {
   abstract readonly streams: StreamLog;
   /** Long calls and what came of them. */
   abstract readonly tasks: VersionedStore;
+  /** What was promised to be exported, and to whom. */
+  abstract readonly exports: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly approvals: ApprovalDesk;
   abstract readonly secrets: SharedSecrets;

@@ -51,6 +51,7 @@ export { CallJournal, type JournalParts } from './tool-pipeline/call-journal.js'
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
+export { spendCall } from './tool-pipeline/spend-call.js';
 export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
 export {
   type AfterToolCall,

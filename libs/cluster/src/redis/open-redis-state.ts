@@ -25,6 +25,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
     tasks: new RedisVersionedStore(commands, 'task'),
+    exports: new RedisVersionedStore(commands, 'export'),
     limiters: new RedisRateLimiters(commands),
     approvals: new RedisApprovalDesk(commands),
     secrets: new RedisSecrets(commands),
