@@ -8,6 +8,7 @@ import {
   CachedPrincipalDirectory,
   ForgettingWriter,
   GovernedRecordsSource,
+  GovernedSearchSource,
   GovernedWritesSource,
   Impersonation,
   PrincipalDirectory,
@@ -65,6 +66,7 @@ import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { searchProviders } from './search.js';
 import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
@@ -158,6 +160,7 @@ export class AppModule {
             new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
+        ...searchProviders(connection, config.embeddings),
         {
           provide: GovernedWritesSource,
           useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
@@ -169,6 +172,7 @@ export class AppModule {
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            search: GovernedSearchSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
             approver: Approver,
@@ -179,6 +183,7 @@ export class AppModule {
             new ParleyToolRunner({
               registry,
               records,
+              search,
               writes,
               gates,
               journal,
@@ -195,6 +200,7 @@ export class AppModule {
           inject: [
             ToolRegistry,
             GovernedRecordsSource,
+            GovernedSearchSource,
             GovernedWritesSource,
             CallableMethods,
             Approver,
@@ -211,7 +217,7 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk, Wire],
         },
         {
           provide: McpEdge,

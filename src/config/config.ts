@@ -79,6 +79,24 @@ export type AuthRuleConfig =
   | { readonly parseSession: true; readonly agent: string }
   | { readonly anonymous: true; readonly agent: string };
 
+/** Where texts become vectors (docs/configuration.md#embeddings). */
+export interface EmbeddingsConfig {
+  /** Base URL of an API that speaks OpenAI's `/embeddings`. */
+  readonly endpoint: string;
+  readonly model: string;
+  /** Default null: none is sent. */
+  readonly apiKey: string | null;
+  readonly dimensions: number;
+  /** Default false. */
+  readonly requestDimensions: boolean;
+  /** Seconds. Default 10. */
+  readonly timeout: number;
+  /** Vectors remembered. Default 1000. */
+  readonly cacheSize: number;
+  /** Estimated tokens that each tenant may spend per window (seconds). Default none. */
+  readonly budget: { readonly tokens: number; readonly window: number } | null;
+}
+
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {
   readonly server: ServerConfig;
@@ -88,6 +106,8 @@ export interface ParleyConfig {
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
+  /** Null: texts are not embedded. */
+  readonly embeddings: EmbeddingsConfig | null;
 }
 
 export const DEFAULT_SERVER: ServerConfig = Object.freeze({
@@ -119,6 +139,14 @@ export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   uri: 'embedded',
   name: 'parley',
   seed: null,
+});
+
+export const DEFAULT_EMBEDDINGS = Object.freeze({
+  apiKey: null,
+  requestDimensions: false,
+  timeout: 10,
+  cacheSize: 1000,
+  budget: null,
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

@@ -8,6 +8,7 @@ import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_DATABASE,
+  DEFAULT_EMBEDDINGS,
   DEFAULT_REDIS,
   DEFAULT_TASK_CONFIG,
   DEFAULT_SERVER,
@@ -15,6 +16,7 @@ import {
 } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
+import { embeddingFaults } from './embedding-faults.js';
 import { overlayEnvironment } from './environment.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
@@ -57,6 +59,7 @@ export function loadConfig(
   const valid = validate(overlaid, faults);
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
+    ...embeddingFaults(overlaid),
     ...redisFaults(overlaid),
     ...unavailableFeatures(overlaid),
   );
@@ -146,5 +149,6 @@ function withDefaults(
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},
+    embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };
 }
