@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { madeOnce } from './made-once.js';
 import { asOperand, POOL } from './cell-values.js';
 import {
   type ClassName,
@@ -44,14 +45,15 @@ export const columnsOf = (name: ClassName): readonly Column[] => [
   { name: TENANT_COLUMN[name], kind: 'text' },
 ];
 
-export const anyColumn = (name: ClassName): fc.Arbitrary<Column> =>
+export const anyColumn = madeOnce((name: ClassName): fc.Arbitrary<Column> =>
   fc.oneof(
     { weight: 8, arbitrary: fc.constantFrom(...columnsOf(name)) },
     { weight: 1, arbitrary: fc.constantFrom(...DEFAULT_COLUMNS) },
-  );
+  ),
+);
 
 /** A column's name as somebody might write it. */
-export const anyName = (name: ClassName): fc.Arbitrary<string> =>
+export const anyName = madeOnce((name: ClassName): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 40, arbitrary: anyColumn(name).map((column) => column.name) },
     { weight: 1, arbitrary: anyColumn(name).map((column) => `_p_${column.name}`) },
@@ -66,7 +68,8 @@ export const anyName = (name: ClassName): fc.Arbitrary<string> =>
         )
         .map(([column, inner]) => `${column.name}.${inner}`),
     },
-  );
+  ),
+);
 
 const snake = (text: string) => text.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
@@ -83,7 +86,7 @@ function plain(column: Column, index: number, secret: boolean): unknown {
   return asOperand(column, index, secret);
 }
 
-function condition(column: Column): fc.Arbitrary<unknown> {
+function conditionOn(column: Column): fc.Arbitrary<unknown> {
   const value = operand(column);
   const several = fc.array(value, { minLength: 0, maxLength: 3 });
   return fc.oneof(
@@ -118,10 +121,17 @@ function condition(column: Column): fc.Arbitrary<unknown> {
   );
 }
 
+const conditions = new Map<string, fc.Arbitrary<unknown>>();
+function condition(column: Column): fc.Arbitrary<unknown> {
+  const known = conditions.get(column.name) ?? conditionOn(column);
+  conditions.set(column.name, known);
+  return known;
+}
+
 const pair = ([key, value]: [string, unknown]): Json => ({ [key]: value });
 
 /** A constraint in Parse's words; every nesting asks something of some class. */
-export function where(name: ClassName, depth = 2): fc.Arbitrary<Json> {
+export const where = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
   const simple = anyColumn(name).chain((column) =>
     condition(column).map((asked): Json => ({ [column.name]: asked })),
   );
@@ -138,9 +148,9 @@ export function where(name: ClassName, depth = 2): fc.Arbitrary<Json> {
     { weight: 2, arbitrary: fc.tuple(simple, simple).map(([left, right]) => ({ ...left, ...right })) },
     { weight: 3, arbitrary: acrossClasses(name, depth - 1) },
   );
-}
+});
 
-function acrossClasses(name: ClassName, depth: number): fc.Arbitrary<Json> {
+const acrossClasses = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
   const inQuery = fc.constantFrom(...CLASS_NAMES).chain((target) =>
     fc
       .tuple(anyColumn(name), fc.constantFrom('$inQuery', '$notInQuery'), where(target, depth))
@@ -182,4 +192,4 @@ function acrossClasses(name: ClassName, depth: number): fc.Arbitrary<Json> {
     { weight: 2, arbitrary: select },
     { weight: 1, arbitrary: related },
   );
-}
+});

@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { anyColumn, anyName, columnsOf, type Json, operand, where } from './constraint-requests.js';
+import { madeOnce } from './made-once.js';
 import { type ClassName, CLASS_NAMES, columnNames } from './vocabulary.js';
 
 /** Names that stages of ours give to what they compute. */
 const MADE = ['x', 'y', 'joined', 'all', '_id', 'v', 'k'];
 
-const reference = (name: ClassName): fc.Arbitrary<string> =>
+const reference = madeOnce((name: ClassName): fc.Arbitrary<string> =>
   fc.oneof(
-    { weight: 8, arbitrary: anyName(name).map((field) => `$${field}`) },
-    { weight: 2, arbitrary: fc.constantFrom(...MADE).map((field) => `$${field}`) },
+    { weight: 14, arbitrary: anyName(name).map((field) => `$${field}`) },
+    { weight: 1, arbitrary: fc.constantFrom(...MADE).map((field) => `$${field}`) },
     { weight: 1, arbitrary: fc.constantFrom('$$ROOT', '$$CURRENT') },
     { weight: 1, arbitrary: anyName(name).map((field) => `$$ROOT.${field}`) },
     { weight: 1, arbitrary: anyName(name).map((field) => `$$CURRENT.${field}`) },
@@ -18,7 +19,8 @@ const reference = (name: ClassName): fc.Arbitrary<string> =>
         .tuple(fc.constantFrom('joined', 'all', 'x'), anyNameAnywhere)
         .map(([a, b]) => `$${a}.${b}`),
     },
-  );
+  ),
+);
 
 /** Of whatever class: rows of another one may stand here. */
 const anyNameAnywhere: fc.Arbitrary<string> = fc.constantFrom(
@@ -26,7 +28,7 @@ const anyNameAnywhere: fc.Arbitrary<string> = fc.constantFrom(
 );
 
 /** An expression over rows of a class, with every way to bring a value under another name. */
-export function expression(name: ClassName, depth: number): fc.Arbitrary<unknown> {
+export const expression = madeOnce((name: ClassName, depth: number): fc.Arbitrary<unknown> => {
   const leaf = fc.oneof(
     { weight: 6, arbitrary: reference(name) },
     { weight: 1, arbitrary: fc.constantFrom<unknown>(1, 2, 'plain 1', null, true) },
@@ -125,9 +127,9 @@ export function expression(name: ClassName, depth: number): fc.Arbitrary<unknown
     },
     { weight: 1, arbitrary: fc.tuple(inner, inner).map(([a, b]) => ({ a, b: [b] })) },
   );
-}
+});
 
-const accumulator = (name: ClassName): fc.Arbitrary<Json> =>
+const accumulator = madeOnce((name: ClassName): fc.Arbitrary<Json> =>
   fc.oneof(
     fc
       .tuple(
@@ -149,9 +151,10 @@ const accumulator = (name: ClassName): fc.Arbitrary<Json> =>
       $top: { sortBy: { [field]: 1 }, output },
     })),
     fc.constant({ $sum: 1 }),
-  );
+  ),
+);
 
-const join = (name: ClassName, depth: number): fc.Arbitrary<Json> =>
+const join = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> =>
   fc.constantFrom(...CLASS_NAMES, '_Session', '_Role').chain((from) => {
     const target: ClassName = (CLASS_NAMES as readonly string[]).includes(from)
       ? (from as ClassName)
@@ -199,7 +202,8 @@ const join = (name: ClassName, depth: number): fc.Arbitrary<Json> =>
           })),
       },
     );
-  });
+  }),
+);
 
 const pointerNames = (name: ClassName): readonly string[] =>
   columnsOf(name)
@@ -207,9 +211,9 @@ const pointerNames = (name: ClassName): readonly string[] =>
     .map((column) => column.name);
 
 /** Any stage, also those that no caller may use. */
-export function stage(name: ClassName, depth: number): fc.Arbitrary<Json> {
+export const stage = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
   const value = fc.oneof(
-    { weight: 3, arbitrary: expression(name, 1) },
+    { weight: 4, arbitrary: expression(name, 1) },
     { weight: 1, arbitrary: expression(name, 2) },
   );
   const made = fc.constantFrom('x', 'y', 'joined');
@@ -289,7 +293,7 @@ export function stage(name: ClassName, depth: number): fc.Arbitrary<Json> {
     { weight: 4, arbitrary: join(name, depth) },
     { weight: 2, arbitrary: fc.tuple(branch, branch).map(([x, all]) => ({ $facet: { x, all } })) },
   );
-}
+});
 
 export const pipeline = (name: ClassName): fc.Arbitrary<Json[]> =>
   fc.array(stage(name, 2), { minLength: 1, maxLength: 3 });

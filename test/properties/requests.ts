@@ -46,7 +46,7 @@ const READS: readonly fc.Arbitrary<Request>[] = [
   call(
     'query_class',
     about((name) => ({
-      where: optional(where(name)),
+      where: optional(where(name, 2)),
       keys: optional(keys(name)),
       include: optional(include(name)),
       order: optional(order(name)),
@@ -58,7 +58,7 @@ const READS: readonly fc.Arbitrary<Request>[] = [
   ),
   call(
     'count_objects',
-    about((name) => ({ where: where(name), apply_canonical_filter: opinion })),
+    about((name) => ({ where: where(name, 2), apply_canonical_filter: opinion })),
   ),
   call(
     'get_object',
@@ -74,7 +74,7 @@ const READS: readonly fc.Arbitrary<Request>[] = [
   ),
   call(
     'explain_query',
-    about((name) => ({ where: where(name) })),
+    about((name) => ({ where: where(name, 2) })),
   ),
 ];
 

@@ -196,18 +196,14 @@ function unspeakable(world: World, sight: AgentSight): string[] {
   return CLASS_NAMES.flatMap((className) => {
     const texts = [`INFO${className}`];
     if (sight.isWithheld(className) && className !== '_User') {
-      const columns = sight.isReachable(className) ? [] : columnNames(className);
+      if (sight.isReachable(className)) return [className];
+      const columns = columnNames(className);
       return [className, ...texts, ...columns, ...columns.map((name) => `INFO${name}`)];
     }
     return columnNames(className)
-      .filter((name) => !sight.mayName(className, name) && !isTold(world, className, name))
+      .filter((name) => !sight.mayName(className, name))
       .flatMap((name) => [name, `INFO${name}`]);
   });
-}
-
-/** The default filter of a class is told with its schema, whatever column it is about. */
-function isTold(world: World, className: ClassName, name: string): boolean {
-  return className !== '_User' && world.classes[className].canonical && LIMITED_BY[className] === name;
 }
 
 function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
