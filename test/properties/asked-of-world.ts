@@ -3,7 +3,7 @@ import { requests } from './requests.js';
 import type { Request } from './service-in-process.js';
 import { AgentSight } from './sight.js';
 import { type ClassName, CLASS_NAMES, columnNames } from './vocabulary.js';
-import { type Rule, type World, worlds } from './world.js';
+import { type World, worlds } from './world.js';
 
 /** A world and what is asked in it. */
 export interface AskedWorld {
@@ -46,17 +46,12 @@ function namesToAvoid(world: World): string[] {
   return [
     ...(world.agent.posture === 'client' ? clientTools.map((name) => `"name":"${name}`) : []),
     ...CLASS_NAMES.flatMap((name) => {
-      if (isShut(world, sight, name)) return [name, ...columnNames(name)];
+      if (isShut(sight, name)) return [name, ...columnNames(name)];
       return columnNames(name).filter((column) => !sight.mayName(name, column));
     }),
   ];
 }
 
-function isShut(world: World, sight: AgentSight, name: ClassName): boolean {
-  const { find, get } = world.classes[name];
-  const shut = (rule: Rule) =>
-    rule === 'nobody' ||
-    (rule !== 'unset' && rule !== 'open' && world.agent.posture === 'role' && rule !== 'role');
-  if (!sight.isReachable(name) || sight.isTenantBlind(name)) return true;
-  return !sight.isMaster && shut(find) && shut(get);
+function isShut(sight: AgentSight, name: ClassName): boolean {
+  return !sight.permits(name, 'find') && !sight.permits(name, 'get');
 }

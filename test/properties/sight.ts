@@ -10,6 +10,8 @@ import {
 } from './vocabulary.js';
 import type { AgentLimits, ClassRules, OwnClass, RowSpec, Rule, World } from './world.js';
 
+export type Operation = 'find' | 'count' | 'get';
+
 /** How much of one value an agent may come to know by any road. */
 export type Sight = 'all' | 'presence' | 'nothing';
 
@@ -80,19 +82,58 @@ export class AgentSight {
   }
 
   /** Leaving tenants aside. */
-  exists(className: ClassName, row: RowSpec, index: number): boolean {
+  exists(
+    className: ClassName,
+    row: RowSpec,
+    index: number,
+    operations: readonly Operation[] = ['find', 'count', 'get'],
+  ): boolean {
     if (!this.isReachable(className) || this.isTenantBlind(className)) return false;
     if (className !== '_User' && !this.passesRowFilters(className, row, index)) return false;
     if (className === '_User' && index === 4 && this.levels.some((level) => level.filteredByDefault))
       return false;
     if (this.isMaster) return true;
     if (!this.mayReadAcl(row)) return false;
-    const { find, count, get } = this.world.classes[className];
-    return [find, count, get].some((rule) => this.grants(rule, className, row));
+    const rules = this.world.classes[className];
+    return operations.some((operation) => this.grants(rules[operation], className, row));
   }
 
   sees(className: ClassName, row: RowSpec, index: number): boolean {
     return this.exists(className, row, index) && !this.isForeign(className, row);
+  }
+
+  /** Whether permissions leave the agent anything of the class in that way at all. */
+  permits(className: ClassName, operation: Operation): boolean {
+    if (!this.isReachable(className) || this.isTenantBlind(className)) return false;
+    const rule = this.world.classes[className][operation];
+    if (this.isMaster || rule === 'open' || rule === 'role') return true;
+    return rule !== 'nobody' && rule !== 'unset' && this.isUser;
+  }
+
+  /** Numbers of the rows that an operation reaches, in the order in which they are stored. */
+  rowsFor(className: ClassName, operation: Operation, canonical: boolean): number[] {
+    return this.world.rows[className].flatMap((row, index) => {
+      const there = this.exists(className, row, index, [operation]) && !this.isForeign(className, row);
+      return there && (!canonical || this.isInDefaultView(className, row)) ? [index] : [];
+    });
+  }
+
+  private isInDefaultView(className: ClassName, row: RowSpec): boolean {
+    if (className === '_User' || !this.world.classes[className].canonical) return true;
+    const value = row.values[LIMITED_BY[className]] ?? null;
+    return value !== null && value + 1 <= FILTER_LIMIT;
+  }
+
+  /** Whether queries may be about the column: what only some rows show is not. */
+  mayAsk(className: ClassName, field: string): boolean {
+    const { fields, hiddenFrom } = this.world.classes[className];
+    if (fields && !fields.includes(field)) return false;
+    const target = columnOf(className, field)?.target;
+    if (target && this.isWithheld(target)) return false;
+    if (this.isMaster || !hiddenFrom) return true;
+    const general = this.generalLists(className);
+    if (general.length > 0) return general.some((list) => !list.includes(field));
+    return !(this.isUser && hiddenFrom.owner?.includes(field));
   }
 
   private passesRowFilters(className: OwnClass, row: RowSpec, index: number): boolean {
@@ -110,7 +151,7 @@ export class AgentSight {
   }
 
   private grants(rule: Rule, className: ClassName, row: RowSpec): boolean {
-    if (rule === 'nobody') return false;
+    if (rule === 'nobody' || rule === 'unset') return false;
     if (rule === 'authenticated') return this.isUser;
     if (rule === 'owner') return className !== '_User' && this.isUser && isOwned(className, row);
     return true;
@@ -130,7 +171,8 @@ export class AgentSight {
   private generalLists(className: ClassName): (readonly string[])[] {
     const { hiddenFrom } = this.world.classes[className];
     const lists = [
-      hiddenFrom?.everyone,
+      // Of users the server itself always names one column, and so every other one counts as shown by that list.
+      className === '_User' ? [...(hiddenFrom?.everyone ?? []), 'email'] : hiddenFrom?.everyone,
       hiddenFrom?.role,
       this.isUser ? hiddenFrom?.authenticated : undefined,
     ];

@@ -95,14 +95,13 @@ function protectedLists(className: ClassName): fc.Arbitrary<ProtectedLists | nul
 
 const rule = (owned: boolean): fc.Arbitrary<Rule> =>
   fc.constantFrom<Rule>(
-    'unset',
-    'unset',
+    'open',
     'open',
     'open',
     'open',
     'authenticated',
     'role',
-    ...(owned ? (['nobody', 'owner'] as const) : []),
+    ...(owned ? (['unset', 'nobody', 'owner'] as const) : []),
   );
 
 function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
