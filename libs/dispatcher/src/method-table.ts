@@ -44,7 +44,7 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   const catalogue = new ToolCatalogue(tools);
   const listTools = new ListTools(catalogue, envelope, OF_AGENT);
   const callTool = new CallTool(tools, catalogue);
-  const listResources = new ListResources(tools, catalogue);
+  const listResources = new ListResources(tools, catalogue, records);
   const readResource = new ReadResource(tools);
   const getPrompt = new GetPrompt(prompts, records);
   const complete = new Complete(prompts, records);

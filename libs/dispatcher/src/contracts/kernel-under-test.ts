@@ -109,12 +109,12 @@ export interface KernelUnderTest {
   ) => Promise<KernelReply>;
 }
 
-export function kernelUnderTest(tools = smallCatalogue()): KernelUnderTest {
+export function kernelUnderTest(tools = smallCatalogue(), records = smallRecords()): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
   const kernel = new Kernel({
     tools,
-    records: smallRecords(),
+    records,
     prompts,
     version: '1.2.3',
     instructions: 'Begin with get_all_schemas.',
