@@ -3,7 +3,7 @@ import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
-import { ProcessSessionStore, SessionStore } from '#cluster';
+import { SessionStore, type SharedState } from '#cluster';
 import {
   CachedPrincipalDirectory,
   ForgettingWriter,
@@ -28,11 +28,14 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  InputRounds,
   Kernel,
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
+  PromptRegistry,
   RecordsSource,
+  ResourceRegistry,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
@@ -55,14 +58,20 @@ import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
+import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
+import type { PluginModule } from './plugins/plugin-modules.js';
+import { countedTogether, sharedStateProviders } from './shared-state.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
+  readonly shared: SharedState;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
+  /** Modules with such providers. */
+  readonly plugins?: readonly PluginModule[];
 }
 
 /** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
@@ -71,11 +80,16 @@ const SESSIONS = { identitySeconds: 30 };
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({ loaded, connection, gates, features = [] }: ServiceParts): DynamicModule {
+  static compose(parts: ServiceParts): DynamicModule {
+    const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
       module: AppModule,
-      imports: [DiscoveryModule, EventEmitterModule.forRoot()],
+      imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
+      // For the providers of plugins.
+      global: true,
+      exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
       controllers: [HealthController, ToolsController],
       providers: [
         ...BUILT_IN_TOOLS,
@@ -109,7 +123,7 @@ export class AppModule {
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
-        { provide: SessionStore, useClass: ProcessSessionStore },
+        ...sharedStateProviders(shared),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -177,16 +191,19 @@ export class AppModule {
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
+        { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
+        ResourceRegistry,
+        { provide: InputRounds, useFactory: () => createInputRounds(config.server, shared) },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
         },
         {
           provide: McpEdge,
           useFactory: (kernel: Kernel, authenticator: Authenticator, sessions: SessionStore) =>
-            createEdge(config, { kernel, authenticator, sessions }),
+            createEdge(config, { kernel, authenticator, sessions, limiters: shared.limiters }),
           inject: [Kernel, Authenticator, SessionStore],
         },
       ],

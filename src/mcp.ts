@@ -1,9 +1,15 @@
 import { Logger } from '@nestjs/common';
 import { readFileSync } from 'node:fs';
-import { ProcessRateLimiter } from '#agent';
+import type { RateLimiters } from '#agent';
 import type { Authenticator } from '#auth';
 import type { SessionStore } from '#cluster';
-import { Kernel, PromptRegistry, type RecordsSource } from '#dispatcher';
+import {
+  type InputRounds,
+  Kernel,
+  type PromptRegistry,
+  type RecordsSource,
+  type ResourceRegistry,
+} from '#dispatcher';
 import { McpEdge } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
@@ -29,11 +35,19 @@ export function productVersion(): string {
   return '0.0.0';
 }
 
-export function createKernel(tools: ToolRunner, records: RecordsSource): Kernel {
+export function createKernel(
+  tools: ToolRunner,
+  records: RecordsSource,
+  prompts: PromptRegistry,
+  resources: ResourceRegistry,
+  rounds: InputRounds,
+): Kernel {
   return new Kernel({
     tools,
     records,
-    prompts: new PromptRegistry(),
+    prompts,
+    resources,
+    rounds,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),
@@ -44,9 +58,10 @@ export interface EdgeParts {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
+  readonly limiters: RateLimiters;
 }
 
-export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): McpEdge {
+export function createEdge({ server, auth }: ParleyConfig, { limiters, ...parts }: EdgeParts): McpEdge {
   const asksNothing = auth.some((rule) => 'anonymous' in rule) && server.requireCustomHeader === null;
   return new McpEdge(
     { ...parts, log: new Logger('McpEdge') },
@@ -60,7 +75,9 @@ export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): Mc
       sessions: server.sessions,
       loopbackHosts: isLoopbackHost(server.host),
       loopbackOrigins: asksNothing,
-      preAuthRateLimiter: server.preAuthRateLimit ? new ProcessRateLimiter(server.preAuthRateLimit) : null,
+      preAuthRateLimiter: server.preAuthRateLimit
+        ? limiters.limiter('pre-auth', server.preAuthRateLimit)
+        : null,
     },
   );
 }

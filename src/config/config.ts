@@ -23,6 +23,10 @@ export interface ServerConfig {
   readonly requireContentLength: boolean;
   /** Seconds a person has to decide. Default 300. */
   readonly approvalTimeout: number;
+  /** Seals what clients carry between two rounds of a call; at least 32 characters. Default: one that replicas share by themselves. */
+  readonly stateKey: string | null;
+  /** Keys that were `stateKey` before: what they sealed is still accepted. */
+  readonly previousStateKeys: readonly string[];
   /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
   readonly sessions: 'lenient' | 'strict';
   /** Requests per window (seconds) and remote address, before anyone is authenticated. Default none. */
@@ -35,6 +39,13 @@ export interface DatabaseConfig {
   readonly name: string;
   /** Seed file for an empty database; relative to the configuration file. */
   readonly seed: string | null;
+}
+
+export interface RedisConfig {
+  /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
+  readonly url: string | null;
+  /** What every key and channel begins with. Default `parley`. */
+  readonly prefix: string;
 }
 
 export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
@@ -52,6 +63,7 @@ export type AuthRuleConfig =
 export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
+  readonly redis: RedisConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
@@ -69,6 +81,8 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   requireCustomHeader: null,
   requireContentLength: true,
   approvalTimeout: 300,
+  stateKey: null,
+  previousStateKeys: [],
   sessions: 'lenient',
   preAuthRateLimit: null,
 });
@@ -78,3 +92,5 @@ export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   name: 'parley',
   seed: null,
 });
+
+export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, type Identity, MASTER, sessionIdentity } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
+import { processState } from '#cluster';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
@@ -72,7 +73,12 @@ export async function openService(
     const loaded = loadConfig({}, folder);
     await loadSeed(connection, parseSeed(seed));
     const audit = new KeptAudit();
-    const service = AppModule.compose({ loaded, connection, gates: readEnvironmentGates(GATES) });
+    const service = AppModule.compose({
+      loaded,
+      connection,
+      shared: processState(),
+      gates: readEnvironmentGates(GATES),
+    });
     app = await NestFactory.createApplicationContext(
       { ...service, providers: [...(service.providers ?? []), { provide: AuditSink, useValue: audit }] },
       { logger: false },

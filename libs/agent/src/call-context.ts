@@ -1,10 +1,38 @@
 import type { Agent } from './agent.js';
 import type { CallTrace } from './call-trace.js';
+import type { ClientAsks } from './client-question.js';
+import type { DataMeter } from './data-meter.js';
 
 export interface ProgressUpdate {
   readonly progress: number;
   readonly total?: number;
   readonly message?: string;
+}
+
+/** From the least to the most urgent (RFC 5424). */
+export const LOG_LEVELS = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export function isLogLevel(value: unknown): value is LogLevel {
+  return LOG_LEVELS.includes(value as LogLevel);
+}
+
+/** A line that a running call tells its client. */
+export interface LogEntry {
+  readonly level: LogLevel;
+  /** Any JSON value. */
+  readonly data: unknown;
+  /** Who says so. Default: nobody in particular. */
+  readonly logger?: string;
 }
 
 /** What travels with one request from the edge to the database. */
@@ -15,8 +43,18 @@ export interface CallContext {
   readonly correlationId?: string;
   /** Hears what the gates decide. Default none. */
   readonly trace?: CallTrace;
+  /** Absent where nothing limits what the call may use. */
+  readonly meter?: DataMeter;
+  /** Absent where the caller cannot be asked anything. */
+  readonly asks?: ClientAsks;
   /** A no-op when the transport cannot carry progress. */
   progress(update: ProgressUpdate): void;
+  /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */
+  log?(entry: LogEntry): void;
+  /**
+   * Ends the stream of the answer while the call goes on: its client comes back for the rest. Absent where it could not.
+   */
+  endStream?(): void;
 }
 
 /** The same request, on whose behalf a sub-agent now acts: signal, correlation and progress stay what they were. */

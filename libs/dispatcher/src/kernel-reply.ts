@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs';
 import type { JsonObject } from './json-object.js';
 
 export interface RpcError {
@@ -23,7 +24,25 @@ export interface KernelAcceptance {
   readonly accepted: true;
 }
 
-export type KernelReply = KernelResult | KernelFailure | KernelAcceptance;
+/** A JSON-RPC notification without its envelope. */
+export interface Notification {
+  readonly method: string;
+  readonly params?: JsonObject;
+}
+
+/** An answer that stays open: notifications as long as there are any, and the result when they complete. */
+export class StreamedResult {
+  /**
+   * @param messages cold: work begins with the subscription and ends with it; an error ends the stream with an internal error
+   * @param final sent last, when `messages` completes; a transport that closes first sends it too
+   */
+  constructor(
+    readonly messages: Observable<Notification>,
+    readonly final: () => JsonObject,
+  ) {}
+}
+
+export type KernelReply = KernelResult | KernelFailure | KernelAcceptance | StreamedResult;
 
 /** A result that a handler has completed and serialised itself. */
 export class PreparedResult implements KernelResult {

@@ -5,7 +5,9 @@ import type { ToolRunner } from '#tools';
 import { pageOf } from '../cursors.js';
 import { type JsonObject, member } from '../json-object.js';
 import type { RecordsSource } from '../records-source.js';
+import type { ResourceTemplate } from '../resources/resource-provider.js';
 import type { MethodRequest } from './method.js';
+import type { ProvidedResources } from './provided-resources.js';
 import { RESOURCE_KINDS, type ResourceKind, resourceUri } from './resource-uri.js';
 import type { CatalogueEntry, ToolCatalogue } from './tool-catalogue.js';
 
@@ -65,6 +67,7 @@ export class ListResources {
     private readonly runner: ToolRunner,
     private readonly catalogue: ToolCatalogue,
     private readonly records: RecordsSource,
+    private readonly provided: ProvidedResources,
   ) {}
 
   async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
@@ -74,7 +77,7 @@ export class ListResources {
       : [];
     const kinds = this.kindsOpenTo(this.catalogue.for(context));
     const reads = await this.readsOf(context);
-    const resources = classes.flatMap((listed) =>
+    const ofClasses = classes.flatMap((listed) =>
       kinds
         .filter((kind) => {
           const operation = READS_FOR[kind];
@@ -82,6 +85,7 @@ export class ListResources {
         })
         .map((kind) => describe(listed, kind)),
     );
+    const resources = [...ofClasses, ...(await this.provided.list(context))];
     if (!dialect.additions) return { resources };
     const { entries, nextCursor } = pageOf('resources', resources, params.cursor);
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
@@ -110,7 +114,12 @@ const TEMPLATES: readonly JsonObject[] = [
 );
 
 /** `resources/templates/list`: the same for everyone, and never asks the agent. */
-export function listTemplates({ params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>): JsonObject {
-  if (dialect.additions) pageOf('templates', TEMPLATES, params.cursor);
-  return { resourceTemplates: TEMPLATES };
+export function listTemplates(
+  provided: readonly ResourceTemplate[],
+  { params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>,
+): JsonObject {
+  const resourceTemplates = [...TEMPLATES, ...provided];
+  if (!dialect.additions) return { resourceTemplates };
+  const { entries, nextCursor } = pageOf('templates', resourceTemplates, params.cursor);
+  return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
 }

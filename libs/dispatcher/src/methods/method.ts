@@ -1,6 +1,6 @@
 import type { DispatchContext } from '../dispatch-context.js';
 import type { JsonObject } from '../json-object.js';
-import type { PreparedResult } from '../kernel-reply.js';
+import type { PreparedResult, StreamedResult } from '../kernel-reply.js';
 import type { Dialect, LegacyVersion } from '../protocol-versions.js';
 import type { CacheHint } from '../result-envelope.js';
 
@@ -11,9 +11,8 @@ export interface MethodRequest {
 }
 
 /** Returns the result without the members of the era, or one that is complete already. @throws ProtocolFault */
-type MethodHandler = (
-  request: MethodRequest,
-) => JsonObject | PreparedResult | Promise<JsonObject | PreparedResult>;
+type MethodHandler = (request: MethodRequest) => Handled | Promise<Handled>;
+type Handled = JsonObject | PreparedResult | StreamedResult;
 
 /** One row of the method table. */
 export interface Method {
@@ -21,8 +20,6 @@ export interface Method {
   readonly legacySince: LegacyVersion | null;
   readonly modern: boolean;
   readonly cache?: CacheHint;
-  /** Takes `params` of any shape: the handler judges them itself. */
-  readonly looseParams?: boolean;
   readonly handle: MethodHandler;
 }
 

@@ -51,7 +51,9 @@ describe('resources/list', () => {
     'offers of a class that is open to %s alone only what reading it answers',
     async (reads, kinds) => {
       const records = new SmallRecords({ Post: { fields: {}, reads: [reads] } });
-      const { resources } = resultOf(await kernelUnderTest(undefined, records).ask('resources/list'));
+      const { resources } = resultOf(
+        await kernelUnderTest(undefined, undefined, { records }).ask('resources/list'),
+      );
       expect(
         (resources as { uri: string }[]).map(({ uri }) => uri).filter((uri) => uri.includes('Post')),
       ).toEqual(['parse://Post/schema', ...kinds.map((kind) => `parse://Post/${kind}`)]);
@@ -74,7 +76,7 @@ describe('resources/list', () => {
       .add(smallTool('get_schema'), () => succeeded({}))
       .add(smallTool('count_objects'), () => succeeded({}));
     const records = new SmallRecords(Object.fromEntries(custom.map(({ name }) => [name, { fields: {} }])));
-    const { ask: askMany } = kernelUnderTest(tools, records);
+    const { ask: askMany } = kernelUnderTest(tools, undefined, { records });
     const first = resultOf(await askMany('resources/list', {}, NOVEMBER));
     expect(first.resources).toHaveLength(200);
     const second = resultOf(await askMany('resources/list', { cursor: first.nextCursor }, NOVEMBER));

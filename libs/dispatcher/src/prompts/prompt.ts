@@ -1,4 +1,6 @@
+import type { AskingCall } from '#agent';
 import type { GovernedRecords } from '#data';
+import type { ContentBlock } from '#tools';
 import type { PromptArguments } from './prompt-arguments.js';
 
 /** What may be suggested while an argument is typed. */
@@ -18,12 +20,21 @@ export interface PromptArgument {
 }
 
 /** What a renderer may use: data only through the agent's own governed door. */
-export interface PromptCall {
+export interface PromptCall extends AskingCall {
   readonly args: PromptArguments;
   readonly records: GovernedRecords;
 }
 
-export type RenderedPrompt = string | { readonly description: string; readonly text: string };
+/** One message of a prompt. */
+export interface PromptMessage {
+  readonly role: 'user' | 'assistant';
+  readonly content: ContentBlock;
+}
+
+export type RenderedPrompt =
+  | string
+  | { readonly description: string; readonly text: string }
+  | { readonly description: string; readonly messages: readonly PromptMessage[] };
 
 export interface Prompt {
   readonly name: string;

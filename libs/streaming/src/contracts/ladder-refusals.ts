@@ -31,7 +31,9 @@ function refusal(
 
 export const deep = (levels: number) =>
   `{"method":"ping","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
-export const exhausted: RateLimiter = { check: () => ({ retryAfter: 1.2, limit: 1, window: 60 }) };
+export const exhausted: RateLimiter = {
+  check: () => Promise.resolve({ retryAfter: 1.2, limit: 1, window: 60 }),
+};
 const brokenLimiter: RateLimiter = { check: () => Promise.reject(new Error('down')) };
 const big = 'x'.repeat(200);
 

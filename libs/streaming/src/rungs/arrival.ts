@@ -1,5 +1,6 @@
 import type { RateLimiter } from '#agent';
 import { RPC } from '#dispatcher';
+import { remoteNetwork } from '../remote-network.js';
 import { errorReply, reply, type Reply } from '../reply.js';
 import type { Rung } from './rung.js';
 
@@ -52,5 +53,5 @@ async function spend(limiter: RateLimiter, address: string): Promise<Reply | nul
 export const preAuthLimit: Rung = {
   name: 'pre-auth-limit',
   check: ({ request }, { settings: { preAuthRateLimiter: limiter } }) =>
-    limiter ? spend(limiter, request.socket.remoteAddress ?? '') : null,
+    limiter ? spend(limiter, remoteNetwork(request.socket.remoteAddress)) : null,
 };

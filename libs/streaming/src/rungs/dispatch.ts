@@ -1,7 +1,7 @@
 import type { Agent } from '#agent';
-import { type DispatchContext, isJsonObject, type KernelResult, member } from '#dispatcher';
+import { type DispatchContext, isJsonObject, type KernelResult, member, StreamedResult } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
-import { ACCEPTED, errorReply, resultReply, type Reply } from '../reply.js';
+import { ACCEPTED, errorReply, internalErrorReply, resultReply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { unauthorized } from './caller.js';
 import type { EdgeParts, Rung } from './rung.js';
@@ -36,7 +36,7 @@ async function openSession(
 
 /** What the kernel is told of an exchange. */
 function contextOf(exchange: Exchange, agent: Agent): DispatchContext {
-  const { message, era, version, clientCapabilities, correlationId } = exchange;
+  const { message, era, version, clientCapabilities, correlationId, sessionId } = exchange;
   return {
     agent,
     era,
@@ -48,6 +48,7 @@ function contextOf(exchange: Exchange, agent: Agent): DispatchContext {
     },
     progress: ignoreProgress,
     ...(correlationId !== undefined && { correlationId }),
+    ...(sessionId !== undefined && { sessionId }),
     ...(message.id !== undefined && { requestId: message.id }),
     ...(era === 'modern' && {
       parameterHeader: (name: string) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`),
@@ -62,6 +63,7 @@ async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gon
   const outcome = await edge.kernel.dispatch(message.method, message.params, context);
   if (exchange.response.destroyed) return 'gone';
   if ('accepted' in outcome) return ACCEPTED;
+  if (outcome instanceof StreamedResult) return internalErrorReply(message.id);
   if ('error' in outcome) {
     if (outcome.status === 401) return unauthorized(edge);
     return errorReply(outcome.status, outcome.error, message.id);
