@@ -1,6 +1,7 @@
 import fc from 'fast-check';
+import { guardedColumns, probes } from './probes.js';
 import { requests } from './requests.js';
-import type { Request } from './service-in-process.js';
+import type { Request } from './asked-service.js';
 import { AgentSight } from './sight.js';
 import { type ClassName, CLASS_NAMES, columnNames } from './vocabulary.js';
 import { type World, worlds } from './world.js';
@@ -20,19 +21,35 @@ const slot = fc.record({
   wild: fc.integer({ min: 0, max: 3 }).map((roll) => roll === 0),
 });
 
-/** Most requests name what their agent may know, so that many are answered; the others try their luck. */
+/** By number among the columns that are guarded in a world, and among the ways to ask about one. */
+const probe = fc.record({ column: fc.nat(1000), way: fc.nat(1000) });
+
+/**
+ * Most requests name what their agent may know, so that many are answered; some try their luck, and some go straight for what is
+ * guarded.
+ */
 export const askedWorlds = (requestsEach: number): fc.Arbitrary<AskedWorld> =>
   fc
-    .tuple(worlds, fc.array(slot, { minLength: requestsEach, maxLength: requestsEach }))
-    .map(([world, slots]) => {
-      const avoided = namesToAvoid(world);
-      return {
-        world,
-        asked: slots.map(({ candidates, wild }) => {
-          const fitting = candidates.find((one) => !namesOneOf(one, avoided));
-          return (wild ? candidates[0] : (fitting ?? candidates[0])) as Request;
-        }),
-      };
+    .record({
+      world: worlds,
+      slots: fc.array(slot, { minLength: requestsEach, maxLength: requestsEach }),
+      probed: fc.array(probe, { minLength: requestsEach / 2, maxLength: requestsEach / 2 }),
+    })
+    .map(({ world, slots, probed }) => {
+      const sight = new AgentSight(world);
+      const guarded = guardedColumns(sight);
+      const avoided = namesToAvoid(world, sight);
+      const probing = probed.flatMap(({ column, way }) => {
+        const [name, chosen] = guarded[column % guarded.length] ?? [];
+        const ways = name && chosen ? probes(name, chosen) : [];
+        return ways[way % ways.length] ?? [];
+      });
+      const random = slots.map(({ candidates, wild }) => {
+        const fitting = candidates.find((one) => !namesOneOf(one, avoided));
+        return (wild ? candidates[0] : (fitting ?? candidates[0])) as Request;
+      });
+      // Writes are among the random ones: what is guarded is asked for before they make rows like each other.
+      return { world, asked: [...probing, ...random] };
     });
 
 function namesOneOf(request: Request, names: readonly string[]): boolean {
@@ -40,8 +57,7 @@ function namesOneOf(request: Request, names: readonly string[]): boolean {
   return names.some((name) => text.includes(name));
 }
 
-function namesToAvoid(world: World): string[] {
-  const sight = new AgentSight(world);
+function namesToAvoid(world: World, sight: AgentSight): string[] {
   const clientTools = ['aggregate', 'group_by', 'distinct', 'export_data', 'explain_query'];
   return [
     ...(world.agent.posture === 'client' ? clientTools.map((name) => `"name":"${name}`) : []),

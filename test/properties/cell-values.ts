@@ -1,4 +1,4 @@
-import { type ClassName, type Column, COLUMNS, rowId, TENANTS } from './vocabulary.js';
+import { type Column, COLUMNS, rowId, TENANTS } from './vocabulary.js';
 
 /** Values that rows share, so that joining, grouping and comparing have something to find. */
 export const POOL = 4;
@@ -86,5 +86,3 @@ export function asOperand(column: Column, index: number, secret: boolean): unkno
   if (column.kind === 'relation') return ((value as { objects: unknown[] }).objects[0] ?? null) as unknown;
   return value;
 }
-
-export type { ClassName };

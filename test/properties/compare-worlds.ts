@@ -1,5 +1,6 @@
 import type { AskedWorld } from './asked-of-world.js';
-import { type Answer, openService, type Request } from './service-in-process.js';
+import type { Answer, AskedService, Request } from './asked-service.js';
+import type { World } from './world.js';
 import { worldsApart } from './worlds-apart.js';
 
 /** An answer that told its agent something. */
@@ -12,10 +13,12 @@ export interface Violation {
   readonly asked: AskedWorld;
 }
 
-/** Two databases of one server. */
-export interface Databases {
+/** How a service is made over a database of its own. */
+export interface Services {
   readonly uri: string;
+  /** Names a database that is not in use. */
   next(): string;
+  open(world: World, seed: unknown, database: { uri: string; name: string }): Promise<AskedService>;
 }
 
 /** How often each tool and method ended how. */
@@ -24,14 +27,12 @@ export type Tally = Map<string, number>;
 /** Asks the same in two worlds that differ in nothing the agent may see, until an answer tells them apart. */
 export async function violationIn(
   asked: AskedWorld,
-  { uri, next }: Databases,
+  { uri, next, open }: Services,
   tally: Tally,
 ): Promise<Violation | null> {
   const apart = worldsApart(asked.world);
-  const [marked, ordinary] = await Promise.all(
-    [apart.marked, apart.ordinary].map((seed) => openService(asked.world, seed, { uri, name: next() })),
-  );
-  if (!marked || !ordinary) throw new Error('two services were opened');
+  const marked = await open(asked.world, apart.marked, { uri, name: next() });
+  const ordinary = await open(asked.world, apart.ordinary, { uri, name: next() });
   try {
     for (const request of asked.asked) {
       const answers = await Promise.all([marked.ask(request), ordinary.ask(request)]);

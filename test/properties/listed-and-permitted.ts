@@ -1,4 +1,4 @@
-import type { Request, ServiceInProcess } from './service-in-process.js';
+import type { AskedService, Request } from './asked-service.js';
 import { CLASS_NAMES, type ClassName, columnNames, TENANT_COLUMN } from './vocabulary.js';
 import { AgentSight } from './sight.js';
 import type { World } from './world.js';
@@ -26,7 +26,7 @@ const NOT_FOR_AGENT = new Set(['access_denied', 'permission_denied', 'invalid_ar
 /** Asks one agent for every listing there is, and then for everything that could have been in it. */
 export class ListedAndPermitted {
   constructor(
-    private readonly service: ServiceInProcess,
+    private readonly service: AskedService,
     private readonly world: World,
   ) {}
 
@@ -143,6 +143,6 @@ export class ListedAndPermitted {
     const data = JSON.parse(reply) as Json;
     const meta = data['_meta'] as Json | undefined;
     const code = meta?.['parse.error_code'] ?? (data['error'] ? 'error' : '');
-    return { code: String(code), data: (data['structuredContent'] as Json | undefined) ?? data };
+    return { code: code as string, data: (data['structuredContent'] as Json | undefined) ?? data };
   }
 }

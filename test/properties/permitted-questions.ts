@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { ordinary, POOL } from './cell-values.js';
-import type { Request } from './service-in-process.js';
+import type { Request } from './asked-service.js';
 import { AgentSight } from './sight.js';
 import { type Column, COLUMNS, OWN_CLASSES, rowId } from './vocabulary.js';
 import type { OwnClass, World } from './world.js';

@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import { POOL } from './cell-values.js';
 import {
   anyColumn,
   anyName,
@@ -10,8 +9,8 @@ import {
   where,
 } from './constraint-requests.js';
 import { pipeline } from './pipeline-requests.js';
-import type { Request } from './service-in-process.js';
-import { type ClassName, CLASS_NAMES, rowId, ROWS } from './vocabulary.js';
+import type { Request } from './asked-service.js';
+import { type ClassName, rowId, ROWS } from './vocabulary.js';
 
 const call = (name: string, args: fc.Arbitrary<Json>): fc.Arbitrary<Request> =>
   args.map((given) => ({ method: 'tools/call', params: { name, arguments: given } }));
@@ -215,5 +214,3 @@ export const requests: fc.Arbitrary<Request> = fc.oneof(
   { weight: 1, arbitrary: fc.oneof(...WRITES) },
   { weight: 1, arbitrary: fc.oneof(...NONSENSE) },
 );
-
-export { CLASS_NAMES, POOL };

@@ -11,39 +11,23 @@ import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { AppModule } from '../../src/app.module.js';
 import { loadConfig } from '../../src/config/load-config.js';
+import {
+  type Answer,
+  type AskedService,
+  GATES,
+  type Request,
+  settledAudit,
+  withoutToday,
+} from './asked-service.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
 import type { AgentSpec, World } from './world.js';
 import { configOf, filtersOf } from './worlds-apart.js';
-
-/** Writes are open to whoever may make them. */
-const GATES = {
-  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
-  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
-  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
-  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
-};
 
 class KeptAudit extends AuditSink {
   readonly records: AuditRecord[] = [];
   record(entry: AuditRecord): void {
     this.records.push(entry);
   }
-}
-
-export interface Request {
-  readonly method: string;
-  readonly params: Record<string, unknown>;
-}
-
-/** What one request led to: the reply as it would be sent, and what was written down. */
-export interface Answer {
-  readonly reply: string;
-  readonly audit: string;
-}
-
-export interface ServiceInProcess {
-  ask(request: Request): Promise<Answer>;
-  close(): Promise<void>;
 }
 
 const IDENTITIES: Readonly<Record<AgentSpec['posture'], Identity>> = {
@@ -59,7 +43,7 @@ export async function openService(
   world: World,
   seed: unknown,
   database: { readonly uri: string; readonly name: string },
-): Promise<ServiceInProcess> {
+): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
   const connection = new MongoConnection({ uri: database.uri, database: database.name });
   let app: INestApplicationContext | undefined;
@@ -121,19 +105,11 @@ async function ask(kernel: Kernel, agent: Agent, audit: KeptAudit, request: Requ
     progress: () => undefined,
   });
   return {
-    reply: textOf(reply).replaceAll(TODAY, '<now>'),
-    audit: JSON.stringify(audit.records.slice(before).map(settled)),
+    reply: withoutToday(textOf(reply)),
+    audit: JSON.stringify(audit.records.slice(before).map(settledAudit)),
   };
 }
 
-/** Worlds are made of other days. */
-const TODAY = new RegExp(`${new Date().toISOString().slice(0, 10)}T[\\d:.]+Z`, 'g');
-
 function textOf(reply: KernelReply): string {
   return JSON.stringify('result' in reply ? reply.result : reply);
-}
-
-/** Without what differs between any two calls: when, how long, and which agent object. */
-function settled({ at: _, duration_ms: __, agent_id: ___, parent_agent_id: ____, ...rest }: AuditRecord) {
-  return rest;
 }

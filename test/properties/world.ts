@@ -88,7 +88,7 @@ function protectedLists(className: ClassName): fc.Arbitrary<ProtectedLists | nul
     everyone: fc.oneof({ weight: 4, arbitrary: list }, { weight: 1, arbitrary: fc.constant(null) }),
     authenticated: rare,
     role: rare,
-    owner: className === '_User' ? fc.constant(null) : rare,
+    owner: className === '_User' ? fc.constant(null) : seldom(list, 2),
   });
   return fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 2, arbitrary: lists });
 }
@@ -171,7 +171,14 @@ function limits(loose: boolean): fc.Arbitrary<AgentLimits> {
 const agent: fc.Arbitrary<AgentSpec> = fc
   .tuple(
     fc.record({
-      posture: fc.constantFrom<AgentSpec['posture']>('master', 'master', 'session', 'client', 'user', 'role'),
+      posture: fc.constantFrom<AgentSpec['posture']>(
+        'master',
+        'session',
+        'session',
+        'client',
+        'user',
+        'role',
+      ),
       permissions: fc.constantFrom<AgentSpec['permissions']>('readonly', 'write', 'admin'),
       tenantId: fc.constantFrom<string | null>(...TENANTS, 'acme', 'acme', null),
       child: seldom(limits(false), 1),

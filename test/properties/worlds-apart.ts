@@ -243,6 +243,8 @@ export function filtersOf({ filtered, filteredByDefault }: AgentLimits): Record<
   };
 }
 
+export const AGENT_KEY = 'key-of-the-agent';
+
 export function configOf(world: World): string {
   const { agent } = world;
   const { posture } = agent;
@@ -270,7 +272,7 @@ export function configOf(world: World): string {
           ...(agent.classes && { classes: agent.classes }),
         },
       },
-      auth: [{ apiKey: 'key-of-the-agent', agent: 'asked' }],
+      auth: [{ apiKey: AGENT_KEY, agent: 'asked' }],
       policy: policyOf(world),
     },
     { aliasDuplicateObjects: false },
