@@ -54,7 +54,10 @@ describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`,
   );
 
   it('does neither over HTTP', { timeout: MINUTE + WORLDS * 10_000 }, async () => {
-    const asked = fc.sample(askedWorlds(ASKED), { seed: SEED + 1, numRuns: Math.max(2, Math.ceil(WORLDS / 6)) });
+    const asked = fc.sample(askedWorlds(ASKED), {
+      seed: SEED + 1,
+      numRuns: Math.max(2, Math.ceil(WORLDS / 6)),
+    });
     const alone = asked.map(({ world, ...rest }) => ({
       ...rest,
       world: { ...world, agent: { ...world.agent, child: null } },
