@@ -1,0 +1,50 @@
+import { EmbeddedMongo } from '#embedded-mongo';
+import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
+import { ParseConnection } from '#data-parse';
+import { type ParseServerProcess, startParseServer } from './parse-server-process.js';
+
+/** One Parse Server on one database whose content is replaced as a whole, as often as tests ask. */
+export class ParseUnderTest {
+  private constructor(
+    private readonly embedded: EmbeddedMongo,
+    readonly databaseUri: string,
+    readonly database: MongoConnection,
+    readonly server: ParseServerProcess,
+  ) {}
+
+  static async start(options: Readonly<Record<string, unknown>> = {}): Promise<ParseUnderTest> {
+    const embedded = await EmbeddedMongo.start();
+    const name = `rest_${process.pid}`;
+    const uri = new URL(embedded.uri);
+    uri.pathname = `/${name}`;
+    const server = await startParseServer(uri.toString(), options);
+    const database = new MongoConnection({ uri: embedded.uri, database: name });
+    return new ParseUnderTest(embedded, uri.toString(), database, server);
+  }
+
+  /** The server with its master key, unless `masterKey` says otherwise. */
+  connection(masterKey: string | null = this.server.masterKey): ParseConnection {
+    const { url: serverUrl, appId, restAPIKey: restApiKey } = this.server;
+    return new ParseConnection({ serverUrl, appId, masterKey, restApiKey });
+  }
+
+  /** Replaces everything that is stored, behind the server's back, and makes it look again. */
+  async fill(seed: unknown): Promise<void> {
+    const collections = await this.database.db.listCollections({}, { nameOnly: true }).toArray();
+    for (const { name } of collections) await this.database.db.dropCollection(name);
+    await loadSeed(this.database, parseSeed(seed));
+    // A change of classes is what makes Parse Server read them anew.
+    const scratch = '/schemas/ReadAnew';
+    for (const method of ['POST', 'DELETE']) {
+      const body = method === 'POST' ? { className: 'ReadAnew' } : undefined;
+      const { status } = await this.server.call(method, scratch, { master: true, body });
+      if (status !== 200) throw new Error(`${method} ${scratch} answered ${status}`);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.server.close();
+    await this.database.close();
+    await this.embedded.close();
+  }
+}
