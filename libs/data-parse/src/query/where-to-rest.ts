@@ -1,5 +1,6 @@
 import type { Where } from '#policy';
 import { inexpressible } from '../connection/parse-faults.js';
+import { withoutDistanceOrder } from './distance-circle.js';
 import { isPlainObject, isTyped } from './plain-value.js';
 
 /**
@@ -8,6 +9,12 @@ import { isPlainObject, isTyped } from './plain-value.js';
  */
 export type RightsKeeper = 'server' | 'constraint';
 
+export interface RestForm {
+  readonly rightsKeeper: RightsKeeper;
+  /** Rows are only counted: near operators become circles. Default false. */
+  readonly filterOnly?: boolean;
+}
+
 const FIELD = /^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*$/;
 
 const RIGHTS: ReadonlyMap<string, string> = new Map([
@@ -15,7 +22,10 @@ const RIGHTS: ReadonlyMap<string, string> = new Map([
   ['$writableBy', '_wperm'],
 ]);
 
-/** A search for words stands under a field in REST form, whichever it is. */
+/**
+ * A search for words stands under a field in REST form, whichever it is. Inside `$and`: at the top Parse Server would make an
+ * index for that field, and no reading may do that.
+ */
 const WORDS = 'words';
 
 type Conjunct = readonly [key: string, value: unknown];
@@ -25,11 +35,11 @@ type Conjunct = readonly [key: string, value: unknown];
  * sent, so no operator can reach a class that nobody judged.
  * @throws StoreError `unsupported`
  */
-export function whereToRest(where: Where, keeper: RightsKeeper): Record<string, unknown> {
+export function whereToRest(where: Where, form: RestForm): Record<string, unknown> {
   const flat: Record<string, unknown> = {};
   const clashing: Record<string, unknown>[] = [];
-  for (const [key, value] of conjuncts(where, keeper)) {
-    if (Object.hasOwn(flat, key)) clashing.push({ [key]: value });
+  for (const [key, value] of conjuncts(where, form)) {
+    if (Object.hasOwn(flat, key) || key === WORDS) clashing.push({ [key]: value });
     else flat[key] = value;
   }
   if (clashing.length === 0) return flat;
@@ -41,7 +51,7 @@ export function whereToRest(where: Where, keeper: RightsKeeper): Record<string, 
 /** Whether Parse Server can be asked for this. */
 export function isExpressible(where: Where): boolean {
   try {
-    whereToRest(where, 'server');
+    whereToRest(where, { rightsKeeper: 'server' });
     return true;
   } catch {
     return false;
@@ -49,15 +59,15 @@ export function isExpressible(where: Where): boolean {
 }
 
 /** Nested conjunctions come down to one level, which is where Parse Server sees that a query asks for one row by id. */
-function conjuncts(where: Where, keeper: RightsKeeper): Conjunct[] {
+function conjuncts(where: Where, form: RestForm): Conjunct[] {
   return Object.entries(where).flatMap(([key, value]): Conjunct[] => {
-    if (key === '$and') return branches(key, value).flatMap((branch) => conjuncts(branch, keeper));
+    if (key === '$and') return branches(key, value).flatMap((branch) => conjuncts(branch, form));
     if (key === '$or' || key === '$nor')
-      return [[key, branches(key, value).map((branch) => whereToRest(branch, keeper))]];
-    if (RIGHTS.has(key)) return rights(key, value, keeper);
+      return [[key, branches(key, value).map((branch) => whereToRest(branch, form))]];
+    if (RIGHTS.has(key)) return rights(key, value, form);
     if (key === '$text') return [[WORDS, { $text: words(value) }]];
     if (!FIELD.test(key)) throw inexpressible(`'${key}' has no REST form`);
-    return [[key, condition(value)]];
+    return [[key, condition(value, form)]];
   });
 }
 
@@ -67,8 +77,8 @@ function branches(key: string, value: unknown): Where[] {
   return value;
 }
 
-function rights(key: string, operand: unknown, keeper: RightsKeeper): Conjunct[] {
-  if (keeper === 'server') return [];
+function rights(key: string, operand: unknown, { rightsKeeper }: RestForm): Conjunct[] {
+  if (rightsKeeper === 'server') return [];
   const column = RIGHTS.get(key) as string;
   const principals = isPlainObject(operand) ? operand['principals'] : undefined;
   if (!Array.isArray(principals)) throw inexpressible(`${key} needs principals`);
@@ -83,19 +93,22 @@ function words(operand: unknown): unknown {
   return { $search: { $term: search, ...options } };
 }
 
-function condition(value: unknown): unknown {
+function condition(value: unknown, { filterOnly }: RestForm): unknown {
   if (!isPlainObject(value) || isTyped(value)) return value;
   const keys = Object.keys(value);
   const operators = keys.filter((key) => key.startsWith('$'));
   if (operators.length === 0) return value;
   if (operators.length < keys.length) throw inexpressible('a condition mixes operators and fields');
-  return Object.fromEntries(operators.flatMap((operator) => restOperator(operator, value[operator])));
+  const constraint = filterOnly ? withoutDistanceOrder(value) : value;
+  return Object.fromEntries(
+    Object.keys(constraint).flatMap((operator) => restOperator(operator, constraint[operator])),
+  );
 }
 
-type RestForm = (operand: unknown) => readonly (readonly [string, unknown])[];
+type RestOperator = (operand: unknown) => readonly (readonly [string, unknown])[];
 
 const same =
-  (operator: string): RestForm =>
+  (operator: string): RestOperator =>
   (operand) => [[operator, operand]];
 
 const SAME = [
@@ -118,7 +131,7 @@ const SAME = [
   '$geoIntersects',
 ] as const;
 
-const OPERATORS: ReadonlyMap<string, RestForm> = new Map<string, RestForm>([
+const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperator>([
   ...SAME.map((operator) => [operator, same(operator)] as const),
   ['$near', same('$nearSphere')],
   ['$containsAll', same('$all')],
@@ -131,7 +144,7 @@ const OPERATORS: ReadonlyMap<string, RestForm> = new Map<string, RestForm>([
 ]);
 
 function restOperator(operator: string, operand: unknown): readonly (readonly [string, unknown])[] {
-  const form = OPERATORS.get(operator);
-  if (!form) throw inexpressible(`operator '${operator}' has no REST form`);
-  return form(operand);
+  const restForm = OPERATORS.get(operator);
+  if (!restForm) throw inexpressible(`operator '${operator}' has no REST form`);
+  return restForm(operand);
 }

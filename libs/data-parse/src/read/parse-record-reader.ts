@@ -15,7 +15,7 @@ import type { ParseAnswer, ParseConnection } from '../connection/parse-connectio
 import type { ParseCredentials } from '../connection/parse-credentials.js';
 import { inexpressible, INVALID_QUERY, ParseFault, parseServerFault } from '../connection/parse-faults.js';
 import { isPlainObject } from '../query/plain-value.js';
-import { type RightsKeeper, whereToRest } from '../query/where-to-rest.js';
+import { type RestForm, whereToRest } from '../query/where-to-rest.js';
 import { includeRows } from './included-rows.js';
 import { rootsOf, rowFromRest } from './rest-row.js';
 import type { StoredPipelines } from './stored-pipelines.js';
@@ -123,7 +123,11 @@ export class ParseRecordReader extends RecordReader {
     options: Readonly<Record<string, unknown>>,
     operation: OperationContext,
   ): Promise<ParseAnswer> {
-    return this.send(className, { where: whereToRest(where, this.rightsKeeper), ...options }, operation);
+    return this.send(
+      className,
+      { where: whereToRest(where, this.restForm('count' in options)), ...options },
+      operation,
+    );
   }
 
   private async send(
@@ -143,8 +147,8 @@ export class ParseRecordReader extends RecordReader {
     );
   }
 
-  private get rightsKeeper(): RightsKeeper {
-    return this.parts.credentials.kind === 'session' ? 'server' : 'constraint';
+  private restForm(filterOnly: boolean): RestForm {
+    return { rightsKeeper: this.parts.credentials.kind === 'session' ? 'server' : 'constraint', filterOnly };
   }
 
   /**

@@ -1,11 +1,11 @@
 import type { ParseRow } from '#data';
-import { AUTH_DATA_PREFIX, INTERNAL_FIELDS } from '#policy';
+import { AUTH_DATA_PREFIX, CREDENTIAL_FIELDS } from '#policy';
 import { isPlainObject } from '../query/plain-value.js';
 
 const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
 
 /** Columns that Parse Server answers to some callers and that are nobody's to read here. */
-const CREDENTIALS = new Set(['password', 'authData', 'sessionToken', ...INTERNAL_FIELDS]);
+const CREDENTIALS = new Set(['password', ...CREDENTIAL_FIELDS]);
 
 /** A row as it was answered, in the form every route has: no credentials, no links to files, only what was asked for. */
 export function rowFromRest(answered: ParseRow, keys: readonly string[] | undefined): ParseRow {

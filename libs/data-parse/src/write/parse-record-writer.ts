@@ -36,7 +36,7 @@ export class ParseRecordWriter extends RecordWriter {
   async create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
     const path = classPath(className);
     const answer = await this.change(className, fields, () =>
-      this.send({ method: 'POST', path, body: sendableFields(fields) }, operation),
+      this.send({ method: 'POST', path, body: sendableFields(className, fields) }, operation),
     );
     const { objectId, createdAt } = answer;
     if (typeof objectId !== 'string') throw parseServerFault('failed', 'no id in the answer to a creation');
@@ -51,7 +51,7 @@ export class ParseRecordWriter extends RecordWriter {
     operation: OperationContext,
   ): Promise<ParseRow | null> {
     const path = rowPath(className, objectId);
-    const body = sendableFields(fields);
+    const body = sendableFields(className, fields);
     if (!(await this.admits(className, objectId, where, operation))) return null;
     try {
       const answer = await this.change(className, fields, () =>

@@ -3,15 +3,7 @@ import { unstorable } from '../connection/parse-faults.js';
 import { isPlainObject } from '../query/plain-value.js';
 
 /** What Parse Server sets itself, or reads as an instruction of the request instead of as a field. */
-const NOT_FIELDS = new Set([
-  'objectId',
-  'createdAt',
-  'updatedAt',
-  'className',
-  'password',
-  'authData',
-  'sessionToken',
-]);
+const NOT_FIELDS = new Set(['objectId', 'createdAt', 'updatedAt', 'className', 'authData', 'sessionToken']);
 
 /** Names with an underscore in front (`_method`, `_SessionToken`) never match: they would change the request. */
 const FIELD = /^[A-Za-z][A-Za-z0-9_]*$/;
@@ -22,21 +14,34 @@ const OPERATIONS = new Set(['Increment', 'Add', 'AddUnique', 'Remove', 'Delete']
  * The fields of a write, as they are sent.
  * @throws StoreError `invalid_query` for names and values that Parse Server would read otherwise than as a field's value
  */
-export function sendableFields(fields: ParseRow): ParseRow {
-  for (const [name, value] of Object.entries(fields)) {
-    if (!FIELD.test(name) || NOT_FIELDS.has(name)) throw unstorable('a name that no field may have');
-    if (name === 'ACL') assertAcl(value);
-    else assertValue(value);
-  }
-  return fields;
+export function sendableFields(className: string, fields: ParseRow): ParseRow {
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => {
+      const refused = NOT_FIELDS.has(name) || (name === 'password' && className !== '_User');
+      if (refused || !FIELD.test(name)) throw unstorable('a name that no field may have');
+      if (name !== 'ACL') return [name, sendableValue(value)];
+      assertAcl(value);
+      return [name, value];
+    }),
+  );
 }
 
-function assertValue(value: unknown): void {
-  if (!isPlainObject(value) || !('__op' in value)) return assertPlain(value);
-  if (!OPERATIONS.has(String(value['__op']))) throw unstorable('an unknown write operation');
-  const { amount, objects } = value;
+function sendableValue(value: unknown): unknown {
+  if (!isPlainObject(value) || !('__op' in value)) {
+    assertPlain(value);
+    return value;
+  }
+  const { __op, amount, objects } = value;
+  if (!OPERATIONS.has(String(__op))) throw unstorable('an unknown write operation');
   if (amount !== undefined && !Number.isFinite(amount)) throw unstorable('an amount that is no number');
   assertPlain(objects);
+  // On a new row Parse Server would keep what is named twice.
+  return __op === 'AddUnique' && Array.isArray(objects) ? { ...value, objects: distinct(objects) } : value;
+}
+
+/** Values are JSON, so equal text is equal value. */
+function distinct(values: readonly unknown[]): unknown[] {
+  return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()];
 }
 
 /** No operator and no path inside a value. */
