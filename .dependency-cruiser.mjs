@@ -11,6 +11,7 @@ const mayImport = {
   tools: ['agent', 'policy', 'data', 'audit'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit'],
   auth: ['agent', 'policy'],
+  parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],
 };
 

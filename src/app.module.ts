@@ -32,7 +32,9 @@ import {
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
+  PromptRegistry,
   RecordsSource,
+  ResourceRegistry,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
@@ -56,6 +58,7 @@ import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createEdge, createKernel } from './mcp.js';
+import type { PluginModule } from './plugins/plugin-modules.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
@@ -63,6 +66,8 @@ export interface ServiceParts {
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
+  /** Modules with such providers. */
+  readonly plugins?: readonly PluginModule[];
 }
 
 /** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
@@ -71,11 +76,14 @@ const SESSIONS = { identitySeconds: 30 };
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({ loaded, connection, gates, features = [] }: ServiceParts): DynamicModule {
+  static compose({ loaded, connection, gates, features = [], plugins = [] }: ServiceParts): DynamicModule {
     const { policy, config } = loaded;
     return {
       module: AppModule,
-      imports: [DiscoveryModule, EventEmitterModule.forRoot()],
+      imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
+      // For the providers of plugins.
+      global: true,
+      exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
       controllers: [HealthController, ToolsController],
       providers: [
         ...BUILT_IN_TOOLS,
@@ -177,11 +185,13 @@ export class AppModule {
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
+        { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
+        ResourceRegistry,
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry],
         },
         {
           provide: McpEdge,

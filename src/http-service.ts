@@ -14,6 +14,7 @@ import type { Environment } from './config/read-config-file.js';
 import { checkFilterNames } from './filter-names.js';
 import { mountEdge } from './http/mount-edge.js';
 import { warnOfPostures } from './posture-warnings.js';
+import type { LoadedService } from './plugins/load-with-plugins.js';
 import type { RunningService } from './serve.js';
 import { StderrLogger } from './stderr-logger.js';
 
@@ -22,13 +23,19 @@ import { StderrLogger } from './stderr-logger.js';
  * @throws ConfigError when the address cannot be listened on
  */
 export async function startHttpService(
-  loaded: LoadedConfig,
+  loaded: LoadedConfig & Partial<Pick<LoadedService, 'plugins'>>,
   connection: MongoConnection,
   env: Environment,
   features: readonly Provider[] = [],
 ): Promise<RunningService> {
   const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.compose({ loaded, connection, gates: readEnvironmentGates(env), features }),
+    AppModule.compose({
+      loaded,
+      connection,
+      gates: readEnvironmentGates(env),
+      features,
+      plugins: loaded.plugins ?? [],
+    }),
     {
       logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }),
       forceCloseConnections: true,

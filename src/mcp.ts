@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ProcessRateLimiter } from '#agent';
 import type { Authenticator } from '#auth';
 import type { SessionStore } from '#cluster';
-import { Kernel, PromptRegistry, type RecordsSource } from '#dispatcher';
+import { Kernel, type PromptRegistry, type RecordsSource, type ResourceRegistry } from '#dispatcher';
 import { McpEdge } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
@@ -29,11 +29,17 @@ export function productVersion(): string {
   return '0.0.0';
 }
 
-export function createKernel(tools: ToolRunner, records: RecordsSource): Kernel {
+export function createKernel(
+  tools: ToolRunner,
+  records: RecordsSource,
+  prompts: PromptRegistry,
+  resources: ResourceRegistry,
+): Kernel {
   return new Kernel({
     tools,
     records,
-    prompts: new PromptRegistry(),
+    prompts,
+    resources,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),

@@ -1,5 +1,5 @@
 import type { Environment } from './config/read-config-file.js';
-import { loadConfig } from './config/load-config.js';
+import { loadWithPlugins } from './plugins/load-with-plugins.js';
 import { openDatabase } from './database/open-database.js';
 import { assertMayStart } from './start-gate.js';
 
@@ -14,7 +14,7 @@ export interface RunningService {
  * @throws ConfigError when the configuration, the seed or the environment does not permit a start
  */
 export async function serve(env: Environment, cwd: string): Promise<RunningService> {
-  const loaded = loadConfig(env, cwd);
+  const loaded = await loadWithPlugins(env, cwd);
   assertMayStart(loaded.config, env);
   // The database starts on its own thread while the framework, most of the start-up time, loads on this one.
   const opening = openDatabase(loaded.config.database);

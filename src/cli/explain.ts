@@ -1,4 +1,4 @@
-import { loadConfig } from '../config/load-config.js';
+import { loadWithPlugins } from '../plugins/load-with-plugins.js';
 import { describeRehearsal } from './describe-rehearsal.js';
 import { withConfig } from './named-config.js';
 import { agentNamed, openRehearsal } from './rehearsal-room.js';
@@ -15,7 +15,7 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
   const args = readArguments(text);
   const env = withConfig(options.config);
   const room = await openRehearsal(
-    loadConfig(env),
+    await loadWithPlugins(env),
     env,
     options.user === undefined ? {} : { user: options.user },
   );

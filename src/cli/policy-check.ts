@@ -4,7 +4,9 @@ import { lintPolicy, type SchemaSnapshot } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
 import { ConfigError, type ConfigFault } from '../config/config-faults.js';
-import { type LoadedConfig, loadConfig } from '../config/load-config.js';
+import type { LoadedConfig } from '../config/load-config.js';
+import { loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import { openDatabase } from '../database/open-database.js';
 import { assertMayStart } from '../start-gate.js';
 import { withConfig } from './named-config.js';
@@ -31,10 +33,13 @@ export async function runPolicyCheck({ config, json }: CheckOptions): Promise<vo
 async function check(file: string | undefined): Promise<CheckReport> {
   const env = withConfig(file);
   try {
-    const loaded = loadConfig(env);
+    const loaded = await loadWithPlugins(env);
     assertMayStart(loaded.config, env);
     const schemas = await readSchemas(loaded);
-    const tools = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
+    const tools = [
+      ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
+      ...toolsOfPlugins(loaded.plugins),
+    ];
     const names = new Set(tools.map(({ definition }) => definition.name));
     const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
     const unread = {

@@ -1,5 +1,5 @@
 import { type AgentSurface, type SurfaceChange, surfaceChanges, surfaceOf, widens } from '#dispatcher';
-import { type LoadedConfig, loadConfig } from '../config/load-config.js';
+import { type LoadedService, loadWithPlugins } from '../plugins/load-with-plugins.js';
 import { withConfig } from './named-config.js';
 import { DeclaredSchemas } from './declared-schemas.js';
 import { describeChanges } from './describe-changes.js';
@@ -12,7 +12,8 @@ export interface DiffOptions {
 
 /** Tells who gains and who loses what between two configurations, by asking the code that decides about both. */
 export async function runPolicyDiff(before: string, after: string, options: DiffOptions): Promise<void> {
-  const configs = [before, after].map((file) => ({ file, loaded: loadConfig(withConfig(file)) }));
+  const configs: { file: string; loaded: LoadedService }[] = [];
+  for (const file of [before, after]) configs.push({ file, loaded: await loadWithPlugins(withConfig(file)) });
   const surfaces: ReadonlyMap<string, AgentSurface>[] = [];
   for (const { file, loaded } of configs) {
     surfaces.push(
@@ -33,9 +34,9 @@ export async function runPolicyDiff(before: string, after: string, options: Diff
 }
 
 async function surfacesOf(
-  loaded: LoadedConfig,
+  loaded: LoadedService,
   file: string,
-  compared: readonly LoadedConfig[],
+  compared: readonly LoadedService[],
 ): Promise<Map<string, AgentSurface>> {
   let schemas: DeclaredSchemas | undefined;
   const room = await openRehearsal(loaded, withConfig(file), {

@@ -3,7 +3,7 @@ import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
 import { ConfigError } from '../config/config-faults.js';
-import { loadConfig } from '../config/load-config.js';
+import { loadWithPlugins } from '../plugins/load-with-plugins.js';
 import { withConfig } from './named-config.js';
 import { openRehearsal, type RehearsalRoom } from './rehearsal-room.js';
 
@@ -23,7 +23,7 @@ interface CaseResult {
 export async function runPolicyTest(files: readonly string[], options: PolicyTestOptions): Promise<void> {
   const cases = files.flatMap((file) => readCases(file).map((policyCase) => ({ file, policyCase })));
   const env = withConfig(options.config);
-  const room = await openRehearsal(loadConfig(env), env);
+  const room = await openRehearsal(await loadWithPlugins(env), env);
   const results: CaseResult[] = [];
   try {
     for (const { file, policyCase } of cases)

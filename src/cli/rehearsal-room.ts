@@ -14,9 +14,10 @@ import {
   RehearsingApprover,
 } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
-import { ToolRunner } from '#tools';
+import { ToolRegistry, ToolRunner } from '#tools';
 import { AppModule } from '../app.module.js';
-import type { LoadedConfig } from '../config/load-config.js';
+import type { LoadedService } from '../plugins/load-with-plugins.js';
+import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import type { Environment } from '../config/read-config-file.js';
 import { openDatabase } from '../database/open-database.js';
 import { StderrLogger } from '../stderr-logger.js';
@@ -26,6 +27,9 @@ import { rehearsedIdentity, RehearsingDirectory } from './rehearsing-directory.j
 class NoAudit extends AuditSink {
   record(_entry: AuditRecord): void {}
 }
+
+/** Code of a plugin may do anything, so a rehearsal ends where it would begin. */
+const notRun = () => ({ rehearsed: 'the gates only: the code of a plugin is not run' });
 
 /** The service as it would be served, with nothing behind it but schema and roles. */
 export interface RehearsalRoom {
@@ -49,7 +53,7 @@ export interface RehearsalOptions {
  * catalogue and the directory of roles are given one that works.
  */
 export async function openRehearsal(
-  loaded: LoadedConfig,
+  loaded: LoadedService,
   env: Environment,
   options: RehearsalOptions = {},
 ): Promise<RehearsalRoom> {
@@ -79,6 +83,9 @@ export async function openRehearsal(
       },
       { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },
     );
+    const registry = app.get<ToolRegistry>(ToolRegistry);
+    for (const { definition, override } of toolsOfPlugins(loaded.plugins))
+      registry.register({ definition, override, handler: notRun });
     const runner = app.get<ToolRunner>(ToolRunner);
     return {
       rehearser: new Rehearser(runner, store, approver),

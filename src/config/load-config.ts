@@ -26,6 +26,11 @@ export interface LoadedConfig {
   readonly identities: ReadonlyMap<string, AgentIdentity>;
 }
 
+/** The file that the service is configured by, which need not exist unless it was named. */
+export function configPath(env: Environment, cwd: string): string {
+  return resolve(cwd, env['PARLEY_CONFIG'] ?? DEFAULT_FILE);
+}
+
 /**
  * Reads, overlays, validates and compiles the configuration.
  * @param declared what the application's code declares about classes; it narrows the file's policy
@@ -38,9 +43,8 @@ export function loadConfig(
   declared: readonly ClassDeclaration[] = [],
   filters: DeclaredFilters = {},
 ): LoadedConfig {
-  const named = env['PARLEY_CONFIG'];
-  const path = resolve(cwd, named ?? DEFAULT_FILE);
-  const raw = named !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
+  const path = configPath(env, cwd);
+  const raw = env['PARLEY_CONFIG'] !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
   const faults: ConfigFault[] = [];
   const overlaid = overlayEnvironment(raw, env, faults);
   const valid = validate(overlaid, faults);

@@ -15,11 +15,6 @@ const UNAVAILABLE: readonly (readonly [path: string, read: Reader, message: stri
     (config) => config['parse']?.['liveQueryUrl'],
     'LiveQuery is not part of this version',
   ],
-  [
-    'plugins',
-    (config) => (config['plugins'] as unknown as unknown[] | undefined)?.[0],
-    'plugins are not part of this version',
-  ],
 ];
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

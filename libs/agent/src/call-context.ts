@@ -7,6 +7,32 @@ export interface ProgressUpdate {
   readonly message?: string;
 }
 
+/** From the least to the most urgent (RFC 5424). */
+export const LOG_LEVELS = [
+  'debug',
+  'info',
+  'notice',
+  'warning',
+  'error',
+  'critical',
+  'alert',
+  'emergency',
+] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export function isLogLevel(value: unknown): value is LogLevel {
+  return LOG_LEVELS.includes(value as LogLevel);
+}
+
+/** A line that a running call tells its client. */
+export interface LogEntry {
+  readonly level: LogLevel;
+  /** Any JSON value. */
+  readonly data: unknown;
+  /** Who says so. Default: nobody in particular. */
+  readonly logger?: string;
+}
+
 /** What travels with one request from the edge to the database. */
 export interface CallContext {
   readonly agent: Agent;
@@ -17,6 +43,12 @@ export interface CallContext {
   readonly trace?: CallTrace;
   /** A no-op when the transport cannot carry progress. */
   progress(update: ProgressUpdate): void;
+  /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */
+  log?(entry: LogEntry): void;
+  /**
+   * Ends the stream of the answer while the call goes on: its client comes back for the rest. Absent where it could not.
+   */
+  endStream?(): void;
 }
 
 /** The same request, on whose behalf a sub-agent now acts: signal, correlation and progress stay what they were. */

@@ -1,4 +1,4 @@
-import type { CallContext } from '#agent';
+import type { CallContext, LogLevel } from '#agent';
 import type { ClientLink } from './client-link.js';
 import type { JsonObject } from './json-object.js';
 import type { Era } from './protocol-versions.js';
@@ -9,10 +9,14 @@ export interface DispatchContext extends CallContext {
   readonly version: string;
   /** What the client declared: at `initialize`, or on this request in the stateless era. */
   readonly clientCapabilities: JsonObject;
+  /** The caller's own live session. Absent for a mere label: who does not own the id has no power over its session. */
+  readonly sessionId?: string;
   /** The JSON-RPC id; absent for a notification. */
   readonly requestId?: unknown;
   /** Absent where the transport can carry nothing but the answer. */
   readonly link?: ClientLink;
+  /** Keeps the level of log lines that the session wants from now on. Absent where there is no session to keep it. */
+  readonly setLogLevel?: (level: LogLevel) => Promise<void>;
   /** Reads the `Mcp-Param-<name>` header. Absent where the transport has no headers, which skips their check. */
   readonly parameterHeader?: (name: string) => string | undefined;
 }

@@ -25,22 +25,30 @@ describe('the handshake', () => {
     },
   );
 
-  it.each([
-    [undefined],
-    [null],
-    [{}],
-    [[]],
-    ['x'],
-    [{ protocolVersion: 5 }],
-    [{ protocolVersion: '1999-01-01' }],
-  ])('answers 2025-06-18 to %j', async (params) => {
-    expect(resultOf(await ask('initialize', params)).protocolVersion).toBe('2025-06-18');
-  });
+  it.each([[undefined], [null], [{}], [{ protocolVersion: 5 }], [{ protocolVersion: '1999-01-01' }]])(
+    'answers 2025-06-18 to %j',
+    async (params) => {
+      expect(resultOf(await ask('initialize', params)).protocolVersion).toBe('2025-06-18');
+    },
+  );
+
+  it.each([[[]], ['x'], [5], [true]])(
+    'refuses params of initialize that are no object: %j',
+    async (params) => {
+      expect(await ask('initialize', params)).toEqual(error(-32602, 'Invalid params'));
+    },
+  );
 
   it('tells 2025-11-25 only what is served, with instructions', async () => {
     expect(resultOf(await ask('initialize', { protocolVersion: '2025-11-25' }))).toMatchObject({
       protocolVersion: '2025-11-25',
-      capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
+      capabilities: {
+        tools: { listChanged: true },
+        resources: {},
+        prompts: { listChanged: true },
+        completions: {},
+        logging: {},
+      },
       instructions: 'Begin with get_all_schemas.',
     });
   });
@@ -49,7 +57,13 @@ describe('the handshake', () => {
     expect(resultOf(await ask('server/discover', {}, MODERN))).toEqual({
       resultType: 'complete',
       supportedVersions: ['2026-07-28'],
-      capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
+      capabilities: {
+        tools: { listChanged: true },
+        resources: {},
+        prompts: { listChanged: true },
+        completions: {},
+        logging: {},
+      },
       instructions: 'Begin with get_all_schemas.',
       ttlMs: 300_000,
       cacheScope: 'public',
@@ -213,6 +227,30 @@ describe('faults', () => {
         },
       ),
       { numRuns: 400 },
+    );
+  });
+});
+
+describe('logging/setLevel', () => {
+  it('hands the level to the session, from 2025-11-25 on', async () => {
+    const levels: string[] = [];
+    const setLogLevel = async (level: string) => void levels.push(level);
+    expect(
+      resultOf(await ask('logging/setLevel', { level: 'warning' }, { ...NOVEMBER, setLogLevel })),
+    ).toEqual({});
+    expect(levels).toEqual(['warning']);
+    expect(await ask('logging/setLevel', { level: 'warning' })).toEqual(
+      error(-32601, 'Method not found: logging/setLevel', 200),
+    );
+    expect(await ask('logging/setLevel', { level: 'warning' }, MODERN)).toMatchObject({
+      error: { code: -32601 },
+    });
+  });
+
+  it.each([[undefined], ['loud'], [3], [null]])('refuses the level %j', async (level) => {
+    const setLogLevel = () => Promise.reject(new Error('nothing may be kept'));
+    expect(await ask('logging/setLevel', { level }, { ...NOVEMBER, setLogLevel })).toEqual(
+      error(-32602, 'Invalid log level'),
     );
   });
 });

@@ -1,15 +1,18 @@
-import { Refused, type Refusal, Unauthorized } from '#agent';
+import { isLogLevel, Refused, type Refusal, Unauthorized } from '#agent';
 import type { ToolRunner } from '#tools';
 import type { DispatchContext } from './dispatch-context.js';
 import { LOG_LEVEL_KEY } from './envelope-keys.js';
 import { isJsonObject, type JsonObject, member } from './json-object.js';
 import { type KernelFailure, type KernelReply, PreparedResult, StreamedResult } from './kernel-reply.js';
+import type { ListChanges } from './list-changes.js';
 import { methodTable } from './method-table.js';
 import { existsIn, type Method } from './methods/method.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
 import { dialectOf, type Era } from './protocol-versions.js';
 import type { RecordsSource } from './records-source.js';
+import type { ResourceSubscriptions } from './resource-subscriptions.js';
+import { ResourceRegistry } from './resources/resource-registry.js';
 import { ResultEnvelope } from './result-envelope.js';
 import { faultLine, type WarningLog } from './warning-log.js';
 
@@ -17,16 +20,21 @@ export interface KernelOptions {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
+  /** Beside those of the classes. Default: none. */
+  readonly resources?: ResourceRegistry;
   /** Of the product, told to clients. */
   readonly version: string;
   /** Told to clients of revision 2025-11-25 and later. Default: none. */
   readonly instructions?: string;
+  /** Default: subscriptions are not served. */
+  readonly subscriptions?: ResourceSubscriptions;
+  /** Default: no list is said to tell its changes. */
+  readonly listChanges?: ListChanges;
   /** Hears the private causes of internal errors. Default: nobody. */
   readonly log?: WarningLog;
 }
 
 const NOTIFICATION = 'notifications/';
-const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
 const NO_PARAMS: JsonObject = Object.freeze({});
 const ACCEPTED = Object.freeze({ accepted: true } as const);
 
@@ -41,7 +49,12 @@ export class Kernel {
   constructor(private readonly options: KernelOptions) {
     const serverInfo = Object.freeze({ name: 'parley', version: options.version });
     this.envelope = new ResultEnvelope(serverInfo);
-    this.methods = methodTable({ ...options, serverInfo, envelope: this.envelope });
+    this.methods = methodTable({
+      ...options,
+      resources: options.resources ?? new ResourceRegistry(),
+      serverInfo,
+      envelope: this.envelope,
+    });
   }
 
   /** Whether a request of that name exists in a revision: lets a transport refuse before it authenticates. */
@@ -73,7 +86,7 @@ export class Kernel {
     const dialect = dialectOf(era, context.version);
     const known = this.methods.get(method);
     if (!known || !existsIn(known, dialect)) throw methodNotFound(method);
-    const request = { params: this.checked(params, known, era), context, dialect };
+    const request = { params: this.checked(params, era), context, dialect };
     const handled = known.handle(request);
     // A list that is rendered already is answered without another turn of the event loop.
     const result = handled instanceof Promise ? await handled : handled;
@@ -82,16 +95,12 @@ export class Kernel {
       : { result: this.envelope.complete(era, result, known.cache) };
   }
 
-  private checked(params: unknown, method: Method, era: Era): JsonObject {
+  private checked(params: unknown, era: Era): JsonObject {
     if (params === undefined || params === null) return NO_PARAMS;
-    if (!isJsonObject(params)) {
-      if (method.looseParams) return NO_PARAMS;
-      throw invalidParams();
-    }
+    if (!isJsonObject(params)) throw invalidParams();
     if (era === 'modern') {
       const level = member(params._meta, LOG_LEVEL_KEY);
-      if (level !== undefined && !LOG_LEVELS.includes(level as string))
-        throw invalidParams('Invalid log level');
+      if (level !== undefined && !isLogLevel(level)) throw invalidParams('Invalid log level');
     }
     return params;
   }

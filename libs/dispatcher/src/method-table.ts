@@ -1,25 +1,34 @@
 import type { ToolRunner } from '#tools';
 import { CallTool } from './methods/call-tool.js';
 import { Complete } from './methods/complete.js';
-import { discover, initialize } from './methods/handshake.js';
+import { Handshake } from './methods/handshake.js';
+import { listen } from './methods/listen.js';
 import { ListResources, listTemplates } from './methods/list-resources.js';
 import { ListTools } from './methods/list-tools.js';
 import type { Method } from './methods/method.js';
+import { ProvidedResources } from './methods/provided-resources.js';
 import { GetPrompt, listPrompts } from './methods/prompt-methods.js';
 import { ReadResource } from './methods/read-resource.js';
+import { resourceSubscriptionMethods } from './methods/resource-subscription-methods.js';
+import { setLogLevel } from './methods/set-log-level.js';
 import { ToolCatalogue } from './methods/tool-catalogue.js';
+import type { ListChanges } from './list-changes.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
-import { ProtocolFault, RPC } from './protocol-fault.js';
 import type { RecordsSource } from './records-source.js';
+import type { ResourceSubscriptions } from './resource-subscriptions.js';
+import type { ResourceRegistry } from './resources/resource-registry.js';
 import type { CacheHint, ResultEnvelope, ServerInfo } from './result-envelope.js';
 
 export interface MethodDependencies {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
+  readonly resources: ResourceRegistry;
   readonly serverInfo: ServerInfo;
   readonly instructions?: string;
   readonly envelope: ResultEnvelope;
+  readonly subscriptions?: ResourceSubscriptions;
+  readonly listChanges?: ListChanges;
 }
 
 /** Depends on the agent: one agent's answer must never serve another, and rights may change at any time. */
@@ -29,23 +38,17 @@ const OF_SERVER: CacheHint = Object.freeze({ ttlMs: 300_000, cacheScope: 'public
 
 const ALL_LEGACY = '2024-11-05';
 
-function subscriptionsNotServed(): never {
-  throw new ProtocolFault(
-    RPC.methodNotFound,
-    'Resource subscriptions are not supported by this server',
-    undefined,
-    404,
-  );
-}
-
 /** Every method there is, and the revisions it exists in. What is not here is not found. */
 export function methodTable(given: MethodDependencies): ReadonlyMap<string, Method> {
-  const { tools, records, prompts, serverInfo, instructions, envelope } = given;
+  const { tools, records, prompts, envelope, subscriptions, listChanges } = given;
+  const handshake = new Handshake(given);
+  const resources = resourceSubscriptionMethods(subscriptions);
   const catalogue = new ToolCatalogue(tools);
   const listTools = new ListTools(catalogue, envelope, OF_AGENT);
   const callTool = new CallTool(tools, catalogue);
-  const listResources = new ListResources(tools, catalogue);
-  const readResource = new ReadResource(tools);
+  const provided = new ProvidedResources(given.resources, records);
+  const listResources = new ListResources(tools, catalogue, provided);
+  const readResource = new ReadResource(tools, provided);
   const getPrompt = new GetPrompt(prompts, records);
   const complete = new Complete(prompts, records);
 
@@ -62,30 +65,36 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   });
 
   return new Map<string, Method>([
-    [
-      'initialize',
-      {
-        ...legacyOnly((request) => initialize(request.params, serverInfo, instructions)),
-        looseParams: true,
-      },
-    ],
+    ['initialize', legacyOnly((request) => handshake.initialize(request.params))],
     ['ping', legacyOnly(() => ({}))],
     [
       'server/discover',
-      { legacySince: null, modern: true, cache: OF_SERVER, handle: () => discover(instructions) },
+      { legacySince: null, modern: true, cache: OF_SERVER, handle: () => handshake.discover() },
     ],
     ['tools/list', everywhere((request) => listTools.handle(request), OF_AGENT)],
     ['tools/call', everywhere((request) => callTool.handle(request))],
     ['resources/list', everywhere((request) => listResources.handle(request), OF_AGENT)],
-    ['resources/templates/list', everywhere(listTemplates, OF_SERVER)],
+    [
+      'resources/templates/list',
+      everywhere((request) => listTemplates(provided.templates, request), OF_SERVER),
+    ],
     ['resources/read', everywhere((request) => readResource.handle(request), OF_AGENT)],
-    ['resources/subscribe', legacyOnly(subscriptionsNotServed)],
-    ['resources/unsubscribe', legacyOnly(subscriptionsNotServed)],
+    ['resources/subscribe', legacyOnly(resources.subscribe)],
+    ['resources/unsubscribe', legacyOnly(resources.unsubscribe)],
+    [
+      'subscriptions/listen',
+      {
+        legacySince: null,
+        modern: true,
+        handle: (request) => listen({ subscriptions, listChanges }, request),
+      },
+    ],
     ['prompts/list', everywhere((request) => listPrompts(prompts, request), OF_AGENT)],
     ['prompts/get', everywhere((request) => getPrompt.handle(request))],
     [
       'completion/complete',
       { legacySince: '2025-11-25', modern: true, handle: (request) => complete.handle(request) },
     ],
+    ['logging/setLevel', { legacySince: '2025-11-25', modern: false, handle: setLogLevel }],
   ]);
 }

@@ -48,6 +48,8 @@ export class Exchange {
   /** Nobody until an authenticator says who. */
   agent: Agent | null = null;
   correlationId: string | undefined = undefined;
+  /** The caller's own live session, as against a mere label. */
+  sessionId: string | undefined = undefined;
 
   /** Called when the client goes away before it was answered. */
   onGone: (() => void) | null = null;

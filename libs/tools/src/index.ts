@@ -1,5 +1,6 @@
 export * from './arguments/argument-readers.js';
 export * from './built-in-tools.js';
+export * from './content.js';
 export * from './declaration/tool.decorator.js';
 export * from './declaration/tool-declaration.js';
 export * from './declared-methods.js';

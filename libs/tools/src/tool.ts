@@ -1,5 +1,6 @@
 import type { CallContext, Refusal, Tier } from '#agent';
 import type { GovernedClassWrites, GovernedMethods, GovernedRecords, GovernedWrites } from '#data';
+import type { ContentBlock } from './content.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -67,12 +68,19 @@ export interface MethodCallingCall extends ToolCall {
   readonly methods: GovernedMethods;
 }
 
-/** A handler returns the result data (any JSON value) or throws `Refused`. */
+/** A handler returns the result data (any JSON value), a `ToolContent`, or throws `Refused`. */
 export type ToolHandler = (args: Readonly<Record<string, unknown>>, call: ToolCall) => unknown;
 
 /** What came of a call. `text` is the pretty-printed JSON of `data`, already within the size limit. */
 export type ToolOutcome =
-  | { readonly ok: true; readonly data: unknown; readonly text: string; readonly structured: boolean }
+  | {
+      readonly ok: true;
+      readonly data: unknown;
+      readonly text: string;
+      readonly structured: boolean;
+      /** Sent in place of `text`. */
+      readonly blocks?: readonly ContentBlock[];
+    }
   | { readonly ok: false; readonly refusal: Refusal };
 
 /** Runs tools through the one ordered pipeline. Listing and calling ask the same decision. */

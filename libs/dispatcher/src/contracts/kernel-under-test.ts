@@ -1,8 +1,9 @@
 import { Agent, type AgentShapeOptions, compileAgentShape, refusals } from '#agent';
 import type { DispatchContext } from '../dispatch-context.js';
-import { Kernel } from '../kernel.js';
+import { Kernel, type KernelOptions } from '../kernel.js';
 import type { KernelReply } from '../kernel-reply.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
+import { ResourceRegistry } from '../resources/resource-registry.js';
 import { SmallRecords } from './small-records.js';
 import { smallTool, SmallToolRunner, succeeded } from './small-tool-runner.js';
 
@@ -109,16 +110,22 @@ export interface KernelUnderTest {
   ) => Promise<KernelReply>;
 }
 
-export function kernelUnderTest(tools = smallCatalogue()): KernelUnderTest {
+export function kernelUnderTest(
+  tools = smallCatalogue(),
+  resources = new ResourceRegistry(),
+  options: Partial<KernelOptions> = {},
+): KernelUnderTest {
   const warnings: string[] = [];
   const prompts = new PromptRegistry();
   const kernel = new Kernel({
     tools,
     records: smallRecords(),
     prompts,
+    resources,
     version: '1.2.3',
     instructions: 'Begin with get_all_schemas.',
     log: { warn: (line) => warnings.push(line) },
+    ...options,
   });
   const agent = smallAgent();
   const ask: KernelUnderTest['ask'] = (method, params, context) =>

@@ -1,40 +1,69 @@
-import { type JsonObject, member } from '../json-object.js';
+import type { JsonObject } from '../json-object.js';
 import { dialectOf, FALLBACK_VERSION, isLegacyVersion, MODERN_VERSIONS } from '../protocol-versions.js';
+import type { ListChanges } from '../list-changes.js';
+import type { ResourceSubscriptions } from '../resource-subscriptions.js';
 import type { ServerInfo } from '../result-envelope.js';
 
-/** The capability object of the frozen revisions, member for member. */
-const FROZEN_CAPABILITIES = Object.freeze({
-  tools: Object.freeze({ listChanged: true }),
-  resources: Object.freeze({ subscribe: false, listChanged: false }),
-  prompts: Object.freeze({ listChanged: true }),
-});
-
-/** Later revisions are told only what is served. */
-const CAPABILITIES = Object.freeze({
-  tools: Object.freeze({}),
-  resources: Object.freeze({}),
-  prompts: Object.freeze({}),
-  completions: Object.freeze({}),
-});
-
-/** Answers `initialize`, whatever its params are: an unknown or missing version gets ours. */
-export function initialize(params: unknown, serverInfo: ServerInfo, instructions?: string): JsonObject {
-  const asked = member(params, 'protocolVersion');
-  const protocolVersion = isLegacyVersion(asked) ? asked : FALLBACK_VERSION;
-  const { additions } = dialectOf('legacy', protocolVersion);
-  return {
-    protocolVersion,
-    capabilities: additions ? CAPABILITIES : FROZEN_CAPABILITIES,
-    serverInfo,
-    ...(additions && instructions !== undefined && { instructions }),
-  };
+export interface HandshakeParts {
+  readonly serverInfo: ServerInfo;
+  readonly instructions?: string;
+  readonly subscriptions?: ResourceSubscriptions;
+  readonly listChanges?: ListChanges;
 }
 
-/** Legacy revisions are not listed: they are reached through `initialize`. */
-export function discover(instructions?: string): JsonObject {
-  return {
-    supportedVersions: MODERN_VERSIONS,
-    capabilities: CAPABILITIES,
-    ...(instructions !== undefined && { instructions }),
-  };
+/** How a conversation opens: what we are and what is served at this moment. */
+export class Handshake {
+  constructor(private readonly parts: HandshakeParts) {}
+
+  /** Answers `initialize`: an unknown or missing version gets ours. */
+  initialize(params: JsonObject): JsonObject {
+    const { serverInfo } = this.parts;
+    const asked = params.protocolVersion;
+    const protocolVersion = isLegacyVersion(asked) ? asked : FALLBACK_VERSION;
+    const { additions } = dialectOf('legacy', protocolVersion);
+    return {
+      protocolVersion,
+      capabilities: additions ? this.capabilities() : this.frozenCapabilities(),
+      serverInfo,
+      ...(additions && this.instructions()),
+    };
+  }
+
+  /** Legacy revisions are not listed: they are reached through `initialize`. */
+  discover(): JsonObject {
+    return {
+      supportedVersions: MODERN_VERSIONS,
+      capabilities: this.capabilities(),
+      ...this.instructions(),
+    };
+  }
+
+  private instructions(): JsonObject {
+    const { instructions } = this.parts;
+    return instructions === undefined ? {} : { instructions };
+  }
+
+  /** The capability object of the frozen revisions, member for member. */
+  private frozenCapabilities(): JsonObject {
+    return {
+      tools: { listChanged: true },
+      resources: { subscribe: this.parts.subscriptions?.supported ?? false, listChanged: false },
+      prompts: { listChanged: true },
+    };
+  }
+
+  /** Later revisions are told only what is served. */
+  private capabilities(): JsonObject {
+    const { subscriptions, listChanges } = this.parts;
+    return {
+      tools: { listChanged: true },
+      resources: {
+        ...(subscriptions?.supported === true && { subscribe: true }),
+        ...(listChanges?.kinds.has('resources') === true && { listChanged: true }),
+      },
+      prompts: { listChanged: true },
+      completions: {},
+      logging: {},
+    };
+  }
 }

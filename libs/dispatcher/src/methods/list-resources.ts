@@ -2,7 +2,9 @@ import { isClassName } from '#agent';
 import type { ToolRunner } from '#tools';
 import { pageOf } from '../cursors.js';
 import { type JsonObject, member } from '../json-object.js';
+import type { ResourceTemplate } from '../resources/resource-provider.js';
 import type { MethodRequest } from './method.js';
+import type { ProvidedResources } from './provided-resources.js';
 import { RESOURCE_KINDS, type ResourceKind, resourceUri } from './resource-uri.js';
 import type { CatalogueEntry, ToolCatalogue } from './tool-catalogue.js';
 
@@ -54,6 +56,7 @@ export class ListResources {
   constructor(
     private readonly runner: ToolRunner,
     private readonly catalogue: ToolCatalogue,
+    private readonly provided: ProvidedResources,
   ) {}
 
   async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
@@ -62,7 +65,10 @@ export class ListResources {
       ? [...classesIn(outcome.data, 'custom'), ...classesIn(outcome.data, 'built_in')]
       : [];
     const kinds = this.kindsOpenTo(this.catalogue.for(context));
-    const resources = classes.flatMap((listed) => kinds.map((kind) => describe(listed, kind)));
+    const resources = [
+      ...classes.flatMap((listed) => kinds.map((kind) => describe(listed, kind))),
+      ...(await this.provided.list(context)),
+    ];
     if (!dialect.additions) return { resources };
     const { entries, nextCursor } = pageOf('resources', resources, params.cursor);
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
@@ -86,7 +92,12 @@ const TEMPLATES: readonly JsonObject[] = [
 );
 
 /** `resources/templates/list`: the same for everyone, and never asks the agent. */
-export function listTemplates({ params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>): JsonObject {
-  if (dialect.additions) pageOf('templates', TEMPLATES, params.cursor);
-  return { resourceTemplates: TEMPLATES };
+export function listTemplates(
+  provided: readonly ResourceTemplate[],
+  { params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>,
+): JsonObject {
+  const resourceTemplates = [...TEMPLATES, ...provided];
+  if (!dialect.additions) return { resourceTemplates };
+  const { entries, nextCursor } = pageOf('templates', resourceTemplates, params.cursor);
+  return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
 }

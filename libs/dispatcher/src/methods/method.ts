@@ -20,8 +20,6 @@ export interface Method {
   readonly legacySince: LegacyVersion | null;
   readonly modern: boolean;
   readonly cache?: CacheHint;
-  /** Takes `params` of any shape: the handler judges them itself. */
-  readonly looseParams?: boolean;
   readonly handle: MethodHandler;
 }
 

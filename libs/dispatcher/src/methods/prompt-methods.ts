@@ -1,11 +1,13 @@
+import type { ContentBlock } from '#tools';
 import { pageOf } from '../cursors.js';
 import { isJsonObject, type JsonObject } from '../json-object.js';
-import type { Prompt } from '../prompts/prompt.js';
+import type { Prompt, PromptMessage, RenderedPrompt } from '../prompts/prompt.js';
 import { readPromptArguments } from '../prompts/prompt-arguments.js';
 import type { PromptRegistry } from '../prompts/prompt-registry.js';
 import { invalidParams } from '../protocol-fault.js';
 import type { RecordsSource } from '../records-source.js';
 import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../response-limit.js';
+import { blockIn } from './content-dialect.js';
 import type { MethodRequest } from './method.js';
 
 function describe(prompt: Prompt): JsonObject {
@@ -34,7 +36,7 @@ export class GetPrompt {
     private readonly records: RecordsSource,
   ) {}
 
-  async handle({ params, context }: MethodRequest): Promise<JsonObject> {
+  async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing prompt name');
     const prompt = this.registry.get(name);
@@ -48,15 +50,29 @@ export class GetPrompt {
       }
     }
     const rendered = await prompt.render({ args, records: this.records.for(context) });
-    const { description, text } =
-      typeof rendered === 'string'
-        ? { description: `Parse analytics prompt: ${name}`, text: rendered }
-        : rendered;
-    if (exceedsResponseLimit(text)) {
+    const { description, messages } = messagesOf(name, rendered);
+    if (messages.some(({ content }) => exceedsResponseLimit(printed(content)))) {
       throw invalidParams(
         `Prompt output exceeded ${MAX_RESPONSE_BYTES} bytes. A prompt should name the tools that fetch large data, not carry it.`,
       );
     }
-    return { description, messages: [{ role: 'user', content: { type: 'text', text } }] };
+    return {
+      description,
+      messages: messages.map(({ role, content }) => ({ role, content: blockIn(dialect, content) })),
+    };
   }
+}
+
+const printed = (block: ContentBlock) => (block.type === 'text' ? block.text : JSON.stringify(block));
+
+function messagesOf(
+  name: string,
+  rendered: RenderedPrompt,
+): { readonly description: string; readonly messages: readonly PromptMessage[] } {
+  if (typeof rendered === 'object' && 'messages' in rendered) return rendered;
+  const { description, text } =
+    typeof rendered === 'string'
+      ? { description: `Parse analytics prompt: ${name}`, text: rendered }
+      : rendered;
+  return { description, messages: [{ role: 'user', content: { type: 'text', text } }] };
 }

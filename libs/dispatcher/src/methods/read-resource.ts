@@ -1,11 +1,12 @@
-import type { ErrorCode, Refusal } from '#agent';
-import type { ToolRunner } from '#tools';
+import { type CallContext, type ErrorCode, type Refusal, Refused } from '#agent';
+import type { EmbeddedResource, ToolRunner } from '#tools';
 import type { JsonObject } from '../json-object.js';
 import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
 import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../response-limit.js';
 import { MIME_TYPE, TOOL_OF_KIND } from './list-resources.js';
 import type { MethodRequest } from './method.js';
+import type { ProvidedResources } from './provided-resources.js';
 import { parseResourceUri } from './resource-uri.js';
 
 const SAMPLES = 5;
@@ -33,11 +34,15 @@ function refused(uri: string, dialect: Dialect, refusal: Refusal): ProtocolFault
 
 /** `resources/read`: the text of the tool that answers for the address, under that tool's gates. */
 export class ReadResource {
-  constructor(private readonly runner: ToolRunner) {}
+  constructor(
+    private readonly runner: ToolRunner,
+    private readonly provided: ProvidedResources,
+  ) {}
 
   async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
     const { uri } = params;
     if (typeof uri !== 'string') throw invalidParams('Missing resource uri');
+    if (this.provided.has(uri)) return this.readProvided(uri, context, dialect);
     const address = parseResourceUri(uri);
     if (!address) throw notFound(uri, dialect, `Invalid resource URI: ${uri}`);
     const args = {
@@ -52,5 +57,19 @@ export class ReadResource {
       );
     }
     return { contents: [{ uri, mimeType: MIME_TYPE, text: outcome.text }] };
+  }
+
+  private async readProvided(uri: string, context: CallContext, dialect: Dialect): Promise<JsonObject> {
+    let contents: readonly EmbeddedResource[] | undefined;
+    try {
+      contents = await this.provided.read(uri, context);
+    } catch (fault) {
+      if (fault instanceof Refused) throw refused(uri, dialect, fault.refusal);
+      throw fault;
+    }
+    if (!contents) throw notFound(uri, dialect, 'Resource not found');
+    if (contents.some((part) => exceedsResponseLimit('text' in part ? part.text : part.blob)))
+      throw invalidParams(`Resource exceeded ${MAX_RESPONSE_BYTES} bytes.`);
+    return { contents };
   }
 }

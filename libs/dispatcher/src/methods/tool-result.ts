@@ -3,6 +3,7 @@ import type { ToolOutcome } from '#tools';
 import { isJsonObject, type JsonObject } from '../json-object.js';
 import { invalidParams } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
+import { blockIn } from './content-dialect.js';
 
 const text = (value: string) => [{ type: 'text', text: value }];
 
@@ -44,7 +45,7 @@ export function toolResult(outcome: ToolOutcome, dialect: Dialect, signal: Abort
   const structured =
     outcome.structured && dialect.structured && (dialect.anyStructuredRoot || isJsonObject(outcome.data));
   return {
-    content: text(outcome.text),
+    content: outcome.blocks?.map((block) => blockIn(dialect, block)) ?? text(outcome.text),
     isError: false,
     ...(structured && { structuredContent: outcome.data }),
   };

@@ -1,4 +1,5 @@
 import type { GovernedRecords } from '#data';
+import type { ContentBlock } from '#tools';
 import type { PromptArguments } from './prompt-arguments.js';
 
 /** What may be suggested while an argument is typed. */
@@ -23,7 +24,16 @@ export interface PromptCall {
   readonly records: GovernedRecords;
 }
 
-export type RenderedPrompt = string | { readonly description: string; readonly text: string };
+/** One message of a prompt. */
+export interface PromptMessage {
+  readonly role: 'user' | 'assistant';
+  readonly content: ContentBlock;
+}
+
+export type RenderedPrompt =
+  | string
+  | { readonly description: string; readonly text: string }
+  | { readonly description: string; readonly messages: readonly PromptMessage[] };
 
 export interface Prompt {
   readonly name: string;

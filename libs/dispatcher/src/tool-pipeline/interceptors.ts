@@ -2,7 +2,7 @@ import { type CallHandler, type ExecutionContext, Injectable, type NestIntercept
 import { map, Observable } from 'rxjs';
 import { type Refusal, Refused, refusals } from '#agent';
 import type { Policy } from '#policy';
-import { type CanaryScan, compileCanaries, fitToSize, type ToolOutcome } from '#tools';
+import { type CanaryScan, compileCanaries, fitToSize, ToolContent, type ToolOutcome } from '#tools';
 import { cancelReason } from './guards.js';
 import { toolExecutionOf } from './tool-execution.js';
 
@@ -53,7 +53,11 @@ export class ResultInterceptor implements NestInterceptor {
 
   private outcome(data: unknown, host: ExecutionContext): ToolOutcome {
     const { name, definition } = toolExecutionOf(host);
-    const fitted = fitToSize(name, data);
+    // Rows can be left out of data; content is sent whole or not at all.
+    const content = data instanceof ToolContent ? data : null;
+    const fitted = content
+      ? fitToSize('', { blocks: content.blocks, data: content.data })
+      : fitToSize(name, data);
     if ('gate' in fitted) return { ok: false, refusal: fitted };
     const phrase = this.canaryIn(fitted.text);
     if (phrase !== null) {
@@ -61,11 +65,16 @@ export class ResultInterceptor implements NestInterceptor {
       if (this.policy.switches.canaryAction === 'refuse')
         throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
     }
-    return {
-      ok: true,
-      data: fitted.data,
-      text: fitted.text,
-      structured: fitted.structured && definition?.outputSchema !== undefined,
-    };
+    const declared = definition?.outputSchema !== undefined;
+    if (content) {
+      return {
+        ok: true,
+        data: content.data ?? null,
+        text: fitted.text,
+        structured: declared && content.data !== undefined,
+        blocks: content.blocks,
+      };
+    }
+    return { ok: true, data: fitted.data, text: fitted.text, structured: fitted.structured && declared };
   }
 }

@@ -96,6 +96,8 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
       ...(context.trace && { trace: context.trace }),
       progress: (update) => context.progress(update),
+      ...(context.log && { log: (entry) => context.log?.(entry) }),
+      ...(context.endStream && { endStream: () => context.endStream?.() }),
     };
     const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };
     const call = {

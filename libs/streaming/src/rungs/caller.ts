@@ -43,6 +43,7 @@ async function useSession(exchange: Exchange, edge: EdgeParts, id: string): Prom
     return errorReply(404, { code: RPC.unauthorized, message: 'Session not found' }, exchange.message.id);
   }
   if (owned) {
+    exchange.sessionId = id;
     exchange.version = session.version;
     exchange.clientCapabilities = session.capabilities;
   }

@@ -36,7 +36,7 @@ async function openSession(
 
 /** What the kernel is told of an exchange. */
 function contextOf(exchange: Exchange, agent: Agent): DispatchContext {
-  const { message, era, version, clientCapabilities, correlationId } = exchange;
+  const { message, era, version, clientCapabilities, correlationId, sessionId } = exchange;
   return {
     agent,
     era,
@@ -48,6 +48,7 @@ function contextOf(exchange: Exchange, agent: Agent): DispatchContext {
     },
     progress: ignoreProgress,
     ...(correlationId !== undefined && { correlationId }),
+    ...(sessionId !== undefined && { sessionId }),
     ...(message.id !== undefined && { requestId: message.id }),
     ...(era === 'modern' && {
       parameterHeader: (name: string) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`),

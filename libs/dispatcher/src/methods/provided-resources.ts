@@ -1,0 +1,53 @@
+import { type CallContext, Refused } from '#agent';
+import type { EmbeddedResource } from '#tools';
+import type { JsonObject } from '../json-object.js';
+import type { RecordsSource } from '../records-source.js';
+import type { ResourceCall, ResourceTemplate } from '../resources/resource-provider.js';
+import type { ResourceRegistry } from '../resources/resource-registry.js';
+
+/** The resources of all providers, as far as one caller may see them. */
+export class ProvidedResources {
+  constructor(
+    private readonly registry: ResourceRegistry,
+    private readonly records: RecordsSource,
+  ) {}
+
+  get templates(): readonly ResourceTemplate[] {
+    return this.registry.templates;
+  }
+
+  /** What a provider refuses to list, this caller does not have. */
+  async list(context: CallContext): Promise<JsonObject[]> {
+    const call = this.callOf(context);
+    const listed = await Promise.all(
+      this.registry.all().map(async (provider) => {
+        try {
+          return await provider.list(call);
+        } catch (fault) {
+          if (fault instanceof Refused) return [];
+          throw fault;
+        }
+      }),
+    );
+    return listed.flat().map((resource) => ({ ...resource }));
+  }
+
+  has(uri: string): boolean {
+    return this.registry.providerOf(uri) !== undefined;
+  }
+
+  /** @returns `undefined` when this caller has no such resource. @throws Refused */
+  async read(uri: string, context: CallContext): Promise<readonly EmbeddedResource[] | undefined> {
+    return this.registry.providerOf(uri)?.read(uri, this.callOf(context));
+  }
+
+  private callOf(context: CallContext): ResourceCall {
+    return {
+      ...context,
+      // Own members, also where the context is an object with accessors.
+      signal: context.signal,
+      progress: (update) => context.progress(update),
+      records: this.records.for(context),
+    };
+  }
+}

@@ -1,0 +1,45 @@
+import type { CallContext } from '#agent';
+import type { GovernedRecords } from '#data';
+import type { EmbeddedResource } from '#tools';
+
+/** A resource as it is listed (MCP 2025-11-25, server/resources). */
+export interface ListedResource {
+  readonly uri: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+  /** Bytes, when known. */
+  readonly size?: number;
+}
+
+/** A family of addresses with `{variables}` (RFC 6570, level 1). */
+export interface ResourceTemplate {
+  readonly uriTemplate: string;
+  readonly name: string;
+  readonly title?: string;
+  readonly description?: string;
+  readonly mimeType?: string;
+}
+
+/** What a provider may use: data only through the agent's own governed door. */
+export interface ResourceCall extends CallContext {
+  readonly records: GovernedRecords;
+}
+
+/**
+ * Resources of one URI scheme. The provider decides what an agent may see, and by the same decision in both methods: what
+ * it does not list for an agent it does not read to it either.
+ */
+export interface ResourceProvider {
+  /** Lower case, without the colon. `parse` is taken. */
+  readonly scheme: string;
+  /** The same for every agent. Default none. */
+  readonly templates?: readonly ResourceTemplate[];
+  list(call: ResourceCall): Promise<readonly ListedResource[]> | readonly ListedResource[];
+  /** `undefined`: for this agent there is no such resource. @throws Refused */
+  read(
+    uri: string,
+    call: ResourceCall,
+  ): Promise<readonly EmbeddedResource[] | undefined> | readonly EmbeddedResource[] | undefined;
+}

@@ -1,0 +1,76 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { oneLine } from '#audit';
+import { ConfigError, type ConfigFault } from '../config/config-faults.js';
+import { configPath, type LoadedConfig, loadConfig } from '../config/load-config.js';
+import { type Environment, readConfigFile } from '../config/read-config-file.js';
+import { declarationsOf, isPluginModule, type PluginModule } from './plugin-modules.js';
+
+/** The configuration and the code that it names. */
+export interface LoadedService extends LoadedConfig {
+  readonly plugins: readonly PluginModule[];
+}
+
+/**
+ * Imports the plugins of the configuration and loads it with what they declare. They are code that the operator chose:
+ * importing one runs it.
+ * @throws ConfigError listing the faults of the file and of its plugins
+ */
+export async function loadWithPlugins(
+  env: Environment = process.env,
+  cwd = process.cwd(),
+): Promise<LoadedService> {
+  const path = configPath(env, cwd);
+  const faults: ConfigFault[] = [];
+  const plugins = await importPlugins(pathsOf(path, env), dirname(path), faults);
+  const loaded = loadFollowing(faults, env, cwd, plugins);
+  if (faults.length > 0) throw new ConfigError(path, faults);
+  return { ...loaded, plugins };
+}
+
+function loadFollowing(
+  faults: readonly ConfigFault[],
+  env: Environment,
+  cwd: string,
+  plugins: readonly PluginModule[],
+): LoadedConfig {
+  try {
+    return loadConfig(env, cwd, declarationsOf(plugins));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError(error.source, [...error.faults, ...faults]);
+  }
+}
+
+/** Only what looks like paths: a list of another shape is a fault of the file, told with its others. */
+function pathsOf(path: string, env: Environment): readonly string[] {
+  if (!existsSync(path)) return [];
+  const file = readConfigFile(path, env) as { plugins?: unknown } | null;
+  const listed = file?.plugins;
+  return Array.isArray(listed) ? listed.filter((entry): entry is string => typeof entry === 'string') : [];
+}
+
+async function importPlugins(
+  paths: readonly string[],
+  base: string,
+  faults: ConfigFault[],
+): Promise<PluginModule[]> {
+  const modules: PluginModule[] = [];
+  for (const [index, path] of paths.entries()) {
+    const fault = (message: string) => faults.push({ path: `plugins.${index}`, message });
+    const file = resolve(base, path);
+    if (!existsSync(file)) {
+      fault('no such file');
+      continue;
+    }
+    try {
+      const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown };
+      if (isPluginModule(exported)) modules.push(exported);
+      else fault('must export a Nest module as its default');
+    } catch (error) {
+      fault(oneLine(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`));
+    }
+  }
+  return modules;
+}
