@@ -5,8 +5,6 @@ import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { ProcessSessionStore, SessionStore } from '#cluster';
 import {
-  CachedPrincipalDirectory,
-  ForgettingWriter,
   GovernedRecordsSource,
   GovernedWritesSource,
   PrincipalDirectory,
@@ -16,14 +14,7 @@ import {
   SchemaCatalogue,
   SchemaWriter,
 } from '#data';
-import {
-  MongoConnection,
-  MongoPrincipalDirectory,
-  MongoRecordReader,
-  MongoRecordWriter,
-  MongoSchemaCatalogue,
-  MongoSchemaWriter,
-} from '#data-mongo';
+import type { MongoConnection } from '#data-mongo';
 import {
   Approver,
   CallJournal,
@@ -55,6 +46,7 @@ import {
 import { agentProviders } from './agents.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
+import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createEdge, createKernel } from './mcp.js';
@@ -62,16 +54,14 @@ import type { PluginModule } from './plugins/plugin-modules.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
-  readonly connection: MongoConnection;
+  /** Null: there is a Parse Server, and no direct access beside it. */
+  readonly connection: MongoConnection | null;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
   /** Modules with such providers. */
   readonly plugins?: readonly PluginModule[];
 }
-
-/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
-const SESSIONS = { identitySeconds: 30 };
 
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
@@ -94,35 +84,13 @@ export class AppModule {
         { provide: DeclaredMethods, useExisting: MethodRegistry },
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
-        { provide: MongoConnection, useValue: connection },
-        { provide: SchemaCatalogue, useFactory: () => new MongoSchemaCatalogue(connection) },
-        {
-          provide: RecordReader,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
-        {
-          provide: RecordWriter,
-          useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
-            new ForgettingWriter(new MongoRecordWriter(connection, catalogue), directory),
-          inject: [SchemaCatalogue, CachedPrincipalDirectory],
-        },
-        {
-          provide: SchemaWriter,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
+        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         { provide: SessionStore, useClass: ProcessSessionStore },
-        {
-          provide: CachedPrincipalDirectory,
-          useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
-        },
-        { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),

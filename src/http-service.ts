@@ -24,7 +24,7 @@ import { StderrLogger } from './stderr-logger.js';
  */
 export async function startHttpService(
   loaded: LoadedConfig & Partial<Pick<LoadedService, 'plugins'>>,
-  connection: MongoConnection,
+  connection: MongoConnection | null,
   env: Environment,
   features: readonly Provider[] = [],
 ): Promise<RunningService> {

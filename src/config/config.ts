@@ -30,11 +30,21 @@ export interface ServerConfig {
 }
 
 export interface DatabaseConfig {
-  /** `embedded`, or a mongodb:// URI. */
-  readonly uri: string;
+  /** `embedded`, or a mongodb:// URI. Null, the default beside a Parse Server: no direct access. */
+  readonly uri: string | null;
   readonly name: string;
   /** Seed file for an empty database; relative to the configuration file. */
   readonly seed: string | null;
+}
+
+export interface ParseConfig {
+  /** Where Parse Server is mounted. Null: there is none, and everything is read directly. */
+  readonly serverUrl: string | null;
+  readonly appId: string | null;
+  /** Null: every agent is one in client mode. */
+  readonly masterKey: string | null;
+  /** For servers that ask clients for one. */
+  readonly restApiKey: string | null;
 }
 
 export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
@@ -52,6 +62,7 @@ export type AuthRuleConfig =
 export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
+  readonly parse: ParseConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
@@ -77,4 +88,11 @@ export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   uri: 'embedded',
   name: 'parley',
   seed: null,
+});
+
+export const DEFAULT_PARSE: ParseConfig = Object.freeze({
+  serverUrl: null,
+  appId: null,
+  masterKey: null,
+  restApiKey: null,
 });

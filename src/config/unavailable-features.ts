@@ -6,11 +6,6 @@ type Reader = (config: Record<string, Record<string, unknown> | undefined>) => u
 const UNAVAILABLE: readonly (readonly [path: string, read: Reader, message: string])[] = [
   ['redis.url', (config) => config['redis']?.['url'], 'shared state over Redis is not part of this version'],
   [
-    'parse.serverUrl',
-    (config) => config['parse']?.['serverUrl'],
-    'the Parse Server route is not part of this version',
-  ],
-  [
     'parse.liveQueryUrl',
     (config) => config['parse']?.['liveQueryUrl'],
     'LiveQuery is not part of this version',

@@ -11,3 +11,8 @@ export type { StoredPipeline, StoredPipelines } from './read/stored-pipelines.js
 export { ParseSchemaCatalogue } from './schema/parse-schema-catalogue.js';
 export { ParseRecordWriter } from './write/parse-record-writer.js';
 export { ParseSchemaWriter } from './write/parse-schema-writer.js';
+export type { DataRoutes, SessionWatch } from './routes/data-routes.js';
+export { RoutedRecordReader } from './routes/routed-record-reader.js';
+export { RoutedRecordWriter } from './routes/routed-record-writer.js';
+export { ROUTE_TABLE, type RoutedOperation } from './routes/route-table.js';
+export { SessionRecheck } from './routes/session-recheck.js';

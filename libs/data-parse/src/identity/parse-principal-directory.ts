@@ -2,13 +2,19 @@ import { isUserId } from '#agent';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, StoreError } from '#data';
 import type { ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
 import { MASTER_KEY, type ParseCredentials, sessionCredentials } from '../connection/parse-credentials.js';
-import { ParseFault } from '../connection/parse-faults.js';
-import { isPlainObject, isPointer } from '../query/plain-value.js';
+import { isPlainObject } from '../query/plain-value.js';
 
-const LIMITS = { maxTimeMS: 5000 };
+const LIMITS = { maxTimeMS: 10_000 };
 
 /** Roles of one level of inheritance; nobody holds more. */
 const ROLES_AT_ONCE = 1000;
+
+export interface ParseDirectoryOptions {
+  /** Asked for roles instead of Parse Server: for deployments that hold no master key. */
+  readonly roles?: PrincipalDirectory;
+  /** For tests. */
+  readonly now?: () => Date;
+}
 
 /**
  * Sessions and roles as Parse Server tells them: a session of itself, roles to the master key. Roles are followed upwards
@@ -17,40 +23,45 @@ const ROLES_AT_ONCE = 1000;
 export class ParsePrincipalDirectory extends PrincipalDirectory {
   constructor(
     private readonly connection: ParseConnection,
-    /** For tests. */
-    private readonly now: () => Date = () => new Date(),
+    private readonly options: ParseDirectoryOptions = {},
   ) {
     super();
   }
 
   async ownerOfSession(token: string): Promise<SessionOwner | null> {
-    try {
-      const credentials = sessionCredentials(token);
-      const [user, session] = await Promise.all([
-        this.get('/users/me', credentials),
-        this.get('/sessions/me', credentials),
-      ]);
-      const userId = user['objectId'];
-      // Of a user who is gone there is only the pointer left.
-      if (!isUserId(userId) || typeof user['createdAt'] !== 'string') return null;
-      const expiresAt = endOf(session);
-      if (expiresAt !== null && !(expiresAt > this.now())) return null;
-      return { userId, expiresAt };
-    } catch (error) {
-      // Parse Server has answered, and not with a user.
-      if (error instanceof ParseFault && error.code !== 'failed' && error.code !== 'unavailable') return null;
-      if (error instanceof StoreError && error.code === 'session_ended') return null;
-      throw error;
-    }
+    const { now = () => new Date() } = this.options;
+    const session = await answeredOrNull(() => this.ofSession('/sessions/me', token));
+    if (!session) return null;
+    const userId = (await this.ownRow(token)) ?? (await this.existingUser(session['user']));
+    if (!isUserId(userId)) return null;
+    const expiresAt = endOf(session);
+    return expiresAt === null || expiresAt > now() ? { userId, expiresAt } : null;
+  }
+
+  /** The id in the user's own row, as far as its session may read it; of a user who is gone only the pointer is left. */
+  private async ownRow(token: string): Promise<unknown> {
+    const user = await answeredOrNull(() => this.ofSession('/users/me', token));
+    return typeof user?.['createdAt'] === 'string' ? user['objectId'] : null;
+  }
+
+  /** Permissions may keep even a user's own row from it: then the master key tells whether there is one. */
+  private async existingUser(user: unknown): Promise<unknown> {
+    if (!this.connection.hasMasterKey || !isPlainObject(user) || !isUserId(user['objectId'])) return null;
+    const { objectId } = user;
+    const where = { objectId };
+    const { results } = await this.get('/classes/_User', MASTER_KEY, { where, keys: 'objectId', limit: 1 });
+    return Array.isArray(results) && results.length === 1 ? objectId : null;
   }
 
   async rolesOfUser(userId: string): Promise<readonly string[]> {
     if (!isUserId(userId)) return [];
+    if (this.options.roles) return this.options.roles.rolesOfUser(userId);
     const held = await this.roles({ users: { __type: 'Pointer', className: '_User', objectId: userId } });
     return this.closure(held);
   }
 
   async rolesOfRole(name: string): Promise<readonly string[] | null> {
+    if (this.options.roles) return this.options.roles.rolesOfRole(name);
     const [role] = await this.roles({ name: { $eq: name } });
     return role ? this.closure([role]) : null;
   }
@@ -75,6 +86,10 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
     return Array.isArray(results) ? results.flatMap(roleOf) : [];
   }
 
+  private async ofSession(path: string, token: string): Promise<ParseAnswer> {
+    return this.get(path, sessionCredentials(token));
+  }
+
   private get(
     path: string,
     credentials: ParseCredentials,
@@ -85,6 +100,17 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
       { credentials, method: 'GET', path, ...(query && { query }) },
       { ...LIMITS, signal },
     );
+  }
+}
+
+/** Null when Parse Server has answered, and with a refusal. */
+async function answeredOrNull(ask: () => Promise<ParseAnswer>): Promise<ParseAnswer | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof StoreError && (error.code === 'session_ended' || error.code === 'denied'))
+      return null;
+    throw error;
   }
 }
 
@@ -101,7 +127,7 @@ function roleOf(row: unknown): Role[] {
 
 /** An end in a form nobody could read is an end that has come. */
 function endOf({ expiresAt, user }: ParseAnswer): Date | null {
-  if (!isPointer(user) && !isPlainObject(user)) return new Date(0);
+  if (!isPlainObject(user)) return new Date(0);
   if (expiresAt === undefined || expiresAt === null) return null;
   const iso = isPlainObject(expiresAt) ? expiresAt['iso'] : expiresAt;
   const end = new Date(typeof iso === 'string' ? iso : Number.NaN);

@@ -7,7 +7,15 @@ export type Posture = 'master' | 'session' | 'assumed' | 'client';
 export type Route = 'rest' | 'direct';
 
 export type RoutedOperation =
-  'rows' | 'pipelines' | 'groupings' | 'searches' | 'plans' | 'operator' | 'schemas' | 'row_writes' | 'class_writes';
+  | 'rows'
+  | 'pipelines'
+  | 'groupings'
+  | 'searches'
+  | 'plans'
+  | 'operator'
+  | 'schemas'
+  | 'row_writes'
+  | 'class_writes';
 
 interface TableRow {
   /** What it serves, for people. */

@@ -64,8 +64,7 @@ class CallReader extends RecordReader {
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    const suits = () =>
-      canBeAsked(query) && (!this.serverJudges || serverAgrees(query, this.call.scope));
+    const suits = () => canBeAsked(query) && (!this.serverJudges || serverAgrees(query, this.call.scope));
     return this.along('rows', suits, (reader) => reader.find(query, operation));
   }
 
@@ -85,7 +84,11 @@ class CallReader extends RecordReader {
   }
 
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    return this.along('plans', () => canBeAsked(query), (reader) => reader.explain(query, operation));
+    return this.along(
+      'plans',
+      () => canBeAsked(query),
+      (reader) => reader.explain(query, operation),
+    );
   }
 
   /** A caller in client mode has no other way, and takes what Parse Server answers. */

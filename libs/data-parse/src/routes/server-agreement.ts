@@ -56,7 +56,8 @@ function fieldsOf(where: Where): Set<string> {
   for (const [key, value] of Object.entries(where)) {
     if (!key.startsWith('$')) fields.add(rootOf(key));
     else if (Array.isArray(value))
-      for (const branch of value.filter(isPlainObject)) for (const field of fieldsOf(branch)) fields.add(field);
+      for (const branch of value.filter(isPlainObject))
+        for (const field of fieldsOf(branch)) fields.add(field);
   }
   return fields;
 }

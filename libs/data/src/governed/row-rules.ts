@@ -143,8 +143,8 @@ export class RowRules {
     { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
     asker: Asker,
   ): Promise<Where> {
-    const { operation } = this.parts;
-    const reader = this.readerFor(asker);
+    // The constraint says which owner is the caller's to see, so nobody else has to.
+    const { operatorReader: reader, operation } = this.parts;
     if (asker === 'caller') {
       const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
       const owner = { className, where: allOf({ objectId }, where) };
