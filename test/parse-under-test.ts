@@ -8,9 +8,15 @@ export class ParseUnderTest {
   private constructor(
     private readonly embedded: EmbeddedMongo,
     readonly databaseUri: string,
+    readonly databaseName: string,
     readonly database: MongoConnection,
-    readonly server: ParseServerProcess,
+    private readonly options: Readonly<Record<string, unknown>>,
+    private running: ParseServerProcess,
   ) {}
+
+  get server(): ParseServerProcess {
+    return this.running;
+  }
 
   static async start(options: Readonly<Record<string, unknown>> = {}): Promise<ParseUnderTest> {
     const embedded = await EmbeddedMongo.start();
@@ -19,13 +25,28 @@ export class ParseUnderTest {
     uri.pathname = `/${name}`;
     const server = await startParseServer(uri.toString(), options);
     const database = new MongoConnection({ uri: embedded.uri, database: name });
-    return new ParseUnderTest(embedded, uri.toString(), database, server);
+    return new ParseUnderTest(embedded, uri.toString(), name, database, options, server);
   }
 
   /** The server with its master key, unless `masterKey` says otherwise. */
   connection(masterKey: string | null = this.server.masterKey): ParseConnection {
     const { url: serverUrl, appId, restAPIKey: restApiKey } = this.server;
     return new ParseConnection({ serverUrl, appId, masterKey, restApiKey });
+  }
+
+  /** What a service is configured with to use this server. */
+  get config() {
+    const { url: serverUrl, appId, masterKey, restAPIKey: restApiKey } = this.server;
+    return { serverUrl, appId, masterKey, restApiKey };
+  }
+
+  /** Ends the server; the function that comes back starts it again at the same address. */
+  async interrupt(): Promise<() => Promise<void>> {
+    const port = Number(new URL(this.server.url).port);
+    await this.server.close();
+    return async () => {
+      this.running = await startParseServer(this.databaseUri, { ...this.options, port });
+    };
   }
 
   /** Replaces everything that is stored, behind the server's back, and makes it look again. */

@@ -1,9 +1,9 @@
 /** Radii of the earth as Parse reckons with them. */
-const RADIANS_PER: Readonly<Record<string, number>> = {
+const PER_RADIAN: Readonly<Record<string, number>> = {
   $maxDistance: 1,
   $maxDistanceInRadians: 1,
-  $maxDistanceInKilometers: 1 / 6371,
-  $maxDistanceInMiles: 1 / 3958.8,
+  $maxDistanceInKilometers: 6371,
+  $maxDistanceInMiles: 3958.8,
 };
 
 /** Half the way round: everywhere. */
@@ -16,11 +16,11 @@ export function withoutDistanceOrder(
   const point = constraint['$nearSphere'] ?? constraint['$near'];
   if (point === undefined) return constraint;
   const distances = Object.entries(constraint).flatMap(([name, distance]) => {
-    const radians = RADIANS_PER[name];
-    return radians !== undefined && typeof distance === 'number' ? [distance * radians] : [];
+    const unit = PER_RADIAN[name];
+    return unit !== undefined && typeof distance === 'number' ? [distance / unit] : [];
   });
   const others = Object.entries(constraint).filter(
-    ([name]) => name !== '$nearSphere' && name !== '$near' && !Object.hasOwn(RADIANS_PER, name),
+    ([name]) => name !== '$nearSphere' && name !== '$near' && !Object.hasOwn(PER_RADIAN, name),
   );
   return {
     ...Object.fromEntries(others),

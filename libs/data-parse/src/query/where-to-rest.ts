@@ -87,17 +87,27 @@ function rights(key: string, operand: unknown, { rightsKeeper }: RestForm): Conj
 
 function words(operand: unknown): unknown {
   const search = isPlainObject(operand) ? operand['$search'] : undefined;
-  if (isPlainObject(search)) return { $search: search };
+  if (isPlainObject(search)) return { $search: wordOptions(search) };
   if (typeof search !== 'string') throw inexpressible('$text needs $search text');
   const { $search: _, ...options } = operand as Record<string, unknown>;
-  return { $search: { $term: search, ...options } };
+  return { $search: wordOptions({ $term: search, ...options }) };
+}
+
+const WORD_OPTIONS = new Set(['$term', '$language', '$caseSensitive', '$diacriticSensitive']);
+
+function wordOptions(options: Record<string, unknown>): Record<string, unknown> {
+  for (const [name, value] of Object.entries(options)) {
+    if (!WORD_OPTIONS.has(name) || typeof value === 'object')
+      throw inexpressible(`'${name}' is no option of a search for words`);
+  }
+  return options;
 }
 
 function condition(value: unknown, { filterOnly }: RestForm): unknown {
-  if (!isPlainObject(value) || isTyped(value)) return value;
+  if (!isPlainObject(value) || isTyped(value)) return plain(value);
   const keys = Object.keys(value);
   const operators = keys.filter((key) => key.startsWith('$'));
-  if (operators.length === 0) return value;
+  if (operators.length === 0) return plain(value);
   if (operators.length < keys.length) throw inexpressible('a condition mixes operators and fields');
   const constraint = filterOnly ? withoutDistanceOrder(value) : value;
   return Object.fromEntries(
@@ -109,7 +119,19 @@ type RestOperator = (operand: unknown) => readonly (readonly [string, unknown])[
 
 const same =
   (operator: string): RestOperator =>
-  (operand) => [[operator, operand]];
+  (operand) => [[operator, plain(operand)]];
+
+/** A shape of places: one word of its own above plain values. */
+function shape(operand: unknown): unknown {
+  if (!isPlainObject(operand)) throw inexpressible('an area without a shape');
+  for (const [key, value] of Object.entries(operand)) {
+    if (!SHAPES.has(key)) throw inexpressible(`'${key}' is no shape`);
+    plain(value);
+  }
+  return operand;
+}
+
+const SHAPES = new Set(['$box', '$centerSphere', '$polygon', '$point']);
 
 const SAME = [
   '$eq',
@@ -128,7 +150,6 @@ const SAME = [
   '$maxDistanceInMiles',
   '$maxDistanceInKilometers',
   '$maxDistanceInRadians',
-  '$geoIntersects',
 ] as const;
 
 const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperator>([
@@ -139,9 +160,22 @@ const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperato
   ['$options', (operand) => (operand === '' ? [] : [['$options', operand]])],
   [
     '$geoWithin',
-    (operand) => [[isPlainObject(operand) && '$box' in operand ? '$within' : '$geoWithin', operand]],
+    (operand) => [[isPlainObject(operand) && '$box' in operand ? '$within' : '$geoWithin', shape(operand)]],
   ],
+  ['$geoIntersects', (operand) => [['$geoIntersects', shape(operand)]]],
 ]);
+
+/** Parse Server looks for questions to other classes at any depth, inside values too: a value holds no operator. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) value.forEach(plain);
+  else if (isPlainObject(value)) {
+    for (const [key, member] of Object.entries(value)) {
+      if (key.startsWith('$')) throw inexpressible(`'${key}' inside a value`);
+      plain(member);
+    }
+  }
+  return value;
+}
 
 function restOperator(operator: string, operand: unknown): readonly (readonly [string, unknown])[] {
   const restForm = OPERATORS.get(operator);
