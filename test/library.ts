@@ -35,6 +35,7 @@ export const LIBRARY = {
       },
     },
     { className: 'Shelf', fields: { name: { type: 'String' }, orgId: { type: 'String' } } },
+    { className: 'Banned', fields: { title: { type: 'String' } } },
     { className: 'Vault', fields: { code: { type: 'String' } } },
     { className: 'Traced', fields: { name: { type: 'String' } } },
     { className: 'Trace', fields: { kind: { type: 'String' }, note: { type: 'String' } } },
@@ -55,6 +56,7 @@ export const LIBRARY = {
       { objectId: 's1', name: 'North', orgId: 'acme' },
       { objectId: 's2', name: SECRET, orgId: 'globex' },
     ],
+    Banned: [{ objectId: 'b1', title: 'banned', ACL: {} }],
     Vault: [{ objectId: 'v1', code: SECRET }],
     Traced: [{ objectId: 't1', name: 'as stored' }],
     Note: [
@@ -71,12 +73,16 @@ export const LIBRARY = {
       },
       { objectId: 'foreign', title: SECRET, rank: 5, orgId: 'globex', shelf: pointer('Shelf', 's2') },
       { objectId: 'keep', title: 'keep me', rank: 6, orgId: 'acme', shelf: pointer('Shelf', 's2') },
+      { objectId: 'banned', title: 'banned', rank: 7, orgId: 'acme' },
       { objectId: 'count', title: 'counted', rank: 0, orgId: 'acme', tags: [] },
     ],
   },
 };
 
-const shape = { tenantId: 'acme', rateLimit: 1_000_000, filters: { Note: { archived: { $ne: true } } } };
+/** What is banned no session may read: only the operator's own authority can answer this filter. */
+const notBanned = { $dontSelect: { query: { className: 'Banned', where: {} }, key: 'title' } };
+const filters = { Note: { archived: { $ne: true }, title: notBanned } };
+const shape = { tenantId: 'acme', rateLimit: 1_000_000, filters };
 const writer = { ...shape, permissions: 'admin' };
 const key = (agent: string) => ({ apiKey: `key-${agent}`, agent });
 

@@ -75,6 +75,20 @@ describe('reading with a Parse Server', { timeout: 60_000 }, () => {
     }
   });
 
+  it('asks what a filter of the operator asks with the authority of the operator', async () => {
+    for (const headers of [AS.operator, AS.ada, AS.clientAda, AS.assumedAda])
+      expect(await titles(headers)).not.toContain('banned');
+  });
+
+  it('explains to the master key, and to sessions as far as Parse Server does', async () => {
+    const plan = (headers: Record<string, string>) =>
+      call('explain_query', { class_name: 'Note', where: { rank: 1 } }, headers);
+    const told = await plan(AS.operator);
+    expect(told.isError).toBe(false);
+    expect(told.wire).toContain('COLLSCAN');
+    expect((await plan(AS.ada)).code).toBe('access_denied');
+  });
+
   it('runs pipelines of sessions directly and those of client mode not at all', async () => {
     const pipeline = [{ $group: { _id: null, total: { $sum: '$rank' } } }];
     const of = (headers: Record<string, string>) =>

@@ -139,7 +139,7 @@ export type StoreErrorCode =
   | 'denied'
   /** The session that the store was asked with is none, or none any more. */
   | 'session_ended'
-  /** A trigger of the application refused the change. */
+  /** Code of the application, a trigger say, refused it. */
   | 'rejected'
   | 'failed';
 

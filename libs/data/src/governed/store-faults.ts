@@ -31,7 +31,7 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
     case 'denied':
       return { ...refusals.storeDenied(fault.store), ...(cause && { cause }) };
     case 'rejected':
-      return refusals.parseError('the application refused the change', cause);
+      return refusals.parseError('code of the application refused this', cause);
     case 'session_ended':
     case 'failed':
       return refusals.parseError(`${fault.store} could not complete the operation`, cause);
