@@ -3,7 +3,7 @@ import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
-import { ProcessSessionStore, SessionStore } from '#cluster';
+import { SessionStore, type SharedState } from '#cluster';
 import {
   GovernedRecordsSource,
   GovernedWritesSource,
@@ -19,6 +19,7 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  InputRounds,
   Kernel,
   MethodExplorer,
   NoApprover,
@@ -30,7 +31,7 @@ import {
   ToolExplorer,
 } from '#dispatcher';
 import { AgentScopes, type EnvironmentGates } from '#policy';
-import { McpEdge } from '#streaming';
+import { McpEdge, Wire } from '#streaming';
 import {
   BUILT_IN_TOOLS,
   CallableMethods,
@@ -49,13 +50,17 @@ import type { LoadedConfig } from './config/load-config.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
+import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { countedTogether, sharedStateProviders } from './shared-state.js';
+import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
   /** Null: there is a Parse Server, and no direct access beside it. */
   readonly connection: MongoConnection | null;
+  readonly shared: SharedState;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -66,7 +71,9 @@ export interface ServiceParts {
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({ loaded, connection, gates, features = [], plugins = [] }: ServiceParts): DynamicModule {
+  static compose(parts: ServiceParts): DynamicModule {
+    const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
       module: AppModule,
@@ -90,7 +97,8 @@ export class AppModule {
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
-        { provide: SessionStore, useClass: ProcessSessionStore },
+        ...sharedStateProviders(shared),
+        ...wireProviders(shared),
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
@@ -155,17 +163,31 @@ export class AppModule {
         { provide: PermittedTools, useExisting: ToolRunner },
         { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
         ResourceRegistry,
+        { provide: InputRounds, useFactory: () => createInputRounds(config.server, shared) },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
         },
         {
           provide: McpEdge,
-          useFactory: (kernel: Kernel, authenticator: Authenticator, sessions: SessionStore) =>
-            createEdge(config, { kernel, authenticator, sessions }),
-          inject: [Kernel, Authenticator, SessionStore],
+          useFactory: (
+            kernel: Kernel,
+            authenticator: Authenticator,
+            sessions: SessionStore,
+            wire: Wire,
+            events: EventEmitter2,
+          ) =>
+            createEdge(config, {
+              kernel,
+              authenticator,
+              sessions,
+              wire,
+              limiters: shared.limiters,
+              onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
+            }),
+          inject: [Kernel, Authenticator, SessionStore, Wire, EventEmitter2],
         },
       ],
     };

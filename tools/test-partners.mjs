@@ -7,7 +7,7 @@ import { ensureRedisServer } from './redis-server.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
-for (const partner of ['test/oracles']) {
+for (const partner of ['test/oracles', 'tools/conformance']) {
   const folder = join(root, partner);
   if (
     !existsSync(join(folder, 'package.json')) ||

@@ -1,6 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import type { Agent } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
+import { processState } from '#cluster';
 import { CachedPrincipalDirectory, RecordReader, RecordWriter, SchemaCatalogue, SchemaWriter } from '#data';
 import { MongoConnection } from '#data-mongo';
 import {
@@ -67,7 +68,13 @@ export async function openRehearsal(
     const read = catalogueOf(connections);
     const approver = new RehearsingApprover();
     const directory = new RehearsingDirectory(directoryOf(connections));
-    const service = AppModule.compose({ loaded, connection: closed, gates: readEnvironmentGates(env) });
+    const service = AppModule.compose({
+      loaded,
+      connection: closed,
+      // A rehearsal is nobody's call: replicas hear nothing of it.
+      shared: processState(),
+      gates: readEnvironmentGates(env),
+    });
     const app = await NestFactory.createApplicationContext(
       {
         ...service,

@@ -32,7 +32,9 @@ const SERVER = {
       ],
     },
     requireContentLength: { type: 'boolean' },
-    approvalTimeout: { type: 'number', exclusiveMinimum: 0 },
+    approvalTimeout: { type: 'number', exclusiveMinimum: 0, maximum: 86_400 },
+    stateKey: { type: ['string', 'null'], minLength: 32 },
+    previousStateKeys: { type: 'array', items: { type: 'string', minLength: 32 } },
     sessions: { enum: ['lenient', 'strict'] },
     preAuthRateLimit: {
       type: ['object', 'null'],
@@ -154,7 +156,14 @@ export const CONFIG_SCHEMA = {
         liveQueryUrl: url,
       },
     },
-    redis: { type: 'object', additionalProperties: false, properties: { url } },
+    redis: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        url: { type: ['string', 'null'], pattern: '^rediss?://' },
+        prefix: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$' },
+      },
+    },
     subscriptions: {
       type: 'object',
       additionalProperties: false,

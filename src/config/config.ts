@@ -23,6 +23,10 @@ export interface ServerConfig {
   readonly requireContentLength: boolean;
   /** Seconds a person has to decide. Default 300. */
   readonly approvalTimeout: number;
+  /** Seals what clients carry between two rounds of a call; at least 32 characters. Default: one that replicas share by themselves. */
+  readonly stateKey: string | null;
+  /** Keys that were `stateKey` before: what they sealed is still accepted. */
+  readonly previousStateKeys: readonly string[];
   /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
   readonly sessions: 'lenient' | 'strict';
   /** Requests per window (seconds) and remote address, before anyone is authenticated. Default none. */
@@ -47,6 +51,13 @@ export interface ParseConfig {
   readonly restApiKey: string | null;
 }
 
+export interface RedisConfig {
+  /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
+  readonly url: string | null;
+  /** What every key and channel begins with. Default `parley`. */
+  readonly prefix: string;
+}
+
 export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
   readonly identity?:
     'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
@@ -63,6 +74,7 @@ export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
   readonly parse: ParseConfig;
+  readonly redis: RedisConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
@@ -80,6 +92,8 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   requireCustomHeader: null,
   requireContentLength: true,
   approvalTimeout: 300,
+  stateKey: null,
+  previousStateKeys: [],
   sessions: 'lenient',
   preAuthRateLimit: null,
 });
@@ -96,3 +110,5 @@ export const DEFAULT_PARSE: ParseConfig = Object.freeze({
   masterKey: null,
   restApiKey: null,
 });
+
+export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

@@ -1,5 +1,6 @@
 import { Controller, Get, HttpCode, Inject, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { SharedState } from '#cluster';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
 
@@ -12,6 +13,7 @@ export class HealthController {
   constructor(
     @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
     @Inject(ParseConnection) private readonly parse: ParseConnection | null,
+    @Inject(SharedState) private readonly shared: SharedState,
   ) {}
 
   @Get('health')
@@ -22,18 +24,34 @@ export class HealthController {
 
   @Get('ready')
   async ready(@Res() response: Response): Promise<void> {
-    const probed = await Promise.all([probe('mongodb', this.mongo), probe('parse', this.parse)]);
+    const probed = await Promise.all([
+      probe('mongodb', this.mongo),
+      probe('parse', this.parse),
+      // Memory of this process is no dependency.
+      probe('redis', this.shared.reach === 'replicas' ? sharedProbe(this.shared) : null),
+    ]);
     const dependencies = Object.fromEntries(probed.flat());
     const ready = Object.values(dependencies).every((state) => state === 'up');
     response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'unavailable', dependencies });
   }
 }
 
+/** What can be asked whether it answers. */
+interface Probed {
+  /** Rejects when it does not. */
+  ping(timeoutMs: number): Promise<void>;
+}
+
+function sharedProbe(shared: SharedState): Probed {
+  return {
+    ping: async () => {
+      if (!(await shared.isUp())) throw new Error('shared state is down');
+    },
+  };
+}
+
 /** Nothing is told of what is not configured. */
-async function probe(
-  name: string,
-  connection: Pick<MongoConnection, 'ping'> | Pick<ParseConnection, 'ping'> | null,
-): Promise<[string, 'up' | 'down'][]> {
+async function probe(name: string, connection: Probed | null): Promise<[string, 'up' | 'down'][]> {
   if (!connection) return [];
   const state = await connection.ping(PROBE_TIMEOUT).then(
     () => 'up' as const,

@@ -1,8 +1,17 @@
+import type { BudgetVerdict, Quantity } from './data-budget.js';
+import { SHORTEST_RETRY } from './rate-limiter.js';
 import type { DenialKind, Refusal, RefusalDetails } from './refusal.js';
 import type { Tier } from './tier.js';
 import type { Widening } from './widening.js';
 
 /** The refusal catalogue: every text an agent can be told, in one place. */
+
+const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
+  calls: 'calls',
+  rows: 'rows',
+  bytes: 'bytes',
+  databaseTime: 'ms of database time',
+};
 
 const listed = (names: Iterable<string>): string => [...names].join(', ');
 
@@ -223,11 +232,23 @@ export function cancelled(reason?: string): Refusal {
 }
 
 export function rateLimited(limit: number, window: number, retryAfter: number): Refusal {
-  const seconds = Math.max(retryAfter, 0.1);
+  const seconds = Math.max(retryAfter, SHORTEST_RETRY);
   return {
     code: 'rate_limited',
     gate: 'rate_limit',
     message: `Rate limit exceeded (${limit} requests per ${window}s). Retry after ${seconds.toFixed(1)}s`,
+    retryAfter: Number(seconds.toFixed(2)),
+  };
+}
+
+/** Something of the data budget is used up; `quantity` in the words of an agent. */
+export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetVerdict): Refusal {
+  const seconds = Math.max(retryAfter, SHORTEST_RETRY);
+  return {
+    code: 'rate_limited',
+    gate: 'budget',
+    message: `Data budget exhausted (${limit} ${QUANTITY_WORDS[quantity]} per ${window}s). Retry after ${seconds.toFixed(1)}s`,
+    details: { kind: 'budget' },
     retryAfter: Number(seconds.toFixed(2)),
   };
 }
@@ -278,4 +299,22 @@ export function internalError(tool: string, cause?: string): Refusal {
     message: `${tool} failed: internal error`,
     ...(cause && { cause }),
   };
+}
+
+/** A gated call that nobody allowed, in the words of whoever decides or cannot. */
+export function approvalDenied(reason: string): Refusal {
+  return { code: 'approval_denied', gate: 'approval', message: reason };
+}
+
+/** A tool asks something that this client never said it can answer. */
+export function clientCannotAnswer(what: string): Refusal {
+  return notImplemented(`This call asks for ${what}, which the client did not declare`);
+}
+
+/** A tool asked, and no answer came. */
+export function clientUnreachable(reason: string): Refusal {
+  const message = `The client could not be asked: ${reason}`;
+  return reason === 'timed-out'
+    ? { code: 'timeout', gate: 'client', message }
+    : { code: 'not_implemented', gate: 'client', message };
 }

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { ProcessRateLimiters } from '#agent';
+import { approvalDeskContract } from './contracts/approval-desk.contract.js';
 import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
+import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
+import { ProcessApprovalDesk } from './process-approval-desk.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
@@ -12,6 +16,10 @@ messageBusContract('ProcessMessageBus', () => {
   const bus = new ProcessMessageBus();
   return Promise.resolve([bus, bus]);
 });
+approvalDeskContract('ProcessApprovalDesk', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessApprovalDesk(1_000, now), pass };
+});
 oneTimeStoreContract('ProcessOneTimeStore', () => {
   const { now, pass } = handClock();
   return { port: new ProcessOneTimeStore(100, now), pass };
@@ -19,6 +27,10 @@ oneTimeStoreContract('ProcessOneTimeStore', () => {
 streamLogContract('ProcessStreamLog', () => {
   const { now, pass } = handClock();
   return { port: new ProcessStreamLog(TIGHT_LOG, 100, now), pass };
+});
+rateLimitersContract('ProcessRateLimiters', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessRateLimiters(() => now() / 1000), pass };
 });
 
 describe('ProcessOneTimeStore', () => {

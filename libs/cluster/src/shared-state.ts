@@ -1,23 +1,28 @@
+import type { RateLimiters } from '#agent';
+import type { ApprovalDesk } from './approval-desk.js';
 import type { MessageBus } from './message-bus.js';
 import type { OneTimeStore } from './one-time-store.js';
 import type { SessionStore } from './session-store.js';
+import type { SharedSecrets } from './shared-secrets.js';
 import type { StreamLog } from './stream-log.js';
 
 /** Where the operator reads that the shared state went away or came back. Never told a URL or a password. */
 export interface SharedStateLog {
-  log(message: string): void;
   warn(message: string): void;
 }
 
 /** Every port over one place: this process's memory, or Redis for all replicas. */
-export interface SharedState {
+export abstract class SharedState {
   /** Whose state it is: with `process`, a second replica would know nothing of it. */
-  readonly reach: 'process' | 'replicas';
-  readonly sessions: SessionStore;
-  readonly bus: MessageBus;
-  readonly oneTime: OneTimeStore;
-  readonly streams: StreamLog;
+  abstract readonly reach: 'process' | 'replicas';
+  abstract readonly sessions: SessionStore;
+  abstract readonly bus: MessageBus;
+  abstract readonly oneTime: OneTimeStore;
+  abstract readonly streams: StreamLog;
+  abstract readonly limiters: RateLimiters;
+  abstract readonly approvals: ApprovalDesk;
+  abstract readonly secrets: SharedSecrets;
   /** Whether it can be used at this moment, asked anew. Never throws. */
-  isUp(): Promise<boolean>;
-  close(): Promise<void>;
+  abstract isUp(): Promise<boolean>;
+  abstract close(): Promise<void>;
 }

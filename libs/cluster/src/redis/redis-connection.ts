@@ -155,6 +155,6 @@ export class RedisConnection {
     this.whenUsable?.();
     if (!this.away) return;
     this.away = false;
-    this.log.log(`[Redis] ${this.role}: available again`);
+    this.log.warn(`[Redis] ${this.role}: available again`);
   }
 }
