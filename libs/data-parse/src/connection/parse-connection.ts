@@ -157,5 +157,6 @@ function cancelled(signal: AbortSignal): StoreError {
 /** The code of the socket's fault, such as ECONNREFUSED; never the request, whose headers hold credentials. */
 function networkReason(error: unknown): string {
   const { cause, name } = error as { cause?: { code?: unknown }; name?: unknown };
-  return `no connection (${String(cause?.code ?? name ?? 'unknown')})`;
+  const told = [cause?.code, name].find((one) => typeof one === 'string');
+  return `no connection (${told ?? 'unknown'})`;
 }
