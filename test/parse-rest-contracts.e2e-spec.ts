@@ -20,7 +20,7 @@ import { ParseUnderTest } from './parse-under-test.js';
 let parse: ParseUnderTest;
 beforeAll(async () => {
   parse = await ParseUnderTest.start({ enforcePrivateUsers: true });
-});
+}, 120_000);
 afterAll(() => parse?.stop());
 
 const open = async (seed: unknown) => {

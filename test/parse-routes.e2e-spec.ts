@@ -6,6 +6,9 @@ import { callTool, rpc, type Service, startAndFail, startService, type ToolAnswe
 
 const cloud = fileURLToPath(new URL('./cloud/triggers.cjs', import.meta.url));
 
+/** The machine may be busy. */
+const PATIENT = { timeout: 30_000, interval: 100 };
+
 let parse: ParseUnderTest;
 let service: Service;
 
@@ -126,7 +129,7 @@ describe('reading with a Parse Server', { timeout: 60_000 }, () => {
     expect(after.text).not.toContain('of bob');
     await vi.waitFor(async () => {
       expect((await rpc(service, 'tools/list', {}, AS.leaving)).status).toBe(401);
-    });
+    }, PATIENT);
   });
 
   it('refuses names that would lead to another address', async () => {
@@ -161,7 +164,10 @@ describe('writing with a Parse Server', { timeout: 60_000 }, () => {
       const changed = await call('update_object', { ...target, fields: { rank: 10 } }, headers);
       expect(changed).toMatchObject({ isError: false });
       expect((await call('delete_object', target, headers)).isError).toBe(false);
-      await vi.waitFor(async () => expect((await traces()).sort()).toEqual(['create', 'delete', 'update']));
+      await vi.waitFor(
+        async () => expect((await traces()).sort()).toEqual(['create', 'delete', 'update']),
+        PATIENT,
+      );
     }
   });
 
@@ -267,7 +273,7 @@ describe('a deployment with a Parse Server', { timeout: 120_000 }, () => {
     };
     expect(await ready()).toMatchObject({ status: 503, body: { dependencies: { parse: 'down' } } });
     await restart();
-    await vi.waitFor(async () => expect((await ready()).status).toBe(200), { timeout: 30_000 });
+    await vi.waitFor(async () => expect((await ready()).status).toBe(200), PATIENT);
     expect((await notes(AS.operator)).isError).toBe(false);
   });
 

@@ -24,7 +24,8 @@ export class ParseUnderTest {
     const uri = new URL(embedded.uri);
     uri.pathname = `/${name}`;
     const server = await startParseServer(uri.toString(), options);
-    const database = new MongoConnection({ uri: embedded.uri, database: name });
+    // A busy machine is no fault of the database.
+    const database = new MongoConnection({ uri: embedded.uri, database: name, patience: 60_000 });
     return new ParseUnderTest(embedded, uri.toString(), name, database, options, server);
   }
 

@@ -69,7 +69,7 @@ beforeAll(async () => {
     catalogue,
     new PrincipalResolver(directory),
   );
-});
+}, 120_000);
 afterAll(() => parse?.stop());
 
 const byId = (rows: readonly Record<string, unknown>[]) =>
