@@ -7,6 +7,7 @@ import { SessionStore, type SharedState } from '#cluster';
 import {
   GovernedRecordsSource,
   GovernedWritesSource,
+  Impersonation,
   PrincipalDirectory,
   PrincipalResolver,
   RecordReader,
@@ -101,12 +102,13 @@ export class AppModule {
         ...wireProviders(shared),
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
-          inject: [PrincipalDirectory],
+          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
+            createAuthenticator(loaded, directory, impersonation),
+          inject: [PrincipalDirectory, Impersonation],
         },
         {
           provide: PrincipalResolver,
-          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory),
+          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory, policy.switches),
           inject: [PrincipalDirectory],
         },
         {

@@ -2,11 +2,13 @@ import type { Provider } from '@nestjs/common';
 import {
   CachedPrincipalDirectory,
   ForgettingWriter,
+  Impersonation,
   PrincipalDirectory,
   RecordReader,
   RecordWriter,
   SchemaCatalogue,
   SchemaWriter,
+  UserSessions,
 } from '#data';
 import {
   ExtendedJsonPipelines,
@@ -16,6 +18,7 @@ import {
   MongoRecordWriter,
   MongoSchemaCatalogue,
   MongoSchemaWriter,
+  MongoUserSessions,
 } from '#data-mongo';
 import {
   MASTER_KEY,
@@ -31,6 +34,17 @@ import {
   SessionRecheck,
 } from '#data-parse';
 import type { ParseConfig } from './config/config.js';
+
+/** Sessions of others are looked for in the database alone: without it nobody can be acted as. */
+class NoUserSessions extends UserSessions {
+  newest(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  mint(): Promise<null> {
+    return Promise.resolve(null);
+  }
+}
 
 /** What a deployment can reach; at least one of them. */
 export interface Connections {
@@ -73,6 +87,10 @@ export function dataProviders(connections: Connections): Provider[] {
     { provide: ParseConnection, useValue: parse },
     { provide: SchemaCatalogue, useFactory: () => catalogueOf(connections) },
     { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
+    {
+      provide: Impersonation,
+      useFactory: () => new Impersonation(mongo ? new MongoUserSessions(mongo) : new NoUserSessions()),
+    },
     ...(parse ? withParseServer(mongo, parse) : withDatabaseAlone(existing(mongo))),
   ];
 }

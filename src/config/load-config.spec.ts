@@ -289,6 +289,11 @@ database: { uri: 'mongodb://127.0.0.1:27017' }
       `{ parse: { ${parse}, masterKey: m }, database: { seed: s.json } }`,
       'database.seed',
     ],
+    [
+      'with nowhere to look for the sessions of others',
+      `{ parse: { ${parse}, masterKey: m }, agents: { a: { identity: { impersonate: ada } } } }`,
+      'agents.a.identity',
+    ],
     ['without a key to read classes with', `{ parse: { ${parse} }, auth: [] }`, 'parse.masterKey'],
   ])('does not start %s', (_title, yaml, path) => {
     expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);

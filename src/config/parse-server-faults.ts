@@ -5,7 +5,8 @@ import type { ConfigFault } from './config-faults.js';
 export function parseServerFaults({
   parse,
   database,
-}: Pick<ParleyConfig, 'parse' | 'database'>): ConfigFault[] {
+  agents,
+}: Pick<ParleyConfig, 'parse' | 'database' | 'agents'>): ConfigFault[] {
   const faults: ConfigFault[] = [];
   const fault = (path: string, message: string) => faults.push({ path, message });
   if (parse.serverUrl === null) {
@@ -21,6 +22,10 @@ export function parseServerFaults({
     fault('database.seed', 'there is no database to be seeded: rows are those of Parse Server');
   if (database.uri === null && parse.masterKey === null)
     fault('parse.masterKey', 'is needed without database.uri: classes and permissions are read with it');
+  for (const [name, { identity }] of Object.entries(agents)) {
+    if (database.uri === null && typeof identity === 'object' && 'impersonate' in identity)
+      fault(`agents.${name}.identity`, 'needs database.uri: sessions of others are looked for there');
+  }
   return faults;
 }
 
