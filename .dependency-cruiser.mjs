@@ -11,6 +11,7 @@ const mayImport = {
   audit: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
+  jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],

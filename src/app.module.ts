@@ -28,9 +28,11 @@ import {
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
+  TaskDesk,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
+import { ProcessTaskQueue, type TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge, Wire } from '#streaming';
 import {
@@ -54,6 +56,7 @@ import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
 
@@ -62,6 +65,8 @@ export interface ServiceParts {
   /** Null: there is a Parse Server, and no direct access beside it. */
   readonly connection: MongoConnection | null;
   readonly shared: SharedState;
+  /** Default: one of this process. */
+  readonly queue?: TaskQueue;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -74,6 +79,7 @@ export interface ServiceParts {
 export class AppModule {
   static compose(parts: ServiceParts): DynamicModule {
     const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
@@ -100,6 +106,7 @@ export class AppModule {
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
         ...wireProviders(shared),
+        ...taskProviders({ loaded, shared, queue }),
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
@@ -170,7 +177,7 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk, Wire],
         },
         {
           provide: McpEdge,

@@ -193,6 +193,16 @@ export const CONFIG_SCHEMA = {
         maxSessions: { type: 'integer', minimum: 1 },
       },
     },
+    tasks: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        lifetime: { type: 'number', minimum: 1 },
+        pollInterval: { type: 'number', minimum: 0.1 },
+        heartbeat: { type: 'number', minimum: 0.1 },
+        concurrency: { type: 'integer', minimum: 1 },
+      },
+    },
     llm: {
       type: 'object',
       additionalProperties: false,

@@ -51,6 +51,18 @@ export interface ParseConfig {
   readonly restApiKey: string | null;
 }
 
+/** Calls that go on after their answer (docs/tasks.md). */
+export interface TaskConfig {
+  /** Seconds that a task is kept after its last change. Default 3600. */
+  readonly lifetime: number;
+  /** Seconds between two questions of a client. Default 1. */
+  readonly pollInterval: number;
+  /** Seconds between two signs of life of a run; after five without one it is given to another worker. Default 5. */
+  readonly heartbeat: number;
+  /** Runs at once in this process. Default 4. */
+  readonly concurrency: number;
+}
+
 export interface RedisConfig {
   /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
   readonly url: string | null;
@@ -83,6 +95,7 @@ export interface ParleyConfig {
   readonly database: DatabaseConfig;
   readonly parse: ParseConfig;
   readonly redis: RedisConfig;
+  readonly tasks: TaskConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
@@ -104,6 +117,13 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   previousStateKeys: [],
   sessions: 'lenient',
   preAuthRateLimit: null,
+});
+
+export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
+  lifetime: 3600,
+  pollInterval: 1,
+  heartbeat: 5,
+  concurrency: 4,
 });
 
 export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({

@@ -10,6 +10,7 @@ import {
   DEFAULT_DATABASE,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
+  DEFAULT_TASK_CONFIG,
   DEFAULT_SERVER,
   type ParleyConfig,
 } from './config.js';
@@ -157,6 +158,7 @@ function withDefaults(
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     parse,
     redis: { ...DEFAULT_REDIS, ...given.redis },
+    tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},
