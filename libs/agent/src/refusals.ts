@@ -56,6 +56,11 @@ export function hiddenClass(className: string): Refusal {
   return accessDenied('class', `Class '${className}' is not accessible to this agent`, 'hidden_class');
 }
 
+/** The class is not named: the caller named a column, and where it leads is what the policy withholds. */
+export function withheldColumn(field: string, kind: 'hidden_class' | 'class_filter'): Refusal {
+  return accessDenied('class', `'${field}' leads to a class that this agent may not use`, kind);
+}
+
 /** A class nobody created, with the nearest names that the agent may know. */
 export function unknownClass(className: string, suggestions: readonly string[]): Refusal {
   const hint = suggestions.length > 0 ? ` Did you mean: ${listed(suggestions)}?` : '';
@@ -112,6 +117,16 @@ export function protectedFieldRef(context: string, reference: string, root: stri
   return accessDenied('fields', `${context} '${reference}' names a protected field`, 'protected_field_ref', {
     denied_field: root,
   });
+}
+
+/** The store's own permissions refused what the policy left. */
+export function storeDenied(store: string): Refusal {
+  return accessDenied('store', `${store} does not permit this to the caller`, 'clp_denied');
+}
+
+/** What is asked has no way to the data in this deployment. */
+export function noRoute(reason: string): Refusal {
+  return accessDenied('route', reason);
 }
 
 /** The agent acts for somebody who cannot be found. */

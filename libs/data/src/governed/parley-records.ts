@@ -101,7 +101,10 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
-    return this.find(className, { limit, order: '-createdAt', expectsScan: true });
+    const { readable } = this.enter(className, 'find');
+    // Which rows are the newest is part of a column that permissions may hide.
+    const order = (readable?.has('createdAt') ?? true) ? '-createdAt' : undefined;
+    return this.find(className, { limit, order, expectsScan: true });
   }
 
   async aggregate(
@@ -122,7 +125,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: shownRows(rows, this.parts.scope), route: 'mongo_direct', autoLimited };
+    return { rows: shownRows(rows, this.parts.scope), route: this.parts.reader.pipelineRoute, autoLimited };
   }
 
   async checkAggregate(
@@ -149,7 +152,7 @@ export class ParleyRecords implements GovernedRecords {
     return scope.schemas
       .classNames()
       .filter((name) => scope.isListed(name))
-      .flatMap((name) => shownClass(scope.access(name), scope) ?? []);
+      .flatMap((name) => shownClass(scope.access(name), this.parts) ?? []);
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
@@ -157,7 +160,7 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   private described(access: ClassAccess): GovernedClass {
-    const known = shownClass(access, this.parts.scope);
+    const known = shownClass(access, this.parts);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
   }
