@@ -11,7 +11,7 @@ import {
   type ResourceRegistry,
   type TaskDesk,
 } from '#dispatcher';
-import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
+import { type AbandonedDispatch, type Downloads, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
 import { isLoopbackHost } from './start-gate.js';
@@ -64,6 +64,7 @@ export interface EdgeParts {
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
   readonly wire: Wire;
+  readonly downloads: Downloads;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
   readonly limiters: RateLimiters;
 }

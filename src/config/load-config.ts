@@ -163,6 +163,7 @@ function withDefaults(
     parse,
     redis: { ...DEFAULT_REDIS, ...given.redis },
     tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
+    exports: { ...DEFAULT_EXPORT_CONFIG, ...given.exports },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},
