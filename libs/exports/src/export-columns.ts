@@ -8,8 +8,7 @@ import type { Column, ExportOrder } from '#tools';
  */
 export function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
   const names = new FieldNames(known.policy.aliases);
-  if (columns.length > 0)
-    return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
+  if (columns.length > 0) return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   const asked = [keys, include].flatMap((list): unknown[] => (Array.isArray(list) ? list : []));
   const wanted = new Set([
     ...ALWAYS_KEEP,

@@ -62,10 +62,16 @@ function failure(fault: unknown) {
     };
   }
   // Ended from outside, by whoever read it.
-  if (fault === undefined) return { error_code: 'cancelled' as const, error_class: 'Refused', gate: 'cancellation' };
+  if (fault === undefined)
+    return { error_code: 'cancelled' as const, error_class: 'Refused', gate: 'cancellation' };
   const error_class = fault instanceof Error ? fault.constructor.name : typeof fault;
   if (fault instanceof Unauthorized)
-    return { error_code: 'access_denied' as const, error_class, gate: 'identity', cause: 'the session has ended' };
+    return {
+      error_code: 'access_denied' as const,
+      error_class,
+      gate: 'identity',
+      cause: 'the session has ended',
+    };
   return { error_code: 'internal_error' as const, error_class, cause: String(fault) };
 }
 

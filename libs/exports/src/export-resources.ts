@@ -65,7 +65,9 @@ export class ExportResources implements ResourceProvider {
     const position = sealed === undefined ? undefined : await this.positionOf(sealed, bound);
     if (sealed !== undefined && position === undefined) return undefined;
     if (position && position.columns !== file.columnsDigest)
-      throw new Refused(refusals.invalidQuery('The columns of this export have changed: read it from its start'));
+      throw new Refused(
+        refusals.invalidQuery('The columns of this export have changed: read it from its start'),
+      );
     const { text, next } = await this.partFrom(file, position ?? FROM_THE_START);
     const part = { uri, mimeType: MEDIA_TYPES[ticket.order.format], text };
     if (!next) return [part];

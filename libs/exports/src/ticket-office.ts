@@ -81,11 +81,7 @@ export class TicketOffice extends ExportDesk {
   }
 }
 
-function promised(
-  id: string,
-  { order, expires }: ExportTicket,
-  { maxRows }: ExportSettings,
-): PromisedExport {
+function promised(id: string, { order, expires }: ExportTicket, { maxRows }: ExportSettings): PromisedExport {
   return {
     uri: `${EXPORT_SCHEME}://${id}`,
     path: `/exports/${id}`,

@@ -26,11 +26,13 @@ export async function sendDownload(
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
   });
+  // Whatever a piece waits for, what ends the transfer ends it now.
+  running.signal.addEventListener('abort', () => response.destroy(), { once: true });
+  if (running.signal.aborted) response.destroy();
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
       if (!(await taken(response, piece.value, settings.downloadPatience))) {
         running.abort('client_disconnect');
-        response.destroy();
         return 'gone';
       }
     }

@@ -64,7 +64,8 @@ export class ExportData {
         delivery: {
           type: 'string',
           enum: DELIVERIES,
-          description: 'resource: a link to rows of any number, without order, skip, pipeline and row_cap. Default inline.',
+          description:
+            'resource: a link to rows of any number, without order, skip, pipeline and row_cap. Default inline.',
         },
         row_cap: described(INTEGER, 'Rows written at most: default 1000, max 10000.'),
       },

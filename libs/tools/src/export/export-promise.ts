@@ -54,8 +54,6 @@ function readOrder(args: Arguments, className: string, maxRows: number): ExportO
     ...(keys !== undefined && keys !== null && { keys }),
     ...(include !== undefined && include !== null && { include }),
     columns: exportColumns(args),
-    limit: asked
-      ? integer(args, 'limit', { default: maxRows, min: 1, max: maxRows, above: 'refuse' })
-      : null,
+    limit: asked ? integer(args, 'limit', { default: maxRows, min: 1, max: maxRows, above: 'refuse' }) : null,
   };
 }
