@@ -12,6 +12,7 @@ const mayImport = {
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
+  subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],
 };
 

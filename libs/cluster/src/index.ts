@@ -5,3 +5,5 @@ export * from './session-store.js';
 export * from './session-streams.js';
 export * from './shared-state-unavailable.js';
 export * from './stream-log.js';
+export * from './process-subscription-book.js';
+export * from './subscription-book.js';
