@@ -9,7 +9,7 @@ const mayImport = {
   cluster: ['agent'],
   audit: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit'],
-  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit'],
+  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
@@ -45,6 +45,18 @@ export default {
       severity: 'error',
       from: { pathNot: '^dist/libs/data-mongo/' },
       to: { path: 'node_modules/mongodb/' },
+    },
+    {
+      name: 'redis-client-only-in-the-redis-adapters',
+      severity: 'error',
+      from: { pathNot: '^dist/libs/(cluster/src/redis|jobs)/' },
+      to: { path: 'node_modules/ioredis/' },
+    },
+    {
+      name: 'redis-adapters-loaded-only-when-there-is-a-url',
+      severity: 'error',
+      from: { pathNot: '^dist/libs/cluster/src/redis/' },
+      to: { path: '^dist/libs/cluster/src/redis/', dynamic: false },
     },
   ],
   options: {

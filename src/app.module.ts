@@ -3,7 +3,7 @@ import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
-import { ProcessSessionStore, SessionStore } from '#cluster';
+import { SessionStore, type SharedState } from '#cluster';
 import {
   CachedPrincipalDirectory,
   ForgettingWriter,
@@ -59,10 +59,12 @@ import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { sharedStateProviders } from './shared-state.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
+  readonly shared: SharedState;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -76,7 +78,14 @@ const SESSIONS = { identitySeconds: 30 };
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({ loaded, connection, gates, features = [], plugins = [] }: ServiceParts): DynamicModule {
+  static compose({
+    loaded,
+    connection,
+    shared,
+    gates,
+    features = [],
+    plugins = [],
+  }: ServiceParts): DynamicModule {
     const { policy, config } = loaded;
     return {
       module: AppModule,
@@ -117,7 +126,7 @@ export class AppModule {
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
-        { provide: SessionStore, useClass: ProcessSessionStore },
+        ...sharedStateProviders(shared),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),

@@ -3,11 +3,12 @@ import { Logger, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
+import { openSharedState } from '#cluster';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
-import { AppModule } from './app.module.js';
+import { AppModule, type ServiceParts } from './app.module.js';
 import { ConfigError } from './config/config-faults.js';
 import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
@@ -28,21 +29,27 @@ export async function startHttpService(
   env: Environment,
   features: readonly Provider[] = [],
 ): Promise<RunningService> {
-  const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.compose({
-      loaded,
-      connection,
-      gates: readEnvironmentGates(env),
-      features,
-      plugins: loaded.plugins ?? [],
-    }),
-    {
-      logger: new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] }),
-      forceCloseConnections: true,
-      // The edge reads bodies itself and no other route takes one.
-      bodyParser: false,
-    },
-  );
+  const stderr = new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] });
+  Logger.overrideLogger(stderr);
+  const shared = await openSharedState({ ...loaded.config.redis, log: new Logger('SharedState') });
+  const parts = { loaded, connection, shared, features, plugins: loaded.plugins ?? [] };
+  try {
+    return await listening({ ...parts, gates: readEnvironmentGates(env) }, stderr);
+  } catch (error) {
+    // Left open, it would keep the process alive.
+    await shared.close();
+    throw error;
+  }
+}
+
+async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<RunningService> {
+  const { loaded, shared } = parts;
+  const app = await NestFactory.create<NestExpressApplication>(AppModule.compose(parts), {
+    logger: stderr,
+    forceCloseConnections: true,
+    // The edge reads bodies itself and no other route takes one.
+    bodyParser: false,
+  });
   app.disable('x-powered-by');
   const logger = new Logger('Parley');
   warnOfPostures(loaded, logger);
@@ -59,6 +66,7 @@ export async function startHttpService(
     close: async () => {
       await edge.close();
       await app.close();
+      await shared.close();
     },
   };
 }

@@ -1,12 +1,13 @@
-// Installs the heavy test partners (own package.json and lockfile each) when they are missing.
+// Makes sure of the heavy test partners: installs those with a package.json and lockfile of their own, and redis-server.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ensureRedisServer } from './redis-server.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
-for (const partner of ['test/oracles']) {
+for (const partner of ['test/oracles', 'tools/conformance']) {
   const folder = join(root, partner);
   if (
     !existsSync(join(folder, 'package.json')) ||
@@ -19,5 +20,10 @@ for (const partner of ['test/oracles']) {
     stdio: 'inherit',
   });
   status ||= run.status ?? 1;
+}
+const missing = ensureRedisServer();
+if (missing) {
+  console.error(missing);
+  status ||= 1;
 }
 process.exit(status);

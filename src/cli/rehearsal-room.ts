@@ -1,6 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import type { Agent } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
+import { processState } from '#cluster';
 import { CachedPrincipalDirectory, RecordReader, RecordWriter, SchemaCatalogue, SchemaWriter } from '#data';
 import { MongoConnection, MongoPrincipalDirectory, MongoSchemaCatalogue } from '#data-mongo';
 import {
@@ -65,7 +66,13 @@ export async function openRehearsal(
     const read = new MongoSchemaCatalogue(database.connection);
     const approver = new RehearsingApprover();
     const directory = new RehearsingDirectory(new MongoPrincipalDirectory(database.connection));
-    const service = AppModule.compose({ loaded, connection: closed, gates: readEnvironmentGates(env) });
+    const service = AppModule.compose({
+      loaded,
+      connection: closed,
+      // A rehearsal is nobody's call: replicas hear nothing of it.
+      shared: processState(),
+      gates: readEnvironmentGates(env),
+    });
     const app = await NestFactory.createApplicationContext(
       {
         ...service,

@@ -151,7 +151,14 @@ export const CONFIG_SCHEMA = {
         liveQueryUrl: url,
       },
     },
-    redis: { type: 'object', additionalProperties: false, properties: { url } },
+    redis: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        url: { type: ['string', 'null'], pattern: '^rediss?://' },
+        prefix: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$' },
+      },
+    },
     subscriptions: {
       type: 'object',
       additionalProperties: false,

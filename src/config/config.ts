@@ -37,6 +37,13 @@ export interface DatabaseConfig {
   readonly seed: string | null;
 }
 
+export interface RedisConfig {
+  /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
+  readonly url: string | null;
+  /** What every key and channel begins with. Default `parley`. */
+  readonly prefix: string;
+}
+
 export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
   readonly identity?:
     'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
@@ -52,6 +59,7 @@ export type AuthRuleConfig =
 export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
+  readonly redis: RedisConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
@@ -78,3 +86,5 @@ export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   name: 'parley',
   seed: null,
 });
+
+export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

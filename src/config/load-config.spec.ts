@@ -120,7 +120,10 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
       'policy: { classes: { Post: { properties: { x: { field: _rperm } } } } }',
       'policy.classes.Post.properties.x.field',
     ],
-    ['a feature this version lacks', "redis: { url: 'redis://127.0.0.1' }", 'redis.url'],
+    ['a feature this version lacks', "parse: { liveQueryUrl: 'wss://127.0.0.1' }", 'parse.liveQueryUrl'],
+    ['a Redis URL of another scheme', "redis: { url: 'http://127.0.0.1' }", 'redis.url'],
+    ['a Redis URL that cannot be read', "redis: { url: 'redis://[bad' }", 'redis.url'],
+    ['a prefix that would break keys apart', "redis: { prefix: 'a{b' }", 'redis.prefix'],
     [
       'two identities in one agent',
       'agents: { a: { identity: { user: u1, role: r } } }',

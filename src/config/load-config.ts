@@ -6,10 +6,11 @@ import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclar
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
-import { DEFAULT_DATABASE, DEFAULT_SERVER, type ParleyConfig } from './config.js';
+import { DEFAULT_DATABASE, DEFAULT_REDIS, DEFAULT_SERVER, type ParleyConfig } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { overlayEnvironment } from './environment.js';
+import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
 import { unavailableFeatures } from './unavailable-features.js';
 
@@ -48,7 +49,11 @@ export function loadConfig(
   const faults: ConfigFault[] = [];
   const overlaid = overlayEnvironment(raw, env, faults);
   const valid = validate(overlaid, faults);
-  faults.push(...authRuleFaults(overlaid, DEFAULT_AGENT), ...unavailableFeatures(overlaid));
+  faults.push(
+    ...authRuleFaults(overlaid, DEFAULT_AGENT),
+    ...redisFaults(overlaid),
+    ...unavailableFeatures(overlaid),
+  );
   const policy = policyOf(overlaid, declared, env, faults);
   if (!valid || !policy) throw new ConfigError(path, faults);
 
@@ -130,6 +135,7 @@ function withDefaults(
   return {
     server: { ...DEFAULT_SERVER, ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
+    redis: { ...DEFAULT_REDIS, ...given.redis },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},

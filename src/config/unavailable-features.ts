@@ -4,7 +4,6 @@ type Reader = (config: Record<string, Record<string, unknown> | undefined>) => u
 
 /** Options whose part of the service does not exist yet: setting one is a fault, because ignoring it would be a silent lie. */
 const UNAVAILABLE: readonly (readonly [path: string, read: Reader, message: string])[] = [
-  ['redis.url', (config) => config['redis']?.['url'], 'shared state over Redis is not part of this version'],
   [
     'parse.serverUrl',
     (config) => config['parse']?.['serverUrl'],

@@ -1,5 +1,6 @@
 import type { Agent } from './agent.js';
 import type { CallTrace } from './call-trace.js';
+import type { ClientAsks } from './client-question.js';
 
 export interface ProgressUpdate {
   readonly progress: number;
@@ -41,6 +42,8 @@ export interface CallContext {
   readonly correlationId?: string;
   /** Hears what the gates decide. Default none. */
   readonly trace?: CallTrace;
+  /** Absent where the caller cannot be asked anything. */
+  readonly asks?: ClientAsks;
   /** A no-op when the transport cannot carry progress. */
   progress(update: ProgressUpdate): void;
   /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { handClock } from './contracts/port-under-test.js';
+import { sessionStoreContract } from './contracts/session-store.contract.js';
 import { ProcessSessionStore } from './process-session-store.js';
-import { sessionStoreContract } from './session-store.contract.js';
 
-sessionStoreContract('ProcessSessionStore', () => new ProcessSessionStore());
+sessionStoreContract('ProcessSessionStore', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessSessionStore(100, undefined, now), pass };
+});
 
 describe('ProcessSessionStore', () => {
   const draft = { owner: 'ada', version: '2025-06-18', capabilities: {} };

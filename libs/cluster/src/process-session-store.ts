@@ -1,19 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import { type Session, type SessionDraft, SessionStore } from './session-store.js';
+import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
+import { type Session, SESSION_TTL, type SessionDraft, SessionStore } from './session-store.js';
 
 /**
  * Sessions in this process's memory: they serve one process only, and replicas need a shared store.
  * The longest unused session or tombstone is forgotten first, which turns its id into a label without power.
  */
 export class ProcessSessionStore extends SessionStore {
-  private readonly sessions = new Map<string, Session>();
+  private readonly sessions: ExpiringMap<Session>;
 
-  /** @param maxSessions remembered at once, tombstones included. Default 10,000 */
-  constructor(private readonly maxSessions = 10_000) {
+  /**
+   * @param maxSessions remembered at once, tombstones included. Default 10,000
+   * @param ttl milliseconds without use after which a session is forgotten. Default 24 hours
+   */
+  constructor(
+    maxSessions = 10_000,
+    private readonly ttl = SESSION_TTL,
+    now: Clock = processClock,
+  ) {
     super();
-    if (!Number.isSafeInteger(maxSessions) || maxSessions < 1) {
-      throw new TypeError('maxSessions must be a positive integer');
-    }
+    this.sessions = new ExpiringMap(maxSessions, now);
   }
 
   create({ proposedId, owner, version, capabilities }: SessionDraft): Promise<string> {
@@ -39,12 +45,8 @@ export class ProcessSessionStore extends SessionStore {
     return !holder || (holder.owner === owner && !holder.terminated);
   }
 
-  /** Re-inserting keeps the map in order of last use. */
+  /** Setting it anew keeps the map in order of last use. */
   private keep(id: string, session: Session): void {
-    this.sessions.delete(id);
-    this.sessions.set(id, session);
-    if (this.sessions.size <= this.maxSessions) return;
-    const idle = this.sessions.keys().next().value;
-    if (idle !== undefined) this.sessions.delete(idle);
+    this.sessions.set(id, session, this.ttl);
   }
 }

@@ -14,15 +14,19 @@ export interface SessionDraft extends Omit<Session, 'terminated'> {
   readonly proposedId?: string;
 }
 
+/** Milliseconds without use after which a session, or the memory of its end, is forgotten. */
+export const SESSION_TTL = 24 * 60 * 60 * 1000;
+
 /** Sessions of the revisions that have them. Implementations over shared state serve all replicas. */
 export abstract class SessionStore {
   /**
    * Opens a session, in one step that two callers cannot interleave.
    * @returns its id: the proposed one when nobody has it or this owner's live session has it, else a fresh one
+   * @throws SharedStateUnavailable
    */
   abstract create(draft: SessionDraft): Promise<string>;
-  /** A returned session counts as used. */
+  /** A returned session counts as used. @throws SharedStateUnavailable */
   abstract find(id: string): Promise<Session | undefined>;
-  /** Ends a session and leaves a tombstone; an id that is unknown stays unknown. */
+  /** Ends a session and leaves a tombstone; an id that is unknown stays unknown. @throws SharedStateUnavailable */
   abstract terminate(id: string): Promise<void>;
 }

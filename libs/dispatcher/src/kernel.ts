@@ -1,5 +1,6 @@
 import { isLogLevel, Refused, type Refusal, Unauthorized } from '#agent';
 import type { ToolRunner } from '#tools';
+import type { InputRounds } from './asks/input-rounds.js';
 import type { DispatchContext } from './dispatch-context.js';
 import { LOG_LEVEL_KEY } from './envelope-keys.js';
 import { isJsonObject, type JsonObject, member } from './json-object.js';
@@ -22,6 +23,8 @@ export interface KernelOptions {
   readonly prompts: PromptRegistry;
   /** Beside those of the classes. Default: none. */
   readonly resources?: ResourceRegistry;
+  /** How running calls ask their client. Default: they cannot. */
+  readonly rounds?: InputRounds;
   /** Of the product, told to clients. */
   readonly version: string;
   /** Told to clients of revision 2025-11-25 and later. Default: none. */

@@ -1,4 +1,5 @@
 import type { ToolRunner } from '#tools';
+import type { InputRounds } from './asks/input-rounds.js';
 import { CallTool } from './methods/call-tool.js';
 import { Complete } from './methods/complete.js';
 import { Handshake } from './methods/handshake.js';
@@ -24,6 +25,7 @@ export interface MethodDependencies {
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
   readonly resources: ResourceRegistry;
+  readonly rounds?: InputRounds;
   readonly serverInfo: ServerInfo;
   readonly instructions?: string;
   readonly envelope: ResultEnvelope;
@@ -52,6 +54,9 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   const getPrompt = new GetPrompt(prompts, records);
   const complete = new Complete(prompts, records);
 
+  /** The methods whose answer may be a question. */
+  const asking = (method: string, named: string, handle: Method['handle']): Method['handle'] =>
+    given.rounds?.asking(method, (params) => params[named], handle) ?? handle;
   const legacyOnly = (handle: Method['handle']): Method => ({
     legacySince: ALL_LEGACY,
     modern: false,
@@ -72,13 +77,19 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
       { legacySince: null, modern: true, cache: OF_SERVER, handle: () => handshake.discover() },
     ],
     ['tools/list', everywhere((request) => listTools.handle(request), OF_AGENT)],
-    ['tools/call', everywhere((request) => callTool.handle(request))],
+    ['tools/call', everywhere(asking('tools/call', 'name', (request) => callTool.handle(request)))],
     ['resources/list', everywhere((request) => listResources.handle(request), OF_AGENT)],
     [
       'resources/templates/list',
       everywhere((request) => listTemplates(provided.templates, request), OF_SERVER),
     ],
-    ['resources/read', everywhere((request) => readResource.handle(request), OF_AGENT)],
+    [
+      'resources/read',
+      everywhere(
+        asking('resources/read', 'uri', (request) => readResource.handle(request)),
+        OF_AGENT,
+      ),
+    ],
     ['resources/subscribe', legacyOnly(resources.subscribe)],
     ['resources/unsubscribe', legacyOnly(resources.unsubscribe)],
     [
@@ -90,7 +101,7 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
       },
     ],
     ['prompts/list', everywhere((request) => listPrompts(prompts, request), OF_AGENT)],
-    ['prompts/get', everywhere((request) => getPrompt.handle(request))],
+    ['prompts/get', everywhere(asking('prompts/get', 'name', (request) => getPrompt.handle(request)))],
     [
       'completion/complete',
       { legacySince: '2025-11-25', modern: true, handle: (request) => complete.handle(request) },

@@ -11,6 +11,8 @@ export const RPC = {
   /** Revisions up to 2025-11-25 only. */
   resourceNotFound: -32002,
   headerMismatch: -32020,
+  /** The client did not declare what answering the call needs of it. */
+  missingCapability: -32021,
   unsupportedVersion: -32022,
 } as const;
 

@@ -23,7 +23,8 @@ export class ResultEnvelope {
     return {
       resultType: 'complete',
       ...result,
-      ...hint,
+      // What is asked of a client is never kept as the answer.
+      ...(result['resultType'] === undefined && hint),
       _meta: { ...meta, [SERVER_INFO_KEY]: this.serverInfo },
     };
   }

@@ -1,4 +1,4 @@
-import type { CallContext, Refusal, Tier } from '#agent';
+import type { AskingCall, CallContext, Refusal, Tier } from '#agent';
 import type { GovernedClassWrites, GovernedMethods, GovernedRecords, GovernedWrites } from '#data';
 import type { ContentBlock } from './content.js';
 
@@ -48,7 +48,7 @@ export interface ToolDefinition {
 }
 
 /** One invocation. `records` is already governed for the agent; there is no other way to data from here. */
-export interface ToolCall extends CallContext {
+export interface ToolCall extends CallContext, AskingCall {
   readonly tool: ToolDefinition;
   readonly records: GovernedRecords;
 }

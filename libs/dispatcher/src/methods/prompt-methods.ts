@@ -1,3 +1,4 @@
+import { askingCall } from '#agent';
 import type { ContentBlock } from '#tools';
 import { pageOf } from '../cursors.js';
 import { isJsonObject, type JsonObject } from '../json-object.js';
@@ -49,7 +50,11 @@ export class GetPrompt {
         throw invalidParams(`missing required argument: ${argument.name}`);
       }
     }
-    const rendered = await prompt.render({ args, records: this.records.for(context) });
+    const rendered = await prompt.render({
+      args,
+      records: this.records.for(context),
+      ...askingCall(context.asks),
+    });
     const { description, messages } = messagesOf(name, rendered);
     if (messages.some(({ content }) => exceedsResponseLimit(printed(content)))) {
       throw invalidParams(

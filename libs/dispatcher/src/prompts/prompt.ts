@@ -1,3 +1,4 @@
+import type { AskingCall } from '#agent';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import type { PromptArguments } from './prompt-arguments.js';
@@ -19,7 +20,7 @@ export interface PromptArgument {
 }
 
 /** What a renderer may use: data only through the agent's own governed door. */
-export interface PromptCall {
+export interface PromptCall extends AskingCall {
   readonly args: PromptArguments;
   readonly records: GovernedRecords;
 }

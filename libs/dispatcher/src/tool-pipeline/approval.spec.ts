@@ -1,12 +1,14 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { describe, expect, it } from 'vitest';
-import { Agent, type CallContext, compileAgentShape, MASTER, Refused, refusals } from '#agent';
+import { Agent, askingCall, type CallContext, compileAgentShape, MASTER, Refused, refusals } from '#agent';
 import { compilePolicy } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
+import { SmallRecords } from '../contracts/small-records.js';
 import { smallTool } from '../contracts/small-tool-runner.js';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approver.js';
 import { ApprovalGuard } from './guards.js';
+import { RunClock } from './run-clock.js';
 import type { ToolExecution } from './tool-execution.js';
 
 class Asked extends Approver {
@@ -58,6 +60,12 @@ function hostOf(
   handler: ToolHandler = () => null,
 ): ExecutionContext {
   const definition = TOOLS[name];
+  const call = {
+    ...context,
+    ...askingCall(undefined),
+    tool: definition,
+    records: new SmallRecords({}).for(context),
+  };
   const execution: ToolExecution = {
     name,
     definition,
@@ -65,12 +73,10 @@ function hostOf(
     context,
     abort: () => undefined,
     flag: () => undefined,
+    clock: new RunClock(),
+    anotherCall: () => call,
   };
-  return new ExecutionContextHost(
-    [args, { ...context, tool: definition }, execution],
-    null as never,
-    handler,
-  );
+  return new ExecutionContextHost([args, call, execution], null as never, handler);
 }
 
 /** The tiers that were asked about; with `deny`, what the call was refused with. */

@@ -13,7 +13,7 @@ import { toolExecutionOf } from './tool-execution.js';
 @Injectable()
 export class DeadlineInterceptor implements NestInterceptor {
   intercept(host: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const { definition, name, context, abort } = toolExecutionOf(host);
+    const { definition, name, context, clock, abort } = toolExecutionOf(host);
     const { signal } = context;
     const seconds = definition?.timeout ?? 30;
     return new Observable((subscriber) => {
@@ -23,11 +23,11 @@ export class DeadlineInterceptor implements NestInterceptor {
       };
       const gone = () => refuse(refusals.cancelled(cancelReason(signal)));
       if (signal.aborted) return gone();
-      const timer = setTimeout(() => refuse(refusals.toolTimedOut(name, seconds)), seconds * 1000);
+      clock.start(seconds * 1000, () => refuse(refusals.toolTimedOut(name, seconds)));
       signal.addEventListener('abort', gone, { once: true });
       const running = next.handle().subscribe(subscriber);
       return () => {
-        clearTimeout(timer);
+        clock.stop();
         signal.removeEventListener('abort', gone);
         running.unsubscribe();
       };

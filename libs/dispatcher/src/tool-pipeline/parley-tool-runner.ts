@@ -1,6 +1,7 @@
 import {
   type Agent,
   type AgentShape,
+  askingCall,
   type CallContext,
   type Refusal,
   Refused,
@@ -17,7 +18,11 @@ import {
   type ToolRegistry,
   ToolRunner,
 } from '#tools';
+import { InputRequired } from '../asks/input-required.js';
+import { ClientUnreachable } from '../client-link.js';
+import { ProtocolFault } from '../protocol-fault.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
+import { RunClock } from './run-clock.js';
 import type { ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
@@ -82,6 +87,7 @@ export class ParleyToolRunner extends ToolRunner {
     const definition = entry?.definition;
     const run = new AbortController();
     const { signal } = run;
+    const clock = new RunClock();
     const execution: ToolExecution = {
       name,
       definition,
@@ -89,25 +95,31 @@ export class ParleyToolRunner extends ToolRunner {
       context,
       abort: (reason) => run.abort(reason),
       flag: (phrase) => (notes.phrase = phrase),
+      clock,
+      anotherCall: () => makeCall(),
     };
     const ownContext: CallContext = {
       agent: context.agent,
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
       ...(context.trace && { trace: context.trace }),
+      ...(context.asks && { asks: context.asks.within() }),
       progress: (update) => context.progress(update),
       ...(context.log && { log: (entry) => context.log?.(entry) }),
       ...(context.endStream && { endStream: () => context.endStream?.() }),
     };
     const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };
-    const call = {
-      ...ownContext,
-      tool: definition,
-      records: records.for(ownContext, budget),
-      ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
-    } as ToolCall;
+    const asking = askingCall(context.asks, (work) => clock.suspended(work));
+    const makeCall = () =>
+      ({
+        ...ownContext,
+        ...asking,
+        tool: definition,
+        records: records.for(ownContext, budget),
+        ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
+      }) as ToolCall;
     try {
-      return await runThrough(pipeline, entry?.handler ?? missingHandler, [args, call, execution]);
+      return await runThrough(pipeline, entry?.handler ?? missingHandler, [args, makeCall(), execution]);
     } catch (error) {
       const { refusal, error: thrown } = failureOf(error, name);
       notes.error = thrown;
@@ -137,6 +149,10 @@ export class ParleyToolRunner extends ToolRunner {
   }
 }
 
+function unanswered({ reason }: ClientUnreachable): Refusal {
+  return reason === 'aborted' ? refusals.cancelled() : refusals.clientUnreachable(reason);
+}
+
 /** Reached only if the tool gate let an unknown name pass, which would be a fault of ours. */
 function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool gate');
@@ -146,6 +162,9 @@ function failureOf(error: unknown, tool: string): Failure {
   if (error instanceof Refused) return { refusal: error.refusal, error };
   // Unauthorized is the edge's to answer, not a tool failure.
   if (error instanceof Unauthorized) throw error;
+  // Not an outcome yet: the client has to do something first, which is the kernel's to say.
+  if (error instanceof InputRequired || error instanceof ProtocolFault) throw error;
+  if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
   const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { refusal: refusals.internalError(tool, cause), error };
 }

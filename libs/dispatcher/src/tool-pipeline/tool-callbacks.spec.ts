@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, compileAgentShape, Refused, refusals } from '#agent';
 import type { ToolOutcome } from '#tools';
 import { AfterCallInterceptor, BeforeCallGuard } from './call-announcements.js';
+import { RunClock } from './run-clock.js';
 import { ToolCallbacks } from './tool-callbacks.js';
 import type { ToolExecution } from './tool-execution.js';
 
@@ -20,6 +21,10 @@ const execution: ToolExecution = {
   context: { agent, signal: new AbortController().signal, progress: () => undefined },
   abort: () => undefined,
   flag: () => undefined,
+  clock: new RunClock(),
+  anotherCall: () => {
+    throw new Error('nothing is previewed here');
+  },
 };
 const host = new ExecutionContextHost([call.args, {}, execution]);
 

@@ -1,6 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common';
 import type { CallContext } from '#agent';
 import type { ToolCall, ToolDefinition } from '#tools';
+import type { RunClock } from './run-clock.js';
 
 /** One run on its way through the pipeline: what guards and interceptors decide on. */
 export interface ToolExecution {
@@ -9,6 +10,10 @@ export interface ToolExecution {
   readonly definition: ToolDefinition | undefined;
   readonly args: unknown;
   readonly context: CallContext;
+  /** Of the handler: gates may wait longer. */
+  readonly clock: RunClock;
+  /** The call with doors of its own, for a preview: what is decided later asks about rights anew. */
+  anotherCall(): ToolCall;
   /** Ends the run's own signal: its time is up. */
   abort(reason: unknown): void;
   /** Notes for the audit record that the result holds one of the operator's canaries. */

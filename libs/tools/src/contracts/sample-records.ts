@@ -1,4 +1,4 @@
-import { Agent, compileAgentShape, type Tier } from '#agent';
+import { Agent, askingCall, compileAgentShape, type Tier } from '#agent';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -163,6 +163,7 @@ export function callOf(provider: object, records: GovernedRecords, permissions: 
     agent: new Agent({ shape: compileAgentShape('sample', { permissions }), principal: 'sample' }),
     signal: new AbortController().signal,
     progress: () => undefined,
+    ...askingCall(undefined),
   };
 }
 

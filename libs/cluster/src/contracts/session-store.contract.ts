@@ -1,39 +1,40 @@
 import { describe, expect, it } from 'vitest';
-import type { SessionStore } from './session-store.js';
+import { SESSION_TTL, type SessionStore } from '../session-store.js';
+import type { MakePort } from './port-under-test.js';
 
 const ada = { owner: 'ada', version: '2025-06-18', capabilities: { elicitation: {} } };
 const bob = { owner: 'bob', version: '2025-11-25', capabilities: {} };
 
-/** What every session store promises. `make` returns an empty store. */
-export function sessionStoreContract(name: string, make: () => SessionStore | Promise<SessionStore>): void {
+/** What every session store promises, with the usual time to live. */
+export function sessionStoreContract(name: string, make: MakePort<SessionStore>): void {
   describe(`${name} keeps the session contract`, () => {
     it('finds what was opened', async () => {
-      const store = await make();
+      const { port: store } = await make();
       const id = await store.create(ada);
       expect(await store.find(id)).toEqual({ ...ada, terminated: false });
     });
 
     it('mints a different, header-safe id each time', async () => {
-      const store = await make();
+      const { port: store } = await make();
       const ids = [await store.create(ada), await store.create(ada)];
       expect(new Set(ids).size).toBe(2);
       for (const id of ids) expect(id).toMatch(/^[A-Za-z0-9._-]{16,128}$/);
     });
 
     it('gives the proposed id when nobody has it', async () => {
-      const store = await make();
+      const { port: store } = await make();
       expect(await store.create({ ...ada, proposedId: 'mine' })).toBe('mine');
     });
 
     it('lets the owner open its own session anew', async () => {
-      const store = await make();
+      const { port: store } = await make();
       await store.create({ ...ada, proposedId: 'mine' });
       expect(await store.create({ ...ada, version: '2025-11-25', proposedId: 'mine' })).toBe('mine');
       expect((await store.find('mine'))?.version).toBe('2025-11-25');
     });
 
     it("never hands one owner's session to another", async () => {
-      const store = await make();
+      const { port: store } = await make();
       await store.create({ ...ada, proposedId: 'mine' });
       const other = await store.create({ ...bob, proposedId: 'mine' });
       expect(other).not.toBe('mine');
@@ -42,7 +43,7 @@ export function sessionStoreContract(name: string, make: () => SessionStore | Pr
     });
 
     it('gives one of two simultaneous claimants the id, and the other a fresh one', async () => {
-      const store = await make();
+      const { port: store } = await make();
       const ids = await Promise.all([
         store.create({ ...ada, proposedId: 'both' }),
         store.create({ ...bob, proposedId: 'both' }),
@@ -51,14 +52,14 @@ export function sessionStoreContract(name: string, make: () => SessionStore | Pr
     });
 
     it('remembers that a session was terminated', async () => {
-      const store = await make();
+      const { port: store } = await make();
       const id = await store.create(ada);
       await store.terminate(id);
       expect(await store.find(id)).toMatchObject({ owner: 'ada', terminated: true });
     });
 
     it('never revives a terminated session', async () => {
-      const store = await make();
+      const { port: store } = await make();
       await store.create({ ...ada, proposedId: 'mine' });
       await store.terminate('mine');
       expect(await store.create({ ...ada, proposedId: 'mine' })).not.toBe('mine');
@@ -66,9 +67,37 @@ export function sessionStoreContract(name: string, make: () => SessionStore | Pr
     });
 
     it('knows nothing of an id never opened, also after it was terminated', async () => {
-      const store = await make();
+      const { port: store } = await make();
       await store.terminate('never');
       expect(await store.find('never')).toBeUndefined();
+    });
+
+    it('forgets a session that was not used for its time, and only that', async () => {
+      const { port: store, pass } = await make();
+      const used = await store.create(ada);
+      const idle = await store.create(ada);
+      await pass(SESSION_TTL * 0.6);
+      await store.find(used);
+      await pass(SESSION_TTL * 0.6);
+      expect(await store.find(used)).toBeDefined();
+      expect(await store.find(idle)).toBeUndefined();
+    });
+
+    it('remembers the end of a session as long as a session', async () => {
+      const { port: store, pass } = await make();
+      const id = await store.create(ada);
+      await pass(SESSION_TTL * 0.6);
+      await store.terminate(id);
+      await pass(SESSION_TTL * 0.6);
+      expect(await store.find(id)).toMatchObject({ terminated: true });
+    });
+
+    it('keeps ids apart that differ in anything', async () => {
+      const { port: store } = await make();
+      const ids = ['a', 'A', 'a}', 'a:b', 'a b'];
+      for (const proposedId of ids) expect(await store.create({ ...ada, proposedId })).toBe(proposedId);
+      await store.terminate('a');
+      for (const id of ids) expect((await store.find(id))?.terminated).toBe(id === 'a');
     });
   });
 }

@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { openRedisState } from '../redis/open-redis-state.js';
+import type { SharedState } from '../shared-state.js';
+import { type RedisServer, startRedis } from './redis-server.js';
+
+/** What a replica sees of one Redis, and hands on its time and its keys. */
+export interface RedisRoom {
+  readonly url: string;
+  /** A replica's view. Those of one prefix share everything. */
+  enter(prefix?: string): Promise<SharedState>;
+  /** A prefix that nobody else has. */
+  freshPrefix(): string;
+  /** Lets time pass for all keys of a prefix: what would have ended by then is gone. */
+  pass(prefix: string, milliseconds: number): Promise<void>;
+  /** A plain client, to look and to spoil. */
+  readonly client: Redis;
+  /** Null when `REDIS_URL` named a Redis that is not ours to stop. */
+  readonly server: RedisServer | null;
+  close(): Promise<void>;
+}
+
+const SILENT = { warn: () => undefined };
+
+async function elapse(client: Redis, prefix: string, milliseconds: number): Promise<void> {
+  for (const key of await client.keys(`${prefix}:*`)) {
+    const left = await client.pttl(key);
+    if (left >= 0) await client.pexpire(key, Math.max(left - milliseconds, 0));
+  }
+}
+
+/** On the Redis of `REDIS_URL`, else on one of its own. */
+export async function openRedisRoom(): Promise<RedisRoom> {
+  const given = process.env['REDIS_URL'];
+  const server = given === undefined ? await startRedis() : null;
+  const url = given ?? (server as RedisServer).url;
+  const client = new Redis(url);
+  client.on('error', () => undefined);
+  const states: SharedState[] = [];
+  const freshPrefix = () => `parley-test-${randomUUID()}`;
+  return {
+    url,
+    client,
+    server,
+    freshPrefix,
+    enter: async (prefix = freshPrefix()) => {
+      const state = await openRedisState({ url, prefix }, SILENT);
+      states.push(state);
+      return state;
+    },
+    pass: (prefix, milliseconds) => elapse(client, prefix, milliseconds),
+    close: async () => {
+      for (const state of states) await state.close();
+      client.disconnect();
+      await server?.stop();
+    },
+  };
+}

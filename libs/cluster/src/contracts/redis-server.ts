@@ -1,0 +1,68 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createServer, type AddressInfo } from 'node:net';
+
+/** A Redis of its own for one spec file, on this machine alone, which keeps nothing. */
+export interface RedisServer {
+  readonly url: string;
+  /** Ends it at once, with everything it holds. */
+  stop(): Promise<void>;
+  /** On the same address again, empty. */
+  start(): Promise<void>;
+  /** Leaves its connections open and answers nothing until `resume`. */
+  pause(): void;
+  resume(): void;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+function launch(port: number, extra: readonly string[]): Promise<ChildProcess> {
+  const usual = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  const child = spawn('redis-server', [...usual, ...extra], { stdio: ['ignore', 'pipe', 'ignore'] });
+  return new Promise((resolve, reject) => {
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      if (output.includes('Ready to accept connections')) resolve(child);
+    });
+    child.once('error', (error) => reject(new Error(`redis-server cannot be started: ${error.message}`)));
+    child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}:\n${output}`)));
+  });
+}
+
+const ended = (child: ChildProcess) =>
+  new Promise<void>((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) resolve();
+    else child.once('exit', () => resolve());
+  });
+
+/**
+ * @param extra options of `redis-server` besides the usual ones
+ * @throws when `redis-server` is not installed (`node tools/test-partners.mjs` does it where it may)
+ */
+export async function startRedis(extra: readonly string[] = []): Promise<RedisServer> {
+  let port = await freePort();
+  // Somebody else may take the port in between: once more, then.
+  let child = await launch(port, extra).catch(async () => launch((port = await freePort()), extra));
+  const kill = () => void child.kill('SIGKILL');
+  process.once('exit', kill);
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    stop: async () => {
+      process.removeListener('exit', kill);
+      kill();
+      await ended(child);
+    },
+    start: async () => {
+      child = await launch(port, extra);
+      process.once('exit', kill);
+    },
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
+  };
+}

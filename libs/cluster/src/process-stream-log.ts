@@ -1,0 +1,47 @@
+import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
+import { type LoggedFrame, STREAM_LOG_LIMITS, StreamLog, type StreamLogLimits } from './stream-log.js';
+
+interface LoggedStream {
+  readonly frames: LoggedFrame[];
+  size: number;
+}
+
+/** Stream frames in this process's memory: a stream can be resumed at this process only. */
+export class ProcessStreamLog extends StreamLog {
+  private readonly streams: ExpiringMap<LoggedStream>;
+  private readonly limits: Required<StreamLogLimits>;
+  private written = 0;
+
+  /** @param maxStreams remembered at once; the one written to longest ago is forgotten first. Default 10,000 */
+  constructor(limits: StreamLogLimits = {}, maxStreams = 10_000, now: Clock = processClock) {
+    super();
+    this.limits = { ...STREAM_LOG_LIMITS, ...limits };
+    this.streams = new ExpiringMap(maxStreams, now);
+  }
+
+  append(stream: string, frame: string): Promise<string> {
+    const { maxFrames, maxSize, ttl } = this.limits;
+    const log = this.streams.get(stream) ?? { frames: [], size: 0 };
+    // One count for all streams: a stream that was forgotten and begun anew never repeats an entry.
+    this.written += 1;
+    const entry = `${this.written}-0`;
+    log.frames.push({ entry, frame });
+    log.size += Buffer.byteLength(frame);
+    while (log.frames.length > maxFrames || (log.size > maxSize && log.frames.length > 1)) {
+      log.size -= Buffer.byteLength(log.frames.shift()?.frame ?? '');
+    }
+    this.streams.set(stream, log, ttl);
+    return Promise.resolve(entry);
+  }
+
+  after(stream: string, entry: string): Promise<readonly LoggedFrame[] | undefined> {
+    const frames = this.streams.get(stream)?.frames ?? [];
+    const at = frames.findIndex((logged) => logged.entry === entry);
+    return Promise.resolve(at < 0 ? undefined : frames.slice(at + 1));
+  }
+
+  forget(stream: string): Promise<void> {
+    this.streams.delete(stream);
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,39 @@
+import type { SharedState, SharedStateLog } from '../shared-state.js';
+import { RedisConnection, type RedisSettings } from './redis-connection.js';
+import { RedisMessageBus } from './redis-message-bus.js';
+import { RedisOneTimeStore } from './redis-one-time-store.js';
+import { RedisSessionStore } from './redis-session-store.js';
+import { RedisStreamLog } from './redis-stream-log.js';
+
+/** Milliseconds the start waits for Redis. */
+const FIRST_CONNECTION = 1_000;
+
+/** State in Redis, for every replica that is given the same URL and prefix. */
+export async function openRedisState(settings: RedisSettings, log: SharedStateLog): Promise<SharedState> {
+  const commands = new RedisConnection(settings, 'commands', log);
+  const subscriptions = new RedisConnection(settings, 'subscriptions', log);
+  const bus = new RedisMessageBus({ commands, subscriptions }, log);
+  await Promise.all([commands.open(FIRST_CONNECTION), subscriptions.open(FIRST_CONNECTION)]);
+  return {
+    reach: 'replicas',
+    sessions: new RedisSessionStore(commands),
+    bus,
+    oneTime: new RedisOneTimeStore(commands),
+    streams: new RedisStreamLog(commands),
+    isUp: async () => {
+      if (!subscriptions.isUsable) return false;
+      return commands
+        .send((redis) => redis.ping())
+        .then(
+          () => true,
+          () => false,
+        );
+    },
+    close: () => {
+      bus.close();
+      commands.close();
+      subscriptions.close();
+      return Promise.resolve();
+    },
+  };
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { type Session, SESSION_TTL, type SessionDraft, SessionStore } from '../session-store.js';
+import type { RedisConnection } from './redis-connection.js';
+import { RedisScript } from './redis-script.js';
+import { parseStoredObject } from './stored-json.js';
+
+/** Writes the session unless somebody else's, or an ended one, has the key. */
+const CREATE = new RedisScript(`
+local held = redis.call('HMGET', KEYS[1], 'owner', 'terminated')
+if held[1] and (held[1] ~= ARGV[1] or held[2] ~= '0') then return 0 end
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'version', ARGV[2], 'capabilities', ARGV[3], 'terminated', '0')
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return 1`);
+
+const FIND = new RedisScript(`
+local held = redis.call('HMGET', KEYS[1], 'owner', 'version', 'capabilities', 'terminated')
+if held[1] then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return held`);
+
+const TERMINATE = new RedisScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'capabilities', '{}', 'terminated', '1')
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return 1`);
+
+/** Sessions for all replicas: one hash for each, which ends when it was not used for its time. */
+export class RedisSessionStore extends SessionStore {
+  /** @param ttl milliseconds without use. Default 24 hours */
+  constructor(
+    private readonly redis: RedisConnection,
+    private readonly ttl = SESSION_TTL,
+  ) {
+    super();
+  }
+
+  async create({ proposedId, ...draft }: SessionDraft): Promise<string> {
+    if (proposedId !== undefined && (await this.open(proposedId, draft))) return proposedId;
+    for (;;) {
+      const id = randomUUID();
+      if (await this.open(id, draft)) return id;
+    }
+  }
+
+  async find(id: string): Promise<Session | undefined> {
+    return readSession(await this.run(FIND, id, [this.ttl]));
+  }
+
+  async terminate(id: string): Promise<void> {
+    await this.run(TERMINATE, id, [this.ttl]);
+  }
+
+  private async open(id: string, { owner, version, capabilities }: Omit<SessionDraft, 'proposedId'>) {
+    return (await this.run(CREATE, id, [owner, version, JSON.stringify(capabilities), this.ttl])) === 1;
+  }
+
+  private run(script: RedisScript, id: string, args: readonly (string | number)[]): Promise<unknown> {
+    return this.redis.send((redis) => script.run(redis, [this.redis.key('session', id)], args));
+  }
+}
+
+/** Anything that is no session is nobody's: its id is a label without power. */
+function readSession(reply: unknown): Session | undefined {
+  if (!Array.isArray(reply)) return undefined;
+  const [owner, version, stored, terminated] = reply as unknown[];
+  const capabilities = parseStoredObject(stored);
+  if (typeof owner !== 'string' || typeof version !== 'string' || !capabilities) return undefined;
+  if (terminated !== '0' && terminated !== '1') return undefined;
+  return { owner, version, capabilities, terminated: terminated === '1' };
+}

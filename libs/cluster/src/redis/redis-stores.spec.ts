@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { messageBusContract } from '../contracts/message-bus.contract.js';
+import { oneTimeStoreContract } from '../contracts/one-time-store.contract.js';
+import { openRedisRoom, type RedisRoom } from '../contracts/redis-room.js';
+import { sessionStoreContract } from '../contracts/session-store.contract.js';
+import { streamLogContract, TIGHT_LOG } from '../contracts/stream-log.contract.js';
+import type { SharedState } from '../shared-state.js';
+import { RedisConnection } from './redis-connection.js';
+import { RedisStreamLog } from './redis-stream-log.js';
+
+let room: RedisRoom;
+beforeAll(async () => {
+  room = await openRedisRoom();
+}, 60_000);
+afterAll(() => room.close());
+
+const silent = { warn: () => undefined };
+
+function portOf<Port>(pick: (state: SharedState) => Port) {
+  return async () => {
+    const prefix = room.freshPrefix();
+    const state = await room.enter(prefix);
+    return { port: pick(state), pass: (milliseconds: number) => room.pass(prefix, milliseconds) };
+  };
+}
+
+messageBusContract('RedisMessageBus', async () => {
+  const prefix = room.freshPrefix();
+  return [(await room.enter(prefix)).bus, (await room.enter(prefix)).bus];
+});
+oneTimeStoreContract(
+  'RedisOneTimeStore',
+  portOf((state) => state.oneTime),
+);
+sessionStoreContract(
+  'RedisSessionStore',
+  portOf((state) => state.sessions),
+);
+
+describe('with tight limits', () => {
+  const open: RedisConnection[] = [];
+  afterAll(() => open.forEach((connection) => connection.close()));
+  streamLogContract('RedisStreamLog', async () => {
+    const prefix = room.freshPrefix();
+    const connection = new RedisConnection({ url: room.url, prefix }, 'commands', silent);
+    open.push(connection);
+    await connection.open(10_000);
+    return {
+      port: new RedisStreamLog(connection, TIGHT_LOG),
+      pass: (milliseconds: number) => room.pass(prefix, milliseconds),
+    };
+  });
+});
+
+describe('what Redis holds', () => {
+  const keysOf = (prefix: string) => room.client.keys(`${prefix}:*`);
+
+  it('always ends by itself', async () => {
+    const prefix = room.freshPrefix();
+    const { sessions, oneTime, streams } = await room.enter(prefix);
+    await sessions.create({ owner: 'ada', version: '2025-11-25', capabilities: {} });
+    await oneTime.keep('k', { n: 1 }, 60_000);
+    await oneTime.claim('k', 60_000);
+    await streams.append('s', 'frame');
+    const keys = await keysOf(prefix);
+    expect(keys).toHaveLength(5);
+    for (const key of keys) expect(await room.client.pttl(key)).toBeGreaterThan(0);
+  });
+
+  it('lies under the prefix, with the parts of one thing on one cluster node and no name that a caller chose', async () => {
+    const prefix = room.freshPrefix();
+    const { sessions, streams } = await room.enter(prefix);
+    await sessions.create({
+      owner: 'ada',
+      version: '1',
+      capabilities: {},
+      proposedId: 'chosen}by{a caller',
+    });
+    await streams.append('chosen', 'frame');
+    const keys = await keysOf(prefix);
+    for (const key of keys) {
+      expect(key).toMatch(/^parley-test-[\w-]+:\{(session|stream):[\w-]{43}\}(:size)?$/);
+      expect(key).not.toContain('chosen');
+    }
+    const tags = keys.filter((key) => key.includes('{stream')).map((key) => /\{.*?\}/.exec(key)?.[0]);
+    expect(tags).toHaveLength(2);
+    expect(new Set(tags).size).toBe(1);
+  });
+
+  it('is nothing when it is not what we write', async () => {
+    const prefix = room.freshPrefix();
+    const { sessions, oneTime, streams } = await room.enter(prefix);
+    const entry = await streams.append('s', 'frame');
+    await oneTime.keep('k', { n: 1 }, 60_000);
+    const id = await sessions.create({ owner: 'ada', version: '1', capabilities: {} });
+    for (const key of await keysOf(prefix)) {
+      if (key.includes('{session')) await room.client.hset(key, 'capabilities', '[]');
+      if (key.includes('{once')) await room.client.set(key, '"text"');
+      if (key.includes('{stream') && !key.endsWith(':size')) await room.client.xadd(key, '*', 'other', '1');
+    }
+    expect(await sessions.find(id)).toBeUndefined();
+    expect(await oneTime.take('k')).toBeUndefined();
+    expect(await streams.after('s', entry)).toBeUndefined();
+  });
+
+  it('of another installation is not ours', async () => {
+    const [one, other] = [await room.enter(), await room.enter()];
+    const id = await one.sessions.create({ owner: 'ada', version: '1', capabilities: {} });
+    expect(await other.sessions.find(id)).toBeUndefined();
+  });
+});

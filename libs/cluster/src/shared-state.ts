@@ -1,0 +1,22 @@
+import type { MessageBus } from './message-bus.js';
+import type { OneTimeStore } from './one-time-store.js';
+import type { SessionStore } from './session-store.js';
+import type { StreamLog } from './stream-log.js';
+
+/** Where the operator reads that the shared state went away or came back. Never told a URL or a password. */
+export interface SharedStateLog {
+  warn(message: string): void;
+}
+
+/** Every port over one place: this process's memory, or Redis for all replicas. */
+export abstract class SharedState {
+  /** Whose state it is: with `process`, a second replica would know nothing of it. */
+  abstract readonly reach: 'process' | 'replicas';
+  abstract readonly sessions: SessionStore;
+  abstract readonly bus: MessageBus;
+  abstract readonly oneTime: OneTimeStore;
+  abstract readonly streams: StreamLog;
+  /** Whether it can be used at this moment, asked anew. Never throws. */
+  abstract isUp(): Promise<boolean>;
+  abstract close(): Promise<void>;
+}

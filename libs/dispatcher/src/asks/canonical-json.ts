@@ -1,0 +1,16 @@
+import { createHash } from 'node:crypto';
+import { isJsonObject } from '../json-object.js';
+
+/** JSON with the members of every object in one order: the same text for the same value. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, held: unknown) =>
+    isJsonObject(held)
+      ? Object.fromEntries(Object.entries(held).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : held,
+  );
+}
+
+/** Names a value without telling it. */
+export function digestOf(value: unknown): string {
+  return createHash('sha256').update(canonicalJson(value)).digest('base64url');
+}

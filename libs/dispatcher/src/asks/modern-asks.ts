@@ -1,0 +1,164 @@
+import {
+  type AnswerTo,
+  type AskOptions,
+  type ClientAsks,
+  type ClientQuestion,
+  QuestionChanged,
+} from '#agent';
+import { type JsonObject, member } from '../json-object.js';
+import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
+import type { Dialect } from '../protocol-versions.js';
+import { readAnswer } from './answer-reader.js';
+import { digestOf } from './canonical-json.js';
+import { InputRequired } from './input-required.js';
+import { isDeclared, requiredCapabilities, type WireRequest, wireRequest } from './question-wire.js';
+import type { AskedSoFar, OpenedState } from './request-state.js';
+
+/** Whether somebody was first: `false` when the decision has been used before, on whichever replica. */
+export type UseOnce = (name: string) => Promise<boolean>;
+
+export interface RoundParts {
+  /** What the client sent back of ours. Without it no answer counts. */
+  readonly state: OpenedState | undefined;
+  readonly responses: JsonObject;
+  readonly capabilities: JsonObject;
+  readonly dialect: Dialect;
+  readonly useOnce: UseOnce;
+}
+
+export const REPLAYED = 'Invalid or expired requestState';
+
+/** One run of a call in the stateless era: replays what was answered, and collects what has to be asked. */
+export class InputRound {
+  private readonly open = new Map<string, { readonly request: WireRequest; readonly digest: string }>();
+  private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
+  private readonly nested = new Map<string, number>();
+  private postponed = false;
+  private missing: ProtocolFault | undefined;
+
+  constructor(private readonly parts: RoundParts) {}
+
+  /** Whether the client has to do something before the call can be answered. */
+  get isOpen(): boolean {
+    return this.postponed || this.open.size > 0;
+  }
+
+  /** @throws ProtocolFault when another question of the round can never be answered */
+  requests(): Readonly<Record<string, WireRequest>> {
+    if (this.missing) throw this.missing;
+    return Object.fromEntries([...this.open].map(([key, { request }]) => [key, request]));
+  }
+
+  /** For the state of the next round. */
+  get soFar(): AskedSoFar {
+    const { state } = this.parts;
+    return {
+      asked: Object.fromEntries([...this.open].map(([key, { digest }]) => [key, digest])),
+      answers: Object.fromEntries(this.answered),
+      round: (state?.round ?? 0) + 1,
+    };
+  }
+
+  canAnswer(question: ClientQuestion): boolean {
+    return isDeclared(question, this.parts.capabilities, this.parts.dialect);
+  }
+
+  async ask<Question extends ClientQuestion>(
+    key: string,
+    question: Question,
+    { once }: AskOptions,
+    keep: boolean,
+  ): Promise<AnswerTo<Question>> {
+    const request = wireRequest(question, this.parts.dialect);
+    const digest = digestOf(once ? { holdsFor: once.holdsFor } : request);
+    const known = this.answerTo(key, question, digest, once !== undefined);
+    if (known === undefined) return this.raise(key, question, request, digest);
+    if (once && !(await this.parts.useOnce(`${this.parts.state?.jti}:${key}`))) throw invalidParams(REPLAYED);
+    if (keep) this.answered.set(key, { to: digest, answer: known });
+    return known;
+  }
+
+  /** @throws InputRequired */
+  postpone(): never {
+    this.postponed = true;
+    throw new InputRequired();
+  }
+
+  /** The same question within one call, asked by two runs, is two questions. */
+  ordinal(key: string): number {
+    const next = (this.nested.get(key) ?? 0) + 1;
+    this.nested.set(key, next);
+    return next;
+  }
+
+  /** @throws ProtocolFault for what is no answer at all; content that does not fit is asked for again */
+  private answerTo<Question extends ClientQuestion>(
+    key: string,
+    question: Question,
+    digest: string,
+    decision: boolean,
+  ): AnswerTo<Question> | undefined {
+    const { state, responses } = this.parts;
+    if (!state) return undefined;
+    const recorded = Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
+    const given = member(responses, key);
+    const to = recorded?.to ?? member(state.asked, key);
+    if (to !== undefined && to !== digest) {
+      if (decision) throw new QuestionChanged();
+      return undefined;
+    }
+    const sent = recorded ? recorded.answer : to === undefined ? undefined : given;
+    if (sent === undefined) return undefined;
+    const reading = readAnswer(question, sent);
+    if (reading.ok) return reading.answer;
+    if (reading.fault === 'malformed') throw invalidParams(`Invalid input response: ${key}`);
+    return undefined;
+  }
+
+  private raise(key: string, question: ClientQuestion, request: WireRequest, digest: string): never {
+    if (!this.canAnswer(question)) {
+      const data = { requiredCapabilities: requiredCapabilities(question) };
+      this.missing ??= new ProtocolFault(
+        RPC.missingCapability,
+        'Missing required client capability',
+        data,
+        400,
+      );
+      throw this.missing;
+    }
+    this.open.set(key, { request, digest });
+    throw new InputRequired();
+  }
+}
+
+/** The round as a call sees it; what a call runs in turn sees it through `within`. */
+export class ModernAsks implements ClientAsks {
+  constructor(
+    private readonly round: InputRound,
+    private readonly isNested = false,
+  ) {}
+
+  canAnswer(question: ClientQuestion): boolean {
+    return this.round.canAnswer(question);
+  }
+
+  /** @throws InputRequired to be answered first. @throws ProtocolFault -32021, -32602. @throws QuestionChanged */
+  ask<Question extends ClientQuestion>(
+    key: string,
+    question: Question,
+    options: AskOptions = {},
+  ): Promise<AnswerTo<Question>> {
+    if (!options.once || !this.isNested) return this.round.ask(key, question, options, true);
+    // A decision upon something that a call did on its way is not kept: the next round would do it a second time.
+    const own = `${key}.${digestOf(options.once.holdsFor).slice(0, 12)}`;
+    return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options, false);
+  }
+
+  within(): ClientAsks {
+    return this.isNested ? this : new ModernAsks(this.round, true);
+  }
+
+  postpone(): never {
+    return this.round.postpone();
+  }
+}

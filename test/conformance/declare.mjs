@@ -1,0 +1,28 @@
+import { Tool, ToolContent } from 'parley';
+
+/** Blocks every fixture uses: the runner looks at their shape, not at what they show. */
+export const PNG =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
+export const WAV = 'UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA=';
+
+export const textBlock = (text) => ({ type: 'text', text });
+export const said = (text) => new ToolContent([textBlock(text)]);
+
+/** An object schema whose properties are all required texts. */
+export const texts = (...names) => ({
+  type: 'object',
+  properties: Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+  required: names,
+});
+
+/** Makes the methods of a provider tools of the same name: what `@Tool` does in TypeScript. */
+export function declareTools(provider, declarations) {
+  for (const [name, options] of Object.entries(declarations)) {
+    const descriptor = Object.getOwnPropertyDescriptor(provider.prototype, name);
+    Tool({ name, description: `Conformance fixture ${name}.`, ...options })(
+      provider.prototype,
+      name,
+      descriptor,
+    );
+  }
+}

