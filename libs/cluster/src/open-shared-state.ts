@@ -2,6 +2,7 @@ import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessSessionStore } from './process-session-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
+import { ProcessSubscriptionBook } from './process-subscription-book.js';
 import type { SharedState, SharedStateLog } from './shared-state.js';
 
 export interface SharedStateOptions {
@@ -20,6 +21,7 @@ export function processState(): SharedState {
     bus: new ProcessMessageBus(),
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
+    subscriptions: new ProcessSubscriptionBook(),
     isUp: () => Promise.resolve(true),
     close: () => Promise.resolve(),
   };

@@ -3,9 +3,11 @@ import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
+import { subscriptionBookContract } from './contracts/subscription-book.contract.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
+import { ProcessSubscriptionBook } from './process-subscription-book.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
 
 messageBusContract('ProcessMessageBus', () => {
@@ -19,6 +21,10 @@ oneTimeStoreContract('ProcessOneTimeStore', () => {
 streamLogContract('ProcessStreamLog', () => {
   const { now, pass } = handClock();
   return { port: new ProcessStreamLog(TIGHT_LOG, 100, now), pass };
+});
+subscriptionBookContract('ProcessSubscriptionBook', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessSubscriptionBook(undefined, 100, now), pass };
 });
 
 describe('ProcessOneTimeStore', () => {

@@ -1,4 +1,4 @@
-import { type BookEntry, type BookLimits, SubscriptionBook } from './subscription-book.js';
+import { type BookEntry, type BookLimits, SUBSCRIPTION_TTL, SubscriptionBook } from './subscription-book.js';
 
 interface Page {
   readonly uris: Set<string>;
@@ -16,7 +16,7 @@ export class ProcessSubscriptionBook extends SubscriptionBook {
    * @param now milliseconds; for tests
    */
   constructor(
-    private readonly ttl = 3_600_000,
+    private readonly ttl = SUBSCRIPTION_TTL,
     private readonly maxHeld = 10_000,
     private readonly now: () => number = () => performance.now(),
   ) {

@@ -2,6 +2,7 @@ import type { MessageBus } from './message-bus.js';
 import type { OneTimeStore } from './one-time-store.js';
 import type { SessionStore } from './session-store.js';
 import type { StreamLog } from './stream-log.js';
+import type { SubscriptionBook } from './subscription-book.js';
 
 /** Where the operator reads that the shared state went away or came back. Never told a URL or a password. */
 export interface SharedStateLog {
@@ -16,6 +17,7 @@ export abstract class SharedState {
   abstract readonly bus: MessageBus;
   abstract readonly oneTime: OneTimeStore;
   abstract readonly streams: StreamLog;
+  abstract readonly subscriptions: SubscriptionBook;
   /** Whether it can be used at this moment, asked anew. Never throws. */
   abstract isUp(): Promise<boolean>;
   abstract close(): Promise<void>;

@@ -1,3 +1,6 @@
+/** Milliseconds that a session nobody touches is remembered. */
+export const SUBSCRIPTION_TTL = 3_600_000;
+
 export interface BookLimits {
   readonly maxPerSession: number;
   readonly maxSessions: number;

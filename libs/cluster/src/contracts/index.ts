@@ -5,3 +5,4 @@ export * from './redis-room.js';
 export * from './redis-server.js';
 export * from './session-store.contract.js';
 export * from './stream-log.contract.js';
+export * from './subscription-book.contract.js';

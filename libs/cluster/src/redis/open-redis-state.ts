@@ -4,6 +4,7 @@ import { RedisMessageBus } from './redis-message-bus.js';
 import { RedisOneTimeStore } from './redis-one-time-store.js';
 import { RedisSessionStore } from './redis-session-store.js';
 import { RedisStreamLog } from './redis-stream-log.js';
+import { RedisSubscriptionBook } from './redis-subscription-book.js';
 
 /** Milliseconds the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;
@@ -20,6 +21,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     bus,
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
+    subscriptions: new RedisSubscriptionBook(commands),
     isUp: async () => {
       if (!subscriptions.isUsable) return false;
       return commands

@@ -37,6 +37,8 @@ describe('a Redis that goes away and comes back', () => {
     state.streams.after('s', '1-1'),
     state.streams.forget('s'),
     state.bus.publish('t', {}),
+    state.subscriptions.of('s'),
+    state.subscriptions.forget('s'),
   ];
 
   it('makes every port unavailable in a typed way and is used again by itself', async () => {
