@@ -28,18 +28,21 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  InputRounds,
   Kernel,
+  ListChanges,
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
+  ResourceSubscriptions,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
 import { AgentScopes, type EnvironmentGates } from '#policy';
-import { McpEdge } from '#streaming';
+import { McpEdge, Wire } from '#streaming';
 import {
   BUILT_IN_TOOLS,
   CallableMethods,
@@ -57,9 +60,12 @@ import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
+import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
-import { sharedStateProviders } from './shared-state.js';
+import { countedTogether, sharedStateProviders } from './shared-state.js';
+import { subscriptionProviders } from './subscriptions.js';
+import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
@@ -78,14 +84,9 @@ const SESSIONS = { identitySeconds: 30 };
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
 export class AppModule {
-  static compose({
-    loaded,
-    connection,
-    shared,
-    gates,
-    features = [],
-    plugins = [],
-  }: ServiceParts): DynamicModule {
+  static compose(parts: ServiceParts): DynamicModule {
+    const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
       module: AppModule,
@@ -127,6 +128,8 @@ export class AppModule {
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
+        ...wireProviders(shared),
+        ...subscriptionProviders(config, connection, shared),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -196,17 +199,39 @@ export class AppModule {
         { provide: PermittedTools, useExisting: ToolRunner },
         { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
         ResourceRegistry,
+        { provide: InputRounds, useFactory: () => createInputRounds(config.server, shared) },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry],
+          inject: [
+            ToolRunner,
+            RecordsSource,
+            PromptRegistry,
+            ResourceRegistry,
+            InputRounds,
+            ResourceSubscriptions,
+            ListChanges,
+          ],
         },
         {
           provide: McpEdge,
-          useFactory: (kernel: Kernel, authenticator: Authenticator, sessions: SessionStore) =>
-            createEdge(config, { kernel, authenticator, sessions }),
-          inject: [Kernel, Authenticator, SessionStore],
+          useFactory: (
+            kernel: Kernel,
+            authenticator: Authenticator,
+            sessions: SessionStore,
+            wire: Wire,
+            events: EventEmitter2,
+          ) =>
+            createEdge(config, {
+              kernel,
+              authenticator,
+              sessions,
+              wire,
+              limiters: shared.limiters,
+              onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
+            }),
+          inject: [Kernel, Authenticator, SessionStore, Wire, EventEmitter2],
         },
       ],
     };

@@ -1,10 +1,18 @@
 import { Logger } from '@nestjs/common';
 import { readFileSync } from 'node:fs';
-import { ProcessRateLimiter } from '#agent';
+import type { RateLimiters } from '#agent';
 import type { Authenticator } from '#auth';
 import type { SessionStore } from '#cluster';
-import { Kernel, type PromptRegistry, type RecordsSource, type ResourceRegistry } from '#dispatcher';
-import { McpEdge } from '#streaming';
+import {
+  type InputRounds,
+  Kernel,
+  type ListChanges,
+  type PromptRegistry,
+  type RecordsSource,
+  type ResourceRegistry,
+  type ResourceSubscriptions,
+} from '#dispatcher';
+import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
 import { isLoopbackHost } from './start-gate.js';
@@ -34,12 +42,18 @@ export function createKernel(
   records: RecordsSource,
   prompts: PromptRegistry,
   resources: ResourceRegistry,
+  rounds: InputRounds,
+  subscriptions: ResourceSubscriptions,
+  listChanges: ListChanges,
 ): Kernel {
   return new Kernel({
     tools,
     records,
     prompts,
     resources,
+    rounds,
+    subscriptions,
+    listChanges,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),
@@ -50,9 +64,12 @@ export interface EdgeParts {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
+  readonly wire: Wire;
+  readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
+  readonly limiters: RateLimiters;
 }
 
-export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): McpEdge {
+export function createEdge({ server, auth }: ParleyConfig, { limiters, ...parts }: EdgeParts): McpEdge {
   const asksNothing = auth.some((rule) => 'anonymous' in rule) && server.requireCustomHeader === null;
   return new McpEdge(
     { ...parts, log: new Logger('McpEdge') },
@@ -64,9 +81,13 @@ export function createEdge({ server, auth }: ParleyConfig, parts: EdgeParts): Mc
       requireCustomHeader: server.requireCustomHeader,
       requireContentLength: server.requireContentLength,
       sessions: server.sessions,
+      heartbeatInterval: server.heartbeatInterval * 1000,
+      maxConcurrentDispatchers: server.maxConcurrentDispatchers,
       loopbackHosts: isLoopbackHost(server.host),
       loopbackOrigins: asksNothing,
-      preAuthRateLimiter: server.preAuthRateLimit ? new ProcessRateLimiter(server.preAuthRateLimit) : null,
+      preAuthRateLimiter: server.preAuthRateLimit
+        ? limiters.limiter('pre-auth', server.preAuthRateLimit)
+        : null,
     },
   );
 }

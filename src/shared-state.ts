@@ -1,4 +1,5 @@
 import type { Provider } from '@nestjs/common';
+import { type AgentShape, countedBy } from '#agent';
 import { MessageBus, OneTimeStore, SessionStore, SharedState, StreamLog } from '#cluster';
 
 /** Binds each port to the one shared state of the service. */
@@ -10,4 +11,12 @@ export function sharedStateProviders(shared: SharedState): Provider[] {
     { provide: OneTimeStore, useValue: shared.oneTime },
     { provide: StreamLog, useValue: shared.streams },
   ];
+}
+
+/** Named agents whose limits all replicas count together. */
+export function countedTogether(
+  agents: ReadonlyMap<string, AgentShape>,
+  { limiters }: SharedState,
+): Map<string, AgentShape> {
+  return new Map([...agents].map(([name, shape]) => [name, countedBy(shape, limiters)]));
 }

@@ -30,7 +30,9 @@ const SERVER = {
       ],
     },
     requireContentLength: { type: 'boolean' },
-    approvalTimeout: { type: 'number', exclusiveMinimum: 0 },
+    approvalTimeout: { type: 'number', exclusiveMinimum: 0, maximum: 86_400 },
+    stateKey: { type: ['string', 'null'], minLength: 32 },
+    previousStateKeys: { type: 'array', items: { type: 'string', minLength: 32 } },
     sessions: { enum: ['lenient', 'strict'] },
     preAuthRateLimit: {
       type: ['object', 'null'],

@@ -1,5 +1,6 @@
 import type { AgentShapeOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
+import type { SubscriptionOptions } from '#subscriptions';
 
 export interface ServerConfig {
   /** Address to listen on. Anything but loopback needs authentication. Default `127.0.0.1`. */
@@ -23,6 +24,10 @@ export interface ServerConfig {
   readonly requireContentLength: boolean;
   /** Seconds a person has to decide. Default 300. */
   readonly approvalTimeout: number;
+  /** Seals what clients carry between two rounds of a call; at least 32 characters. Default: one that replicas share by themselves. */
+  readonly stateKey: string | null;
+  /** Keys that were `stateKey` before: what they sealed is still accepted. */
+  readonly previousStateKeys: readonly string[];
   /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
   readonly sessions: 'lenient' | 'strict';
   /** Requests per window (seconds) and remote address, before anyone is authenticated. Default none. */
@@ -60,6 +65,7 @@ export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
   readonly redis: RedisConfig;
+  readonly subscriptions: Required<SubscriptionOptions>;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
@@ -77,6 +83,8 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   requireCustomHeader: null,
   requireContentLength: true,
   approvalTimeout: 300,
+  stateKey: null,
+  previousStateKeys: [],
   sessions: 'lenient',
   preAuthRateLimit: null,
 });
@@ -88,3 +96,9 @@ export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });
+
+export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freeze({
+  debounce: 0.25,
+  maxPerSession: 100,
+  maxSessions: 10_000,
+});

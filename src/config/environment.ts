@@ -9,6 +9,7 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
   ['PORT', 'server', 'port'],
   ['MONGODB_URI', 'database', 'uri'],
   ['PARLEY_SEED', 'database', 'seed'],
+  ['PARLEY_STATE_KEY', 'server', 'stateKey'],
   ['REDIS_URL', 'redis', 'url'],
   ['PARSE_SERVER_URL', 'parse', 'serverUrl'],
   ['PARSE_APP_ID', 'parse', 'appId'],

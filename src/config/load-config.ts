@@ -6,7 +6,13 @@ import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclar
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
-import { DEFAULT_DATABASE, DEFAULT_REDIS, DEFAULT_SERVER, type ParleyConfig } from './config.js';
+import {
+  DEFAULT_DATABASE,
+  DEFAULT_REDIS,
+  DEFAULT_SERVER,
+  DEFAULT_SUBSCRIPTIONS,
+  type ParleyConfig,
+} from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { overlayEnvironment } from './environment.js';
@@ -136,6 +142,7 @@ function withDefaults(
     server: { ...DEFAULT_SERVER, ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     redis: { ...DEFAULT_REDIS, ...given.redis },
+    subscriptions: { ...DEFAULT_SUBSCRIPTIONS, ...given.subscriptions },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},

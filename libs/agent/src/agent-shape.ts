@@ -1,7 +1,9 @@
 import { type ClassFilters, type FilterEntry, parseClassFilters } from './class-filters.js';
 import { canonicalClassName } from './class-names.js';
+import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import { type NameFilter, NameFilter as Filter, parseNameFilter } from './name-filter.js';
-import { DEFAULT_RATE_LIMIT, ProcessRateLimiter, type RateLimiter } from './rate-limiter.js';
+import { ProcessRateLimiters } from './process-rate-limiter.js';
+import { DEFAULT_RATE_LIMIT, type RateLimit, type RateLimiter, type RateLimiters } from './rate-limiter.js';
 import { isTier, type Tier } from './tier.js';
 
 /** Sub-agents of sub-agents below a root, when neither agent nor policy says otherwise. */
@@ -22,6 +24,8 @@ export interface AgentShapeOptions {
   readonly rateWindow?: number;
   /** Replaces the limiter built from `rateLimit` and `rateWindow`. */
   readonly rateLimiter?: RateLimiter;
+  /** What a principal may take of the data. Default: no limit. */
+  readonly budget?: BudgetOptions | null;
   /** Levels of sub-agents below it. Default 4. */
   readonly recursionDepth?: number;
   /** Unknown names in `tools` are faults instead of warnings. Default: the policy's switch. */
@@ -44,6 +48,12 @@ export interface AgentShape {
   readonly allowMutations: boolean;
   readonly clientMode: boolean;
   readonly rateLimiter: RateLimiter;
+  /** What `rateLimiter` permits; null for one that was injected. */
+  readonly rate: RateLimit | null;
+  /** Where its limiters count, and those of its sub-agents. */
+  readonly limiters: RateLimiters;
+  /** Of a principal; sub-agents use that of the agent at their root. */
+  readonly budget: DataBudget | null;
   readonly recursionDepth: number;
   readonly strictToolFilter: boolean | null;
   readonly strictClassFilter: boolean | null;
@@ -79,15 +89,28 @@ function readRecursionDepth(value: number | undefined): number {
   throw new TypeError('recursionDepth: expected a whole number, zero or more');
 }
 
-function readRateLimiter({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptions): RateLimiter {
-  if (!rateLimiter) {
-    return new ProcessRateLimiter({
-      limit: rateLimit ?? DEFAULT_RATE_LIMIT.limit,
-      window: rateWindow ?? DEFAULT_RATE_LIMIT.window,
-    });
+function readRate({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptions): RateLimit | null {
+  if (rateLimiter) {
+    if (typeof rateLimiter.check === 'function') return null;
+    throw new TypeError('rateLimiter: expected a check operation');
   }
-  if (typeof rateLimiter.check !== 'function') throw new TypeError('rateLimiter: expected a check operation');
-  return rateLimiter;
+  return {
+    limit: rateLimit ?? DEFAULT_RATE_LIMIT.limit,
+    window: rateWindow ?? DEFAULT_RATE_LIMIT.window,
+  };
+}
+
+/**
+ * The same shape, whose limiter counts where `limiters` count; one that was injected stays. Done once, before agents are
+ * made of it.
+ */
+export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape {
+  const { rate, name } = shape;
+  return Object.freeze({
+    ...shape,
+    limiters,
+    ...(rate && { rateLimiter: limiters.limiter(`agent ${name}`, rate) }),
+  });
 }
 
 /**
@@ -98,6 +121,8 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     throw new TypeError('permissions: expected readonly, write or admin');
   }
   const clientMode = options.clientMode ?? false;
+  const rate = readRate(options);
+  const limiters = new ProcessRateLimiters();
   return Object.freeze({
     name,
     permissions: options.permissions ?? 'readonly',
@@ -108,7 +133,10 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,
     clientMode,
-    rateLimiter: readRateLimiter(options),
+    rateLimiter: rate ? limiters.limiter(`agent ${name}`, rate) : (options.rateLimiter as RateLimiter),
+    rate,
+    limiters,
+    budget: compileBudget(options.budget),
     recursionDepth: readRecursionDepth(options.recursionDepth),
     strictToolFilter: options.strictToolFilter ?? null,
     strictClassFilter: options.strictClassFilter ?? null,

@@ -5,7 +5,7 @@ import { compileAgentShape } from './agent-shape.js';
 import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
 import { sanitizeCorrelationId } from './call-context.js';
 import { parseNameFilter } from './name-filter.js';
-import { ProcessRateLimiter } from './rate-limiter.js';
+import { ProcessRateLimiter } from './process-rate-limiter.js';
 import { fieldDenied } from './refusals.js';
 import { tierCovers, TIERS } from './tier.js';
 
@@ -111,51 +111,57 @@ describe('an agent', () => {
 });
 
 describe('the rate limiter', () => {
-  it('permits the limit per window, refuses the next, and does not count refusals', () => {
+  it('permits the limit per window, refuses the next, and does not count refusals', async () => {
     let now = 0;
     const limiter = new ProcessRateLimiter({ limit: 2, window: 10 }, () => now);
-    expect(limiter.check('a')).toBeNull();
+    expect(await limiter.check('a')).toBeNull();
     now = 4;
-    expect(limiter.check('a')).toBeNull();
+    expect(await limiter.check('a')).toBeNull();
     now = 5;
-    expect(limiter.check('a')).toEqual({ retryAfter: 5, limit: 2, window: 10 });
-    expect(limiter.check('a')).not.toBeNull();
+    expect(await limiter.check('a')).toEqual({ retryAfter: 5, limit: 2, window: 10 });
+    expect(await limiter.check('a')).not.toBeNull();
     now = 10;
-    expect(limiter.check('a')).toBeNull();
+    expect(await limiter.check('a')).toBeNull();
   });
 
-  it('tells where a principal stands without spending, and forgets it when told', () => {
+  it('tells where a principal stands without spending, and forgets it when told', async () => {
     let now = 0;
     const limiter = new ProcessRateLimiter({ limit: 2, window: 10 }, () => now);
-    expect(limiter.usage('a')).toEqual({ limit: 2, window: 10, used: 0, remaining: 2, retryAfter: null });
-    limiter.check('a');
+    expect(await limiter.usage('a')).toEqual({
+      limit: 2,
+      window: 10,
+      used: 0,
+      remaining: 2,
+      retryAfter: null,
+    });
+    await limiter.check('a');
     now = 4;
-    limiter.check('a');
-    expect(limiter.usage('a')).toMatchObject({ used: 2, remaining: 0, retryAfter: 6 });
-    limiter.reset('a');
-    expect(limiter.check('a')).toBeNull();
+    await limiter.check('a');
+    expect(await limiter.usage('a')).toMatchObject({ used: 2, remaining: 0, retryAfter: 6 });
+    await limiter.reset('a');
+    expect(await limiter.check('a')).toBeNull();
   });
 
   it('is refused when it has no check', () => {
     expect(() => compileAgentShape('x', { rateLimiter: {} as never })).toThrow('check');
   });
 
-  it('counts each principal on its own', () => {
+  it('counts each principal on its own', async () => {
     const limiter = new ProcessRateLimiter({ limit: 1, window: 10 }, () => 0);
-    expect(limiter.check('a')).toBeNull();
-    expect(limiter.check('b')).toBeNull();
-    expect(limiter.check('a')).not.toBeNull();
+    expect(await limiter.check('a')).toBeNull();
+    expect(await limiter.check('b')).toBeNull();
+    expect(await limiter.check('a')).not.toBeNull();
   });
 
-  it('never permits more than the limit in any window', () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 200 }), (gaps) => {
+  it('never permits more than the limit in any window', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 200 }), async (gaps) => {
         let now = 0;
         const permitted: number[] = [];
         const limiter = new ProcessRateLimiter({ limit: 3, window: 7 }, () => now);
         for (const gap of gaps) {
           now += gap;
-          if (limiter.check('a') === null) permitted.push(now);
+          if ((await limiter.check('a')) === null) permitted.push(now);
         }
         for (const at of permitted) {
           expect(permitted.filter((other) => other > at - 7 && other <= at).length).toBeLessThanOrEqual(3);
@@ -164,11 +170,11 @@ describe('the rate limiter', () => {
     );
   });
 
-  it('remembers a bounded number of principals', () => {
+  it('remembers a bounded number of principals', async () => {
     const limiter = new ProcessRateLimiter({ limit: 1, window: 10 }, () => 0, 2);
-    for (const key of ['a', 'b', 'c']) limiter.check(key);
-    expect(limiter.check('c')).not.toBeNull();
-    expect(limiter.check('a')).toBeNull();
+    for (const key of ['a', 'b', 'c']) await limiter.check(key);
+    expect(await limiter.check('c')).not.toBeNull();
+    expect(await limiter.check('a')).toBeNull();
   });
 });
 

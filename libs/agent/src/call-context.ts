@@ -1,6 +1,7 @@
 import type { Agent } from './agent.js';
 import type { CallTrace } from './call-trace.js';
 import type { ClientAsks } from './client-question.js';
+import type { DataMeter } from './data-meter.js';
 
 export interface ProgressUpdate {
   readonly progress: number;
@@ -42,6 +43,8 @@ export interface CallContext {
   readonly correlationId?: string;
   /** Hears what the gates decide. Default none. */
   readonly trace?: CallTrace;
+  /** Absent where nothing limits what the call may use. */
+  readonly meter?: DataMeter;
   /** Absent where the caller cannot be asked anything. */
   readonly asks?: ClientAsks;
   /** A no-op when the transport cannot carry progress. */

@@ -33,10 +33,11 @@ export const DENIAL_KINDS = [
   'tenant_join_denied',
   'unenforceable_scope',
   'atlas_facet_filter_unsafe',
+  'budget',
 ] as const;
 export type DenialKind = (typeof DENIAL_KINDS)[number];
 
-/** Structured part of an `access_denied` refusal; only populated members are sent. */
+/** Structured part of a refusal; only populated members are sent. */
 export interface RefusalDetails {
   readonly kind?: DenialKind;
   readonly denied_field?: string;

@@ -1,8 +1,17 @@
+import type { BudgetVerdict, Quantity } from './data-budget.js';
+import { SHORTEST_RETRY } from './rate-limiter.js';
 import type { DenialKind, Refusal, RefusalDetails } from './refusal.js';
 import type { Tier } from './tier.js';
 import type { Widening } from './widening.js';
 
 /** The refusal catalogue: every text an agent can be told, in one place. */
+
+const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
+  calls: 'calls',
+  rows: 'rows',
+  bytes: 'bytes',
+  databaseTime: 'ms of database time',
+};
 
 const listed = (names: Iterable<string>): string => [...names].join(', ');
 
@@ -213,11 +222,23 @@ export function cancelled(reason?: string): Refusal {
 }
 
 export function rateLimited(limit: number, window: number, retryAfter: number): Refusal {
-  const seconds = Math.max(retryAfter, 0.1);
+  const seconds = Math.max(retryAfter, SHORTEST_RETRY);
   return {
     code: 'rate_limited',
     gate: 'rate_limit',
     message: `Rate limit exceeded (${limit} requests per ${window}s). Retry after ${seconds.toFixed(1)}s`,
+    retryAfter: Number(seconds.toFixed(2)),
+  };
+}
+
+/** Something of the data budget is used up; `quantity` in the words of an agent. */
+export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetVerdict): Refusal {
+  const seconds = Math.max(retryAfter, SHORTEST_RETRY);
+  return {
+    code: 'rate_limited',
+    gate: 'budget',
+    message: `Data budget exhausted (${limit} ${QUANTITY_WORDS[quantity]} per ${window}s). Retry after ${seconds.toFixed(1)}s`,
+    details: { kind: 'budget' },
     retryAfter: Number(seconds.toFixed(2)),
   };
 }

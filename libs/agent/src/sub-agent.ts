@@ -3,14 +3,14 @@ import { type AgentShape, type AgentShapeOptions, compileAgentShape } from './ag
 import type { Identity } from './identity.js';
 import { narrowMethods } from './method-filter.js';
 import type { NameFilter } from './name-filter.js';
-import { NarrowedRateLimiter } from './rate-limiter.js';
+import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
 import { tierCovers } from './tier.js';
 
 /**
  * What a sub-agent may be told apart from its parent. Tools, methods, classes and filters narrow the parent's; what is
  * left out is the parent's, but for `permissions`, which start at `readonly`.
  */
-export interface SubAgentOptions extends Omit<AgentShapeOptions, 'recursionDepth'> {
+export interface SubAgentOptions extends Omit<AgentShapeOptions, 'recursionDepth' | 'budget'> {
   /** As records name it. Default: the parent's name. */
   readonly name?: string;
   /** Default, and for an empty session token: the parent's. */
@@ -71,8 +71,6 @@ function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
       `sub-agent permissions '${own.permissions}' exceeds parent's '${outer.permissions}'`,
     );
   }
-  const ownRate =
-    options.rateLimiter !== undefined || options.rateLimit !== undefined || options.rateWindow !== undefined;
   return Object.freeze({
     ...own,
     tools: own.tools.within(outer.tools),
@@ -81,10 +79,27 @@ function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
     tenantId: narrowedTenant(own.tenantId, parent.tenantId),
     clientMode: narrowedClientMode(options.clientMode, outer.clientMode),
     allowMutations: narrowedMutations(options, own, outer),
-    rateLimiter: ownRate ? new NarrowedRateLimiter(outer.rateLimiter, own.rateLimiter) : outer.rateLimiter,
+    rateLimiter: narrowedLimiter(options, own, outer),
+    limiters: outer.limiters,
+    budget: outer.budget,
     recursionDepth,
     outer,
   });
+}
+
+function lineOf(shape: AgentShape): string {
+  return shape.outer ? `${lineOf(shape.outer)} > ${shape.name}` : shape.name;
+}
+
+/** Its own limit counts where the parent's does, by the names of both: making such a sub-agent anew gives nothing back. */
+function narrowedLimiter(options: SubAgentOptions, own: AgentShape, outer: AgentShape): RateLimiter {
+  const { rateLimiter, rateLimit, rateWindow } = options;
+  if (rateLimiter === undefined && rateLimit === undefined && rateWindow === undefined)
+    return outer.rateLimiter;
+  const limiter = own.rate
+    ? outer.limiters.limiter(`agent ${lineOf(outer)} > ${own.name}`, own.rate)
+    : own.rateLimiter;
+  return new NarrowedRateLimiter(outer.rateLimiter, limiter);
 }
 
 function narrowedClasses(own: NameFilter, outer: NameFilter): NameFilter {

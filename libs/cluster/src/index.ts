@@ -1,6 +1,8 @@
+export * from './approval-desk.js';
 export * from './message-bus.js';
 export * from './one-time-store.js';
 export * from './open-shared-state.js';
+export * from './process-approval-desk.js';
 export * from './process-message-bus.js';
 export * from './process-one-time-store.js';
 export * from './process-session-store.js';
@@ -8,6 +10,7 @@ export * from './process-stream-log.js';
 export * from './process-subscription-book.js';
 export * from './session-store.js';
 export * from './session-streams.js';
+export * from './shared-secrets.js';
 export * from './shared-state-unavailable.js';
 export * from './shared-state.js';
 export * from './stream-log.js';

@@ -1,8 +1,11 @@
+import { ProcessRateLimiters } from '#agent';
+import { ProcessApprovalDesk } from './process-approval-desk.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessSessionStore } from './process-session-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
 import { ProcessSubscriptionBook } from './process-subscription-book.js';
+import { ProcessSecrets } from './shared-secrets.js';
 import type { SharedState, SharedStateLog } from './shared-state.js';
 
 export interface SharedStateOptions {
@@ -22,6 +25,9 @@ export function processState(): SharedState {
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
     subscriptions: new ProcessSubscriptionBook(),
+    limiters: new ProcessRateLimiters(),
+    approvals: new ProcessApprovalDesk(),
+    secrets: new ProcessSecrets(),
     isUp: () => Promise.resolve(true),
     close: () => Promise.resolve(),
   };

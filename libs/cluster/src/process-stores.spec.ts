@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { ProcessRateLimiters } from '#agent';
+import { approvalDeskContract } from './contracts/approval-desk.contract.js';
 import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
+import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
 import { subscriptionBookContract } from './contracts/subscription-book.contract.js';
+import { ProcessApprovalDesk } from './process-approval-desk.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
@@ -13,6 +17,10 @@ import { SharedStateUnavailable } from './shared-state-unavailable.js';
 messageBusContract('ProcessMessageBus', () => {
   const bus = new ProcessMessageBus();
   return Promise.resolve([bus, bus]);
+});
+approvalDeskContract('ProcessApprovalDesk', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessApprovalDesk(1_000, now), pass };
 });
 oneTimeStoreContract('ProcessOneTimeStore', () => {
   const { now, pass } = handClock();
@@ -25,6 +33,10 @@ streamLogContract('ProcessStreamLog', () => {
 subscriptionBookContract('ProcessSubscriptionBook', () => {
   const { now, pass } = handClock();
   return { port: new ProcessSubscriptionBook(undefined, 100, now), pass };
+});
+rateLimitersContract('ProcessRateLimiters', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessRateLimiters(() => now() / 1000), pass };
 });
 
 describe('ProcessOneTimeStore', () => {

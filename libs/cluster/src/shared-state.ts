@@ -1,6 +1,9 @@
+import type { RateLimiters } from '#agent';
+import type { ApprovalDesk } from './approval-desk.js';
 import type { MessageBus } from './message-bus.js';
 import type { OneTimeStore } from './one-time-store.js';
 import type { SessionStore } from './session-store.js';
+import type { SharedSecrets } from './shared-secrets.js';
 import type { StreamLog } from './stream-log.js';
 import type { SubscriptionBook } from './subscription-book.js';
 
@@ -18,6 +21,9 @@ export abstract class SharedState {
   abstract readonly oneTime: OneTimeStore;
   abstract readonly streams: StreamLog;
   abstract readonly subscriptions: SubscriptionBook;
+  abstract readonly limiters: RateLimiters;
+  abstract readonly approvals: ApprovalDesk;
+  abstract readonly secrets: SharedSecrets;
   /** Whether it can be used at this moment, asked anew. Never throws. */
   abstract isUp(): Promise<boolean>;
   abstract close(): Promise<void>;

@@ -22,8 +22,15 @@ export interface RedisRoom {
 
 const SILENT = { warn: () => undefined };
 
+/** Times of calls are values, which do not age with their key. */
+async function age(client: Redis, key: string, milliseconds: number): Promise<void> {
+  const stamps = await client.lrange(key, 0, -1);
+  for (const [at, stamp] of stamps.entries()) await client.lset(key, at, Number(stamp) - milliseconds * 1000);
+}
+
 async function elapse(client: Redis, prefix: string, milliseconds: number): Promise<void> {
   for (const key of await client.keys(`${prefix}:*`)) {
+    if (key.includes('{rate:')) await age(client, key, milliseconds);
     const left = await client.pttl(key);
     if (left >= 0) await client.pexpire(key, Math.max(left - milliseconds, 0));
   }

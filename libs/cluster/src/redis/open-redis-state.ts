@@ -1,7 +1,10 @@
 import type { SharedState, SharedStateLog } from '../shared-state.js';
+import { RedisApprovalDesk } from './redis-approval-desk.js';
 import { RedisConnection, type RedisSettings } from './redis-connection.js';
 import { RedisMessageBus } from './redis-message-bus.js';
 import { RedisOneTimeStore } from './redis-one-time-store.js';
+import { RedisRateLimiters } from './redis-rate-limiters.js';
+import { RedisSecrets } from './redis-secrets.js';
 import { RedisSessionStore } from './redis-session-store.js';
 import { RedisStreamLog } from './redis-stream-log.js';
 import { RedisSubscriptionBook } from './redis-subscription-book.js';
@@ -22,6 +25,9 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
     subscriptions: new RedisSubscriptionBook(commands),
+    limiters: new RedisRateLimiters(commands),
+    approvals: new RedisApprovalDesk(commands),
+    secrets: new RedisSecrets(commands),
     isUp: async () => {
       if (!subscriptions.isUsable) return false;
       return commands

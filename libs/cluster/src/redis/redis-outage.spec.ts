@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { draftOf } from '../contracts/approval-desk.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import type { BusMessage } from '../message-bus.js';
 import { openSharedState } from '../open-shared-state.js';
@@ -39,6 +40,12 @@ describe('a Redis that goes away and comes back', () => {
     state.bus.publish('t', {}),
     state.subscriptions.of('s'),
     state.subscriptions.forget('s'),
+    state.approvals.open(draftOf(), 1000),
+    state.approvals.find('x'),
+    state.approvals.pending('x'),
+    state.approvals.decide('x', { approved: true, by: 'eve', at: 1 }),
+    state.approvals.use('x'),
+    state.secrets.secret('s'),
   ];
 
   it('makes every port unavailable in a typed way and is used again by itself', async () => {

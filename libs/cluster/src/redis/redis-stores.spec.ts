@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { approvalDeskContract, draftOf } from '../contracts/approval-desk.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from '../contracts/one-time-store.contract.js';
+import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
 import { openRedisRoom, type RedisRoom } from '../contracts/redis-room.js';
 import { sessionStoreContract } from '../contracts/session-store.contract.js';
 import { streamLogContract, TIGHT_LOG } from '../contracts/stream-log.contract.js';
@@ -29,6 +31,10 @@ messageBusContract('RedisMessageBus', async () => {
   const prefix = room.freshPrefix();
   return [(await room.enter(prefix)).bus, (await room.enter(prefix)).bus];
 });
+approvalDeskContract(
+  'RedisApprovalDesk',
+  portOf((state) => state.approvals),
+);
 oneTimeStoreContract(
   'RedisOneTimeStore',
   portOf((state) => state.oneTime),
@@ -40,6 +46,11 @@ sessionStoreContract(
 subscriptionBookContract(
   'RedisSubscriptionBook',
   portOf((state) => state.subscriptions),
+);
+rateLimitersContract(
+  'RedisRateLimiters',
+  portOf((state) => state.limiters),
+  { runs: 15 },
 );
 
 describe('with tight limits', () => {
@@ -108,6 +119,21 @@ describe('what Redis holds', () => {
     expect(await sessions.find(id)).toBeUndefined();
     expect(await oneTime.take('k')).toBeUndefined();
     expect(await streams.after('s', entry)).toBeUndefined();
+  });
+
+  it('keeps an approval and a secret for every replica, also for one that starts later', async () => {
+    const prefix = room.freshPrefix();
+    const [one, two] = [await room.enter(prefix), await room.enter(prefix)];
+    const { opened } = await one.approvals.open(draftOf(), 60_000);
+    expect(await two.approvals.decide(opened.id, { approved: true, by: 'eve', at: 1 })).toBe('decided');
+    const secrets = await Promise.all([one, two].map(({ secrets: kept }) => kept.secret('state')));
+    const later = await room.enter(prefix);
+    expect(await later.approvals.find(opened.id)).toMatchObject({ status: 'approved' });
+    expect(await later.secrets.secret('state')).toEqual(secrets[0]);
+    expect(secrets[1]).toEqual(secrets[0]);
+    expect(await later.secrets.secret('other')).not.toEqual(secrets[0]);
+    const uses = await Promise.all([one, two, later].map(({ approvals }) => approvals.use(opened.id)));
+    expect(uses.filter(Boolean)).toHaveLength(1);
   });
 
   it('of another installation is not ours', async () => {

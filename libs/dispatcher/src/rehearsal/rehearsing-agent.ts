@@ -2,8 +2,8 @@ import { Agent, type AgentOptions, type AgentShape, RateLimiter } from '#agent';
 
 /** A rehearsal spends nothing of anybody's budget. */
 class NoLimit extends RateLimiter {
-  check(): null {
-    return null;
+  check(): Promise<null> {
+    return Promise.resolve(null);
   }
 }
 
@@ -14,7 +14,7 @@ export function rehearsingAgent(
 ): Agent {
   return new Agent({
     ...as,
-    shape: Object.freeze({ ...shape, rateLimiter: new NoLimit() }),
+    shape: Object.freeze({ ...shape, rateLimiter: new NoLimit(), budget: null }),
     principal: `rehearsal:${shape.name}`,
   });
 }

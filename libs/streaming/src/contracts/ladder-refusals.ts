@@ -31,7 +31,9 @@ function refusal(
 
 export const deep = (levels: number) =>
   `{"method":"ping","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
-export const exhausted: RateLimiter = { check: () => ({ retryAfter: 1.2, limit: 1, window: 60 }) };
+export const exhausted: RateLimiter = {
+  check: () => Promise.resolve({ retryAfter: 1.2, limit: 1, window: 60 }),
+};
 const brokenLimiter: RateLimiter = { check: () => Promise.reject(new Error('down')) };
 const big = 'x'.repeat(200);
 
@@ -85,8 +87,8 @@ export const REFUSALS: readonly LadderRefusal[] = [
   ),
   refusal(
     'get',
-    'a stream is asked for',
-    { method: 'GET', headers: { Accept: 'text/event-stream' } },
+    'no stream is asked for',
+    { method: 'GET', headers: { Accept: 'application/json' } },
     ONLY_POST,
     { headers: { allow: 'POST' } },
   ),
@@ -145,7 +147,9 @@ export const REFUSALS: readonly LadderRefusal[] = [
   refusal('json', 'no UTF-8', { body: Buffer.from([0x22, 0xff, 0x22]) }, NOT_JSON),
   refusal('json', '21 levels deep', { body: deep(20) }, NOT_JSON),
   refusal('message-shape', 'an empty body', { body: '' }, NOT_A_MESSAGE),
-  refusal('message-shape', 'an array', { body: [ping()] }, NOT_A_MESSAGE),
+  refusal('message-shape', 'an array without a session', { body: [ping()] }, NOT_A_MESSAGE),
+  refusal('message-shape', 'an object as id', { body: ping({}) }, NOT_A_MESSAGE),
+  refusal('message-shape', 'a list as id', { body: ping([1]) }, NOT_A_MESSAGE),
   refusal('message-shape', 'a scalar', { body: '"ping"' }, NOT_A_MESSAGE),
   refusal('message-shape', 'a method that is no text', { body: { id: 1, method: 5 } }, NOT_A_MESSAGE),
   refusal('message-shape', 'an empty method', { body: { id: 1, method: '' } }, NOT_A_MESSAGE),

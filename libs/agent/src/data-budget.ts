@@ -1,0 +1,78 @@
+import { SHORTEST_RETRY } from './rate-limiter.js';
+
+/** What a call takes from the data of an operator. */
+export interface DataUse {
+  readonly calls: number;
+  /** Rows that the database handed out, before any was withheld. */
+  readonly rows: number;
+  /** Of the results sent. */
+  readonly bytes: number;
+  /** Milliseconds that the database worked, as seen from here. */
+  readonly databaseTime: number;
+}
+
+export const QUANTITIES = ['calls', 'rows', 'bytes', 'databaseTime'] as const;
+export type Quantity = (typeof QUANTITIES)[number];
+
+/** A budget as written in the configuration. What it does not name is not limited. */
+export interface BudgetOptions extends Partial<DataUse> {
+  /** Seconds. Default 3600. */
+  readonly window?: number;
+}
+
+export const DEFAULT_BUDGET_WINDOW = 3600;
+
+/** How much of each quantity may be used per window. */
+export interface DataBudget {
+  readonly window: number;
+  readonly limits: Readonly<Partial<Record<Quantity, number>>>;
+}
+
+/** A quantity that is used up. */
+export interface BudgetVerdict {
+  readonly quantity: Quantity;
+  readonly limit: number;
+  readonly window: number;
+  /** Seconds, at least 0.1, until something of it is free again. */
+  readonly retryAfter: number;
+}
+
+/**
+ * Keeps what accounts used. The window slides in steps of a twentieth, so that a use counts for its window and at most one
+ * step more; `DataBudget.limits` are never exceeded by calls that begin later.
+ */
+export abstract class BudgetLedger {
+  /**
+   * Counts a call that begins, unless something is used up. A call that was refused is not counted.
+   * @throws whatever keeps the ledger from being read: the caller refuses
+   */
+  abstract admit(account: string, budget: DataBudget): Promise<BudgetVerdict | null>;
+  /** Adds what a call used, which is known only afterwards. @throws as `admit` */
+  abstract charge(account: string, budget: DataBudget, use: Partial<DataUse>): Promise<void>;
+  /** What counts at this moment. */
+  abstract used(account: string, budget: DataBudget): Promise<DataUse>;
+}
+
+/** Parts of a window. */
+export const BUDGET_STEPS = 20;
+
+/** @returns null for a budget that limits nothing. @throws TypeError naming what is wrong */
+export function compileBudget(options: BudgetOptions | null | undefined): DataBudget | null {
+  if (options === null || options === undefined) return null;
+  const { window = DEFAULT_BUDGET_WINDOW, ...limits } = options;
+  if (!(window > 0) || !Number.isFinite(window)) throw new TypeError('budget.window: must be positive');
+  for (const [quantity, limit] of Object.entries(limits)) {
+    if (!QUANTITIES.some((name) => name === quantity))
+      throw new TypeError(`budget.${quantity}: expected one of ${QUANTITIES.join(', ')}, window`);
+    if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0))
+      throw new TypeError(`budget.${quantity}: must be a positive whole number`);
+  }
+  const given = Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
+  return Object.keys(given).length === 0 ? null : Object.freeze({ window, limits: Object.freeze(given) });
+}
+
+/** The verdict on a used-up quantity. */
+export function exhausted(budget: DataBudget, quantity: Quantity, retryAfter: number): BudgetVerdict {
+  const limit = budget.limits[quantity] ?? 0;
+  return { quantity, limit, window: budget.window, retryAfter: Math.max(retryAfter, SHORTEST_RETRY) };
+}

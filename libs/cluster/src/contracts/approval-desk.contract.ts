@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import { type ApprovalDesk, ApprovalDeskFull, type ApprovalDraft, MAX_PENDING } from '../approval-desk.js';
+import type { MakePort } from './port-under-test.js';
+
+/** A case as a call would open it. */
+export function draftOf(more: Partial<ApprovalDraft> = {}): ApprovalDraft {
+  return {
+    requester: { principal: 'key:1', agent: 'writer', tenant: 'acme' },
+    tool: 'update_object',
+    permission: 'write',
+    subject: 'subject 1',
+    holdsFor: 'row 1',
+    preview: { tool: 'update_object', args: { title: 'x', list: [], empty: {} } },
+    className: 'Post',
+    objectId: 'p1',
+    ...more,
+  };
+}
+
+const TTL = 60_000;
+const yes = { approved: true, by: 'key:2', at: 1 };
+const no = { approved: false, by: 'key:3', at: 2, reason: 'not now' };
+
+/** What every desk promises. */
+export function approvalDeskContract(name: string, make: MakePort<ApprovalDesk>): void {
+  describe(`${name} keeps the contract of approval desks`, () => {
+    it('gives back a case as it was opened', async () => {
+      const { port } = await make();
+      const { opened, isNew } = await port.open(draftOf(), TTL);
+      expect(isNew).toBe(true);
+      expect(opened).toMatchObject({ ...draftOf(), status: 'pending' });
+      expect(opened.expiresAt - opened.requestedAt).toBe(TTL);
+      expect(await port.find(opened.id)).toEqual(opened);
+      expect(await port.find('never')).toBeUndefined();
+    });
+
+    it('has one open case upon a subject, however many ask at once', async () => {
+      const { port } = await make();
+      const cases = await Promise.all(Array.from({ length: 10 }, () => port.open(draftOf(), TTL)));
+      expect(new Set(cases.map(({ opened }) => opened.id)).size).toBe(1);
+      expect(cases.filter(({ isNew }) => isNew)).toHaveLength(1);
+      const other = await port.open(draftOf({ subject: 'subject 2' }), TTL);
+      expect(other.isNew).toBe(true);
+    });
+
+    it('takes the first of many decisions, and no later one', async () => {
+      const { port } = await make();
+      const { opened } = await port.open(draftOf(), TTL);
+      const outcomes = await Promise.all(
+        [yes, no, yes, no].map((decision) => port.decide(opened.id, decision)),
+      );
+      expect(outcomes.filter((outcome) => outcome === 'decided')).toHaveLength(1);
+      expect(outcomes.filter((outcome) => outcome === 'decided_before')).toHaveLength(3);
+      const decided = await port.find(opened.id);
+      expect(await port.decide(opened.id, decided?.decision?.approved ? no : yes)).toBe('decided_before');
+      expect(await port.find(opened.id)).toEqual(decided);
+      expect(await port.decide('never', yes)).toBe('unknown');
+    });
+
+    it('lets an approval be used once, and then opens another case upon the subject', async () => {
+      const { port } = await make();
+      const { opened } = await port.open(draftOf(), TTL);
+      expect(await port.use(opened.id)).toBe(false);
+      await port.decide(opened.id, yes);
+      expect(await port.open(draftOf(), TTL)).toMatchObject({
+        isNew: false,
+        opened: { id: opened.id, status: 'approved', decision: yes },
+      });
+      const uses = await Promise.all(Array.from({ length: 5 }, () => port.use(opened.id)));
+      expect(uses.filter(Boolean)).toHaveLength(1);
+      expect(await port.find(opened.id)).toMatchObject({ status: 'used' });
+      const next = await port.open(draftOf(), TTL);
+      expect(next).toMatchObject({ isNew: true, opened: { status: 'pending' } });
+      expect(next.opened.id).not.toBe(opened.id);
+    });
+
+    it('never lets a denial be used, and keeps it for whoever asks again', async () => {
+      const { port } = await make();
+      const { opened } = await port.open(draftOf(), TTL);
+      await port.decide(opened.id, no);
+      expect(await port.use(opened.id)).toBe(false);
+      expect(await port.open(draftOf(), TTL)).toMatchObject({
+        isNew: false,
+        opened: { status: 'denied', decision: no },
+      });
+    });
+
+    it('forgets a case after its time: it can be neither decided nor used', async () => {
+      const { port, pass } = await make();
+      const { opened } = await port.open(draftOf(), TTL);
+      await pass(TTL);
+      expect(await port.decide(opened.id, yes)).toBe('unknown');
+      expect(await port.find(opened.id)).toBeUndefined();
+      expect(await port.use(opened.id)).toBe(false);
+      expect((await port.open(draftOf(), TTL)).isNew).toBe(true);
+    });
+
+    it('gives an approval its time anew, and no more than that', async () => {
+      const { port, pass } = await make();
+      const { opened } = await port.open(draftOf(), TTL);
+      await pass(TTL - 10_000);
+      await port.decide(opened.id, yes);
+      await pass(TTL - 10_000);
+      expect(await port.find(opened.id)).toMatchObject({ status: 'approved' });
+      await pass(10_001);
+      expect(await port.use(opened.id)).toBe(false);
+    });
+
+    it('lists the undecided cases of one tenant', async () => {
+      const { port } = await make();
+      const of = (tenant: string | number | null, subject: string) =>
+        port.open(draftOf({ subject, requester: { ...draftOf().requester, tenant } }), TTL);
+      const first = await of('acme', 'a');
+      const second = await of('acme', 'b');
+      for (const [tenant, subject] of [
+        ['other', 'c'],
+        [null, 'd'],
+        [7, 'e'],
+        ['7', 'f'],
+      ] as const)
+        await of(tenant, subject);
+      await port.decide(second.opened.id, no);
+      expect((await port.pending('acme')).map(({ id }) => id)).toEqual([first.opened.id]);
+      for (const tenant of ['other', null, 7, '7']) expect(await port.pending(tenant)).toHaveLength(1);
+      expect(await port.pending('nobody')).toEqual([]);
+    });
+
+    it('lets one requester have so many undecided cases and no more', async () => {
+      const { port } = await make();
+      const open = (subject: string, principal = 'key:1') =>
+        port.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), TTL);
+      const cases = [];
+      for (let count = 0; count < MAX_PENDING; count++) cases.push(await open(`s${count}`));
+      await expect(open('one more')).rejects.toBeInstanceOf(ApprovalDeskFull);
+      expect((await open('s0')).isNew).toBe(false);
+      expect((await open('of another', 'key:9')).isNew).toBe(true);
+      await port.decide(cases[0]?.opened.id ?? '', no);
+      expect((await open('one more')).isNew).toBe(true);
+    });
+  });
+}

@@ -1,0 +1,156 @@
+import { hash, randomUUID } from 'node:crypto';
+import {
+  type ApprovalCase,
+  ApprovalDesk,
+  ApprovalDeskFull,
+  type ApprovalDraft,
+  type DeskDecision,
+  MAX_LISTED,
+  MAX_PENDING,
+} from '../approval-desk.js';
+import type { RedisConnection } from './redis-connection.js';
+import { RedisScript } from './redis-script.js';
+import { parseStoredObject } from './stored-json.js';
+
+/** Writes the case unless another one is open upon the subject by now; the ended one that was seen there does not count. */
+const OPEN = new RedisScript(`
+local open = redis.call('GET', KEYS[1])
+if open and open ~= ARGV[2] then return open end
+for i = 3, 4 do redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', ARGV[5]) end
+if redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[7]) then return '' end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
+redis.call('HSET', KEYS[2], 'draft', ARGV[3], 'ttl', ARGV[4], 'requestedAt', ARGV[5], 'expiresAt', ARGV[6], 'status', 'pending')
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+for i = 3, 4 do
+  redis.call('ZADD', KEYS[i], ARGV[6], ARGV[1])
+  if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
+end
+return ARGV[1]`);
+
+const DECIDE = new RedisScript(`
+local status = redis.call('HGET', KEYS[2], 'status')
+if not status then return 'unknown' end
+if status ~= 'pending' then return 'decided_before' end
+redis.call('HSET', KEYS[2], 'status', ARGV[2], 'decision', ARGV[3])
+if ARGV[2] == 'approved' then
+  redis.call('HSET', KEYS[2], 'expiresAt', ARGV[5])
+  redis.call('PEXPIRE', KEYS[2], ARGV[4])
+  if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
+end
+for i = 3, 4 do redis.call('ZREM', KEYS[i], ARGV[1]) end
+return 'decided'`);
+
+const USE = new RedisScript(`
+if redis.call('HGET', KEYS[2], 'status') ~= 'approved' then return 0 end
+redis.call('HSET', KEYS[2], 'status', 'used')
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1`);
+
+/** Cases for all replicas. They outlive every process and end with their time. */
+export class RedisApprovalDesk extends ApprovalDesk {
+  constructor(private readonly redis: RedisConnection) {
+    super();
+  }
+
+  async open(draft: ApprovalDraft, ttl: number): Promise<{ opened: ApprovalCase; isNew: boolean }> {
+    const id = randomUUID();
+    for (;;) {
+      const seen = await this.redis.send((redis) => redis.get(this.part('subject', draft.subject)));
+      const open = seen === null ? undefined : await this.find(seen);
+      if (open && open.status !== 'used') return { opened: open, isNew: false };
+      const now = Date.now();
+      const stored = await this.run(OPEN, id, draft, [
+        seen ?? '',
+        JSON.stringify(draft),
+        ttl,
+        now,
+        now + ttl,
+        MAX_PENDING,
+      ]);
+      if (stored === '') throw new ApprovalDeskFull();
+      // Otherwise somebody else was faster, and their case is the one to find.
+      if (stored === id) {
+        const opened = { ...draft, id, requestedAt: now, expiresAt: now + ttl, status: 'pending' as const };
+        return { opened, isNew: true };
+      }
+    }
+  }
+
+  async find(id: string): Promise<ApprovalCase | undefined> {
+    return readCase(id, await this.redis.send((redis) => redis.hgetall(this.part('case', id))));
+  }
+
+  async pending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
+    const index = this.tenantIndex(tenant);
+    const ids = await this.redis.send((redis) =>
+      redis.zrangebyscore(index, Date.now(), '+inf', 'LIMIT', 0, MAX_LISTED),
+    );
+    const found = await Promise.all(ids.map((id) => this.find(id)));
+    return found.filter((one) => one?.status === 'pending') as ApprovalCase[];
+  }
+
+  async decide(id: string, decision: DeskDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
+    const fields = await this.redis.send((redis) => redis.hgetall(this.part('case', id)));
+    const known = readCase(id, fields);
+    if (!known) return 'unknown';
+    const status = decision.approved ? 'approved' : 'denied';
+    const ttl = Number(fields['ttl']);
+    const answer = await this.run(DECIDE, id, known, [
+      status,
+      JSON.stringify(decision),
+      ttl,
+      Date.now() + ttl,
+    ]);
+    return answer === 'decided' || answer === 'decided_before' ? answer : 'unknown';
+  }
+
+  async use(id: string): Promise<boolean> {
+    const known = await this.find(id);
+    return known !== undefined && (await this.run(USE, id, known, [])) === 1;
+  }
+
+  private run(
+    script: RedisScript,
+    id: string,
+    { subject, requester }: ApprovalDraft,
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const keys = [
+      this.part('subject', subject),
+      this.part('case', id),
+      this.tenantIndex(requester.tenant),
+      this.part('of', requester.principal),
+    ];
+    return this.redis.send((redis) => script.run(redis, keys, [id, ...args]));
+  }
+
+  private tenantIndex(tenant: string | number | null): string {
+    return this.part('tenant', JSON.stringify(tenant));
+  }
+
+  /** All on one node of a cluster: a decision changes several of them in one step. */
+  private part(kind: string, name: string): string {
+    return this.redis.key('approvals', 'desk', `${kind}:${hash('sha256', name, 'base64url')}`);
+  }
+}
+
+/** Anything that is no case of ours is none at all. */
+function readCase(id: string, fields: Record<string, string>): ApprovalCase | undefined {
+  const draft = parseStoredObject(fields['draft']);
+  const { status } = fields;
+  const [requestedAt, expiresAt] = [Number(fields['requestedAt']), Number(fields['expiresAt'])];
+  if (!draft || !isStatus(status) || !(expiresAt > Date.now())) return undefined;
+  const decision = parseStoredObject(fields['decision']) as DeskDecision | undefined;
+  return {
+    ...(draft as unknown as ApprovalDraft),
+    id,
+    requestedAt,
+    expiresAt,
+    status,
+    ...(decision && { decision }),
+  };
+}
+
+function isStatus(text: unknown): text is ApprovalCase['status'] {
+  return text === 'pending' || text === 'approved' || text === 'denied' || text === 'used';
+}
