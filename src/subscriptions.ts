@@ -5,6 +5,7 @@ import { MongoChangeFeed, type MongoConnection } from '#data-mongo';
 import { ResourceSubscriptions } from '#dispatcher';
 import { FeedSource, SubscriptionManager } from '#subscriptions';
 import type { ParleyConfig } from './config/config.js';
+import { liveQuerySource } from './live-query.js';
 
 /** Ends what the subscriptions hold when the service ends. */
 class SubscriptionsEnd implements OnApplicationShutdown {
@@ -24,7 +25,7 @@ const SOURCES = Symbol('subscription sources');
 
 /** Who is told that resources changed, and from where it is known: LiveQuery where it is configured, else change streams. */
 export function subscriptionProviders(
-  { subscriptions }: Pick<ParleyConfig, 'subscriptions'>,
+  { liveQuery, subscriptions }: Pick<ParleyConfig, 'liveQuery' | 'subscriptions'>,
   connection: MongoConnection,
   shared: SharedState,
 ): Provider[] {
@@ -42,7 +43,11 @@ export function subscriptionProviders(
     {
       provide: SOURCES,
       useFactory: (feed: ChangeFeed): Sources => {
-        return { preferred: [new FeedSource(feed)], close: () => undefined };
+        const live = liveQuerySource(liveQuery, log);
+        return {
+          preferred: [...(live ? [live] : []), new FeedSource(feed)],
+          close: () => live?.close(),
+        };
       },
       inject: [ChangeFeed],
     },

@@ -150,6 +150,7 @@ export const CONFIG_SCHEMA = {
         serverUrl: url,
         appId: { type: ['string', 'null'] },
         masterKey: { type: ['string', 'null'] },
+        restApiKey: { type: ['string', 'null'], minLength: 1 },
         liveQueryUrl: url,
       },
     },

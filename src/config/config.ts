@@ -1,6 +1,7 @@
 import type { AgentShapeOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
 import type { SubscriptionOptions } from '#subscriptions';
+import type { LiveQueryConfig } from './live-query-config.js';
 
 export interface ServerConfig {
   /** Address to listen on. Anything but loopback needs authentication. Default `127.0.0.1`. */
@@ -65,6 +66,8 @@ export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
   readonly redis: RedisConfig;
+  /** From `parse`. */
+  readonly liveQuery: LiveQueryConfig;
   readonly subscriptions: Required<SubscriptionOptions>;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];

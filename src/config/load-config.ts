@@ -16,6 +16,7 @@ import {
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { overlayEnvironment } from './environment.js';
+import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
 import { unavailableFeatures } from './unavailable-features.js';
@@ -58,6 +59,7 @@ export function loadConfig(
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
     ...redisFaults(overlaid),
+    ...liveQueryFaults(overlaid),
     ...unavailableFeatures(overlaid),
   );
   const policy = policyOf(overlaid, declared, env, faults);
@@ -142,6 +144,7 @@ function withDefaults(
     server: { ...DEFAULT_SERVER, ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     redis: { ...DEFAULT_REDIS, ...given.redis },
+    liveQuery: liveQueryConfig(given),
     subscriptions: { ...DEFAULT_SUBSCRIPTIONS, ...given.subscriptions },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],

@@ -9,11 +9,6 @@ const UNAVAILABLE: readonly (readonly [path: string, read: Reader, message: stri
     (config) => config['parse']?.['serverUrl'],
     'the Parse Server route is not part of this version',
   ],
-  [
-    'parse.liveQueryUrl',
-    (config) => config['parse']?.['liveQueryUrl'],
-    'LiveQuery is not part of this version',
-  ],
 ];
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { Observable, type Subscriber } from 'rxjs';
-import { SourceRefused } from '#data';
+import { SourceRefused, StoreError } from '#data';
 import { CircuitBreaker } from './circuit-breaker.js';
 import { EventQueue } from './event-queue.js';
 import {
@@ -32,6 +32,8 @@ export interface LiveQueryLog {
 interface Registered {
   readonly query: LiveQuery;
   readonly subscriber: Subscriber<LiveQueryNews>;
+  /** The server has taken it once: it is kept through outages. */
+  taken: boolean;
 }
 
 type EventFrame = Extract<ServerFrame, { objectId: string }>;
@@ -100,7 +102,7 @@ export class LiveQueryClient {
         return subscriber.error(new SourceRefused(new Error('the client is closed')));
       assertHarmless(query.where);
       const requestId = (lastRequestId += 1);
-      this.registered.set(requestId, { query, subscriber });
+      this.registered.set(requestId, { query, subscriber, taken: false });
       if (this.current === 'connected') this.socket?.send(subscribeFrame(requestId, query));
       else this.connect();
       return () => this.unwatch(requestId);
@@ -165,9 +167,15 @@ export class LiveQueryClient {
     if (!frame) return;
     if (frame.op === 'connected') this.connected();
     else if (frame.op === 'error') this.refused(frame);
-    else if (frame.op === 'subscribed')
-      this.registered.get(frame.requestId)?.subscriber.next({ op: 'subscribed' });
+    else if (frame.op === 'subscribed') this.taken(frame.requestId);
     else if ('objectId' in frame) this.queue.add(frame);
+  }
+
+  private taken(requestId: number): void {
+    const registered = this.registered.get(requestId);
+    if (!registered) return;
+    registered.taken = true;
+    registered.subscriber.next({ op: 'subscribed' });
   }
 
   private connected(): void {
@@ -188,11 +196,11 @@ export class LiveQueryClient {
       return;
     }
     this.log.warn(`[LiveQuery] the server refuses: code ${code}`);
-    if (reconnect) {
+    if (reconnect && this.current === 'connected') {
       this.socket?.kill(`refused with ${code}`);
       return;
     }
-    // It asks us not to come back: whoever watches must look for another source.
+    // It does not want us, or not back: whoever watches must look for another source.
     this.disconnect();
     this.failAll(new Error(`refused for good (code: ${code})`));
   }
@@ -204,6 +212,8 @@ export class LiveQueryClient {
     this.breaker.failed();
     if (!this.told) this.log.warn(`[LiveQuery] connection lost (${reason}); trying again`);
     this.told = true;
+    // Who is not served yet need not wait: there may be another source.
+    this.fail(({ taken }) => !taken, new StoreError('unavailable'));
     if (this.registered.size === 0) return;
     if (this.settings.autoReconnect) this.reconnectIn(Math.max(this.delay.next(), this.breaker.waiting));
     else this.failAll(new Error('the connection was lost'));
@@ -222,8 +232,14 @@ export class LiveQueryClient {
   }
 
   private failAll(cause: Error): void {
-    const watching = [...this.registered.values()];
-    this.registered.clear();
-    for (const { subscriber } of watching) subscriber.error(new SourceRefused(cause));
+    this.fail(() => true, cause);
+  }
+
+  private fail(which: (registered: Registered) => boolean, cause: Error): void {
+    for (const [requestId, registered] of [...this.registered]) {
+      if (!which(registered)) continue;
+      this.registered.delete(requestId);
+      registered.subscriber.error(new SourceRefused(cause));
+    }
   }
 }

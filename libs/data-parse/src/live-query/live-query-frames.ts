@@ -61,15 +61,23 @@ export function readFrame(text: string): ServerFrame | null {
 export interface Greeting {
   readonly applicationId: string;
   readonly clientKey: string | null;
+  readonly restApiKey: string | null;
   readonly masterKey: string | null;
   readonly useMasterKey: boolean;
 }
 
-export function connectFrame({ applicationId, clientKey, masterKey, useMasterKey }: Greeting): string {
+export function connectFrame({
+  applicationId,
+  clientKey,
+  restApiKey,
+  masterKey,
+  useMasterKey,
+}: Greeting): string {
   return JSON.stringify({
     op: 'connect',
     applicationId,
     ...(clientKey && { clientKey }),
+    ...(restApiKey && { restAPIKey: restApiKey }),
     ...(useMasterKey && masterKey && { masterKey }),
   });
 }

@@ -9,6 +9,8 @@ export interface LiveQueryOptions {
   readonly serverUrl?: string | null;
   readonly applicationId: string;
   readonly clientKey?: string | null;
+  /** For servers that ask clients for one. */
+  readonly restApiKey?: string | null;
   /** Sent on an admin connection alone. Default none. */
   readonly masterKey?: string | null;
   /** An admin connection: no row is withheld from it. Default false. */
@@ -52,6 +54,7 @@ export type LiveQuerySettings = Required<Omit<LiveQueryOptions, 'url' | 'serverU
 
 const DEFAULTS = {
   clientKey: null,
+  restApiKey: null,
   masterKey: null,
   useMasterKey: false,
   autoReconnect: true,
@@ -107,6 +110,16 @@ export function liveQuerySettings(options: LiveQueryOptions): LiveQuerySettings 
   if (settings.sslMaxVersion !== null && !TLS_VERSIONS.has(settings.sslMaxVersion))
     fault('sslMaxVersion', 'unknown');
   return Object.freeze({ ...settings, url: socketUrl(url ?? derived(serverUrl), settings.allowInsecure) });
+}
+
+/** Why a URL cannot be used for LiveQuery; null when it can. */
+export function socketUrlFault(url: string): string | null {
+  try {
+    socketUrl(url, false);
+    return null;
+  } catch (error) {
+    return (error as Error).message.replace(/^url: /, '');
+  }
 }
 
 function derived(serverUrl: string | null | undefined): string {

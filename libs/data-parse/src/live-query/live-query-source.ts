@@ -4,7 +4,7 @@ import type { Agent } from '#agent';
 import { ChangeSource, type RowView, SourceRefused, type SourceNews } from '#data';
 import { isCarried } from './carried-where.js';
 import { LiveQueryClient, type LiveQueryLog, type LiveQueryNews } from './live-query-client.js';
-import type { LiveQueryOptions } from './live-query-options.js';
+import { type LiveQueryOptions, socketUrlFault } from './live-query-options.js';
 
 export type LiveQueryConnection = Omit<LiveQueryOptions, 'useMasterKey'>;
 
@@ -28,6 +28,11 @@ export class LiveQuerySource extends ChangeSource {
     this.scoped = new LiveQueryClient({ ...options, masterKey: null }, log);
     this.admin = hasKey ? new LiveQueryClient({ ...options, useMasterKey: true }, log) : null;
     this.honoured = this.probe();
+  }
+
+  /** Why a URL cannot be used; null when it can. */
+  static urlFault(url: string): string | null {
+    return socketUrlFault(url);
   }
 
   get available(): boolean {
