@@ -8,7 +8,9 @@ import {
   CachedPrincipalDirectory,
   ForgettingWriter,
   GovernedRecordsSource,
+  GovernedSearchSource,
   GovernedWritesSource,
+  Impersonation,
   PrincipalDirectory,
   PrincipalResolver,
   RecordReader,
@@ -23,6 +25,7 @@ import {
   MongoRecordWriter,
   MongoSchemaCatalogue,
   MongoSchemaWriter,
+  MongoUserSessions,
 } from '#data-mongo';
 import {
   Approver,
@@ -30,7 +33,6 @@ import {
   createPipeline,
   InputRounds,
   Kernel,
-  ListChanges,
   MethodExplorer,
   NoApprover,
   ParleyToolRunner,
@@ -38,9 +40,11 @@ import {
   RecordsSource,
   ResourceRegistry,
   ResourceSubscriptions,
+  TaskDesk,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
+import { ProcessTaskQueue, type TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge, Wire } from '#streaming';
 import {
@@ -63,6 +67,8 @@ import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { searchProviders } from './search.js';
+import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { subscriptionProviders } from './subscriptions.js';
 import { wireProviders } from './wire.js';
@@ -71,6 +77,8 @@ export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
   readonly shared: SharedState;
+  /** Default: one of this process. */
+  readonly queue?: TaskQueue;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -86,6 +94,7 @@ const SESSIONS = { identitySeconds: 30 };
 export class AppModule {
   static compose(parts: ServiceParts): DynamicModule {
     const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
@@ -130,19 +139,22 @@ export class AppModule {
         ...sharedStateProviders(shared),
         ...wireProviders(shared),
         ...subscriptionProviders(config, connection, shared),
+        ...taskProviders({ loaded, shared, queue }),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
         },
+        { provide: Impersonation, useFactory: () => new Impersonation(new MongoUserSessions(connection)) },
         { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
-          inject: [PrincipalDirectory],
+          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
+            createAuthenticator(loaded, directory, impersonation),
+          inject: [PrincipalDirectory, Impersonation],
         },
         {
           provide: PrincipalResolver,
-          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory),
+          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory, policy.switches),
           inject: [PrincipalDirectory],
         },
         {
@@ -151,6 +163,7 @@ export class AppModule {
             new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
+        ...searchProviders(connection, config.embeddings),
         {
           provide: GovernedWritesSource,
           useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
@@ -162,6 +175,7 @@ export class AppModule {
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            search: GovernedSearchSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
             approver: Approver,
@@ -172,6 +186,7 @@ export class AppModule {
             new ParleyToolRunner({
               registry,
               records,
+              search,
               writes,
               gates,
               journal,
@@ -188,6 +203,7 @@ export class AppModule {
           inject: [
             ToolRegistry,
             GovernedRecordsSource,
+            GovernedSearchSource,
             GovernedWritesSource,
             CallableMethods,
             Approver,
@@ -210,8 +226,9 @@ export class AppModule {
             PromptRegistry,
             ResourceRegistry,
             InputRounds,
+            TaskDesk,
+            Wire,
             ResourceSubscriptions,
-            ListChanges,
           ],
         },
         {

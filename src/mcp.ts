@@ -6,11 +6,11 @@ import type { SessionStore } from '#cluster';
 import {
   type InputRounds,
   Kernel,
-  type ListChanges,
   type PromptRegistry,
   type RecordsSource,
   type ResourceRegistry,
   type ResourceSubscriptions,
+  type TaskDesk,
 } from '#dispatcher';
 import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
@@ -43,8 +43,9 @@ export function createKernel(
   prompts: PromptRegistry,
   resources: ResourceRegistry,
   rounds: InputRounds,
+  tasks: TaskDesk,
+  { listChanges }: Wire,
   subscriptions: ResourceSubscriptions,
-  listChanges: ListChanges,
 ): Kernel {
   return new Kernel({
     tools,
@@ -53,6 +54,7 @@ export function createKernel(
     resources,
     rounds,
     subscriptions,
+    tasks,
     listChanges,
     version: productVersion(),
     instructions: INSTRUCTIONS,

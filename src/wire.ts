@@ -1,27 +1,15 @@
 import { type INestApplicationContext, Logger, type Provider } from '@nestjs/common';
 import { map, merge, Observable } from 'rxjs';
 import { SessionStreams, type SharedState } from '#cluster';
-import { ListChanges, type ListKind, PromptRegistry } from '#dispatcher';
+import { PromptRegistry } from '#dispatcher';
 import { type ChangingList, Wire } from '#streaming';
 import { ToolRegistry } from '#tools';
-
-/** The lists whose changes every replica hears of. */
-class FollowedLists extends ListChanges {
-  readonly kinds: ReadonlySet<ListKind> = new Set<ListKind>(['tools', 'prompts']);
-  readonly changes: Observable<ListKind>;
-
-  constructor(wire: Wire) {
-    super();
-    this.changes = wire.listChanges.lists;
-  }
-}
 
 /** What goes on between clients and calls besides request and answer. */
 export function wireProviders(state: SharedState): Provider[] {
   return [
     { provide: Wire, useFactory: () => new Wire({ state, log: new Logger('Wire') }) },
     { provide: SessionStreams, useFactory: (wire: Wire) => wire.listening, inject: [Wire] },
-    { provide: ListChanges, useFactory: (wire: Wire) => new FollowedLists(wire), inject: [Wire] },
   ];
 }
 

@@ -1,4 +1,4 @@
-import type { AgentShapeOptions } from '#agent';
+import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
 import type { SubscriptionOptions } from '#subscriptions';
 import type { LiveQueryConfig } from './live-query-config.js';
@@ -43,6 +43,18 @@ export interface DatabaseConfig {
   readonly seed: string | null;
 }
 
+/** Calls that go on after their answer (docs/tasks.md). */
+export interface TaskConfig {
+  /** Seconds that a task is kept after its last change. Default 3600. */
+  readonly lifetime: number;
+  /** Seconds between two questions of a client. Default 1. */
+  readonly pollInterval: number;
+  /** Seconds between two signs of life of a run; after five without one it is given to another worker. Default 5. */
+  readonly heartbeat: number;
+  /** Runs at once in this process. Default 4. */
+  readonly concurrency: number;
+}
+
 export interface RedisConfig {
   /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
   readonly url: string | null;
@@ -50,9 +62,17 @@ export interface RedisConfig {
   readonly prefix: string;
 }
 
-export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
-  readonly identity?:
-    'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
+/** With whose rights an agent reads (docs/configuration.md#identities). */
+export type IdentityConfig =
+  | 'master'
+  | { readonly session: 'caller' }
+  | { readonly user: string; readonly label?: string }
+  | { readonly role: string; readonly label?: string }
+  | { readonly impersonate: string; readonly mint?: boolean; readonly label?: string };
+
+export interface AgentConfig
+  extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions {
+  readonly identity?: IdentityConfig;
   readonly tenantId?: string | number | null | { readonly claim: string };
 }
 
@@ -60,6 +80,24 @@ export type AuthRuleConfig =
   | { readonly apiKey: string; readonly agent: string }
   | { readonly parseSession: true; readonly agent: string }
   | { readonly anonymous: true; readonly agent: string };
+
+/** Where texts become vectors (docs/configuration.md#embeddings). */
+export interface EmbeddingsConfig {
+  /** Base URL of an API that speaks OpenAI's `/embeddings`. */
+  readonly endpoint: string;
+  readonly model: string;
+  /** Default null: none is sent. */
+  readonly apiKey: string | null;
+  readonly dimensions: number;
+  /** Default false. */
+  readonly requestDimensions: boolean;
+  /** Seconds. Default 10. */
+  readonly timeout: number;
+  /** Vectors remembered. Default 1000. */
+  readonly cacheSize: number;
+  /** Estimated tokens that each tenant may spend per window (seconds). Default none. */
+  readonly budget: { readonly tokens: number; readonly window: number } | null;
+}
 
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {
@@ -69,9 +107,12 @@ export interface ParleyConfig {
   /** From `parse`. */
   readonly liveQuery: LiveQueryConfig;
   readonly subscriptions: Required<SubscriptionOptions>;
+  readonly tasks: TaskConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
+  /** Null: texts are not embedded. */
+  readonly embeddings: EmbeddingsConfig | null;
 }
 
 export const DEFAULT_SERVER: ServerConfig = Object.freeze({
@@ -92,10 +133,25 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   preAuthRateLimit: null,
 });
 
+export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
+  lifetime: 3600,
+  pollInterval: 1,
+  heartbeat: 5,
+  concurrency: 4,
+});
+
 export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   uri: 'embedded',
   name: 'parley',
   seed: null,
+});
+
+export const DEFAULT_EMBEDDINGS = Object.freeze({
+  apiKey: null,
+  requestDimensions: false,
+  timeout: 10,
+  cacheSize: 1000,
+  budget: null,
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

@@ -8,13 +8,16 @@ import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_DATABASE,
-  DEFAULT_REDIS,
-  DEFAULT_SERVER,
   DEFAULT_SUBSCRIPTIONS,
+  DEFAULT_EMBEDDINGS,
+  DEFAULT_REDIS,
+  DEFAULT_TASK_CONFIG,
+  DEFAULT_SERVER,
   type ParleyConfig,
 } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
+import { embeddingFaults } from './embedding-faults.js';
 import { overlayEnvironment } from './environment.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { redisFaults } from './redis-faults.js';
@@ -58,6 +61,7 @@ export function loadConfig(
   const valid = validate(overlaid, faults);
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
+    ...embeddingFaults(overlaid),
     ...redisFaults(overlaid),
     ...liveQueryFaults(overlaid),
     ...unavailableFeatures(overlaid),
@@ -146,8 +150,10 @@ function withDefaults(
     redis: { ...DEFAULT_REDIS, ...given.redis },
     liveQuery: liveQueryConfig(given),
     subscriptions: { ...DEFAULT_SUBSCRIPTIONS, ...given.subscriptions },
+    tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},
+    embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };
 }

@@ -5,6 +5,7 @@ import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessSessionStore } from './process-session-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
 import { ProcessSubscriptionBook } from './process-subscription-book.js';
+import { ProcessVersionedStore } from './process-versioned-store.js';
 import { ProcessSecrets } from './shared-secrets.js';
 import type { SharedState, SharedStateLog } from './shared-state.js';
 
@@ -25,6 +26,7 @@ export function processState(): SharedState {
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
     subscriptions: new ProcessSubscriptionBook(),
+    tasks: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
     approvals: new ProcessApprovalDesk(),
     secrets: new ProcessSecrets(),

@@ -6,6 +6,7 @@ import type { SessionStore } from './session-store.js';
 import type { SharedSecrets } from './shared-secrets.js';
 import type { StreamLog } from './stream-log.js';
 import type { SubscriptionBook } from './subscription-book.js';
+import type { VersionedStore } from './versioned-store.js';
 
 /** Where the operator reads that the shared state went away or came back. Never told a URL or a password. */
 export interface SharedStateLog {
@@ -21,6 +22,8 @@ export abstract class SharedState {
   abstract readonly oneTime: OneTimeStore;
   abstract readonly streams: StreamLog;
   abstract readonly subscriptions: SubscriptionBook;
+  /** Long calls and what came of them. */
+  abstract readonly tasks: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly approvals: ApprovalDesk;
   abstract readonly secrets: SharedSecrets;

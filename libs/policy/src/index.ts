@@ -1,4 +1,4 @@
-export { compileClass, type PolicyFault } from './compile/compile-class.js';
+export { compileClass, HIDDEN_BY_DEFAULT, type PolicyFault } from './compile/compile-class.js';
 export {
   type CompiledPolicy,
   compilePolicy,
@@ -19,7 +19,8 @@ export {
   readEnvironmentGates,
   toolGate,
 } from './gates/tool-gates.js';
-export { lintPolicy } from './lint/lint-policy.js';
+export { fieldsNamed } from './lint/fields-named.js';
+export { isExposedToEveryTenant, lintPolicy } from './lint/lint-policy.js';
 export * from './model/class-access.js';
 export * from './model/class-policy.js';
 export * from './model/class-schema.js';
@@ -50,6 +51,7 @@ export {
   type ReadOperation,
 } from './rights/class-permissions.js';
 export { type ProtectedColumns, protectedColumns } from './rights/protected-columns.js';
+export { allTextFields, facetField, searchedField, stringFields } from './search/searched-fields.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export { type JoinProjection, joinProjection } from './scope/join-projection.js';
 export { suggestNames } from './scope/suggest-names.js';

@@ -8,6 +8,7 @@ import { RedisSecrets } from './redis-secrets.js';
 import { RedisSessionStore } from './redis-session-store.js';
 import { RedisStreamLog } from './redis-stream-log.js';
 import { RedisSubscriptionBook } from './redis-subscription-book.js';
+import { RedisVersionedStore } from './redis-versioned-store.js';
 
 /** Milliseconds the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;
@@ -25,6 +26,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
     subscriptions: new RedisSubscriptionBook(commands),
+    tasks: new RedisVersionedStore(commands, 'task'),
     limiters: new RedisRateLimiters(commands),
     approvals: new RedisApprovalDesk(commands),
     secrets: new RedisSecrets(commands),

@@ -47,6 +47,7 @@ function unknownNames(declared: ClassPolicy, schemas: SchemaSnapshot): PolicyFau
     ['joinFields', declared.joinFields ?? []],
     ['largeFields', declared.largeFields],
     ['tenantScope', declared.tenantScope ? [declared.tenantScope.field] : []],
+    ['searchable', searchableNames(declared)],
     ['properties', [...declared.properties.keys()]],
     ['canonicalFilter', fieldsNamed(declared.canonicalFilter, new FieldNames(declared.aliases))],
   ];
@@ -63,15 +64,23 @@ function unknownFields(
     .map((name) => ({ path, message: absent(name, 'field', [...known.keys()]) }));
 }
 
+function searchableNames({ searchable }: ClassPolicy): readonly string[] {
+  return searchable ? [searchable.field, ...searchable.filterFields, ...(searchable.textFields ?? [])] : [];
+}
+
 function undescribed(declared: ClassPolicy): PolicyFault[] {
   if (declared.hiding !== 'no' || declared.description !== null) return [];
   return [{ path: pathOf(declared), message: 'no description: agents see its name and fields alone' }];
 }
 
 /** Exposed on purpose, where other classes are kept apart by tenant. */
-function unscoped(declared: ClassPolicy, policy: Policy): PolicyFault[] {
+export function isExposedToEveryTenant(declared: ClassPolicy, policy: Policy): boolean {
   const exposed = declared.visible || declared.searchable !== null;
-  if (!policy.hasTenantScopes || !exposed || declared.hiding !== 'no' || declared.tenantScope) return [];
+  return policy.hasTenantScopes && exposed && declared.hiding === 'no' && declared.tenantScope === null;
+}
+
+function unscoped(declared: ClassPolicy, policy: Policy): PolicyFault[] {
+  if (!isExposedToEveryTenant(declared, policy)) return [];
   return [
     {
       path: pathOf(declared),
