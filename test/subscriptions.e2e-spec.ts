@@ -71,8 +71,14 @@ const create = async (className: string, fields: object): Promise<string> => {
   const { data } = await callTool(service, 'create_object', { class_name: className, fields }, key('writer'));
   return String((data['object'] as { objectId: string } | undefined)?.objectId);
 };
-const change = (className: string, objectId: string, fields: object) =>
-  callTool(service, 'update_object', { class_name: className, object_id: objectId, fields }, key('writer'));
+/** The notes as they are stored, for what no tool writes. */
+const openNotes = () => {
+  const mongo = new MongoClient(database.uri);
+  return {
+    notes: mongo.db('parley').collection<{ _id: string; [column: string]: unknown }>('Note'),
+    close: () => mongo.close(),
+  };
+};
 
 /**
  * The official client of the revisions with sessions, and the addresses it was told of. Its listening stream opens by
@@ -136,10 +142,12 @@ describe('the official client v1', () => {
     const witness = await classic(key('writer'));
     await client.subscribeResource({ uri: NOTES });
     await witness.client.subscribeResource({ uri: NOTES });
-    const hidden = await create('Note', { text: 'for ada', ACL: { ada: { read: true } } });
+    const { notes, close } = openNotes();
+    await notes.insertOne({ _id: 'shared', _rperm: ['ada'], _wperm: [], _updated_at: new Date() });
     await vi.waitFor(() => expect(witness.told).toHaveLength(1), SOON);
     expect(told).toEqual([]);
-    await change('Note', hidden, { ACL: { bob: { read: true } } });
+    await notes.updateOne({ _id: 'shared' }, { $set: { _rperm: ['bob'], _updated_at: new Date() } });
+    await close();
     await vi.waitFor(() => expect(told).toEqual([NOTES]), SOON);
     await client.close();
     await witness.client.close();
@@ -158,22 +166,21 @@ describe('the official client v1', () => {
   it('is told of ten thousand changes in few updates', async () => {
     const { client, told } = await classic(key('writer'));
     await client.subscribeResource({ uri: NOTES });
-    const mongo = new MongoClient(database.uri);
-    const notes = mongo.db('parley').collection('Note');
+    const { notes, close } = openNotes();
     for (let batch = 0; batch < 10; batch += 1) {
       const at = new Date();
       await notes.insertMany(
         Array.from({ length: 1000 }, (_, index) => ({
-          _id: `flood${batch}x${index}` as never,
+          _id: `flood${batch}x${index}`,
           _created_at: at,
           _updated_at: at,
         })),
       );
     }
-    await mongo.close();
+    await close();
     await vi.waitFor(async () => {
       const { data } = await callTool(service, 'count_objects', { class_name: 'Note' }, key('writer'));
-      expect(data['count']).toBeGreaterThan(10_000);
+      expect(data['count']).toBeGreaterThanOrEqual(10_000);
       expect(told.length).toBeGreaterThan(0);
     }, SOON);
     expect(told.length).toBeLessThan(1000);
