@@ -160,6 +160,7 @@ describe('a LiveQuery client', () => {
     await subscribed(news);
     server.send({ op: 'create', text: 'x'.repeat(2000) });
     await subscribed(news, 2);
+    expect(news.every(({ op }) => op === 'subscribed')).toBe(true);
   });
 
   it('fails what the server refuses, and only that', async () => {

@@ -236,8 +236,9 @@ export class LiveQueryClient {
   }
 
   private fail(which: (registered: Registered) => boolean, cause: Error): void {
-    for (const [requestId, registered] of [...this.registered]) {
-      if (!which(registered)) continue;
+    // Who fails may watch something else at once, which must not fail with it.
+    const failing = [...this.registered].filter(([, registered]) => which(registered));
+    for (const [requestId, registered] of failing) {
       this.registered.delete(requestId);
       registered.subscriber.error(new SourceRefused(cause));
     }
