@@ -5,9 +5,8 @@ import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SessionStore, type SharedState } from '#cluster';
 import {
-  CachedPrincipalDirectory,
-  ForgettingWriter,
   GovernedRecordsSource,
+  GovernedSearchSource,
   GovernedWritesSource,
   Impersonation,
   PrincipalDirectory,
@@ -17,15 +16,7 @@ import {
   SchemaCatalogue,
   SchemaWriter,
 } from '#data';
-import {
-  MongoConnection,
-  MongoPrincipalDirectory,
-  MongoRecordReader,
-  MongoRecordWriter,
-  MongoSchemaCatalogue,
-  MongoSchemaWriter,
-  MongoUserSessions,
-} from '#data-mongo';
+import type { MongoConnection } from '#data-mongo';
 import {
   Approver,
   CallJournal,
@@ -60,18 +51,21 @@ import {
 import { agentProviders } from './agents.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
+import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { searchProviders } from './search.js';
 import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
-  readonly connection: MongoConnection;
+  /** Null: there is a Parse Server, and no direct access beside it. */
+  readonly connection: MongoConnection | null;
   readonly shared: SharedState;
   /** Default: one of this process. */
   readonly queue?: TaskQueue;
@@ -81,9 +75,6 @@ export interface ServiceParts {
   /** Modules with such providers. */
   readonly plugins?: readonly PluginModule[];
 }
-
-/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
-const SESSIONS = { identitySeconds: 30 };
 
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
@@ -109,24 +100,7 @@ export class AppModule {
         { provide: DeclaredMethods, useExisting: MethodRegistry },
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
-        { provide: MongoConnection, useValue: connection },
-        { provide: SchemaCatalogue, useFactory: () => new MongoSchemaCatalogue(connection) },
-        {
-          provide: RecordReader,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
-        {
-          provide: RecordWriter,
-          useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
-            new ForgettingWriter(new MongoRecordWriter(connection, catalogue), directory),
-          inject: [SchemaCatalogue, CachedPrincipalDirectory],
-        },
-        {
-          provide: SchemaWriter,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
+        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: Approver, useClass: NoApprover },
@@ -135,12 +109,6 @@ export class AppModule {
         ...sharedStateProviders(shared),
         ...wireProviders(shared),
         ...taskProviders({ loaded, shared, queue }),
-        {
-          provide: CachedPrincipalDirectory,
-          useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
-        },
-        { provide: Impersonation, useFactory: () => new Impersonation(new MongoUserSessions(connection)) },
-        { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
@@ -158,6 +126,7 @@ export class AppModule {
             new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
+        ...searchProviders(config.embeddings),
         {
           provide: GovernedWritesSource,
           useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
@@ -169,6 +138,7 @@ export class AppModule {
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            search: GovernedSearchSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
             approver: Approver,
@@ -179,6 +149,7 @@ export class AppModule {
             new ParleyToolRunner({
               registry,
               records,
+              search,
               writes,
               gates,
               journal,
@@ -195,6 +166,7 @@ export class AppModule {
           inject: [
             ToolRegistry,
             GovernedRecordsSource,
+            GovernedSearchSource,
             GovernedWritesSource,
             CallableMethods,
             Approver,
