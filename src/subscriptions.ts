@@ -1,6 +1,6 @@
 import { Logger, type OnApplicationShutdown, type Provider } from '@nestjs/common';
 import { SessionStreams, type SharedState } from '#cluster';
-import { ChangeFeed, type ChangeSource, GovernedRecordsSource, GovernedViews, SchemaCatalogue } from '#data';
+import { type ChangeSource, GovernedRecordsSource, GovernedViews, SchemaCatalogue } from '#data';
 import { MongoChangeFeed, type MongoConnection } from '#data-mongo';
 import { ResourceSubscriptions } from '#dispatcher';
 import { FeedSource, SubscriptionManager } from '#subscriptions';
@@ -23,33 +23,32 @@ interface Sources {
 
 const SOURCES = Symbol('subscription sources');
 
-/** Who is told that resources changed, and from where it is known: LiveQuery where it is configured, else change streams. */
+/** A server that does not answer yet is asked again later. */
+async function changesOf(connection: MongoConnection, catalogue: SchemaCatalogue): Promise<FeedSource> {
+  const feed = new MongoChangeFeed(connection, catalogue);
+  await feed.probe();
+  return new FeedSource(feed);
+}
+
+/** Who is told that resources changed, and from where it is known: LiveQuery where it is configured, else change streams, where there is a database. */
 export function subscriptionProviders(
   { liveQuery, subscriptions }: Pick<ParleyConfig, 'liveQuery' | 'subscriptions'>,
-  connection: MongoConnection,
+  connection: MongoConnection | null,
   shared: SharedState,
 ): Provider[] {
   const log = new Logger('Subscriptions');
   return [
     {
-      provide: ChangeFeed,
-      useFactory: async (catalogue: SchemaCatalogue) => {
-        const feed = new MongoChangeFeed(connection, catalogue);
-        await feed.probe();
-        return feed;
-      },
-      inject: [SchemaCatalogue],
-    },
-    {
       provide: SOURCES,
-      useFactory: (feed: ChangeFeed): Sources => {
+      useFactory: async (catalogue: SchemaCatalogue): Promise<Sources> => {
         const live = liveQuerySource(liveQuery, log);
+        const feed = connection && (await changesOf(connection, catalogue));
         return {
-          preferred: [...(live ? [live] : []), new FeedSource(feed)],
+          preferred: [...(live ? [live] : []), ...(feed ? [feed] : [])],
           close: () => live?.close(),
         };
       },
-      inject: [ChangeFeed],
+      inject: [SchemaCatalogue],
     },
     {
       provide: SubscriptionManager,

@@ -2,6 +2,8 @@ import { POLICY_CONFIG_SCHEMA } from '#policy';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
+/** What can stand in a header. */
+const headerValue = { type: ['string', 'null'], pattern: '^[\\x21-\\x7e]+$' } as const;
 const nameFilter = {
   anyOf: [
     strings,
@@ -183,7 +185,7 @@ export const CONFIG_SCHEMA = {
       type: 'object',
       additionalProperties: false,
       properties: {
-        uri: { type: 'string', pattern: '^(embedded|mongodb(\\+srv)?://.+)$' },
+        uri: { type: ['string', 'null'], pattern: '^(embedded|mongodb(\\+srv)?://.+)$' },
         name: { type: 'string', pattern: '^[^/\\\\. "$*<>:|?\\u0000]{1,63}$' },
         seed: { type: ['string', 'null'] },
       },
@@ -193,9 +195,9 @@ export const CONFIG_SCHEMA = {
       additionalProperties: false,
       properties: {
         serverUrl: url,
-        appId: { type: ['string', 'null'] },
-        masterKey: { type: ['string', 'null'] },
-        restApiKey: { type: ['string', 'null'], minLength: 1 },
+        appId: headerValue,
+        masterKey: headerValue,
+        restApiKey: headerValue,
         liveQueryUrl: url,
       },
     },

@@ -15,6 +15,7 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
   ['PARSE_APP_ID', 'parse', 'appId'],
   ['PARSE_MASTER_KEY', 'parse', 'masterKey'],
   ['PARSE_LIVE_QUERY_URL', 'parse', 'liveQueryUrl'],
+  ['PARSE_REST_API_KEY', 'parse', 'restApiKey'],
 ];
 
 const isSection = (value: unknown): value is Section =>

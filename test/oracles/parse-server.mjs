@@ -55,7 +55,12 @@ const parse = new ParseServer({
 });
 await parse.start();
 app.use('/parse', parse.app);
-await ParseServer.createLiveQueryServer(http, { appId, masterKey, serverURL: url, keyPairs: liveQueryKeyPairs });
+await ParseServer.createLiveQueryServer(http, {
+  appId,
+  masterKey,
+  serverURL: url,
+  keyPairs: liveQueryKeyPairs,
+});
 
 const stop = async () => {
   http.close();

@@ -1,3 +1,14 @@
 export { LiveQueryClient, type LiveQueryNews } from './live-query/live-query-client.js';
 export type { LiveQueryOptions } from './live-query/live-query-options.js';
 export { LiveQuerySource } from './live-query/live-query-source.js';
+export { ParseConnection, type ParseConnectionOptions } from './connection/parse-connection.js';
+export { MASTER_KEY, type ParseCredentials } from './connection/parse-credentials.js';
+export { ParsePrincipalDirectory } from './identity/parse-principal-directory.js';
+export { ParseRecordReader } from './read/parse-record-reader.js';
+export { RoutedRecordReader } from './routes/routed-record-reader.js';
+export { RoutedRecordSearcher } from './routes/routed-record-searcher.js';
+export { RoutedRecordWriter } from './routes/routed-record-writer.js';
+export { SessionRecheck } from './routes/session-recheck.js';
+export { ParseSchemaCatalogue } from './schema/parse-schema-catalogue.js';
+export { ParseRecordWriter } from './write/parse-record-writer.js';
+export { ParseSchemaWriter } from './write/parse-schema-writer.js';

@@ -15,8 +15,9 @@ export class GovernedSearchSource {
 
   /** Nothing is read until the first use. */
   for(context: CallContext, budget: CallBudget): GovernedSearch {
-    return new DeferredSearch(
-      async () => new ParleySearch(await this.records.open(context, budget), this.searcher),
-    );
+    return new DeferredSearch(async () => {
+      const parts = await this.records.open(context, budget);
+      return new ParleySearch(parts, this.searcher.forCall(parts.call));
+    });
   }
 }
