@@ -313,11 +313,11 @@ describe('over LiveQuery of a real Parse Server', () => {
     const port = Number(new URL(parse.url).port);
     await parse.close();
     parse = await start(port);
-    await vi.waitFor(() => expect(user.heard()).toHaveLength(1), { timeout: 60_000, interval: 100 });
+    await vi.waitFor(() => expect(user.heard()).toHaveLength(1), { timeout: 150_000, interval: 100 });
     await write('POST', '/classes/Note', { text: 'after' });
     await vi.waitFor(() => expect(user.heard()).toHaveLength(2), SOON);
     expect(live.output().stderr).toContain('[LiveQuery]');
     expect(live.output().stderr).not.toContain(parse.masterKey);
     await user.client.close();
-  }, 90_000);
+  }, 200_000);
 });
