@@ -1,5 +1,6 @@
 import type { SharedState, SharedStateLog } from '../shared-state.js';
 import { RedisApprovalDesk } from './redis-approval-desk.js';
+import { RedisBudgetLedger } from './redis-budget-ledger.js';
 import { RedisConnection, type RedisSettings } from './redis-connection.js';
 import { RedisMessageBus } from './redis-message-bus.js';
 import { RedisOneTimeStore } from './redis-one-time-store.js';
@@ -24,6 +25,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
     limiters: new RedisRateLimiters(commands),
+    budgets: new RedisBudgetLedger(commands),
     approvals: new RedisApprovalDesk(commands),
     secrets: new RedisSecrets(commands),
     isUp: async () => {
