@@ -28,6 +28,7 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  DataBudgets,
   InputRounds,
   Kernel,
   MethodExplorer,
@@ -124,6 +125,7 @@ export class AppModule {
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
+        { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -162,6 +164,7 @@ export class AppModule {
             events: EventEmitter2,
             callbacks: ToolCallbacks,
             journal: CallJournal,
+            budgets: DataBudgets,
           ) =>
             new ParleyToolRunner({
               registry,
@@ -169,6 +172,7 @@ export class AppModule {
               writes,
               gates,
               journal,
+              budgets,
               pipeline: createPipeline({
                 registry,
                 policy,
@@ -176,6 +180,7 @@ export class AppModule {
                 events,
                 methods,
                 callbacks,
+                budgets,
                 approver,
               }),
             }),
@@ -188,6 +193,7 @@ export class AppModule {
             EventEmitter2,
             ToolCallbacks,
             CallJournal,
+            DataBudgets,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },

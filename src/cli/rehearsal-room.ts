@@ -6,6 +6,7 @@ import { CachedPrincipalDirectory, RecordReader, RecordWriter, SchemaCatalogue, 
 import { MongoConnection, MongoPrincipalDirectory, MongoSchemaCatalogue } from '#data-mongo';
 import {
   Approver,
+  DataBudgets,
   RecordingSchemaWriter,
   RecordingStore,
   RecordingWriter,
@@ -66,11 +67,12 @@ export async function openRehearsal(
     const read = new MongoSchemaCatalogue(database.connection);
     const approver = new RehearsingApprover();
     const directory = new RehearsingDirectory(new MongoPrincipalDirectory(database.connection));
+    // A rehearsal is nobody's call: replicas hear nothing of it.
+    const shared = processState();
     const service = AppModule.compose({
       loaded,
       connection: closed,
-      // A rehearsal is nobody's call: replicas hear nothing of it.
-      shared: processState(),
+      shared,
       gates: readEnvironmentGates(env),
     });
     const app = await NestFactory.createApplicationContext(
@@ -86,6 +88,7 @@ export async function openRehearsal(
           { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
           { provide: Approver, useValue: approver },
           { provide: AuditSink, useClass: NoAudit },
+          { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, null) },
         ],
       },
       { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },

@@ -2,6 +2,7 @@ import type { Agent, CallContext } from '#agent';
 import type { AgentScope, AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
 import type { PrincipalResolver } from '../identity/principal-resolver.js';
+import { MeteredReader } from '../metering/metered-reader.js';
 import type { RecordReader } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-catalogue.js';
 import { DeferredRecords } from './deferred-records.js';
@@ -40,7 +41,8 @@ export class GovernedRecordsSource {
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent.shape, principals);
-    const { agent, trace } = context;
-    return { agent, operation, reader: this.reader, scope, trace };
+    const { agent, trace, meter } = context;
+    const reader = meter ? new MeteredReader(this.reader, meter) : this.reader;
+    return { agent, operation, reader, scope, trace };
   }
 }

@@ -1,6 +1,7 @@
 import type { CallContext } from '#agent';
 import type { GovernedMethods } from '../governed-methods.js';
 import type { GovernedClassWrites, GovernedWrites } from '../governed-writes.js';
+import { MeteredWriter } from '../metering/metered-writer.js';
 import type { RecordWriter } from '../record-store.js';
 import type { SchemaWriter } from '../schema-writer.js';
 import { DeferredClassWrites, DeferredMethods, DeferredWrites } from './deferred-doors.js';
@@ -19,7 +20,7 @@ export class GovernedWritesSource {
   ) {}
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {
-    const { writer } = this;
+    const writer = context.meter ? new MeteredWriter(this.writer, context.meter) : this.writer;
     return new DeferredWrites(
       async () => new ParleyWrites({ ...(await this.records.open(context, budget)), writer }),
     );

@@ -2,8 +2,16 @@ import type { EventEmitter2 } from '@nestjs/event-emitter';
 import type { EnvironmentGates, Policy } from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
+import type { DataBudgets } from './data-budgets.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './call-announcements.js';
-import { ApprovalGuard, CancellationGuard, EnvironmentGuard, RateLimitGuard, ToolGuard } from './guards.js';
+import {
+  ApprovalGuard,
+  BudgetGuard,
+  CancellationGuard,
+  EnvironmentGuard,
+  RateLimitGuard,
+  ToolGuard,
+} from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
 import type { ToolCallbacks } from './tool-callbacks.js';
 import { toolExecutionOf } from './tool-execution.js';
@@ -17,6 +25,7 @@ export interface PipelineParts {
   readonly methods: CallableMethods;
   readonly events: EventEmitter2;
   readonly callbacks: ToolCallbacks;
+  readonly budgets: DataBudgets;
 }
 
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
@@ -28,12 +37,14 @@ export function createPipeline({
   methods,
   events,
   callbacks,
+  budgets,
 }: PipelineParts): ToolPipeline {
   return {
     guards: [
       new RateLimitGuard(),
       new ToolGuard(registry),
       new EnvironmentGuard(gates),
+      new BudgetGuard(budgets),
       new ApprovalGuard(policy, approver, methods),
       new BeforeCallGuard(callbacks),
       new CancellationGuard(),
