@@ -41,7 +41,7 @@ import {
   ToolExplorer,
 } from '#dispatcher';
 import { AgentScopes, type EnvironmentGates } from '#policy';
-import { McpEdge } from '#streaming';
+import { McpEdge, Wire } from '#streaming';
 import {
   BUILT_IN_TOOLS,
   CallableMethods,
@@ -63,6 +63,7 @@ import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
+import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
@@ -126,6 +127,7 @@ export class AppModule {
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
         { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
+        ...wireProviders(shared),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -208,9 +210,22 @@ export class AppModule {
         },
         {
           provide: McpEdge,
-          useFactory: (kernel: Kernel, authenticator: Authenticator, sessions: SessionStore) =>
-            createEdge(config, { kernel, authenticator, sessions, limiters: shared.limiters }),
-          inject: [Kernel, Authenticator, SessionStore],
+          useFactory: (
+            kernel: Kernel,
+            authenticator: Authenticator,
+            sessions: SessionStore,
+            wire: Wire,
+            events: EventEmitter2,
+          ) =>
+            createEdge(config, {
+              kernel,
+              authenticator,
+              sessions,
+              wire,
+              limiters: shared.limiters,
+              onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
+            }),
+          inject: [Kernel, Authenticator, SessionStore, Wire, EventEmitter2],
         },
       ],
     };

@@ -18,6 +18,7 @@ import { warnOfPostures } from './posture-warnings.js';
 import type { LoadedService } from './plugins/load-with-plugins.js';
 import type { RunningService } from './serve.js';
 import { StderrLogger } from './stderr-logger.js';
+import { followLists } from './wire.js';
 
 /**
  * @param features the application's own `@Tool` and `@ParseClass` providers
@@ -58,6 +59,7 @@ async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<Run
   server.keepAliveTimeout = 75_000;
   const edge = app.get(McpEdge);
   await app.init();
+  followLists(app);
   await checkFilterNames(loaded.agents, app.get(FilterNames), logger);
   mountEdge(server, edge);
   await listen(app, loaded.config.server);

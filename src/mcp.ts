@@ -10,7 +10,7 @@ import {
   type RecordsSource,
   type ResourceRegistry,
 } from '#dispatcher';
-import { McpEdge } from '#streaming';
+import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
 import { isLoopbackHost } from './start-gate.js';
@@ -58,6 +58,8 @@ export interface EdgeParts {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
+  readonly wire: Wire;
+  readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
   readonly limiters: RateLimiters;
 }
 
@@ -73,6 +75,8 @@ export function createEdge({ server, auth }: ParleyConfig, { limiters, ...parts 
       requireCustomHeader: server.requireCustomHeader,
       requireContentLength: server.requireContentLength,
       sessions: server.sessions,
+      heartbeatInterval: server.heartbeatInterval * 1000,
+      maxConcurrentDispatchers: server.maxConcurrentDispatchers,
       loopbackHosts: isLoopbackHost(server.host),
       loopbackOrigins: asksNothing,
       preAuthRateLimiter: server.preAuthRateLimit

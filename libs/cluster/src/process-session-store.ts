@@ -22,9 +22,10 @@ export class ProcessSessionStore extends SessionStore {
     this.sessions = new ExpiringMap(maxSessions, now);
   }
 
-  create({ proposedId, owner, version, capabilities }: SessionDraft): Promise<string> {
+  create({ proposedId, ...draft }: SessionDraft): Promise<string> {
+    const { owner } = draft;
     const id = proposedId !== undefined && this.mayHave(proposedId, owner) ? proposedId : randomUUID();
-    this.keep(id, { owner, version, capabilities, terminated: false });
+    this.keep(id, { ...draft, terminated: false });
     return Promise.resolve(id);
   }
 

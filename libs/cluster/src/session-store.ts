@@ -5,6 +5,8 @@ export interface Session {
   /** The negotiated protocol version. */
   readonly version: string;
   readonly capabilities: Readonly<Record<string, unknown>>;
+  /** The least urgent log lines that its client wants to hear; it changes when the session is opened anew. */
+  readonly logLevel?: string;
   /** Ended by its client; kept so that later use can be told apart from an id never seen. */
   readonly terminated: boolean;
 }

@@ -34,6 +34,14 @@ export interface McpEdgeOptions {
   readonly standalone?: boolean;
   /** Milliseconds a body may take to arrive. Default 30,000. */
   readonly bodyTimeout?: number;
+  /** Milliseconds between signs of life on an open stream; 0 or less: none. Default 2,000. */
+  readonly heartbeatInterval?: number;
+  /** Streamed answers, and separately listening streams, served at once; null: unbounded. Default 100. */
+  readonly maxConcurrentDispatchers?: number | null;
+  /** Bytes that may wait for the reader of a stream before it loses the stream. Default 1,048,576. */
+  readonly maxStreamBuffer?: number;
+  /** Messages in one body, where the revision has batches. Default 50. */
+  readonly maxBatchSize?: number;
 }
 
 /** The options, checked and compiled once. */
@@ -50,6 +58,10 @@ export interface EdgeSettings {
   readonly authenticateDelete: boolean;
   readonly standalone: boolean;
   readonly bodyTimeout: number;
+  readonly heartbeatInterval: number;
+  readonly maxConcurrentDispatchers: number | null;
+  readonly maxStreamBuffer: number;
+  readonly maxBatchSize: number;
 }
 
 interface CustomHeader {
@@ -62,6 +74,13 @@ interface CustomHeader {
 function positive(value: number, option: string): number {
   if (!Number.isSafeInteger(value) || value < 1)
     throw new TypeError(`${option}: expected a positive integer`);
+  return value;
+}
+
+/** At most what a timer can hold. */
+function milliseconds(value: number, option: string): number {
+  if (!Number.isFinite(value) || value > 2_147_483_647)
+    throw new TypeError(`${option}: expected milliseconds`);
   return value;
 }
 
@@ -109,5 +128,12 @@ export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
     authenticateDelete: options.authenticateDelete ?? false,
     standalone: options.standalone ?? true,
     bodyTimeout: positive(options.bodyTimeout ?? 30_000, 'bodyTimeout'),
+    heartbeatInterval: milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval'),
+    maxConcurrentDispatchers:
+      options.maxConcurrentDispatchers === null
+        ? null
+        : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers'),
+    maxStreamBuffer: positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer'),
+    maxBatchSize: positive(options.maxBatchSize ?? 50, 'maxBatchSize'),
   });
 }

@@ -1,29 +1,14 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Agent } from '#agent';
+import type { Session } from '#cluster';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
+import { type Message, NO_MESSAGE } from './message.js';
 import { trustedHeaders } from './request-headers.js';
 
-/** A JSON-RPC message whose outer form has been checked. */
-export interface Message {
-  /** Empty for a posted response. */
-  readonly method: string;
-  readonly params: unknown;
-  /** As sent, of any JSON type; `undefined` when the message has none. */
-  readonly id: unknown;
-  readonly jsonrpc: unknown;
-  readonly isResponse: boolean;
-}
-
-const NO_MESSAGE: Message = {
-  method: '',
-  params: undefined,
-  id: undefined,
-  jsonrpc: undefined,
-  isResponse: false,
-};
 /** Also what a body becomes once it is parsed: a call may run long, and its bytes are no longer needed. */
 export const NO_BODY = Buffer.alloc(0);
 const NO_CAPABILITIES: JsonObject = Object.freeze({});
+const EVENTS = 'text/event-stream';
 
 /** The path of a request target, without its query. */
 export function pathOf(url: string): string {
@@ -40,6 +25,8 @@ export class Exchange {
   body: Buffer = NO_BODY;
   parsed: unknown = undefined;
   message: Message = NO_MESSAGE;
+  /** Of a body with several messages; `message` is none of them then. */
+  batch: readonly Message[] | null = null;
 
   era: Era = 'legacy';
   version: string = FALLBACK_VERSION;
@@ -47,16 +34,15 @@ export class Exchange {
 
   /** Nobody until an authenticator says who. */
   agent: Agent | null = null;
+  /** The session id as sent: a mere label unless `session` says otherwise. */
   correlationId: string | undefined = undefined;
-  /** The caller's own live session, as against a mere label. */
-  sessionId: string | undefined = undefined;
+  /** The caller's own live session. */
+  session: Session | null = null;
 
   /** Called when the client goes away before it was answered. */
   onGone: (() => void) | null = null;
-
-  /** Made when somebody asks for the signal: most answers need none. */
-  private controller: AbortController | null = null;
-  private abortedBecause: string | null = null;
+  /** Whether it went away. */
+  isGone = false;
 
   constructor(
     readonly request: IncomingMessage,
@@ -67,23 +53,14 @@ export class Exchange {
     this.headers = trustedHeaders(request);
     response.on('close', () => {
       if (response.writableFinished) return;
-      this.abort('client_disconnect');
+      this.isGone = true;
       this.onGone?.();
     });
   }
 
-  /** Aborts when the client goes away or the edge closes. */
-  get signal(): AbortSignal {
-    if (!this.controller) {
-      this.controller = new AbortController();
-      if (this.abortedBecause !== null) this.controller.abort(this.abortedBecause);
-    }
-    return this.controller.signal;
-  }
-
-  abort(reason: string): void {
-    if (this.abortedBecause !== null) return;
-    this.abortedBecause = reason;
-    this.controller?.abort(reason);
+  /** Whether the client reads server-sent events. */
+  get takesEvents(): boolean {
+    const { accept } = this.headers;
+    return accept !== undefined && (accept.includes(EVENTS) || accept.toLowerCase().includes(EVENTS));
   }
 }

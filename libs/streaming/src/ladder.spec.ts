@@ -6,7 +6,15 @@ import type { McpEdgeOptions } from './edge-options.js';
 import { LADDER } from './ladder.js';
 
 /** Rungs that refuse nothing by themselves, or whose refusal needs more than one request. */
-const WITHOUT_A_ROW = ['health', 'accepting', 'era', 'spoken-version', 'acknowledge', 'dispatch'];
+const WITHOUT_A_ROW = [
+  'health',
+  'accepting',
+  'era',
+  'batch-session',
+  'spoken-version',
+  'acknowledge',
+  'dispatch',
+];
 
 const running: EdgeUnderTest[] = [];
 async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {

@@ -2,7 +2,9 @@ import { accepting, health, host, path, preAuthLimit } from './rungs/arrival.js'
 import { declaredLength, lengthRequired, mediaType } from './rungs/body-form.js';
 import { customHeader, origin } from './rungs/browser-origin.js';
 import { authenticate, session, spokenVersion } from './rungs/caller.js';
-import { acknowledge, dispatch } from './rungs/dispatch.js';
+import { acknowledge } from './rungs/acknowledge.js';
+import { batchSession } from './rungs/batch.js';
+import { dispatch } from './rungs/dispatch.js';
 import { body, json, messageShape } from './rungs/message.js';
 import {
   envelope,
@@ -49,6 +51,7 @@ export const LADDER: readonly Rung[] = [
   legacyVersion,
   authenticate,
   session,
+  batchSession,
   spokenVersion,
   acknowledge,
   dispatch,

@@ -1,22 +1,34 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import { ProcessSessionStore, type SessionStore } from '#cluster';
+import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
-import { discardBody } from './body-reader.js';
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
 import { LADDER } from './ladder.js';
-import { internalErrorReply, type Reply } from './reply.js';
-import type { EdgeParts, RungVerdict } from './rungs/rung.js';
+import { serverBusy } from './answers/carrier-choice.js';
+import { EdgeCounts } from './edge-counts.js';
+import { internalErrorReply } from './reply.js';
+import type { AbandonedDispatch, EdgeParts, RungVerdict } from './rungs/rung.js';
+import { KeepAlives } from './sse/keep-alives.js';
+import { sendWhole } from './whole-answer.js';
+import { processWire } from './wire/process-wire.js';
+import type { Wire } from './wire/wire.js';
 
 export interface McpEdgeDependencies {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   /** Default: in this process's memory, which serves one replica only. */
   readonly sessions?: SessionStore;
+  /** Default: one that serves this process only. */
+  readonly wire?: Wire;
+  /** Hears of every client that left before its answer. Default: nobody hears. */
+  readonly onAbandoned?: (dispatch: AbandonedDispatch) => void;
   /** Default: nobody hears. */
   readonly log?: WarningLog;
 }
+
+/** Milliseconds that aborted calls have to say so to their clients. */
+const FAREWELL = 1_000;
 
 /** A log that fails must not fail the request. */
 function harmless(log: WarningLog | undefined): WarningLog {
@@ -38,15 +50,46 @@ export class McpEdge {
   private whenIdle: (() => void) | null = null;
 
   /** @throws TypeError naming the option that cannot be used */
-  constructor({ kernel, authenticator, sessions, log }: McpEdgeDependencies, options: McpEdgeOptions = {}) {
+  constructor(given: McpEdgeDependencies, options: McpEdgeOptions = {}) {
+    const { kernel, authenticator, sessions, wire, onAbandoned } = given;
+    const log = harmless(given.log);
+    const settings = compileEdgeOptions(options);
     this.parts = {
-      settings: compileEdgeOptions(options),
+      settings,
       kernel,
       authenticator,
       sessions: sessions ?? new ProcessSessionStore(),
-      log: harmless(log),
+      wire: wire ?? processWire(log),
+      keepAlives: new KeepAlives(settings.heartbeatInterval),
+      counts: new EdgeCounts(),
+      openStreams: new Set(),
+      onAbandoned: onAbandoned ?? (() => undefined),
+      log,
       accepting: true,
     };
+  }
+
+  /** Streamed answers that are being worked on, those whose client left included. */
+  get activeDispatcherCount(): number {
+    return this.parts.counts.dispatchers;
+  }
+
+  /** Streams that stay open by themselves. */
+  get activeListeningStreamCount(): number {
+    return this.parts.counts.listeningStreams;
+  }
+
+  /** Calls that still ran when their client left, since the start. */
+  get abandonedDispatcherCount(): number {
+    return this.parts.counts.abandonedDispatchers;
+  }
+
+  /**
+   * Sends a notification to the listening stream of a session, on whichever replica that is.
+   * @returns whether a stream took it. @throws TypeError for an empty method
+   */
+  notify(session: string, notice: SessionNotice): Promise<boolean> {
+    return this.parts.wire.listening.notify(session, notice);
   }
 
   /** Whether a request target is this edge's to answer, if only with 404. */
@@ -73,7 +116,8 @@ export class McpEdge {
     this.running.add(exchange);
     try {
       const verdict = await this.climb(exchange);
-      if (verdict && verdict !== 'gone') send(exchange, verdict);
+      if (verdict === 'streamed') await this.flushed(exchange);
+      else if (verdict && verdict !== 'gone') sendWhole(exchange, verdict);
     } catch (fault) {
       // An answer that cannot be sent, as with a challenge no header can carry: better none than half of one.
       this.parts.log.warn(faultLine('[McpEdge]', fault));
@@ -85,19 +129,32 @@ export class McpEdge {
   }
 
   /**
-   * Refuses new requests, lets running ones finish, and aborts those that are still running after the grace period.
+   * Refuses new requests, ends open streams with a last word, lets running calls finish, and aborts those that are still
+   * running after the grace period.
    * @param grace milliseconds. Default 5,000
    */
   async close(grace = 5_000): Promise<void> {
     this.parts.accepting = false;
+    for (const stream of this.parts.openStreams) stream.shutDown();
+    await this.idleWithin(grace);
+    this.parts.wire.calls.endAll('server_shutdown');
+    await this.idleWithin(FAREWELL);
+  }
+
+  private async idleWithin(milliseconds: number): Promise<void> {
     if (this.running.size === 0) return;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
       this.whenIdle = resolve;
-      timer = setTimeout(resolve, grace);
+      timer = setTimeout(resolve, milliseconds);
     });
     clearTimeout(timer);
-    for (const exchange of this.running) exchange.abort('server_shutdown');
+  }
+
+  /** A streamed answer counts as running until its client has it. Streams that stay open are told apart when they end. */
+  private flushed({ response }: Exchange): Promise<void> | void {
+    if (!response.writableEnded || response.writableFinished || response.destroyed) return;
+    return new Promise((resolve) => response.once('close', resolve));
   }
 
   private async climb(exchange: Exchange): Promise<RungVerdict> {
@@ -109,26 +166,8 @@ export class McpEdge {
       }
     } catch (fault) {
       this.parts.log.warn(faultLine('[McpEdge]', fault));
+      if (fault instanceof SharedStateUnavailable) return serverBusy(exchange.message.id);
     }
     return internalErrorReply(exchange.message.id);
   }
-}
-
-/** The whole answer leaves in one write: the response is corked until its end. */
-function send({ request, response }: Exchange, { status, body, tail, headers }: Reply): void {
-  if (response.headersSent || response.destroyed) return;
-  const fields = ['Content-Type', 'application/json'];
-  if (status !== 204) {
-    fields.push('Content-Length', String(Buffer.byteLength(body) + (tail?.length ?? 0)));
-  }
-  for (const name in headers) fields.push(name, headers[name] as string);
-  response.writeHead(status, fields);
-  if (tail) {
-    response.cork();
-    response.write(body);
-    response.end(tail);
-  } else {
-    response.end(body);
-  }
-  discardBody(request);
 }

@@ -23,3 +23,15 @@ export function headerText(headers: IncomingHttpHeaders, name: string): string |
   const text = value.trim();
   return text === '' ? undefined : text;
 }
+
+/** Whether `Host` was sent more than once; parsed headers show only the first. */
+export function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let seen = false;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length !== 4 || name.toLowerCase() !== 'host') continue;
+    if (seen) return true;
+    seen = true;
+  }
+  return false;
+}

@@ -159,7 +159,7 @@ describe('messages without an answer', () => {
     });
   });
 
-  it.each([[0], [''], ['a"b'], [{ a: 1 }], [[1]], [1.5]])('echoes the id %j', async (id) => {
+  it.each([[0], [''], ['a"b'], [true], [1.5]])('echoes the id %j', async (id) => {
     expect((await usual.ask({ body: ping(id) })).json()).toEqual({ jsonrpc: '2.0', id, result: {} });
   });
 });

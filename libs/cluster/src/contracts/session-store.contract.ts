@@ -33,6 +33,16 @@ export function sessionStoreContract(name: string, make: MakePort<SessionStore>)
       expect((await store.find('mine'))?.version).toBe('2025-11-25');
     });
 
+    it('keeps the log level of a session that is opened anew with one', async () => {
+      const { port: store } = await make();
+      const id = await store.create(ada);
+      expect((await store.find(id))?.logLevel).toBeUndefined();
+      await store.create({ ...ada, proposedId: id, logLevel: 'warning' });
+      expect(await store.find(id)).toEqual({ ...ada, logLevel: 'warning', terminated: false });
+      await store.create({ ...ada, proposedId: id });
+      expect((await store.find(id))?.logLevel).toBeUndefined();
+    });
+
     it("never hands one owner's session to another", async () => {
       const { port: store } = await make();
       await store.create({ ...ada, proposedId: 'mine' });

@@ -8,12 +8,13 @@ import { parseStoredObject } from './stored-json.js';
 const CREATE = new RedisScript(`
 local held = redis.call('HMGET', KEYS[1], 'owner', 'terminated')
 if held[1] and (held[1] ~= ARGV[1] or held[2] ~= '0') then return 0 end
-redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'version', ARGV[2], 'capabilities', ARGV[3], 'terminated', '0')
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'version', ARGV[2], 'capabilities', ARGV[3], 'logLevel', ARGV[4],
+  'terminated', '0')
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return 1`);
 
 const FIND = new RedisScript(`
-local held = redis.call('HMGET', KEYS[1], 'owner', 'version', 'capabilities', 'terminated')
+local held = redis.call('HMGET', KEYS[1], 'owner', 'version', 'capabilities', 'terminated', 'logLevel')
 if held[1] then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
 return held`);
 
@@ -49,8 +50,10 @@ export class RedisSessionStore extends SessionStore {
     await this.run(TERMINATE, id, [this.ttl]);
   }
 
-  private async open(id: string, { owner, version, capabilities }: Omit<SessionDraft, 'proposedId'>) {
-    return (await this.run(CREATE, id, [owner, version, JSON.stringify(capabilities), this.ttl])) === 1;
+  private async open(id: string, draft: Omit<SessionDraft, 'proposedId'>) {
+    const { owner, version, capabilities, logLevel = '' } = draft;
+    const fields = [owner, version, JSON.stringify(capabilities), logLevel, this.ttl];
+    return (await this.run(CREATE, id, fields)) === 1;
   }
 
   private run(script: RedisScript, id: string, args: readonly (string | number)[]): Promise<unknown> {
@@ -61,9 +64,10 @@ export class RedisSessionStore extends SessionStore {
 /** Anything that is no session is nobody's: its id is a label without power. */
 function readSession(reply: unknown): Session | undefined {
   if (!Array.isArray(reply)) return undefined;
-  const [owner, version, stored, terminated] = reply as unknown[];
+  const [owner, version, stored, terminated, logLevel] = reply as unknown[];
   const capabilities = parseStoredObject(stored);
   if (typeof owner !== 'string' || typeof version !== 'string' || !capabilities) return undefined;
   if (terminated !== '0' && terminated !== '1') return undefined;
-  return { owner, version, capabilities, terminated: terminated === '1' };
+  const wanted = typeof logLevel === 'string' && logLevel !== '' ? { logLevel } : {};
+  return { owner, version, capabilities, ...wanted, terminated: terminated === '1' };
 }

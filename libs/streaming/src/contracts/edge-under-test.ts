@@ -1,13 +1,18 @@
 import { createServer, type IncomingHttpHeaders, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Subject } from 'rxjs';
 import { Agent, type CallContext, compileAgentShape, refusals, Unauthorized } from '#agent';
-import { ProcessSessionStore } from '#cluster';
+import { ProcessSessionStore, processState, type SharedState } from '#cluster';
 import type { GovernedRecords } from '#data';
-import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
+import { type DispatchContext, Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { Authenticator, type CredentialSource } from '#auth';
 import type { McpEdgeOptions } from '../edge-options.js';
 import { McpEdge } from '../mcp-edge.js';
+import type { AbandonedDispatch } from '../rungs/rung.js';
+import type { ChangingList } from '../wire/list-changes.js';
+import { Wire } from '../wire/wire.js';
+import { type Frame, framesOf, messagesOf } from './event-frames.js';
 
 const SHAPE = compileAgentShape('test');
 
@@ -36,14 +41,19 @@ const tool = (name: string, more: Partial<ToolDefinition> = {}): ToolDefinition 
   ...more,
 });
 
-/** Tools that show what reached them: `echo` its arguments, `whoami` its context, `wait` when it is let go. */
+type Work = (context: DispatchContext, args: unknown) => unknown;
+
+/** Tools that show what reached them: `echo` its arguments, `whoami` its context, `wait` when it is let go, `work` whatever a test says. */
 class EdgeTools extends ToolRunner {
   readonly contexts: CallContext[] = [];
+  /** What `work` does; its result is the data. */
+  work: Work = () => ({});
   private readonly waiting: (() => void)[] = [];
   private readonly tools = [
     tool('echo', { outputSchema: { type: 'object' } }),
     tool('whoami'),
     tool('wait'),
+    tool('work'),
     tool('regional', {
       inputSchema: {
         type: 'object',
@@ -66,7 +76,9 @@ class EdgeTools extends ToolRunner {
     if (!this.has(name)) return { ok: false, refusal: refusals.tierTooLow(name, 'unknown', 'readonly') };
     if (name === 'wait') await this.untilReleased(context.signal);
     const { agent, correlationId } = context;
-    const data = name === 'whoami' ? { principal: agent.principal, correlationId } : args;
+    const whoami = { principal: agent.principal, correlationId };
+    const data =
+      name === 'work' ? await this.work(context as DispatchContext, args) : name === 'whoami' ? whoami : args;
     return { ok: true, data, text: JSON.stringify(data, null, 2), structured: name === 'echo' };
   }
 
@@ -119,6 +131,23 @@ export interface Asked {
   readonly body?: unknown;
 }
 
+/** An answer while it arrives. */
+export interface Arriving {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: () => string;
+  readonly frames: () => Frame[];
+  readonly messages: () => Record<string, unknown>[];
+  readonly isOver: () => boolean;
+  /** Resolves when the server ended it or the connection broke. */
+  readonly over: Promise<void>;
+  /** Goes away without reading on. */
+  readonly leave: () => void;
+  /** Stops, and goes on, reading. */
+  readonly pause: () => void;
+  readonly resume: () => void;
+}
+
 export interface EdgeUnderTest {
   readonly edge: McpEdge;
   readonly tools: EdgeTools;
@@ -128,6 +157,10 @@ export interface EdgeUnderTest {
   readonly url: string;
   readonly port: number;
   readonly ask: (asked?: Asked) => Promise<Answer>;
+  /** Resolves with the headers, and shows the rest as it comes. */
+  readonly open: (asked?: Asked) => Promise<Arriving>;
+  readonly abandoned: AbandonedDispatch[];
+  readonly listChanges: Subject<ChangingList>;
   readonly stop: () => Promise<void>;
 }
 
@@ -136,13 +169,25 @@ function bytesOf(body: unknown): Buffer {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
+/** State in memory that several edges of one test share as replicas do. */
+export function replicaState(): SharedState {
+  return Object.assign(processState(), { reach: 'replicas' as const });
+}
+
 /** An edge on a real server at 127.0.0.1, and raw requests to it. */
-export async function edgeUnderTest(options: McpEdgeOptions = {}): Promise<EdgeUnderTest> {
+export async function edgeUnderTest(
+  options: McpEdgeOptions = {},
+  state: SharedState = processState(),
+): Promise<EdgeUnderTest> {
   const tools = new EdgeTools();
   const warnings: string[] = [];
   const log = { warn: (line: string) => void warnings.push(line) };
   const authenticator = new KeyAuthenticator();
-  const sessions = new ProcessSessionStore();
+  const sessions = state.sessions as ProcessSessionStore;
+  const abandoned: AbandonedDispatch[] = [];
+  const listChanges = new Subject<ChangingList>();
+  const wire = new Wire({ state, log });
+  wire.listChanges.follow(listChanges);
   const kernel = new Kernel({
     tools,
     records: new NoRecords(),
@@ -150,13 +195,14 @@ export async function edgeUnderTest(options: McpEdgeOptions = {}): Promise<EdgeU
     version: '1.2.3',
     log,
   });
-  const edge = new McpEdge({ kernel, authenticator, sessions, log }, options);
+  const onAbandoned = (dispatch: AbandonedDispatch) => void abandoned.push(dispatch);
+  const edge = new McpEdge({ kernel, authenticator, sessions, wire, onAbandoned, log }, options);
   const server = createServer((request, response) => void edge.handle(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
 
-  const ask = ({ method = 'POST', path = '/mcp', headers = {}, body }: Asked = {}) =>
-    new Promise<Answer>((resolve, reject) => {
+  const open = ({ method = 'POST', path = '/mcp', headers = {}, body }: Asked = {}) =>
+    new Promise<Arriving>((resolve, reject) => {
       const bytes = body === undefined ? undefined : bytesOf(body);
       const all: Record<string, string | readonly string[] | null> = {
         ...(bytes && { 'Content-Type': 'application/json', 'Content-Length': String(bytes.length) }),
@@ -167,22 +213,39 @@ export async function edgeUnderTest(options: McpEdgeOptions = {}): Promise<EdgeU
         { host: '127.0.0.1', port, method, path, headers: Object.fromEntries(sent), agent: false },
         (response) => {
           const chunks: Buffer[] = [];
-          response.on('data', (chunk: Buffer) => chunks.push(chunk));
-          response.on('error', reject);
-          response.on('end', () => {
-            const text = Buffer.concat(chunks).toString('utf8');
-            resolve({
-              status: response.statusCode ?? 0,
-              headers: response.headers,
-              text,
-              json: () => JSON.parse(text) as Record<string, unknown>,
-            });
+          const text = () => Buffer.concat(chunks).toString('utf8');
+          let isOver = false;
+          const over = new Promise<void>((end) => {
+            const ended = () => {
+              isOver = true;
+              end();
+            };
+            response.on('data', (chunk: Buffer) => chunks.push(chunk));
+            response.on('error', ended).on('end', ended).on('close', ended);
+          });
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text,
+            frames: () => framesOf(text()),
+            messages: () => messagesOf(framesOf(text())),
+            isOver: () => isOver,
+            over,
+            leave: () => void request.destroy(),
+            pause: () => void response.pause(),
+            resume: () => void response.resume(),
           });
         },
       );
       request.on('error', reject);
       request.end(bytes);
     });
+
+  const ask = async (asked?: Asked): Promise<Answer> => {
+    const { status, headers, over, text } = await open(asked);
+    await over;
+    return { status, headers, text: text(), json: () => JSON.parse(text()) as Record<string, unknown> };
+  };
 
   const stop = () =>
     new Promise<void>((resolve) => {
@@ -199,6 +262,9 @@ export async function edgeUnderTest(options: McpEdgeOptions = {}): Promise<EdgeU
     url: `http://127.0.0.1:${port}/mcp`,
     port,
     ask,
+    open,
+    abandoned,
+    listChanges,
     stop,
   };
 }

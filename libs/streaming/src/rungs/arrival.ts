@@ -2,10 +2,12 @@ import type { RateLimiter } from '#agent';
 import { RPC } from '#dispatcher';
 import { remoteNetwork } from '../remote-network.js';
 import { errorReply, reply, type Reply } from '../reply.js';
+import { namesTwoHosts } from '../request-headers.js';
 import type { Rung } from './rung.js';
 
 const NOT_FOUND = errorReply(404, { code: RPC.methodNotFound, message: 'Not Found' });
 const HOST_NOT_ALLOWED = errorReply(403, { code: RPC.parseError, message: 'Host not allowed' });
+const TWO_HOSTS = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request: two Host headers' });
 const HEALTHY = reply(200, '{"status":"ok"}');
 const CLOSING = errorReply(503, { code: RPC.busy, message: 'server busy' }, null, { Connection: 'close' });
 
@@ -22,7 +24,11 @@ export const path: Rung = {
 
 export const host: Rung = {
   name: 'host',
-  check: ({ headers }, { settings }) => (settings.hosts.permits(headers.host) ? null : HOST_NOT_ALLOWED),
+  check: ({ headers, request }, { settings }) => {
+    // Which of two a proxy in front went by is not known here.
+    if (namesTwoHosts(request)) return TWO_HOSTS;
+    return settings.hosts.permits(headers.host) ? null : HOST_NOT_ALLOWED;
+  },
 };
 
 /** Tells a load balancer that the process answers, and nothing else. */

@@ -1,7 +1,7 @@
 import { sanitizeCorrelationId, Unauthorized } from '#agent';
 import { faultLine, isLegacyVersion, RPC } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
-import { errorReply, internalErrorReply } from '../reply.js';
+import { errorReply, internalErrorReply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { VERSION_HEADER } from './protocol-era.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
@@ -9,7 +9,7 @@ import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 const UNAUTHORIZED = { code: RPC.unauthorized, message: 'Unauthorized' };
 
 /** The one answer to credentials that were not recognised, with the challenge where there is one. */
-export function unauthorized({ authenticator }: EdgeParts): RungVerdict {
+export function unauthorized({ authenticator }: EdgeParts): Reply {
   const { challenge } = authenticator;
   return errorReply(401, UNAUTHORIZED, null, challenge ? { 'WWW-Authenticate': challenge } : undefined);
 }
@@ -35,17 +35,21 @@ export const authenticate: Rung = {
   },
 };
 
+export function sessionNotFound({ message }: Exchange): Reply {
+  return errorReply(404, { code: RPC.unauthorized, message: 'Session not found' }, message.id);
+}
+
 /** Only its owner may use a session; for anybody else its id is a label. An ended one is not found by its owner. */
 async function useSession(exchange: Exchange, edge: EdgeParts, id: string): Promise<RungVerdict> {
   const session = await edge.sessions.find(id);
-  const owned = session !== undefined && session.owner === exchange.agent?.principal;
-  if (owned ? session.terminated : edge.settings.strictSessions) {
-    return errorReply(404, { code: RPC.unauthorized, message: 'Session not found' }, exchange.message.id);
+  const owned = session?.owner === exchange.agent?.principal ? session : undefined;
+  if (owned ? owned.terminated : edge.settings.strictSessions) {
+    return sessionNotFound(exchange);
   }
   if (owned) {
-    exchange.sessionId = id;
-    exchange.version = session.version;
-    exchange.clientCapabilities = session.capabilities;
+    exchange.session = owned;
+    exchange.version = owned.version;
+    exchange.clientCapabilities = owned.capabilities;
   }
   return null;
 }

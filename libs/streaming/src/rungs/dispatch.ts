@@ -1,76 +1,98 @@
 import type { Agent } from '#agent';
-import { type DispatchContext, isJsonObject, type KernelResult, member, StreamedResult } from '#dispatcher';
+import { faultLine, StreamedResult } from '#dispatcher';
+import { callOf, faultReply, NOT_ACCEPTABLE, type Outcome, runCall } from '../answers/answer-call.js';
+import type { Carrier } from '../answers/carrier.js';
+import { chooseCarrier, eventStream, isFull, serverBusy } from '../answers/carrier-choice.js';
+import { OpenAnswer } from '../answers/open-answer.js';
 import type { Exchange } from '../exchange.js';
-import { ACCEPTED, errorReply, internalErrorReply, resultReply, type Reply } from '../reply.js';
-import { headerText } from '../request-headers.js';
+import { errorReply, type Reply } from '../reply.js';
+import type { Call } from '../wire/call.js';
+import { answerBatch } from './batch.js';
 import { unauthorized } from './caller.js';
-import type { EdgeParts, Rung } from './rung.js';
+import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
-/** A JSON answer has no room for progress. */
-const ignoreProgress = (): void => undefined;
+const isReply = (chosen: Carrier | Reply | null): chosen is Reply => chosen !== null && 'status' in chosen;
 
-/** Messages that are taken without an answer; cancellation always is, so that it tells nobody what is running. */
-export const acknowledge: Rung = {
-  name: 'acknowledge',
-  check: ({ era, message }) => {
-    if (message.isResponse || message.method === 'notifications/cancelled') return ACCEPTED;
-    return era === 'modern' && message.id === undefined ? ACCEPTED : null;
-  },
-};
-
-/** Opens the session that a successful `initialize` announces. */
-async function openSession(
-  exchange: Exchange,
-  { sessions }: EdgeParts,
-  owner: string,
-  { result }: KernelResult,
-): Promise<string> {
-  const declared = member(exchange.message.params, 'capabilities');
-  return sessions.create({
-    owner,
-    version: String(result.protocolVersion),
-    capabilities: isJsonObject(declared) ? declared : {},
-    ...(exchange.correlationId !== undefined && { proposedId: exchange.correlationId }),
+/** The client is gone: what runs for it ends, unless it may come back. */
+function onGone(call: Call, carrier: Carrier | null, edge: EdgeParts, isRunning: () => boolean): void {
+  if (carrier?.left()) return;
+  const running = isRunning();
+  call.abort('client_disconnect');
+  if (running) edge.counts.abandonedDispatchers += 1;
+  edge.onAbandoned({
+    reason: 'client_disconnect',
+    dispatcher_alive: running,
+    request_id: call.message.id ?? null,
   });
 }
 
-/** What the kernel is told of an exchange. */
-function contextOf(exchange: Exchange, agent: Agent): DispatchContext {
-  const { message, era, version, clientCapabilities, correlationId, sessionId } = exchange;
-  return {
-    agent,
-    era,
-    version,
-    clientCapabilities,
-    // An own getter: most answers never ask for the signal, and a copy of this context still has it.
-    get signal() {
-      return exchange.signal;
-    },
-    progress: ignoreProgress,
-    ...(correlationId !== undefined && { correlationId }),
-    ...(sessionId !== undefined && { sessionId }),
-    ...(message.id !== undefined && { requestId: message.id }),
-    ...(era === 'modern' && {
-      parameterHeader: (name: string) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`),
-    }),
-  };
+async function answerWhole(call: Call, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+  const outcome = await runCall(call, exchange, edge, null);
+  if (exchange.isGone) return 'gone';
+  return outcome instanceof StreamedResult ? errorReply(406, NOT_ACCEPTABLE, call.message.id) : outcome;
 }
 
-async function answer(exchange: Exchange, edge: EdgeParts): Promise<Reply | 'gone' | null> {
-  const { agent, message } = exchange;
-  if (!agent) return unauthorized(edge);
-  const context = contextOf(exchange, agent);
-  const outcome = await edge.kernel.dispatch(message.method, message.params, context);
-  if (exchange.response.destroyed) return 'gone';
-  if ('accepted' in outcome) return ACCEPTED;
-  if (outcome instanceof StreamedResult) return internalErrorReply(message.id);
-  if ('error' in outcome) {
-    if (outcome.status === 401) return unauthorized(edge);
-    return errorReply(outcome.status, outcome.error, message.id);
+async function answerStreaming(
+  call: Call,
+  exchange: Exchange,
+  edge: EdgeParts,
+  carrier: Carrier,
+): Promise<RungVerdict> {
+  edge.counts.dispatchers += 1;
+  let outcome: Outcome;
+  try {
+    outcome = await runCall(call, exchange, edge, carrier);
+  } catch (fault) {
+    edge.log.warn(faultLine('[McpEdge]', fault));
+    outcome = faultReply(call.message);
+  } finally {
+    edge.counts.dispatchers -= 1;
   }
-  if (message.method !== 'initialize') return resultReply(message.id, outcome);
-  const sessionId = await openSession(exchange, edge, agent.principal, outcome);
-  return resultReply(message.id, outcome, { 'Mcp-Session-Id': sessionId });
+  if (outcome instanceof StreamedResult) return keepOpen(outcome, call, exchange, edge);
+  const unanswered = call.abortedBecause === 'notifications_cancelled' && exchange.version >= '2025-11-25';
+  if (unanswered) carrier.drop();
+  else carrier.finish(outcome);
+  return 'streamed';
 }
 
-export const dispatch: Rung = { name: 'dispatch', check: answer };
+function keepOpen(result: StreamedResult, call: Call, exchange: Exchange, edge: EdgeParts): RungVerdict {
+  const { counts, openStreams, keepAlives, log } = edge;
+  if (exchange.isGone) return 'gone';
+  if (isFull(counts.listeningStreams, edge)) return serverBusy(call.message.id);
+  const open = new OpenAnswer(call.message.id, result, eventStream(exchange, edge), keepAlives, log, () => {
+    counts.listeningStreams -= 1;
+    openStreams.delete(open);
+  });
+  counts.listeningStreams += 1;
+  openStreams.add(open);
+  exchange.onGone = () => open.left();
+  open.begin();
+  return 'streamed';
+}
+
+async function answer(exchange: Exchange, edge: EdgeParts, agent: Agent): Promise<RungVerdict> {
+  const carrier = chooseCarrier(exchange, edge);
+  if (isReply(carrier)) return carrier;
+  const call = callOf(agent, exchange.message, exchange);
+  let running = true;
+  exchange.onGone = () => onGone(call, carrier, edge, () => running);
+  if (exchange.isGone) exchange.onGone();
+  try {
+    return await (carrier
+      ? answerStreaming(call, exchange, edge, carrier)
+      : answerWhole(call, exchange, edge));
+  } finally {
+    running = false;
+  }
+}
+
+export const dispatch: Rung = {
+  name: 'dispatch',
+  check: (exchange, edge) => {
+    const { agent } = exchange;
+    if (!agent) return unauthorized(edge);
+    return exchange.batch
+      ? answerBatch(exchange.batch, exchange, edge, agent)
+      : answer(exchange, edge, agent);
+  },
+};

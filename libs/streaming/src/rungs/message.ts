@@ -1,9 +1,11 @@
-import { isJsonObject, RPC } from '#dispatcher';
+import { RPC } from '#dispatcher';
 import { readBody } from '../body-reader.js';
 import { NO_BODY } from '../exchange.js';
 import { readJson } from '../json-body.js';
+import { readMessage } from '../message.js';
 import { errorReply } from '../reply.js';
 import { payloadTooLarge } from './body-form.js';
+import { mayHoldBatch, readBatch } from './batch.js';
 import type { Rung } from './rung.js';
 
 const TOO_SLOW = errorReply(
@@ -13,7 +15,7 @@ const TOO_SLOW = errorReply(
   { Connection: 'close' },
 );
 const NOT_JSON = errorReply(400, { code: RPC.parseError, message: 'Parse error: invalid JSON' });
-const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
+export const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
 
 export const body: Rung = {
   name: 'body',
@@ -41,22 +43,20 @@ export const json: Rung = {
   },
 };
 
-/** A request, a notification, or the answer to a request of ours; arrays are none of these. */
+/** A request, a notification, the answer to a request of ours, or where a session may be of that revision several of them. */
 export const messageShape: Rung = {
   name: 'message-shape',
-  check: (exchange) => {
+  check: (exchange, { settings }) => {
     const { parsed } = exchange;
-    if (!isJsonObject(parsed)) return NOT_A_MESSAGE;
-    const { method, id, params, jsonrpc } = parsed;
-    const isResponse = !('method' in parsed) && 'id' in parsed && ('result' in parsed || 'error' in parsed);
-    if (!isResponse && (typeof method !== 'string' || method === '')) return NOT_A_MESSAGE;
-    exchange.message = {
-      method: isResponse ? '' : (method as string),
-      params,
-      id,
-      jsonrpc,
-      isResponse,
-    };
+    if (Array.isArray(parsed)) {
+      const batch = mayHoldBatch(exchange) ? readBatch(parsed, settings.maxBatchSize) : null;
+      if (!batch) return NOT_A_MESSAGE;
+      exchange.batch = batch;
+      return null;
+    }
+    const message = readMessage(parsed);
+    if (!message) return NOT_A_MESSAGE;
+    exchange.message = message;
     return null;
   },
 };

@@ -32,6 +32,7 @@ function refuse({ message }: Exchange, fault: ProtocolFault): Reply {
   return errorReply(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
 }
 
+/** Stateless revisions go by the id alone. */
 function isNotification({ message }: Exchange): boolean {
   return message.id === undefined;
 }

@@ -7,7 +7,8 @@ import {
   PROTOCOL_VERSION_KEY,
   RPC,
 } from '#dispatcher';
-import type { Exchange, Message } from '../exchange.js';
+import type { Exchange } from '../exchange.js';
+import type { Message } from '../message.js';
 import { errorReply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import type { Rung } from './rung.js';

@@ -1,9 +1,26 @@
 import type { SessionStore } from '#cluster';
 import type { Kernel, WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
+import type { EdgeCounts } from '../edge-counts.js';
 import type { EdgeSettings } from '../edge-options.js';
 import type { Exchange } from '../exchange.js';
 import type { Reply } from '../reply.js';
+import type { KeepAlives } from '../sse/keep-alives.js';
+import type { Wire } from '../wire/wire.js';
+
+/** A client that left before it had its answer. */
+export interface AbandonedDispatch {
+  readonly reason: 'client_disconnect';
+  /** False: the answer was there and could not be delivered. */
+  readonly dispatcher_alive: boolean;
+  readonly request_id: unknown;
+}
+
+/** A stream that stays open by itself. */
+export interface OpenStream {
+  /** Tells its client that the server goes away. */
+  shutDown(): void;
+}
 
 /** What the rungs work with. */
 export interface EdgeParts {
@@ -11,13 +28,21 @@ export interface EdgeParts {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
+  readonly wire: Wire;
+  readonly keepAlives: KeepAlives;
+  readonly counts: EdgeCounts;
+  readonly openStreams: Set<OpenStream>;
+  readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
   readonly log: WarningLog;
   /** False once the edge is closing. */
   readonly accepting: boolean;
 }
 
-/** Answers a request that goes no further, or `null` to let it pass. `'gone'`: there is nobody left to answer. */
-export type RungVerdict = Reply | 'gone' | null;
+/**
+ * Answers a request that goes no further, or `null` to let it pass. `'gone'`: there is nobody left to answer.
+ * `'streamed'`: the answer leaves, or left, by itself.
+ */
+export type RungVerdict = Reply | 'gone' | 'streamed' | null;
 
 /** One named check of the ladder. */
 export interface Rung {

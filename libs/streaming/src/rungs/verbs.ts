@@ -4,6 +4,7 @@ import type { Exchange } from '../exchange.js';
 import { errorReply, NO_CONTENT, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { authenticate } from './caller.js';
+import { openListening } from './listening.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
 const MISSING_SESSION = errorReply(400, { code: RPC.invalidRequest, message: 'Missing Mcp-Session-Id' });
@@ -34,6 +35,7 @@ async function endSession(exchange: Exchange, edge: EdgeParts): Promise<RungVerd
     if (session?.owner !== exchange.agent?.principal) return NO_CONTENT;
   }
   await edge.sessions.terminate(id);
+  await edge.wire.endSession(id);
   return NO_CONTENT;
 }
 
@@ -43,10 +45,13 @@ export const deleteSession: Rung = {
   check: (exchange, edge) => (exchange.verb === 'DELETE' ? endSession(exchange, edge) : null),
 };
 
-/** There is no listening stream: a client that asks for one learns that only POST is served. */
+/** A client that reads events gets a listening stream; any other learns that only POST is served. */
 export const listen: Rung = {
   name: 'get',
-  check: ({ verb }, edge) => (verb === 'GET' ? methodNotAllowed(edge) : null),
+  check: (exchange, edge) => {
+    if (exchange.verb !== 'GET') return null;
+    return exchange.takesEvents ? openListening(exchange, edge) : methodNotAllowed(edge);
+  },
 };
 
 export const postOnly: Rung = {

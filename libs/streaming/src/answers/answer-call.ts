@@ -1,0 +1,104 @@
+import { type Agent, isLogLevel } from '#agent';
+import { isJsonObject, type KernelReply, type KernelResult, member, RPC, StreamedResult } from '#dispatcher';
+import type { Exchange } from '../exchange.js';
+import type { Message } from '../message.js';
+import { ACCEPTED, errorReply, internalErrorReply, resultReply, type Reply } from '../reply.js';
+import { headerText } from '../request-headers.js';
+import { unauthorized } from '../rungs/caller.js';
+import type { EdgeParts } from '../rungs/rung.js';
+import { Call } from '../wire/call.js';
+import type { Carrier } from './carrier.js';
+import { dispatchContext } from './dispatch-context.js';
+
+/** What came of a call: an answer, or one that stays open. */
+export type Outcome = Reply | StreamedResult;
+
+/** Runs one message of an exchange and words what came of it. */
+export async function runCall(
+  call: Call,
+  exchange: Exchange,
+  edge: EdgeParts,
+  carrier: Carrier | null,
+): Promise<Outcome> {
+  const { era, version, clientCapabilities, session, correlationId } = exchange;
+  const { wire, sessions } = edge;
+  const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
+  const context = dispatchContext({
+    wire,
+    call,
+    carrier,
+    speech: {
+      era,
+      version,
+      clientCapabilities,
+      logLevel: isLogLevel(session?.logLevel) ? session?.logLevel : undefined,
+    },
+    session: own?.id,
+    setLogLevel:
+      own && call.message.method === 'logging/setLevel'
+        ? async (logLevel) => {
+            await sessions.create({ ...own.session, logLevel, proposedId: own.id });
+          }
+        : undefined,
+    parameterHeader:
+      era === 'modern'
+        ? (name) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`)
+        : undefined,
+  });
+  wire.calls.begin(call);
+  try {
+    const reply = await edge.kernel.dispatch(call.message.method, call.message.params, context);
+    return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, edge, carrier);
+  } finally {
+    wire.calls.end(call);
+  }
+}
+
+async function worded(
+  reply: Exclude<KernelReply, StreamedResult>,
+  { agent, message }: Call,
+  exchange: Exchange,
+  edge: EdgeParts,
+  carrier: Carrier | null,
+): Promise<Reply> {
+  if ('accepted' in reply) return ACCEPTED;
+  if ('error' in reply) {
+    // A stream says who asked for what; a refused credential is told the same whatever was asked.
+    if (reply.status === 401 && !carrier) return unauthorized(edge);
+    return errorReply(reply.status, reply.error, message.id);
+  }
+  if (message.method !== 'initialize') return resultReply(message.id, reply);
+  const id = await openSession(exchange, edge, agent, reply);
+  return resultReply(message.id, reply, { 'Mcp-Session-Id': id });
+}
+
+/** Opens the session that a successful `initialize` announces. */
+async function openSession(
+  { message, correlationId }: Exchange,
+  { sessions }: EdgeParts,
+  { principal: owner }: Agent,
+  { result }: KernelResult,
+): Promise<string> {
+  const declared = member(message.params, 'capabilities');
+  return sessions.create({
+    owner,
+    version: String(result.protocolVersion),
+    capabilities: isJsonObject(declared) ? declared : {},
+    ...(correlationId !== undefined && { proposedId: correlationId }),
+  });
+}
+
+/** The call that a message of an exchange becomes. */
+export function callOf(agent: Agent, message: Message, { era, correlationId }: Exchange): Call {
+  return new Call(agent, message, era === 'legacy' ? correlationId : undefined);
+}
+
+/** An answer to whatever went wrong on our side. */
+export function faultReply(message: Message): Reply {
+  return internalErrorReply(message.id);
+}
+
+export const NOT_ACCEPTABLE = {
+  code: RPC.invalidRequest,
+  message: 'Not Acceptable: the answer is a stream, which Accept: text/event-stream has to allow',
+};

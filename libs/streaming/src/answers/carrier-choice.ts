@@ -1,0 +1,55 @@
+import { RPC } from '#dispatcher';
+import type { Exchange } from '../exchange.js';
+import { isNotification } from '../message.js';
+import { errorReply, type Reply } from '../reply.js';
+import type { EdgeParts } from '../rungs/rung.js';
+import { EventStream } from '../sse/event-stream.js';
+import { filter } from 'rxjs';
+import { sendWhole } from '../whole-answer.js';
+import type { Carrier } from './carrier.js';
+import { ImmediateStream } from './immediate-stream.js';
+import { LateStream } from './late-stream.js';
+import { ResumableStream } from './resumable-stream.js';
+
+/** The first revision that is not frozen: its streams can be resumed and carry no heartbeat but comments. */
+const ADDITIONS = '2025-11-25';
+
+export function serverBusy(id: unknown): Reply {
+  return errorReply(503, { code: RPC.busy, message: 'server busy' }, id);
+}
+
+export function isFull(open: number, { settings }: EdgeParts): boolean {
+  return settings.maxConcurrentDispatchers !== null && open >= settings.maxConcurrentDispatchers;
+}
+
+export function eventStream({ response }: Exchange, { settings }: EdgeParts): EventStream {
+  return new EventStream(response, settings.maxStreamBuffer);
+}
+
+/** How the answer to a request leaves: on a stream, or (null) as one body. A full edge refuses. */
+export function chooseCarrier(exchange: Exchange, edge: EdgeParts): Carrier | Reply | null {
+  const { message, era } = exchange;
+  if (!exchange.takesEvents || isNotification(message)) return null;
+  if (isFull(edge.counts.dispatchers, edge)) return serverBusy(message.id);
+  const stream = eventStream(exchange, edge);
+  if (era === 'modern')
+    return new LateStream(stream, edge.keepAlives, (answer) => sendWhole(exchange, answer));
+  return legacyCarrier(exchange, edge, stream);
+}
+
+function legacyCarrier(exchange: Exchange, { keepAlives, wire }: EdgeParts, stream: EventStream): Carrier {
+  const { message, version, session, correlationId } = exchange;
+  const late = version >= ADDITIONS;
+  // The session's id stands in the headers, and is not known before the answer is.
+  if (message.method !== 'initialize') stream.open();
+  if (late && session && correlationId !== undefined && message.method === 'tools/call')
+    return new ResumableStream(stream, keepAlives, wire.resumption, correlationId);
+  const { onCallStreams } = wire.listChanges;
+  // Later revisions want a message on one stream only: the listening one, where there is one.
+  const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);
+  return new ImmediateStream(stream, {
+    keepAlives,
+    heartbeat: late ? 'comment' : 'progress',
+    listChanges: late ? onCallStreams.pipe(filter(() => !elsewhere())) : onCallStreams,
+  });
+}

@@ -1,0 +1,51 @@
+import type { JsonObject } from '#dispatcher';
+import type { Reply } from '../reply.js';
+import type { EventStream } from '../sse/event-stream.js';
+import { KEEP_ALIVE, messageFrame } from '../sse/frames.js';
+import type { KeepAlives } from '../sse/keep-alives.js';
+import { type Carrier, jsonOf } from './carrier.js';
+
+/** An answer that becomes a stream only when something has to be said before it: the form of the stateless revisions. */
+export class LateStream implements Carrier {
+  /** These revisions ask their client by the result of the call. */
+  readonly carriesRequests = false;
+  private streaming = false;
+
+  /** @param whole sends the answer as one JSON body */
+  constructor(
+    private readonly stream: EventStream,
+    private readonly keepAlives: KeepAlives,
+    private readonly whole: (answer: Reply) => void,
+  ) {}
+
+  beat(now: number): void {
+    this.stream.checkStall(now);
+    this.stream.write(KEEP_ALIVE);
+  }
+
+  send(message: JsonObject): boolean {
+    if (!this.streaming) {
+      this.streaming = true;
+      this.stream.open();
+      this.keepAlives.add(this);
+    }
+    return this.stream.write(messageFrame(JSON.stringify(message)));
+  }
+
+  finish(answer: Reply): void {
+    this.keepAlives.remove(this);
+    if (!this.streaming) return this.whole(answer);
+    this.stream.write(messageFrame(jsonOf(answer)));
+    this.stream.end();
+  }
+
+  drop(): void {
+    this.keepAlives.remove(this);
+    this.stream.end();
+  }
+
+  left(): boolean {
+    this.keepAlives.remove(this);
+    return false;
+  }
+}

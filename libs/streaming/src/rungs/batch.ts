@@ -1,0 +1,75 @@
+import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
+import type { Agent } from '#agent';
+import { RPC, StreamedResult } from '#dispatcher';
+import { callOf, faultReply, runCall } from '../answers/answer-call.js';
+import { jsonOf } from '../answers/carrier.js';
+import type { Exchange } from '../exchange.js';
+import { isNotification, type Message, readMessage } from '../message.js';
+import { ACCEPTED, errorReply, reply } from '../reply.js';
+import { headerText } from '../request-headers.js';
+import type { Call } from '../wire/call.js';
+import { takeSilently } from './acknowledge.js';
+import { claimedVersion } from './protocol-era.js';
+import type { EdgeParts, Rung, RungVerdict } from './rung.js';
+
+/** The only revision whose clients may send several messages in one body. */
+const BATCHING = '2025-03-26';
+/** Messages of one body that are worked on at once. */
+const CONCURRENCY = 4;
+
+const NO_BATCHES = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
+
+/** Without a session there is no revision that has batches: nobody needs to be asked who is calling. */
+export function mayHoldBatch({ headers }: Exchange): boolean {
+  return headerText(headers, 'mcp-session-id') !== undefined;
+}
+
+/** Several messages, none of which opens a session or speaks for another era; `null` when one is not of that kind. */
+export function readBatch(values: readonly unknown[], limit: number): Message[] | null {
+  if (values.length === 0 || values.length > limit) return null;
+  const messages: Message[] = [];
+  for (const value of values) {
+    const message = readMessage(value);
+    if (!message || message.method === 'initialize' || claimedVersion(message) !== undefined) return null;
+    messages.push(message);
+  }
+  return messages;
+}
+
+export const batchSession: Rung = {
+  name: 'batch-session',
+  check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NO_BATCHES : null),
+};
+
+/** Answers each request of a batch, in the order they came in; nothing but notifications is taken without an answer. */
+export async function answerBatch(
+  batch: readonly Message[],
+  exchange: Exchange,
+  edge: EdgeParts,
+  agent: Agent,
+): Promise<RungVerdict> {
+  const requests = batch.filter(
+    (message) => !takeSilently(message, exchange, edge) && !isNotification(message),
+  );
+  if (requests.length === 0) return ACCEPTED;
+  const calls = requests.map((message) => callOf(agent, message, exchange));
+  exchange.onGone = () => {
+    for (const call of calls) call.abort('client_disconnect');
+  };
+  if (exchange.isGone) exchange.onGone();
+  const answers = await lastValueFrom(
+    from(calls.entries()).pipe(
+      mergeMap(async ([at, call]) => [at, await answerOne(call, exchange, edge)] as const, CONCURRENCY),
+      toArray(),
+    ),
+  );
+  if (exchange.isGone) return 'gone';
+  const inOrder = answers.sort(([one], [other]) => one - other).map(([, json]) => json);
+  return reply(200, `[${inOrder.join(',')}]`);
+}
+
+async function answerOne(call: Call, exchange: Exchange, edge: EdgeParts): Promise<string> {
+  const outcome = await runCall(call, exchange, edge, null);
+  const answer = outcome instanceof StreamedResult || outcome === null ? faultReply(call.message) : outcome;
+  return jsonOf(answer);
+}

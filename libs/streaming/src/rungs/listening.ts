@@ -1,0 +1,115 @@
+import { sanitizeCorrelationId } from '#agent';
+import { FALLBACK_VERSION, isLegacyVersion, RPC } from '#dispatcher';
+import { eventStream, isFull, serverBusy } from '../answers/carrier-choice.js';
+import { ReturnedStream } from '../answers/returned-stream.js';
+import type { Exchange } from '../exchange.js';
+import { errorReply } from '../reply.js';
+import { headerText } from '../request-headers.js';
+import { ListeningStream } from '../sse/listening-stream.js';
+import { customHeader, origin } from './browser-origin.js';
+import { authenticate, sessionNotFound, unauthorized } from './caller.js';
+import { legacyVersion, VERSION_HEADER } from './protocol-era.js';
+import type { EdgeParts, OpenStream, Rung, RungVerdict } from './rung.js';
+
+const NO_SESSION = errorReply(400, {
+  code: RPC.invalidRequest,
+  message: 'Missing or invalid Mcp-Session-Id',
+});
+const FOREIGN_SESSION = errorReply(403, {
+  code: RPC.invalidRequest,
+  message: 'Mcp-Session-Id is owned by another principal',
+});
+const UNKNOWN_EVENT = errorReply(400, { code: RPC.invalidRequest, message: 'Unknown Last-Event-ID' });
+
+/** The first revision whose events have ids. */
+const WITH_EVENT_IDS = '2025-11-25';
+
+/** Finds the session that a stream is for; a session nobody has is the caller's from then on. */
+const ownSession: Rung = {
+  name: 'own-session',
+  check: async (exchange, { sessions, settings }) => {
+    const { agent, headers } = exchange;
+    const id = sanitizeCorrelationId(headerText(headers, 'mcp-session-id'));
+    if (id === undefined || !agent) return NO_SESSION;
+    exchange.correlationId = id;
+    const named = headerText(headers, VERSION_HEADER);
+    const known = await sessions.find(id);
+    if (!known) {
+      if (settings.strictSessions) return sessionNotFound(exchange);
+      const version = isLegacyVersion(named) ? named : FALLBACK_VERSION;
+      const draft = { owner: agent.principal, version, capabilities: {} };
+      if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
+      exchange.session = { ...draft, terminated: false };
+    } else {
+      if (known.owner !== agent.principal) return FOREIGN_SESSION;
+      if (known.terminated) return sessionNotFound(exchange);
+      exchange.session = known;
+    }
+    exchange.version = isLegacyVersion(named) ? named : exchange.session.version;
+    return null;
+  },
+};
+
+const room: Rung = {
+  name: 'room',
+  check: (_, edge) => (isFull(edge.counts.listeningStreams, edge) ? serverBusy(null) : null),
+};
+
+/** Every check of a request for a listening stream, in their order. */
+const ADMISSION: readonly Rung[] = [origin, customHeader, legacyVersion, authenticate, ownSession, room];
+
+export async function openListening(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+  for (const rung of ADMISSION) {
+    const verdict = await rung.check(exchange, edge);
+    if (verdict) return verdict;
+  }
+  const { agent, correlationId: session } = exchange;
+  if (!agent || session === undefined) return unauthorized(edge);
+  if (exchange.isGone) return 'gone';
+  const eventId = headerText(exchange.headers, 'last-event-id');
+  if (eventId !== undefined && exchange.version >= WITH_EVENT_IDS)
+    return resume(eventId, session, exchange, edge);
+
+  const stream = new ListeningStream(eventStream(exchange, edge), edge.keepAlives);
+  // Only what counts the stream ends it: a stream that was replaced is still open until its response is.
+  count(stream, exchange, edge, () => {
+    stream.close();
+    edge.wire.listening.detach(session, stream);
+  });
+  stream.open();
+  edge.wire.listening.attach(session, agent, stream);
+  return 'streamed';
+}
+
+/** Goes on with one stream after the event that its client saw last, and tells nothing else. */
+async function resume(
+  eventId: string,
+  session: string,
+  exchange: Exchange,
+  edge: EdgeParts,
+): Promise<RungVerdict> {
+  const { resumption } = edge.wire;
+  const place = resumption.placeOf(session, eventId);
+  const missed = place && (await resumption.log.after(place.stream, place.entry));
+  if (!place || !missed) return UNKNOWN_EVENT;
+  if (exchange.isGone) return 'gone';
+  if (isFull(edge.counts.listeningStreams, edge)) return serverBusy(null);
+  const events = eventStream(exchange, edge);
+  const stream = new ReturnedStream(events, edge.keepAlives, resumption, place);
+  count(stream, exchange, edge, () => stream.end());
+  events.open();
+  stream.begin(missed);
+  return 'streamed';
+}
+
+/** Counts a stream until its response is closed, whoever closed it. */
+function count(stream: OpenStream, { response }: Exchange, edge: EdgeParts, onClosed: () => void): void {
+  const { counts, openStreams } = edge;
+  counts.listeningStreams += 1;
+  openStreams.add(stream);
+  response.once('close', () => {
+    counts.listeningStreams -= 1;
+    openStreams.delete(stream);
+    onClosed();
+  });
+}

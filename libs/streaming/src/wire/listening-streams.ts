@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { filter, firstValueFrom, map, merge, type Observable, Subject, take, timer } from 'rxjs';
+import type { Agent } from '#agent';
+import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
+import { notification } from '../sse/frames.js';
+import { type ReplicaSignals, text } from './replica-signals.js';
+
+/** Milliseconds another replica has to say that it delivered. */
+const TAKEN_WITHIN = 500;
+
+/** A listening stream as its registry sees it. */
+export interface Listener {
+  /** @returns false when it did not take the message */
+  deliver(json: string): boolean;
+  end(): void;
+}
+
+/** The listening streams of this process, and the way to those of other replicas. */
+export class ListeningStreams extends SessionStreams {
+  private readonly streams = new Map<string, Listener>();
+  private readonly opening = new Subject<OpenedStream>();
+  private readonly leaving = new Subject<string>();
+
+  readonly opened: Observable<OpenedStream> = this.opening.asObservable();
+  readonly left: Observable<string> = this.leaving.asObservable();
+
+  /** @param alone no other replica can have the stream of a session, so none is asked */
+  constructor(
+    private readonly signals: ReplicaSignals,
+    private readonly alone: boolean,
+  ) {
+    super();
+    this.hear('attached', (session) => this.detachQuietly(session));
+    this.hear('left', (session) => {
+      // It attached here since: then it was not left without one.
+      if (!this.streams.has(session)) this.leaving.next(session);
+    });
+    signals.heard('notice').subscribe((message) => {
+      const [session, json, id] = [text(message, 'session'), text(message, 'json'), text(message, 'id')];
+      if (session && json && id && this.deliverHere(session, json)) void signals.tell('taken', { id });
+    });
+  }
+
+  /** Takes the place of an older stream of the session, wherever that is, and ends it. */
+  attach(session: string, agent: Agent, stream: Listener): void {
+    const older = this.streams.get(session);
+    this.streams.set(session, stream);
+    older?.end();
+    void this.signals.tell('attached', { session });
+    this.opening.next({ session, agent });
+  }
+
+  /** Does nothing for a stream that was replaced: its successor stays. */
+  detach(session: string, stream: Listener): void {
+    if (this.streams.get(session) !== stream) return;
+    this.streams.delete(session);
+    this.leaving.next(session);
+    void this.signals.tell('left', { session });
+  }
+
+  /** To be called on every replica when a session ends. */
+  endSession(session: string): void {
+    this.detachQuietly(session);
+    this.leaving.next(session);
+  }
+
+  has(session: string): boolean {
+    return this.streams.has(session);
+  }
+
+  /** Sends to every stream of this process. */
+  deliverToAll(json: string): void {
+    for (const stream of this.streams.values()) stream.deliver(json);
+  }
+
+  async notify(session: string, { method, params }: SessionNotice): Promise<boolean> {
+    if (typeof method !== 'string' || method === '') throw new TypeError('method: expected a text');
+    return this.deliver(session, JSON.stringify(notification(method, params)));
+  }
+
+  /** Sends a message, of whichever kind, to a session. @returns whether a stream took it */
+  async deliver(session: string, json: string): Promise<boolean> {
+    if (this.streams.has(session)) return this.deliverHere(session, json);
+    if (this.alone) return false;
+    const id = randomUUID();
+    const taken = firstValueFrom(
+      merge(
+        this.signals.heard('taken').pipe(
+          filter((message) => message.id === id),
+          map(() => true),
+          take(1),
+        ),
+        timer(TAKEN_WITHIN).pipe(map(() => false)),
+      ),
+    );
+    const [told, delivered] = await Promise.all([this.signals.tell('notice', { id, session, json }), taken]);
+    return told && delivered;
+  }
+
+  private deliverHere(session: string, json: string): boolean {
+    return this.streams.get(session)?.deliver(json) ?? false;
+  }
+
+  private detachQuietly(session: string): void {
+    const stream = this.streams.get(session);
+    this.streams.delete(session);
+    stream?.end();
+  }
+
+  private hear(kind: 'attached' | 'left', work: (session: string) => void): void {
+    this.signals.heard(kind).subscribe((message) => {
+      const session = text(message, 'session');
+      if (session) work(session);
+    });
+  }
+}

@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto';
+import { filter, type Observable } from 'rxjs';
+import type { BusMessage, MessageBus } from '#cluster';
+import { faultLine, type WarningLog } from '#dispatcher';
+
+/** What edges tell each other, by topic. */
+export type SignalKind =
+  'cancel' | 'ended' | 'attached' | 'left' | 'notice' | 'taken' | 'reply' | 'changed' | 'resumed' | 'logged';
+
+/** What one edge tells the edges of other replicas. Nothing comes back to the teller. */
+export class ReplicaSignals {
+  private readonly self = randomUUID();
+
+  constructor(
+    private readonly bus: MessageBus,
+    private readonly log: WarningLog,
+  ) {}
+
+  /** Never rejects: an outage is logged, and what is not heard is as if the others had missed it. */
+  async tell(kind: SignalKind, body: BusMessage): Promise<boolean> {
+    try {
+      await this.bus.publish(`wire.${kind}`, { ...body, from: this.self });
+      return true;
+    } catch (fault) {
+      this.log.warn(faultLine(`[McpEdge] replicas were not told (${kind}):`, fault));
+      return false;
+    }
+  }
+
+  heard(kind: SignalKind): Observable<BusMessage> {
+    return this.bus.messages(`wire.${kind}`).pipe(filter(({ from }) => from !== this.self));
+  }
+}
+
+/** A member that has to be a text. What comes from outside the process is checked like any input. */
+export function text(message: BusMessage, member: string): string | undefined {
+  const value = message[member];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

@@ -1,0 +1,55 @@
+import type { Call } from './call.js';
+
+/** What names a call to those who may end it: the principal, its session and the JSON value of its request id. */
+export interface CallName {
+  readonly owner: string;
+  readonly session: string;
+  readonly requestId: unknown;
+}
+
+function keyOf({ owner, session, requestId }: CallName): string {
+  return JSON.stringify([owner, session, requestId]);
+}
+
+/** The calls that run in this process. */
+export class RunningCalls {
+  private readonly running = new Set<Call>();
+  private readonly named = new Map<string, Call>();
+
+  /** Before its work starts, so that a fast cancellation does not miss it. A later call of the same name takes the place. */
+  begin(call: Call): void {
+    this.running.add(call);
+    const key = this.keyOfCall(call);
+    if (key !== null) this.named.set(key, call);
+  }
+
+  end(call: Call): void {
+    this.running.delete(call);
+    const key = this.keyOfCall(call);
+    if (key !== null && this.named.get(key) === call) this.named.delete(key);
+  }
+
+  /** @returns whether there was such a call */
+  cancel(name: CallName, reason: string): boolean {
+    const key = keyOf(name);
+    const call = this.named.get(key);
+    if (!call) return false;
+    this.named.delete(key);
+    call.abort(reason);
+    return true;
+  }
+
+  /** Ends every call of a session, whoever made it. */
+  endSession(session: string, reason: string): void {
+    for (const call of this.running) if (call.label === session) call.abort(reason);
+  }
+
+  endAll(reason: string): void {
+    for (const call of this.running) call.abort(reason);
+  }
+
+  private keyOfCall({ label, message: { id }, agent }: Call): string | null {
+    if (label === undefined || id === undefined || id === null) return null;
+    return keyOf({ owner: agent.principal, session: label, requestId: id });
+  }
+}

@@ -1,0 +1,62 @@
+import type { SharedState } from '#cluster';
+import type { WarningLog } from '#dispatcher';
+import { Resumption } from '../answers/resumption.js';
+import { ClientAsks } from './client-asks.js';
+import { ListChanges } from './list-changes.js';
+import { ListeningStreams } from './listening-streams.js';
+import { ReplicaSignals, text } from './replica-signals.js';
+import { type CallName, RunningCalls } from './running-calls.js';
+
+export interface WireParts {
+  readonly state: Pick<SharedState, 'reach' | 'bus' | 'oneTime' | 'streams'>;
+  readonly log: WarningLog;
+}
+
+/** What goes on between clients and calls besides request and answer, as far as any replica may be concerned. */
+export class Wire {
+  readonly calls = new RunningCalls();
+  readonly listening: ListeningStreams;
+  readonly asks: ClientAsks;
+  readonly listChanges: ListChanges;
+  readonly resumption: Resumption;
+  private readonly signals: ReplicaSignals;
+
+  constructor({ state, log }: WireParts) {
+    const signals = new ReplicaSignals(state.bus, log);
+    this.signals = signals;
+    this.listening = new ListeningStreams(signals, state.reach === 'process');
+    this.asks = new ClientAsks(state.oneTime, signals, this.listening);
+    this.listChanges = new ListChanges(signals, this.listening);
+    this.resumption = new Resumption(state.streams, signals);
+    signals.heard('cancel').subscribe((message) => {
+      const [owner, session, reason] = [
+        text(message, 'owner'),
+        text(message, 'session'),
+        text(message, 'reason'),
+      ];
+      if (owner && session && reason)
+        this.calls.cancel({ owner, session, requestId: message.requestId }, reason);
+    });
+    signals.heard('ended').subscribe((message) => {
+      const session = text(message, 'session');
+      if (session) this.endHere(session);
+    });
+  }
+
+  /** Ends a call wherever it runs. Who asks is part of its name: nobody ends another principal's. */
+  cancel(name: CallName, reason: string): void {
+    if (!this.calls.cancel(name, reason)) void this.signals.tell('cancel', { ...name, reason });
+  }
+
+  /** Ends what goes on in a session, on every replica: calls, questions and the listening stream. */
+  async endSession(session: string): Promise<void> {
+    this.endHere(session);
+    await this.signals.tell('ended', { session });
+  }
+
+  private endHere(session: string): void {
+    this.calls.endSession(session, 'session_terminated');
+    this.asks.endSession(session);
+    this.listening.endSession(session);
+  }
+}
