@@ -61,6 +61,7 @@ import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
+import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
@@ -86,6 +87,7 @@ export class AppModule {
     const { connection, shared, gates, features = [], plugins = [] } = parts;
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
+    const written = new WrittenClasses(shared.bus);
     return {
       module: AppModule,
       imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
@@ -103,7 +105,10 @@ export class AppModule {
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
         { provide: MongoConnection, useValue: connection },
-        { provide: SchemaCatalogue, useFactory: () => new MongoSchemaCatalogue(connection) },
+        {
+          provide: SchemaCatalogue,
+          useFactory: () => written.watchingSchemas(new MongoSchemaCatalogue(connection)),
+        },
         {
           provide: RecordReader,
           useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
@@ -112,7 +117,10 @@ export class AppModule {
         {
           provide: RecordWriter,
           useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
-            new ForgettingWriter(new MongoRecordWriter(connection, catalogue), directory),
+            new ForgettingWriter(
+              new MongoRecordWriter(connection, catalogue),
+              written.watchingRows(directory),
+            ),
           inject: [SchemaCatalogue, CachedPrincipalDirectory],
         },
         {
