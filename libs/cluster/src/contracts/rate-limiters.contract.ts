@@ -35,15 +35,12 @@ export function rateLimitersContract(
 
     it('never tells a wait shorter than a tenth of a second', async () => {
       const { port, pass } = await make();
-      const limiter = port.limiter('a', { limit: 1, window: 0.05 });
-      await fc.assert(
-        fc.asyncProperty(fc.integer({ min: 0, max: 60 }), async (milliseconds) => {
-          await pass(milliseconds);
-          const verdict = await limiter.check('p');
-          expect(verdict?.retryAfter ?? 0.1).toBeGreaterThanOrEqual(0.1);
-        }),
-        { numRuns: Math.min(runs, 30) },
-      );
+      const limiter = port.limiter('a', { limit: 1, window: 100 });
+      await limiter.check('p');
+      await pass(99_950);
+      // Over a network the call may be free by now.
+      const [verdict, usage] = [await limiter.check('p'), await limiter.usage('p')];
+      for (const wait of [verdict?.retryAfter, usage.retryAfter]) expect(wait ?? 0.1).toBeGreaterThanOrEqual(0.1);
     });
 
     it('tells where a principal stands without spending, and forgets it when told', async () => {
