@@ -9,6 +9,7 @@ import {
   ForgettingWriter,
   GovernedRecordsSource,
   GovernedWritesSource,
+  Impersonation,
   PrincipalDirectory,
   PrincipalResolver,
   RecordReader,
@@ -23,6 +24,7 @@ import {
   MongoRecordWriter,
   MongoSchemaCatalogue,
   MongoSchemaWriter,
+  MongoUserSessions,
 } from '#data-mongo';
 import {
   Approver,
@@ -140,15 +142,17 @@ export class AppModule {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
         },
+        { provide: Impersonation, useFactory: () => new Impersonation(new MongoUserSessions(connection)) },
         { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
-          inject: [PrincipalDirectory],
+          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
+            createAuthenticator(loaded, directory, impersonation),
+          inject: [PrincipalDirectory, Impersonation],
         },
         {
           provide: PrincipalResolver,
-          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory),
+          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory, policy.switches),
           inject: [PrincipalDirectory],
         },
         {

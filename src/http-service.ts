@@ -30,7 +30,7 @@ export async function startHttpService(
   env: Environment,
   features: readonly Provider[] = [],
 ): Promise<RunningService> {
-  const stderr = new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] });
+  const stderr = new StderrLogger({ logLevels: ['log', 'warn', 'error', 'fatal'] });
   Logger.overrideLogger(stderr);
   const shared = await openSharedState({ ...loaded.config.redis, log: new Logger('SharedState') });
   const parts = { loaded, connection, shared, features, plugins: loaded.plugins ?? [] };

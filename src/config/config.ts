@@ -1,4 +1,4 @@
-import type { AgentShapeOptions } from '#agent';
+import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
 
 export interface ServerConfig {
@@ -48,9 +48,17 @@ export interface RedisConfig {
   readonly prefix: string;
 }
 
-export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
-  readonly identity?:
-    'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
+/** With whose rights an agent reads (docs/configuration.md#identities). */
+export type IdentityConfig =
+  | 'master'
+  | { readonly session: 'caller' }
+  | { readonly user: string; readonly label?: string }
+  | { readonly role: string; readonly label?: string }
+  | { readonly impersonate: string; readonly mint?: boolean; readonly label?: string };
+
+export interface AgentConfig
+  extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions {
+  readonly identity?: IdentityConfig;
   readonly tenantId?: string | number | null | { readonly claim: string };
 }
 
