@@ -135,8 +135,8 @@ describe('two replicas that share one Redis', () => {
   });
 
   it.each([
-    ['is stopped', () => redis.stop(), () => redis.start()],
-    ['hangs', () => redis.pause(), () => redis.resume()],
+    ['is stopped', async () => redis.stop(), async () => redis.start()],
+    ['hangs', async () => redis.pause(), async () => redis.resume()],
   ])('fail closed in clear words while Redis %s, and recover without a restart', async (_, goes, comes) => {
     await upAgain();
     const session = await open(here, 'analyst');

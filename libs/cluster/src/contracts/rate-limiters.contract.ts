@@ -40,7 +40,8 @@ export function rateLimitersContract(
       await pass(99_950);
       // Over a network the call may be free by now.
       const [verdict, usage] = [await limiter.check('p'), await limiter.usage('p')];
-      for (const wait of [verdict?.retryAfter, usage.retryAfter]) expect(wait ?? 0.1).toBeGreaterThanOrEqual(0.1);
+      for (const wait of [verdict?.retryAfter, usage.retryAfter])
+        expect(wait ?? 0.1).toBeGreaterThanOrEqual(0.1);
     });
 
     it('tells where a principal stands without spending, and forgets it when told', async () => {
