@@ -8,6 +8,7 @@ import {
   CachedPrincipalDirectory,
   ForgettingWriter,
   GovernedRecordsSource,
+  GovernedSearchSource,
   GovernedWritesSource,
   Impersonation,
   PrincipalDirectory,
@@ -39,9 +40,11 @@ import {
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
+  TaskDesk,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
+import { ProcessTaskQueue, type TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge, Wire } from '#streaming';
 import {
@@ -65,6 +68,8 @@ import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { searchProviders } from './search.js';
+import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
 
@@ -72,6 +77,8 @@ export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
   readonly shared: SharedState;
+  /** Default: one of this process. */
+  readonly queue?: TaskQueue;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -87,6 +94,7 @@ const SESSIONS = { identitySeconds: 30 };
 export class AppModule {
   static compose(parts: ServiceParts): DynamicModule {
     const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     const written = new WrittenClasses(shared.bus);
@@ -138,6 +146,7 @@ export class AppModule {
         ...sharedStateProviders(shared),
         { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
         ...wireProviders(shared),
+        ...taskProviders({ loaded, shared, queue }),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
@@ -161,6 +170,7 @@ export class AppModule {
             new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
+        ...searchProviders(connection, config.embeddings),
         {
           provide: GovernedWritesSource,
           useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
@@ -172,6 +182,7 @@ export class AppModule {
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            search: GovernedSearchSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
             approver: Approver,
@@ -183,6 +194,7 @@ export class AppModule {
             new ParleyToolRunner({
               registry,
               records,
+              search,
               writes,
               gates,
               journal,
@@ -201,6 +213,7 @@ export class AppModule {
           inject: [
             ToolRegistry,
             GovernedRecordsSource,
+            GovernedSearchSource,
             GovernedWritesSource,
             CallableMethods,
             Approver,
@@ -218,7 +231,7 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk, Wire],
         },
         {
           provide: McpEdge,

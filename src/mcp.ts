@@ -9,6 +9,7 @@ import {
   type PromptRegistry,
   type RecordsSource,
   type ResourceRegistry,
+  type TaskDesk,
 } from '#dispatcher';
 import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
@@ -41,6 +42,8 @@ export function createKernel(
   prompts: PromptRegistry,
   resources: ResourceRegistry,
   rounds: InputRounds,
+  tasks: TaskDesk,
+  { listChanges }: Wire,
 ): Kernel {
   return new Kernel({
     tools,
@@ -48,6 +51,8 @@ export function createKernel(
     prompts,
     resources,
     rounds,
+    tasks,
+    listChanges,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),

@@ -2,12 +2,20 @@ import { NestFactory } from '@nestjs/core';
 import type { Agent } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#cluster';
-import { CachedPrincipalDirectory, RecordReader, RecordWriter, SchemaCatalogue, SchemaWriter } from '#data';
+import {
+  CachedPrincipalDirectory,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+  SchemaWriter,
+} from '#data';
 import { MongoConnection, MongoPrincipalDirectory, MongoSchemaCatalogue } from '#data-mongo';
 import {
   Approver,
   DataBudgets,
   RecordingSchemaWriter,
+  RecordingSearcher,
   RecordingStore,
   RecordingWriter,
   RecordsSource,
@@ -23,6 +31,7 @@ import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import type { Environment } from '../config/read-config-file.js';
 import { openDatabase } from '../database/open-database.js';
 import { StderrLogger } from '../stderr-logger.js';
+import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
 import { rehearsedIdentity, RehearsingDirectory } from './rehearsing-directory.js';
 
 /** Rehearsed calls are nobody's, so they leave no record. */
@@ -83,6 +92,8 @@ export async function openRehearsal(
           ...(service.providers ?? []),
           { provide: SchemaCatalogue, useValue: options.schemas?.(read) ?? read },
           { provide: RecordReader, useValue: store },
+          { provide: RecordSearcher, useValue: new RecordingSearcher(store) },
+          ...rehearsedEmbeddings(loaded),
           { provide: RecordWriter, useValue: new RecordingWriter(store) },
           { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
           { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },

@@ -118,6 +118,7 @@ const AGENT = {
     },
     allowMutations: { type: 'boolean' },
     clientMode: { type: 'boolean' },
+    masterAtlas: { type: ['boolean', 'null'] },
     rateLimit: { type: 'integer', minimum: 1 },
     rateWindow: { type: 'number', exclusiveMinimum: 0 },
     budget: BUDGET_CONFIG_SCHEMA,
@@ -144,6 +145,30 @@ const AUTH_RULE = {
         issuer: { type: 'string' },
         audience: { type: 'string' },
         scopes: { type: 'object', additionalProperties: { type: 'string' } },
+      },
+    },
+  },
+} as const;
+
+const EMBEDDINGS = {
+  type: ['object', 'null'],
+  additionalProperties: false,
+  required: ['endpoint', 'model', 'dimensions'],
+  properties: {
+    endpoint: { type: 'string', pattern: '^https?://' },
+    model: { type: 'string', minLength: 1 },
+    apiKey: { type: ['string', 'null'], minLength: 1 },
+    dimensions: { type: 'integer', minimum: 1, maximum: 8192 },
+    requestDimensions: { type: 'boolean' },
+    timeout: { type: 'number', exclusiveMinimum: 0, maximum: 60 },
+    cacheSize: { type: 'integer', minimum: 0, maximum: 100_000 },
+    budget: {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      required: ['tokens', 'window'],
+      properties: {
+        tokens: { type: 'integer', minimum: 1 },
+        window: { type: 'number', exclusiveMinimum: 0 },
       },
     },
   },
@@ -191,11 +216,22 @@ export const CONFIG_SCHEMA = {
         maxSessions: { type: 'integer', minimum: 1 },
       },
     },
+    tasks: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        lifetime: { type: 'number', minimum: 1 },
+        pollInterval: { type: 'number', minimum: 0.1 },
+        heartbeat: { type: 'number', minimum: 0.1 },
+        concurrency: { type: 'integer', minimum: 1 },
+      },
+    },
     llm: {
       type: 'object',
       additionalProperties: false,
       properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } },
     },
+    embeddings: EMBEDDINGS,
     plugins: strings,
     agents: {
       type: 'object',

@@ -41,6 +41,18 @@ export interface DatabaseConfig {
   readonly seed: string | null;
 }
 
+/** Calls that go on after their answer (docs/tasks.md). */
+export interface TaskConfig {
+  /** Seconds that a task is kept after its last change. Default 3600. */
+  readonly lifetime: number;
+  /** Seconds between two questions of a client. Default 1. */
+  readonly pollInterval: number;
+  /** Seconds between two signs of life of a run; after five without one it is given to another worker. Default 5. */
+  readonly heartbeat: number;
+  /** Runs at once in this process. Default 4. */
+  readonly concurrency: number;
+}
+
 export interface RedisConfig {
   /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
   readonly url: string | null;
@@ -67,14 +79,35 @@ export type AuthRuleConfig =
   | { readonly parseSession: true; readonly agent: string }
   | { readonly anonymous: true; readonly agent: string };
 
+/** Where texts become vectors (docs/configuration.md#embeddings). */
+export interface EmbeddingsConfig {
+  /** Base URL of an API that speaks OpenAI's `/embeddings`. */
+  readonly endpoint: string;
+  readonly model: string;
+  /** Default null: none is sent. */
+  readonly apiKey: string | null;
+  readonly dimensions: number;
+  /** Default false. */
+  readonly requestDimensions: boolean;
+  /** Seconds. Default 10. */
+  readonly timeout: number;
+  /** Vectors remembered. Default 1000. */
+  readonly cacheSize: number;
+  /** Estimated tokens that each tenant may spend per window (seconds). Default none. */
+  readonly budget: { readonly tokens: number; readonly window: number } | null;
+}
+
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
   readonly redis: RedisConfig;
+  readonly tasks: TaskConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly policy: PolicyConfig;
+  /** Null: texts are not embedded. */
+  readonly embeddings: EmbeddingsConfig | null;
 }
 
 export const DEFAULT_SERVER: ServerConfig = Object.freeze({
@@ -95,10 +128,25 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   preAuthRateLimit: null,
 });
 
+export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
+  lifetime: 3600,
+  pollInterval: 1,
+  heartbeat: 5,
+  concurrency: 4,
+});
+
 export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   uri: 'embedded',
   name: 'parley',
   seed: null,
+});
+
+export const DEFAULT_EMBEDDINGS = Object.freeze({
+  apiKey: null,
+  requestDimensions: false,
+  timeout: 10,
+  cacheSize: 1000,
+  budget: null,
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

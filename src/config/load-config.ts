@@ -6,9 +6,17 @@ import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclar
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
-import { DEFAULT_DATABASE, DEFAULT_REDIS, DEFAULT_SERVER, type ParleyConfig } from './config.js';
+import {
+  DEFAULT_DATABASE,
+  DEFAULT_EMBEDDINGS,
+  DEFAULT_REDIS,
+  DEFAULT_TASK_CONFIG,
+  DEFAULT_SERVER,
+  type ParleyConfig,
+} from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
+import { embeddingFaults } from './embedding-faults.js';
 import { overlayEnvironment } from './environment.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
@@ -51,6 +59,7 @@ export function loadConfig(
   const valid = validate(overlaid, faults);
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
+    ...embeddingFaults(overlaid),
     ...redisFaults(overlaid),
     ...unavailableFeatures(overlaid),
   );
@@ -136,8 +145,10 @@ function withDefaults(
     server: { ...DEFAULT_SERVER, ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     redis: { ...DEFAULT_REDIS, ...given.redis },
+    tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     policy: given.policy ?? {},
+    embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };
 }

@@ -9,3 +9,4 @@ export { type Seed, SeedError } from './seed/seed.js';
 export { MongoChangeFeed, type ChangeFeedOptions } from './feed/mongo-change-feed.js';
 export { MongoRecordWriter } from './write/mongo-record-writer.js';
 export { MongoSchemaWriter } from './write/mongo-schema-writer.js';
+export { MongoRecordSearcher } from './search/mongo-record-searcher.js';

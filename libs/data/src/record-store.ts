@@ -109,6 +109,9 @@ export type StoreErrorCode =
   | 'unknown_time_zone'
   | 'cancelled'
   | 'unsupported'
+  | 'search_not_configured'
+  | 'search_index_missing'
+  | 'search_invalid'
   | 'failed';
 
 /** A fault of the store in our words. The driver's text is the `cause`, for the log alone. */

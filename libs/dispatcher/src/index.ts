@@ -11,7 +11,9 @@ export { type PermitAnswer, type PermitQuestion } from './agents/would-permit.js
 export { digestOf } from './asks/canonical-json.js';
 export { InputRequired } from './asks/input-required.js';
 export { InputRounds, type InputRoundsParts } from './asks/input-rounds.js';
-export { processSecret, RequestStateSeal, type StateKeys } from './asks/request-state.js';
+export type { WireRequest } from './asks/question-wire.js';
+export { type AskedSoFar, RequestStateSeal } from './asks/request-state.js';
+export { processSecret, SealedText, type StateKeys } from './asks/sealed-text.js';
 export * from './client-link.js';
 export * from './dispatch-context.js';
 export * from './envelope-keys.js';
@@ -32,6 +34,11 @@ export * from './records-source.js';
 export * from './resources/resource-provider.js';
 export * from './resources/resource-registry.js';
 export * from './response-limit.js';
+export * from './tasks/background-calls.js';
+export * from './tasks/continues-as-task.js';
+export * from './tasks/task-desk.js';
+export * from './tasks/task-responses.js';
+export * from './tasks/tasks-extension.js';
 export * from './warning-log.js';
 export { describeTool } from './methods/tool-descriptor.js';
 export {
@@ -60,6 +67,7 @@ export { judgeCase, type PolicyCase, readPolicyCases } from './rehearsal/policy-
 export { type AgentSurface, EVERY_FIELD, surfaceOf } from './rehearsal/policy-surface.js';
 export {
   RecordingSchemaWriter,
+  RecordingSearcher,
   RecordingStore,
   RecordingWriter,
   type StoreCommand,

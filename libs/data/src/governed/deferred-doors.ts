@@ -1,5 +1,11 @@
 import type { Tier } from '#agent';
 import type { GovernedMethods } from '../governed-methods.js';
+import type {
+  AutocompleteRequest,
+  FacetRequest,
+  GovernedSearch,
+  TextSearchRequest,
+} from '../governed-search.js';
 import type { GovernedClassWrites, GovernedWrites } from '../governed-writes.js';
 
 /** Opens a governed door at first use and keeps it for the call. */
@@ -24,6 +30,24 @@ export class DeferredWrites extends OpenedOnce<GovernedWrites> implements Govern
 
   async delete(className: unknown, objectId: unknown) {
     return (await this.door).delete(className, objectId);
+  }
+}
+
+export class DeferredSearch extends OpenedOnce<GovernedSearch> implements GovernedSearch {
+  async text(className: unknown, request: TextSearchRequest) {
+    return (await this.door).text(className, request);
+  }
+
+  async autocomplete(className: unknown, request: AutocompleteRequest) {
+    return (await this.door).autocomplete(className, request);
+  }
+
+  async facets(className: unknown, request: FacetRequest) {
+    return (await this.door).facets(className, request);
+  }
+
+  async likeness(className: unknown) {
+    return (await this.door).likeness(className);
   }
 }
 

@@ -1,13 +1,5 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import {
-  allOf,
-  type ClassAccess,
-  foreignRow,
-  isRefusal,
-  parseKeys,
-  parseOrder,
-  type ReadOperation,
-} from '#policy';
+import { allOf, type ClassAccess, foreignRow, parseKeys, parseOrder, type ReadOperation } from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -17,6 +9,7 @@ import type {
   RowPage,
 } from '../governed-records.js';
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
+import { enterClass } from './class-entry.js';
 import { CallerConstraints } from './caller-constraints.js';
 import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
@@ -169,10 +162,7 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
-    const entered = this.parts.scope.enter(this.parts.agent, className, operation);
-    if (isRefusal(entered)) throw new Refused(entered);
-    this.parts.trace?.passed('class', entered.className);
-    return entered;
+    return enterClass(this.parts, className, operation);
   }
 
   private get aggregation(): GovernedAggregation {

@@ -1,6 +1,11 @@
 import { Refused, type Refusal, refusals } from '#agent';
 import { type OperationContext, StoreError } from '../record-store.js';
 
+const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
+  ...refusal,
+  ...(cause !== undefined && { cause }),
+});
+
 function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
   const cause = fault.cause instanceof Error ? fault.cause.message : undefined;
   switch (fault.code) {
@@ -24,6 +29,18 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
         ...refusals.notImplemented('This database does not support the requested operation'),
         ...(cause && { cause }),
       };
+    case 'search_not_configured':
+      return withCause(refusals.searchNotConfigured('Use query_class with a where instead'), cause);
+    case 'search_index_missing':
+      return withCause(
+        refusals.invalidArgument('Atlas Search index not found for this class; use query_class instead'),
+        cause,
+      );
+    case 'search_invalid':
+      return withCause(
+        refusals.invalidArgument('Atlas Search invalid parameters: the search process refused the search'),
+        cause,
+      );
     case 'duplicate':
       return refusals.parseError('A row with this unique value already exists', cause);
     case 'unavailable':

@@ -1,5 +1,5 @@
 import { type CallContext, type ClassFilterSite, refusals, Refused } from '#agent';
-import type { GovernedClass, GovernedRecords } from '#data';
+import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import type { FieldSchema } from '#policy';
 import { RecordsSource } from '../records-source.js';
 
@@ -28,12 +28,23 @@ function governed(className: string, small: SmallClass): GovernedClass {
       tenantScope: null,
       allowCollscan: false,
       searchable: null,
+      searchIndex: 'default',
       properties: new Map(),
       aliases: new Map(),
     },
     fields: small.readable ?? [...fields.keys()],
   };
 }
+
+const notSearched = () => Promise.reject(new Error('nothing is searched here'));
+
+/** Of calls that search nothing. */
+export const NO_SEARCH: GovernedSearch = {
+  text: notSearched,
+  autocomplete: notSearched,
+  facets: notSearched,
+  likeness: notSearched,
+};
 
 const SITE: ClassFilterSite = 'Class';
 

@@ -10,6 +10,7 @@ import {
   CancellationGuard,
   EnvironmentGuard,
   RateLimitGuard,
+  TaskGuard,
   ToolGuard,
 } from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
@@ -48,6 +49,7 @@ export function createPipeline({
       new ApprovalGuard(policy, approver, methods),
       new BeforeCallGuard(callbacks),
       new CancellationGuard(),
+      new TaskGuard(),
     ],
     interceptors: [
       new AfterCallInterceptor(callbacks),

@@ -8,7 +8,8 @@ import {
   refusals,
   Unauthorized,
 } from '#agent';
-import type { CallBudget, GovernedRecordsSource, GovernedWritesSource } from '#data';
+import type { EmbeddingSpend } from '#audit';
+import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, envGate, toolGate } from '#policy';
 import {
   type ToolCall,
@@ -22,15 +23,17 @@ import { InputRequired } from '../asks/input-required.js';
 import { ClientUnreachable } from '../client-link.js';
 import { ProtocolFault } from '../protocol-fault.js';
 import type { BudgetedCall } from './budgeted-call.js';
+import { ContinuesAsTask } from '../tasks/continues-as-task.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
-import type { ToolExecution } from './tool-execution.js';
+import { secondsFor, type ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
 export interface RunnerParts {
   readonly registry: ToolRegistry;
   readonly records: GovernedRecordsSource;
+  readonly search: GovernedSearchSource;
   readonly writes: GovernedWritesSource;
   readonly pipeline: ToolPipeline;
   readonly gates: EnvironmentGates;
@@ -106,7 +109,7 @@ export class ParleyToolRunner extends ToolRunner {
     notes: CallNotes,
     budgeted: BudgetedCall | null,
   ): Promise<ToolOutcome> {
-    const { registry, records, pipeline } = this.parts;
+    const { registry, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
     const run = new AbortController();
@@ -134,14 +137,20 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.log && { log: (entry) => context.log?.(entry) }),
       ...(context.endStream && { endStream: () => context.endStream?.() }),
     };
-    const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };
+    const budget: CallBudget = { tool: name, timeout: secondsFor(definition, context) };
     const asking = askingCall(context.asks, (work) => clock.suspended(work));
     const makeCall = () =>
       ({
         ...ownContext,
         ...asking,
+        continueAsTask: () => {
+          if (definition?.task === 'on-demand' && context.background === 'offered')
+            throw new ContinuesAsTask();
+        },
         tool: definition,
         records: records.for(ownContext, budget),
+        search: search.for(ownContext, budget),
+        spend: (embedding: EmbeddingSpend) => (notes.embedding = sumOf(notes.embedding, embedding)),
         ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
       }) as ToolCall;
     try {
@@ -175,6 +184,10 @@ export class ParleyToolRunner extends ToolRunner {
   }
 }
 
+function sumOf(before: EmbeddingSpend | undefined, more: EmbeddingSpend): EmbeddingSpend {
+  return { calls: (before?.calls ?? 0) + more.calls, tokens: (before?.tokens ?? 0) + more.tokens };
+}
+
 function unanswered({ reason }: ClientUnreachable): Refusal {
   return reason === 'aborted' ? refusals.cancelled() : refusals.clientUnreachable(reason);
 }
@@ -184,12 +197,15 @@ function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool gate');
 }
 
+const isInterruption = (error: unknown): boolean =>
+  error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolFault;
+
 function failureOf(error: unknown, tool: string): Failure {
   if (error instanceof Refused) return { refusal: error.refusal, error };
   // Unauthorized is the edge's to answer, not a tool failure.
   if (error instanceof Unauthorized) throw error;
   // Not an outcome yet: the client has to do something first, which is the kernel's to say.
-  if (error instanceof InputRequired || error instanceof ProtocolFault) throw error;
+  if (isInterruption(error)) throw error;
   if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
   const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { refusal: refusals.internalError(tool, cause), error };
