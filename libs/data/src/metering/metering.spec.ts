@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { RecordReader, RecordWriter, StoreError } from '../record-store.js';
+import { RecordSearcher } from '../record-search.js';
 import { MeteredReader } from './metered-reader.js';
+import { MeteredSearcher } from './metered-searcher.js';
 import { MeteredWriter } from './metered-writer.js';
 
 const operation = { maxTimeMS: 1000, comment: 'test', signal: new AbortController().signal };
@@ -54,6 +56,24 @@ describe('a metered store', () => {
     expect(await writer.update('Post', 'a', {}, {}, operation)).toBeNull();
     expect(await writer.delete('Post', 'a', {}, operation)).toBe(true);
     expect(counted.ended).toEqual([1, 0, 0]);
+  });
+
+  it('counts what a search found, and no row of a count by facets', async () => {
+    const counted = meter();
+    const hit = { row: { objectId: 'a' }, score: 1, highlights: [] };
+    class OneHit extends RecordSearcher {
+      text = () => Promise.resolve([hit]);
+      nearest = () => Promise.resolve([hit, hit]);
+      facets = () => Promise.resolve({ total: 9, facets: new Map() });
+    }
+    const searcher = new MeteredSearcher(new OneHit(), counted);
+    const query = { className: 'Post', index: 'i', where: {}, limit: 9 };
+    const match = { kind: 'everything' } as const;
+    expect(await searcher.text({ ...query, match }, operation)).toEqual([hit]);
+    const near = { ...query, field: 'v', vector: [1], filter: {}, candidates: 9 };
+    expect(await searcher.nearest(near, operation)).toEqual([hit, hit]);
+    expect((await searcher.facets({ ...query, match, facets: new Map() }, operation)).total).toBe(9);
+    expect(counted.ended).toEqual([1, 2, 0]);
   });
 
   it('ends the measurement of an operation that fails, and passes its failure on', async () => {
