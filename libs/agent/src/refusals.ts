@@ -49,6 +49,11 @@ export function hiddenClass(className: string): Refusal {
   return accessDenied('class', `Class '${className}' is not accessible to this agent`, 'hidden_class');
 }
 
+/** The class is not named: the caller named a column, and where it leads is what the policy withholds. */
+export function withheldColumn(field: string, kind: 'hidden_class' | 'class_filter'): Refusal {
+  return accessDenied('class', `'${field}' leads to a class that this agent may not use`, kind);
+}
+
 /** A class nobody created, with the nearest names that the agent may know. */
 export function unknownClass(className: string, suggestions: readonly string[]): Refusal {
   const hint = suggestions.length > 0 ? ` Did you mean: ${listed(suggestions)}?` : '';

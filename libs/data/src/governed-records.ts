@@ -1,4 +1,4 @@
-import type { ClassPolicy, ClassSchema } from '#policy';
+import type { ClassPolicy, ClassSchema, ReadOperation } from '#policy';
 import type { ParseRow, QueryPlan } from './record-store.js';
 
 export interface FindOptions {
@@ -48,6 +48,8 @@ export interface GovernedClass {
   readonly policy: ClassPolicy;
   /** Readable wire names in schema order, the always-kept three included. */
   readonly fields: readonly string[];
+  /** Ways of reading its rows that permissions and tenant leave the agent; none: only what it looks like may be known. */
+  readonly reads: ReadonlySet<ReadOperation>;
 }
 
 /**

@@ -20,6 +20,7 @@ export {
   readEnvironmentGates,
   toolGate,
 } from './gates/tool-gates.js';
+export { fieldsNamed } from './lint/fields-named.js';
 export { isExposedToEveryTenant, lintPolicy } from './lint/lint-policy.js';
 export * from './model/class-access.js';
 export * from './model/class-policy.js';

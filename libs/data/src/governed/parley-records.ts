@@ -100,7 +100,10 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
-    return this.find(className, { limit, order: '-createdAt', expectsScan: true });
+    const { readable } = this.enter(className, 'find');
+    // Which rows are the newest is part of a column that permissions may hide.
+    const order = (readable?.has('createdAt') ?? true) ? '-createdAt' : undefined;
+    return this.find(className, { limit, order, expectsScan: true });
   }
 
   async aggregate(
@@ -148,7 +151,7 @@ export class ParleyRecords implements GovernedRecords {
     return scope.schemas
       .classNames()
       .filter((name) => scope.isListed(name))
-      .flatMap((name) => shownClass(scope.access(name), scope) ?? []);
+      .flatMap((name) => shownClass(scope.access(name), this.parts) ?? []);
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
@@ -156,7 +159,7 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   private described(access: ClassAccess): GovernedClass {
-    const known = shownClass(access, this.parts.scope);
+    const known = shownClass(access, this.parts);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
   }

@@ -90,11 +90,8 @@ export class DeclaredScope {
     for (const [field, target] of targets) {
       const name = canonicalClassName(target);
       if (!this.isWithheld(name)) continue;
-      const refusal =
-        this.hiding(name) === 'no'
-          ? refusals.classFiltered(name, 'Pointer target')
-          : refusals.hiddenClass(name);
-      withheld.set(field, { className: name, refusal });
+      const kind = this.hiding(name) === 'no' ? 'class_filter' : 'hidden_class';
+      withheld.set(field, { className: name, refusal: refusals.withheldColumn(field, kind) });
     }
     return withheld;
   }

@@ -121,6 +121,7 @@ export function sampleClass(
   return {
     className,
     fields: [...all.keys()].filter((name) => !readable || readable.has(name)),
+    reads: new Set(['find', 'count', 'get'] as const),
     schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
     policy: {
       className,
