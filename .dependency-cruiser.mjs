@@ -6,6 +6,7 @@ const mayImport = {
   data: ['agent', 'policy'],
   'embedded-mongo': [],
   'data-mongo': ['agent', 'policy', 'data'],
+  'data-parse': ['agent', 'policy', 'data'],
   cluster: ['agent'],
   audit: ['agent'],
   embeddings: ['agent'],

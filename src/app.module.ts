@@ -5,8 +5,6 @@ import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SessionStore, type SharedState } from '#cluster';
 import {
-  CachedPrincipalDirectory,
-  ForgettingWriter,
   GovernedRecordsSource,
   GovernedSearchSource,
   GovernedWritesSource,
@@ -18,15 +16,7 @@ import {
   SchemaCatalogue,
   SchemaWriter,
 } from '#data';
-import {
-  MongoConnection,
-  MongoPrincipalDirectory,
-  MongoRecordReader,
-  MongoRecordWriter,
-  MongoSchemaCatalogue,
-  MongoSchemaWriter,
-  MongoUserSessions,
-} from '#data-mongo';
+import type { MongoConnection } from '#data-mongo';
 import {
   Approver,
   CallJournal,
@@ -62,6 +52,7 @@ import {
 import { agentProviders } from './agents.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
+import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
@@ -75,7 +66,8 @@ import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
-  readonly connection: MongoConnection;
+  /** Null: there is a Parse Server, and no direct access beside it. */
+  readonly connection: MongoConnection | null;
   readonly shared: SharedState;
   /** Default: one of this process. */
   readonly queue?: TaskQueue;
@@ -85,9 +77,6 @@ export interface ServiceParts {
   /** Modules with such providers. */
   readonly plugins?: readonly PluginModule[];
 }
-
-/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
-const SESSIONS = { identitySeconds: 30 };
 
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
@@ -114,30 +103,7 @@ export class AppModule {
         { provide: DeclaredMethods, useExisting: MethodRegistry },
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
-        { provide: MongoConnection, useValue: connection },
-        {
-          provide: SchemaCatalogue,
-          useFactory: () => written.watchingSchemas(new MongoSchemaCatalogue(connection)),
-        },
-        {
-          provide: RecordReader,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
-        {
-          provide: RecordWriter,
-          useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
-            new ForgettingWriter(
-              new MongoRecordWriter(connection, catalogue),
-              written.watchingRows(directory),
-            ),
-          inject: [SchemaCatalogue, CachedPrincipalDirectory],
-        },
-        {
-          provide: SchemaWriter,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
+        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: Approver, useClass: NoApprover },
@@ -147,12 +113,6 @@ export class AppModule {
         { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
         ...wireProviders(shared),
         ...taskProviders({ loaded, shared, queue }),
-        {
-          provide: CachedPrincipalDirectory,
-          useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
-        },
-        { provide: Impersonation, useFactory: () => new Impersonation(new MongoUserSessions(connection)) },
-        { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
@@ -170,7 +130,7 @@ export class AppModule {
             new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
-        ...searchProviders(connection, config.embeddings),
+        ...searchProviders(config.embeddings),
         {
           provide: GovernedWritesSource,
           useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>

@@ -1,20 +1,11 @@
 import type { Provider } from '@nestjs/common';
-import { GovernedRecordsSource, GovernedSearchSource, RecordSearcher, SchemaCatalogue } from '#data';
-import { type MongoConnection, MongoRecordSearcher } from '#data-mongo';
+import { GovernedRecordsSource, GovernedSearchSource, RecordSearcher } from '#data';
 import { EmbeddingBudget, EmbeddingProvider, OpenAiEmbeddings, QueryEmbeddings } from '#embeddings';
 import type { EmbeddingsConfig } from './config/config.js';
 
 /** Search by words and likeness; texts can be embedded only where an endpoint is configured. */
-export function searchProviders(
-  connection: MongoConnection,
-  embeddings: EmbeddingsConfig | null,
-): Provider[] {
+export function searchProviders(embeddings: EmbeddingsConfig | null): Provider[] {
   return [
-    {
-      provide: RecordSearcher,
-      useFactory: (catalogue: SchemaCatalogue) => new MongoRecordSearcher(connection, catalogue),
-      inject: [SchemaCatalogue],
-    },
     {
       provide: GovernedSearchSource,
       useFactory: (records: GovernedRecordsSource, searcher: RecordSearcher) =>

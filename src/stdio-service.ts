@@ -28,7 +28,7 @@ function credentialsOf(env: Environment): Record<string, string> {
 /** Serves one client on standard input and output; returns when the input has ended and every call is answered. */
 export async function serveStdio(
   loaded: LoadedService,
-  connection: MongoConnection,
+  connection: MongoConnection | null,
   env: Environment,
 ): Promise<void> {
   const stderr = new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] });

@@ -10,7 +10,7 @@ import {
   SchemaCatalogue,
   SchemaWriter,
 } from '#data';
-import { MongoConnection, MongoPrincipalDirectory, MongoSchemaCatalogue } from '#data-mongo';
+import { MongoConnection } from '#data-mongo';
 import {
   Approver,
   DataBudgets,
@@ -29,6 +29,7 @@ import { AppModule } from '../app.module.js';
 import type { LoadedService } from '../plugins/load-with-plugins.js';
 import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import type { Environment } from '../config/read-config-file.js';
+import { catalogueOf, directoryOf, parseConnectionOf } from '../data-stores.js';
 import { openDatabase } from '../database/open-database.js';
 import { StderrLogger } from '../stderr-logger.js';
 import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
@@ -73,9 +74,10 @@ export async function openRehearsal(
     const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
     await closed.close();
     const store = new RecordingStore();
-    const read = new MongoSchemaCatalogue(database.connection);
+    const connections = { mongo: database.connection, parse: parseConnectionOf(loaded.config.parse) };
+    const read = catalogueOf(connections);
     const approver = new RehearsingApprover();
-    const directory = new RehearsingDirectory(new MongoPrincipalDirectory(database.connection));
+    const directory = new RehearsingDirectory(directoryOf(connections));
     // A rehearsal is nobody's call: replicas hear nothing of it.
     const shared = processState();
     const service = AppModule.compose({

@@ -2,6 +2,8 @@ import { BUDGET_CONFIG_SCHEMA, POLICY_CONFIG_SCHEMA } from '#policy';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
+/** What can stand in a header. */
+const headerValue = { type: ['string', 'null'], pattern: '^[\\x21-\\x7e]+$' } as const;
 const nameFilter = {
   anyOf: [
     strings,
@@ -184,7 +186,7 @@ export const CONFIG_SCHEMA = {
       type: 'object',
       additionalProperties: false,
       properties: {
-        uri: { type: 'string', pattern: '^(embedded|mongodb(\\+srv)?://.+)$' },
+        uri: { type: ['string', 'null'], pattern: '^(embedded|mongodb(\\+srv)?://.+)$' },
         name: { type: 'string', pattern: '^[^/\\\\. "$*<>:|?\\u0000]{1,63}$' },
         seed: { type: ['string', 'null'] },
       },
@@ -194,8 +196,9 @@ export const CONFIG_SCHEMA = {
       additionalProperties: false,
       properties: {
         serverUrl: url,
-        appId: { type: ['string', 'null'] },
-        masterKey: { type: ['string', 'null'] },
+        appId: headerValue,
+        masterKey: headerValue,
+        restApiKey: headerValue,
         liveQueryUrl: url,
       },
     },

@@ -34,11 +34,21 @@ export interface ServerConfig {
 }
 
 export interface DatabaseConfig {
-  /** `embedded`, or a mongodb:// URI. */
-  readonly uri: string;
+  /** `embedded`, or a mongodb:// URI. Null, the default beside a Parse Server: no direct access. */
+  readonly uri: string | null;
   readonly name: string;
   /** Seed file for an empty database; relative to the configuration file. */
   readonly seed: string | null;
+}
+
+export interface ParseConfig {
+  /** Where Parse Server is mounted. Null: there is none, and everything is read directly. */
+  readonly serverUrl: string | null;
+  readonly appId: string | null;
+  /** Null: every agent is one in client mode. */
+  readonly masterKey: string | null;
+  /** For servers that ask clients for one. */
+  readonly restApiKey: string | null;
 }
 
 /** Calls that go on after their answer (docs/tasks.md). */
@@ -101,6 +111,7 @@ export interface EmbeddingsConfig {
 export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
+  readonly parse: ParseConfig;
   readonly redis: RedisConfig;
   readonly tasks: TaskConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
@@ -147,6 +158,13 @@ export const DEFAULT_EMBEDDINGS = Object.freeze({
   timeout: 10,
   cacheSize: 1000,
   budget: null,
+});
+
+export const DEFAULT_PARSE: ParseConfig = Object.freeze({
+  serverUrl: null,
+  appId: null,
+  masterKey: null,
+  restApiKey: null,
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

@@ -112,6 +112,16 @@ export function protectedFieldRef(context: string, reference: string, root: stri
   });
 }
 
+/** The store's own permissions refused what the policy left. */
+export function storeDenied(store: string): Refusal {
+  return accessDenied('store', `${store} does not permit this to the caller`, 'clp_denied');
+}
+
+/** What is asked has no way to the data in this deployment. */
+export function noRoute(reason: string): Refusal {
+  return accessDenied('route', reason);
+}
+
 /** The agent acts for somebody who cannot be found. */
 export function identityUnresolved(cause: string): Refusal {
   return { ...accessDenied('identity', 'The identity of this agent cannot be resolved'), cause };

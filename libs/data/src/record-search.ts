@@ -1,5 +1,5 @@
 import type { Where } from '#policy';
-import type { OperationContext, ParseRow } from './record-store.js';
+import type { OperationContext, ParseRow, StoreCall } from './record-store.js';
 
 /** What full-text search looks for. Paths are wire names. */
 export type TextMatch =
@@ -89,6 +89,11 @@ export interface FacetCounts {
  * @throws StoreError `search_not_configured` where the database has no search; `search_index_missing`, `search_invalid`
  */
 export abstract class RecordSearcher {
+  /** As `RecordReader.forCall`. */
+  forCall(_call: StoreCall): RecordSearcher {
+    return this;
+  }
+
   abstract text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]>;
   abstract facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts>;
   abstract nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]>;

@@ -124,7 +124,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: shownRows(rows, this.parts.scope), route: 'mongo_direct', autoLimited };
+    return { rows: shownRows(rows, this.parts.scope), route: this.parts.reader.pipelineRoute, autoLimited };
   }
 
   async checkAggregate(

@@ -42,7 +42,16 @@ export class GovernedRecordsSource {
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent.shape, principals);
     const { agent, trace, meter } = context;
-    const reader = meter ? new MeteredReader(this.reader, meter) : this.reader;
-    return { agent, operation, reader, scope, trace };
+    const measured = (reader: RecordReader) => (meter ? new MeteredReader(reader, meter) : reader);
+    const call = { agent, scope, tool: budget.tool };
+    return {
+      agent,
+      operation,
+      reader: measured(this.reader.forCall(call)),
+      operatorReader: measured(this.reader),
+      scope,
+      call,
+      trace,
+    };
   }
 }

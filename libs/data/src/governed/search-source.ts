@@ -16,9 +16,10 @@ export class GovernedSearchSource {
 
   /** Nothing is read until the first use. */
   for(context: CallContext, budget: CallBudget): GovernedSearch {
-    const searcher = context.meter ? new MeteredSearcher(this.searcher, context.meter) : this.searcher;
-    return new DeferredSearch(
-      async () => new ParleySearch(await this.records.open(context, budget), searcher),
-    );
+    return new DeferredSearch(async () => {
+      const parts = await this.records.open(context, budget);
+      const searcher = this.searcher.forCall(parts.call);
+      return new ParleySearch(parts, context.meter ? new MeteredSearcher(searcher, context.meter) : searcher);
+    });
   }
 }

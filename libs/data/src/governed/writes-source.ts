@@ -20,10 +20,12 @@ export class GovernedWritesSource {
   ) {}
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {
-    const writer = context.meter ? new MeteredWriter(this.writer, context.meter) : this.writer;
-    return new DeferredWrites(
-      async () => new ParleyWrites({ ...(await this.records.open(context, budget)), writer }),
-    );
+    return new DeferredWrites(async () => {
+      const parts = await this.records.open(context, budget);
+      const own = this.writer.forCall(parts.call);
+      const writer = context.meter ? new MeteredWriter(own, context.meter) : own;
+      return new ParleyWrites({ ...parts, writer });
+    });
   }
 
   classes(context: CallContext, budget: CallBudget): GovernedClassWrites {

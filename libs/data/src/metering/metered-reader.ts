@@ -5,9 +5,11 @@ import {
   type FindQuery,
   type OperationContext,
   type ParseRow,
+  type PipelineRoute,
   type QueryPlan,
   RecordReader,
   type RelatedQuery,
+  type StoreCall,
 } from '../record-store.js';
 import { metered } from './metered.js';
 
@@ -21,6 +23,14 @@ export class MeteredReader extends RecordReader {
     private readonly meter: DataMeter,
   ) {
     super();
+  }
+
+  override get pipelineRoute(): PipelineRoute {
+    return this.reader.pipelineRoute;
+  }
+
+  override forCall(call: StoreCall): RecordReader {
+    return new MeteredReader(this.reader.forCall(call), this.meter);
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {

@@ -7,7 +7,7 @@ import {
   type TextSearchQuery,
   type VectorSearchQuery,
 } from '../record-search.js';
-import type { OperationContext } from '../record-store.js';
+import type { OperationContext, StoreCall } from '../record-store.js';
 import { metered } from './metered.js';
 
 const hitsIn = (hits: readonly SearchHit[]): number => hits.length;
@@ -19,6 +19,10 @@ export class MeteredSearcher extends RecordSearcher {
     private readonly meter: DataMeter,
   ) {
     super();
+  }
+
+  override forCall(call: StoreCall): RecordSearcher {
+    return new MeteredSearcher(this.searcher.forCall(call), this.meter);
   }
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {

@@ -1,6 +1,6 @@
 import type { DataMeter } from '#agent';
 import type { Where } from '#policy';
-import { type OperationContext, type ParseRow, RecordWriter } from '../record-store.js';
+import { type OperationContext, type ParseRow, RecordWriter, type StoreCall } from '../record-store.js';
 import { metered } from './metered.js';
 
 const rowIn = (row: ParseRow | null): number => (row ? 1 : 0);
@@ -12,6 +12,10 @@ export class MeteredWriter extends RecordWriter {
     private readonly meter: DataMeter,
   ) {
     super();
+  }
+
+  override forCall(call: StoreCall): RecordWriter {
+    return new MeteredWriter(this.writer.forCall(call), this.meter);
   }
 
   create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
