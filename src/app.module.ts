@@ -21,6 +21,7 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  DataBudgets,
   InputRounds,
   Kernel,
   MethodExplorer,
@@ -56,6 +57,7 @@ import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
+import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
 import { taskProviders } from './tasks.js';
@@ -84,6 +86,7 @@ export class AppModule {
     const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
+    const written = new WrittenClasses(shared.bus);
     return {
       module: AppModule,
       imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
@@ -100,13 +103,14 @@ export class AppModule {
         { provide: DeclaredMethods, useExisting: MethodRegistry },
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
-        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }),
+        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         { provide: Approver, useClass: NoApprover },
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
+        { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
         ...wireProviders(shared),
         ...taskProviders({ loaded, shared, queue }),
         {
@@ -145,6 +149,7 @@ export class AppModule {
             events: EventEmitter2,
             callbacks: ToolCallbacks,
             journal: CallJournal,
+            budgets: DataBudgets,
           ) =>
             new ParleyToolRunner({
               registry,
@@ -153,6 +158,7 @@ export class AppModule {
               writes,
               gates,
               journal,
+              budgets,
               pipeline: createPipeline({
                 registry,
                 policy,
@@ -160,6 +166,7 @@ export class AppModule {
                 events,
                 methods,
                 callbacks,
+                budgets,
                 approver,
               }),
             }),
@@ -173,6 +180,7 @@ export class AppModule {
             EventEmitter2,
             ToolCallbacks,
             CallJournal,
+            DataBudgets,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },

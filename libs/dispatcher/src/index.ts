@@ -48,6 +48,7 @@ export {
   NoApprover,
 } from './tool-pipeline/approver.js';
 export { CallJournal, type JournalParts } from './tool-pipeline/call-journal.js';
+export { DataBudgets } from './tool-pipeline/data-budgets.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
