@@ -258,7 +258,7 @@ describe('a service that is told to stop', () => {
     });
     const texts = Promise.all([listening.text(), open.text()]);
     expect(await service.stop()).toBe(0);
-    const [heard = '', told = ''] = await texts;
+    const [heard, told] = await texts;
     expect(heard).toMatch(/^: connected/);
     expect(told).toMatch(/"id":"open","result":\{"resultType":"complete"[^\n]*\n\n$/);
   });
