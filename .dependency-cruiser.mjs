@@ -10,6 +10,7 @@ const mayImport = {
   audit: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
+  approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],

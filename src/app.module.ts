@@ -31,7 +31,6 @@ import {
   InputRounds,
   Kernel,
   MethodExplorer,
-  NoApprover,
   ParleyToolRunner,
   PromptRegistry,
   RecordsSource,
@@ -54,8 +53,10 @@ import {
   ToolSwitches,
 } from '#tools';
 import { agentProviders } from './agents.js';
+import { approvalProviders } from './approvals.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
+import { ApprovalsController } from './http/approvals.controller.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
@@ -91,7 +92,7 @@ export class AppModule {
       // For the providers of plugins.
       global: true,
       exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
-      controllers: [HealthController, ToolsController],
+      controllers: [HealthController, ToolsController, ApprovalsController],
       providers: [
         ...BUILT_IN_TOOLS,
         ...features,
@@ -121,7 +122,7 @@ export class AppModule {
         },
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
-        { provide: Approver, useClass: NoApprover },
+        ...approvalProviders(config, shared),
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),

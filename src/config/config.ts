@@ -59,6 +59,17 @@ export type AuthRuleConfig =
   | { readonly parseSession: true; readonly agent: string }
   | { readonly anonymous: true; readonly agent: string };
 
+export interface ApprovalsConfig {
+  /** Who is asked when the policy wants approval: whoever sits at the calling client, another person, or first one and then the other. Default `client`. */
+  readonly mode: 'client' | 'desk' | 'both';
+  /** Names of the agents that decide at the desk. Default none. */
+  readonly approvers: readonly string[];
+  /** Is told of cases that wait at the desk; `secret` signs what it is told. Default none. */
+  readonly webhook: { readonly url: string; readonly secret: string } | null;
+  /** Seconds that a case waits at the desk, and that an approval there may be used. Default 300. */
+  readonly expiry: number;
+}
+
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {
   readonly server: ServerConfig;
@@ -66,6 +77,7 @@ export interface ParleyConfig {
   readonly redis: RedisConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
+  readonly approvals: ApprovalsConfig;
   readonly policy: PolicyConfig;
 }
 
@@ -85,6 +97,13 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   previousStateKeys: [],
   sessions: 'lenient',
   preAuthRateLimit: null,
+});
+
+export const DEFAULT_APPROVALS: ApprovalsConfig = Object.freeze({
+  mode: 'client',
+  approvers: [],
+  webhook: null,
+  expiry: 300,
 });
 
 export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({

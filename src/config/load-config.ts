@@ -4,9 +4,16 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { AgentShape } from '#agent';
 import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
+import { approvalFaults } from './approval-faults.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
-import { DEFAULT_DATABASE, DEFAULT_REDIS, DEFAULT_SERVER, type ParleyConfig } from './config.js';
+import {
+  DEFAULT_APPROVALS,
+  DEFAULT_DATABASE,
+  DEFAULT_REDIS,
+  DEFAULT_SERVER,
+  type ParleyConfig,
+} from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { overlayEnvironment } from './environment.js';
@@ -65,7 +72,7 @@ export function loadConfig(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
-  faults.push(...identityFaults(config.auth, config.agents, identities));
+  faults.push(...identityFaults(config.auth, config.agents, identities), ...approvalFaults(config));
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };
 }
@@ -138,6 +145,7 @@ function withDefaults(
     redis: { ...DEFAULT_REDIS, ...given.redis },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
+    approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     policy: given.policy ?? {},
   };
 }

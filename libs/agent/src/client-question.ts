@@ -36,7 +36,9 @@ export type ClientQuestion = FormQuestion | UrlQuestion | SamplingQuestion | Roo
 
 /** `content` fits the schema that was sent. */
 export type FormAnswer =
-  { readonly action: 'accept'; readonly content: Members } | { readonly action: 'decline' | 'cancel' };
+  | { readonly action: 'accept'; readonly content: Members }
+  | { readonly action: 'decline' }
+  | { readonly action: 'cancel' };
 
 export interface UrlAnswer {
   readonly action: 'accept' | 'decline' | 'cancel';
