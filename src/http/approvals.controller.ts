@@ -76,7 +76,7 @@ export class ApprovalsController {
         return refuse(429, 'Too Many Requests');
       }
       const answered = await work(agent);
-      if (answered.ok) response.json(answered.value);
+      if (answered.ok) response.status(200).json(answered.value);
       else refuse(...REFUSED[answered.refusal]);
     } catch (error) {
       if (error instanceof Unauthorized) return refuse(401, 'Unauthorized: invalid or missing API key');
