@@ -358,11 +358,11 @@ describe('the approvals of approvers', () => {
 
 describe('a desk of one process', () => {
   it('refuses what nobody decided in time, and takes no decision after that', async () => {
-    const alone = await start({ expiry: 2, webhook: null }, false);
+    const alone = await start({ expiry: 6, webhook: null }, false);
     try {
       const call = callTool(alone, 'update_object', change('p30', 'Late'), as('writer'));
       const id = await opened(alone);
-      expect((await call).text).toBe('approval request timed out after 2s');
+      expect((await call).text).toBe('approval request timed out after 6s');
       expect((await approve(alone, id)).status).toBe(404);
       expect(await titleOf('p30')).toBe('Post 30');
     } finally {

@@ -89,6 +89,18 @@ export interface ClientAsks {
    * Absent where a call can wait.
    */
   postpone?(): never;
+  /**
+   * Keeps what was granted elsewhere while the call goes on asking: it is run again, and would otherwise be held up again.
+   * Absent where a call is run once, and for what it runs in turn.
+   */
+  readonly granted?: GrantsOfCall;
+}
+
+/** What was granted to a call in one of its runs. */
+export interface GrantsOfCall {
+  keep(key: string, holdsFor: string, by: string): void;
+  /** By whom it was granted in an earlier run, for the same thing; uses that up. @throws an error of the protocol */
+  recall(key: string, holdsFor: string): Promise<string | undefined>;
 }
 
 /** What a tool or prompt is given of it. */

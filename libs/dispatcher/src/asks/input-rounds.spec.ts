@@ -345,6 +345,48 @@ describe('a decision', () => {
     expect(await refused({ requestState: first.requestState, inputResponses: yes })).toMatchObject(REPLAY);
   });
 
+  it('is kept apart from a question of the tool under the same key', async () => {
+    const { call } = caller(
+      served(
+        decide(
+          () => 'this',
+          (context) => asks(context).ask('approve', form('And the name?')),
+        ),
+      ),
+    );
+    const first = await call();
+    const second = await call({ requestState: first.requestState, inputResponses: yes });
+    expect(second.inputRequests).toMatchObject({ approve: { params: { message: 'And the name?' } } });
+    const inputResponses = { approve: accept({ name: 'Ada' }) };
+    const third = await call({ requestState: second.requestState, inputResponses });
+    expect(JSON.parse(third.content?.[0]?.text ?? '')).toEqual(['accept', inputResponses.approve]);
+  });
+
+  it('of somebody else is kept while the call goes on asking, and is no grant to what it runs in turn', async () => {
+    const seen: unknown[] = [];
+    const { call, refused } = caller(
+      served(async (_, context) => {
+        const { granted } = asks(context);
+        seen.push([
+          await granted?.recall('desk', 'this'),
+          await granted?.recall('desk', 'that'),
+          asks(context).within().granted,
+        ]);
+        granted?.keep('desk', 'this', 'key:chief');
+        await asks(context).ask('name', form('Who?'));
+        return succeeded('done');
+      }),
+    );
+    const { requestState } = await call();
+    const more = { requestState, inputResponses: { name: accept({ name: 'Ada' }) } };
+    expect((await call(more)).resultType).toBe('complete');
+    expect(seen).toEqual([
+      [undefined, undefined, undefined],
+      ['key:chief', undefined, undefined],
+    ]);
+    expect(await refused(more)).toMatchObject(REPLAY);
+  });
+
   it('upon what a call runs in turn is never the decision upon the call, nor upon the same thing again', async () => {
     const ran: string[] = [];
     const nested = async (context: CallContext, holdsFor: string) => {

@@ -3,6 +3,7 @@ import {
   type AskOptions,
   type ClientAsks,
   type ClientQuestion,
+  type GrantsOfCall,
   QuestionChanged,
 } from '#agent';
 import { type JsonObject, member } from '../json-object.js';
@@ -29,7 +30,7 @@ export interface RoundParts {
 export const REPLAYED = 'Invalid or expired requestState';
 
 /** One run of a call in the stateless era: replays what was answered, and collects what has to be asked. */
-export class InputRound {
+export class InputRound implements GrantsOfCall {
   private readonly open = new Map<string, { readonly request: WireRequest; readonly digest: string }>();
   private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
   private readonly nested = new Map<string, number>();
@@ -74,8 +75,22 @@ export class InputRound {
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
     if (once && !(await this.parts.useOnce(`${this.parts.state?.jti}:${key}`))) throw invalidParams(REPLAYED);
-    if (keep) this.answered.set(key, { to: digest, answer: known });
+    if (keep) this.answered.set(slotOf(key, once !== undefined), { to: digest, answer: known });
     return known;
+  }
+
+  keep(key: string, holdsFor: string, by: string): void {
+    this.answered.set(key, { to: digestOf({ holdsFor }), answer: by });
+  }
+
+  /** @throws ProtocolFault when the state has been used before */
+  async recall(key: string, holdsFor: string): Promise<string | undefined> {
+    const { state, useOnce } = this.parts;
+    const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
+    if (kept?.to !== digestOf({ holdsFor }) || typeof kept.answer !== 'string') return undefined;
+    if (!(await useOnce(`${state?.jti}:${key}`))) throw invalidParams(REPLAYED);
+    this.answered.set(key, kept);
+    return kept.answer;
   }
 
   /** @throws InputRequired */
@@ -100,7 +115,8 @@ export class InputRound {
   ): AnswerTo<Question> | undefined {
     const { state, responses } = this.parts;
     if (!state) return undefined;
-    const recorded = Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
+    const slot = slotOf(key, decision);
+    const recorded = Object.hasOwn(state.answers, slot) ? state.answers[slot] : undefined;
     const given = member(responses, key);
     const to = recorded?.to ?? member(state.asked, key);
     if (to !== undefined && to !== digest) {
@@ -131,12 +147,19 @@ export class InputRound {
   }
 }
 
+/** A gate and the tool behind it may use the same key: what the gate was told is kept apart. */
+const slotOf = (key: string, decision: boolean) => (decision ? `decision ${key}` : key);
+
 /** The round as a call sees it; what a call runs in turn sees it through `within`. */
 export class ModernAsks implements ClientAsks {
+  readonly granted?: GrantsOfCall;
+
   constructor(
     private readonly round: InputRound,
     private readonly isNested = false,
-  ) {}
+  ) {
+    if (!isNested) this.granted = round;
+  }
 
   canAnswer(question: ClientQuestion): boolean {
     return this.round.canAnswer(question);
