@@ -11,6 +11,7 @@ const mayImport = {
   tools: ['agent', 'policy', 'data', 'audit'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
+  jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],

@@ -9,6 +9,7 @@ import {
   ForgettingWriter,
   GovernedRecordsSource,
   GovernedWritesSource,
+  Impersonation,
   PrincipalDirectory,
   PrincipalResolver,
   RecordReader,
@@ -23,6 +24,7 @@ import {
   MongoRecordWriter,
   MongoSchemaCatalogue,
   MongoSchemaWriter,
+  MongoUserSessions,
 } from '#data-mongo';
 import {
   Approver,
@@ -35,9 +37,11 @@ import {
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
+  TaskDesk,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
+import { ProcessTaskQueue, type TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates } from '#policy';
 import { McpEdge, Wire } from '#streaming';
 import {
@@ -62,6 +66,7 @@ import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
 
@@ -69,6 +74,8 @@ export interface ServiceParts {
   readonly loaded: LoadedConfig;
   readonly connection: MongoConnection;
   readonly shared: SharedState;
+  /** Default: one of this process. */
+  readonly queue?: TaskQueue;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -84,6 +91,7 @@ const SESSIONS = { identitySeconds: 30 };
 export class AppModule {
   static compose(parts: ServiceParts): DynamicModule {
     const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
     return {
@@ -127,19 +135,22 @@ export class AppModule {
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
         ...wireProviders(shared),
+        ...taskProviders({ loaded, shared, queue }),
         {
           provide: CachedPrincipalDirectory,
           useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
         },
+        { provide: Impersonation, useFactory: () => new Impersonation(new MongoUserSessions(connection)) },
         { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory) => createAuthenticator(loaded, directory),
-          inject: [PrincipalDirectory],
+          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
+            createAuthenticator(loaded, directory, impersonation),
+          inject: [PrincipalDirectory, Impersonation],
         },
         {
           provide: PrincipalResolver,
-          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory),
+          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory, policy.switches),
           inject: [PrincipalDirectory],
         },
         {
@@ -201,7 +212,7 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk],
         },
         {
           provide: McpEdge,

@@ -6,6 +6,7 @@ import type { Server } from 'node:http';
 import { openSharedState } from '#cluster';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
+import { openTaskQueue } from '#jobs';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { AppModule, type ServiceParts } from './app.module.js';
@@ -30,14 +31,21 @@ export async function startHttpService(
   env: Environment,
   features: readonly Provider[] = [],
 ): Promise<RunningService> {
-  const stderr = new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] });
+  const stderr = new StderrLogger({ logLevels: ['log', 'warn', 'error', 'fatal'] });
   Logger.overrideLogger(stderr);
   const shared = await openSharedState({ ...loaded.config.redis, log: new Logger('SharedState') });
-  const parts = { loaded, connection, shared, features, plugins: loaded.plugins ?? [] };
+  const queue = await openTaskQueue({
+    ...loaded.config.redis,
+    concurrency: loaded.config.tasks.concurrency,
+    lockDuration: loaded.config.tasks.heartbeat * 2000,
+    log: new Logger('Tasks'),
+  });
+  const parts = { loaded, connection, shared, queue, features, plugins: loaded.plugins ?? [] };
   try {
     return await listening({ ...parts, gates: readEnvironmentGates(env) }, stderr);
   } catch (error) {
     // Left open, it would keep the process alive.
+    await queue.close();
     await shared.close();
     throw error;
   }

@@ -3,7 +3,7 @@ import { InputRounds, RequestStateSeal, type StateKeys } from '#dispatcher';
 import type { ServerConfig } from './config/config.js';
 
 /** The operator's keys, or else one that the replicas have in common. */
-function stateKeys({ stateKey, previousStateKeys }: ServerConfig, shared: SharedState): StateKeys {
+export function stateKeys({ stateKey, previousStateKeys }: ServerConfig, shared: SharedState): StateKeys {
   if (stateKey === null) {
     return { secrets: async () => [await shared.secrets.secret('request-state')] };
   }

@@ -9,6 +9,7 @@ import {
   type PromptRegistry,
   type RecordsSource,
   type ResourceRegistry,
+  type TaskDesk,
 } from '#dispatcher';
 import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
@@ -41,6 +42,7 @@ export function createKernel(
   prompts: PromptRegistry,
   resources: ResourceRegistry,
   rounds: InputRounds,
+  tasks: TaskDesk,
 ): Kernel {
   return new Kernel({
     tools,
@@ -48,6 +50,7 @@ export function createKernel(
     prompts,
     resources,
     rounds,
+    tasks,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),

@@ -22,6 +22,8 @@ export interface Service {
   /** Everything written to stdout and stderr so far. */
   output(): { readonly stdout: string; readonly stderr: string };
   isRunning(): boolean;
+  /** Ends the process at once, as a crash does. */
+  kill(): Promise<void>;
   stop(): Promise<number | null>;
 }
 
@@ -69,6 +71,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     origin: new URL(url).origin,
     output: () => ({ stdout, stderr }),
     isRunning: () => child.exitCode === null && child.signalCode === null,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await exitOf(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
     stop: async () => {
       child.kill('SIGTERM');
       const code = await exitOf(child);

@@ -29,5 +29,6 @@ export function rehearsedIdentity(
   identity: AgentIdentity | undefined,
   user = SOMEBODY,
 ): Identity | undefined {
-  return identity === 'callerSession' ? sessionIdentity(user) : identity;
+  if (identity === 'callerSession') return sessionIdentity(user);
+  return identity?.kind === 'impersonate' ? sessionIdentity(identity.userId) : identity;
 }

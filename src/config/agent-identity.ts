@@ -1,9 +1,17 @@
-import { type Identity, isUserId, MASTER, roleNameOf } from '#agent';
+import {
+  type Identity,
+  IDENTITY_OPTIONS,
+  type ImpersonationOrder,
+  isUserId,
+  MASTER,
+  readIdentityOptions,
+  roleNameOf,
+} from '#agent';
 import type { AgentConfig, AuthRuleConfig } from './config.js';
 import type { ConfigFault } from './config-faults.js';
 
-/** With whose rights a named agent reads: always the same, or those of the session its caller shows. */
-export type AgentIdentity = Identity | 'callerSession';
+/** With whose rights a named agent reads: always the same, those of the session its caller shows, or a user's by order. */
+export type AgentIdentity = Identity | ImpersonationOrder | 'callerSession';
 
 /**
  * @param rules an agent that nothing but sessions leads to reads with them, unless it says otherwise
@@ -17,30 +25,67 @@ export function readAgentIdentity(
 ): AgentIdentity {
   const { identity, clientMode } = agent;
   const path = `agents.${name}.identity`;
+  const flat = flatIdentity(name, agent, faults);
+  if (flat && identity !== undefined) faults.push({ path, message: 'is given twice, in two forms' });
   if (clientMode) {
     const session = typeof identity === 'object' && 'session' in identity;
-    if (identity !== undefined && !session)
+    if ((identity !== undefined && !session) || flat)
       faults.push({
         path,
         message: 'clientMode has no master key: only { session: caller } can be read with',
       });
     return 'callerSession';
   }
+  if (flat) return flat;
   if (identity === undefined) {
     const own = rules.filter((rule) => rule.agent === name);
     return own.length > 0 && own.every((rule) => 'parseSession' in rule) ? 'callerSession' : MASTER;
   }
   if (identity === 'master') return MASTER;
   if ('session' in identity) return 'callerSession';
+  const assertUser = (option: string, id: string) => {
+    if (!isUserId(id)) faults.push({ path: `${path}.${option}`, message: 'must be the objectId of a user' });
+  };
+  if ('impersonate' in identity) {
+    assertUser('impersonate', identity.impersonate);
+    return { kind: 'impersonate', userId: identity.impersonate, mint: identity.mint ?? false };
+  }
   if ('user' in identity) {
-    if (!isUserId(identity.user))
-      faults.push({ path: `${path}.user`, message: 'must be the objectId of a user' });
+    assertUser('user', identity.user);
     return { kind: 'aclUser', userId: identity.user };
   }
   const role = roleNameOf(identity.role);
   if (role === '') faults.push({ path: `${path}.role`, message: 'must be the name of a role' });
   return { kind: 'aclRole', role };
 }
+
+/** The identity as options of the agent itself (`aclUser: …`), the form that code uses. */
+function flatIdentity(
+  name: string,
+  agent: AgentConfig,
+  faults: ConfigFault[],
+): Identity | ImpersonationOrder | null {
+  try {
+    return readIdentityOptions(agent).identity;
+  } catch (error) {
+    faults.push({ path: `agents.${name}`, message: (error as Error).message });
+    return null;
+  }
+}
+
+/** What of an agent's options says who it acts for, and with what label; the rest is its shape. */
+export function withoutIdentity(agent: AgentConfig): Omit<AgentConfig, 'identity'> {
+  const { identity, ...options } = agent;
+  const label = typeof identity === 'object' && 'label' in identity ? identity.label : undefined;
+  const own = readIdentityLabel(agent) ?? label;
+  const rest = Object.fromEntries(
+    Object.entries(options).filter(([option]) => !(IDENTITY_OPTIONS as readonly string[]).includes(option)),
+  );
+  return own === undefined ? rest : { ...rest, impersonationLabel: own };
+}
+
+const readIdentityLabel = ({ impersonationLabel, impersonateLabel }: AgentConfig): unknown =>
+  impersonationLabel ?? impersonateLabel;
 
 /** A rule and the identity of its agent must be able to meet in one caller. */
 export function identityFaults(
@@ -53,8 +98,10 @@ export function identityFaults(
     if ('anonymous' in rule && identities.get(rule.agent) === 'callerSession') {
       return [{ path, message: `'${rule.agent}' reads with a session, which anonymous callers do not show` }];
     }
-    const given = agents[rule.agent]?.identity;
-    if ('parseSession' in rule && given !== undefined && identities.get(rule.agent) !== 'callerSession') {
+    const agent = agents[rule.agent];
+    const given =
+      agent && (agent.identity !== undefined || IDENTITY_OPTIONS.some((option) => option in agent));
+    if ('parseSession' in rule && given && identities.get(rule.agent) !== 'callerSession') {
       return [
         { path, message: `'${rule.agent}' has an identity of its own, so no session can be its identity` },
       ];

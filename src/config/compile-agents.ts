@@ -1,5 +1,6 @@
 import { type AgentShape, type AgentShapeOptions, canonicalClassName, compileAgentShape } from '#agent';
 import { constraintFault } from '#policy';
+import { withoutIdentity } from './agent-identity.js';
 import type { AgentConfig } from './config.js';
 import type { ConfigFault } from './config-faults.js';
 
@@ -28,7 +29,8 @@ export function compileAgents(
       });
   }
   const shapes = new Map<string, AgentShape>();
-  for (const [name, { identity: _, tenantId, ...options }] of Object.entries(agents)) {
+  for (const [name, agent] of Object.entries(agents)) {
+    const { tenantId, ...options } = withoutIdentity(agent);
     const filters = allFilters(name, options.filters ?? {}, declared[name] ?? {}, faults);
     try {
       const tenant = typeof tenantId === 'object' ? {} : { tenantId: tenantId ?? null };

@@ -10,6 +10,10 @@ const nameFilter = {
   ],
 } as const;
 
+/** An id, or a pointer. */
+const reference = { type: ['string', 'object'] } as const;
+const label = { type: 'string' } as const;
+
 const SERVER = {
   type: 'object',
   additionalProperties: false,
@@ -48,6 +52,7 @@ const AGENT = {
   additionalProperties: false,
   properties: {
     permissions: { enum: ['readonly', 'write', 'admin'] },
+    permission: { enum: ['readonly', 'write', 'admin'] },
     identity: {
       anyOf: [
         { const: 'master' },
@@ -61,16 +66,31 @@ const AGENT = {
           type: 'object',
           additionalProperties: false,
           required: ['user'],
-          properties: { user: { type: 'string' } },
+          properties: { user: { type: 'string' }, label },
+        },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['impersonate'],
+          properties: { impersonate: { type: 'string' }, mint: { type: 'boolean' }, label },
         },
         {
           type: 'object',
           additionalProperties: false,
           required: ['role'],
-          properties: { role: { type: 'string' } },
+          properties: { role: { type: 'string' }, label },
         },
       ],
     },
+    sessionToken: { type: 'string' },
+    aclUser: reference,
+    aclRole: reference,
+    impersonateUser: reference,
+    impersonationUser: reference,
+    impersonateMint: { type: 'boolean' },
+    impersonationMint: { type: 'boolean' },
+    impersonationLabel: label,
+    impersonateLabel: label,
     tools: {
       anyOf: [
         ...nameFilter.anyOf,
@@ -168,6 +188,16 @@ export const CONFIG_SCHEMA = {
         debounce: { type: 'number' },
         maxPerSession: { type: 'integer', minimum: 1 },
         maxSessions: { type: 'integer', minimum: 1 },
+      },
+    },
+    tasks: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        lifetime: { type: 'number', minimum: 1 },
+        pollInterval: { type: 'number', minimum: 0.1 },
+        heartbeat: { type: 'number', minimum: 0.1 },
+        concurrency: { type: 'integer', minimum: 1 },
       },
     },
     llm: {

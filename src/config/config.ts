@@ -1,4 +1,4 @@
-import type { AgentShapeOptions } from '#agent';
+import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
 
 export interface ServerConfig {
@@ -41,6 +41,18 @@ export interface DatabaseConfig {
   readonly seed: string | null;
 }
 
+/** Calls that go on after their answer (docs/tasks.md). */
+export interface TaskConfig {
+  /** Seconds that a task is kept after its last change. Default 3600. */
+  readonly lifetime: number;
+  /** Seconds between two questions of a client. Default 1. */
+  readonly pollInterval: number;
+  /** Seconds between two signs of life of a run; after five without one it is given to another worker. Default 5. */
+  readonly heartbeat: number;
+  /** Runs at once in this process. Default 4. */
+  readonly concurrency: number;
+}
+
 export interface RedisConfig {
   /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
   readonly url: string | null;
@@ -48,9 +60,17 @@ export interface RedisConfig {
   readonly prefix: string;
 }
 
-export interface AgentConfig extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId'> {
-  readonly identity?:
-    'master' | { readonly session: 'caller' } | { readonly user: string } | { readonly role: string };
+/** With whose rights an agent reads (docs/configuration.md#identities). */
+export type IdentityConfig =
+  | 'master'
+  | { readonly session: 'caller' }
+  | { readonly user: string; readonly label?: string }
+  | { readonly role: string; readonly label?: string }
+  | { readonly impersonate: string; readonly mint?: boolean; readonly label?: string };
+
+export interface AgentConfig
+  extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions {
+  readonly identity?: IdentityConfig;
   readonly tenantId?: string | number | null | { readonly claim: string };
 }
 
@@ -75,6 +95,7 @@ export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
   readonly redis: RedisConfig;
+  readonly tasks: TaskConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly approvals: ApprovalsConfig;
@@ -104,6 +125,13 @@ export const DEFAULT_APPROVALS: ApprovalsConfig = Object.freeze({
   approvers: [],
   webhook: null,
   expiry: 300,
+});
+
+export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
+  lifetime: 3600,
+  pollInterval: 1,
+  heartbeat: 5,
+  concurrency: 4,
 });
 
 export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({

@@ -11,6 +11,7 @@ import {
   DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
   DEFAULT_REDIS,
+  DEFAULT_TASK_CONFIG,
   DEFAULT_SERVER,
   type ParleyConfig,
 } from './config.js';
@@ -143,6 +144,7 @@ function withDefaults(
     server: { ...DEFAULT_SERVER, ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     redis: { ...DEFAULT_REDIS, ...given.redis },
+    tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },

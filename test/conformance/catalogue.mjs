@@ -64,7 +64,7 @@ const prompts = [
     user(textBlock('Please analyze the image above.')),
   ]),
   prompt('test_input_required_result_prompt', async ({ ask }) => {
-    const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+    const schema = { type: 'object', properties: { context: { type: 'string' } }, required: ['context'] };
     await ask('user_context', { kind: 'form', message: 'Which context?', schema });
     return [user(textBlock('thanks'))];
   }),

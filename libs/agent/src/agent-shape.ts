@@ -1,5 +1,6 @@
 import { type ClassFilters, type FilterEntry, parseClassFilters } from './class-filters.js';
 import { canonicalClassName } from './class-names.js';
+import { impersonationLabel } from './identity-options.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import { type NameFilter, NameFilter as Filter, parseNameFilter } from './name-filter.js';
 import { ProcessRateLimiters } from './process-rate-limiter.js';
@@ -12,6 +13,8 @@ export const DEFAULT_RECURSION_DEPTH = 4;
 /** The options of a named agent, as written in the configuration (docs/configuration.md#agents). */
 export interface AgentShapeOptions {
   readonly permissions?: Tier;
+  /** Another spelling of `permissions`; wins over it. */
+  readonly permission?: Tier;
   readonly tools?: unknown;
   readonly methods?: unknown;
   readonly classes?: unknown;
@@ -28,6 +31,8 @@ export interface AgentShapeOptions {
   readonly budget?: BudgetOptions | null;
   /** Levels of sub-agents below it. Default 4. */
   readonly recursionDepth?: number;
+  /** Who or what is behind an assumed identity, for records; see `IdentityOptions`. */
+  readonly impersonationLabel?: unknown;
   /** Unknown names in `tools` are faults instead of warnings. Default: the policy's switch. */
   readonly strictToolFilter?: boolean;
   /** The same for unknown names in `classes.only`. */
@@ -55,6 +60,7 @@ export interface AgentShape {
   /** Of a principal; sub-agents use that of the agent at their root. */
   readonly budget: DataBudget | null;
   readonly recursionDepth: number;
+  readonly impersonationLabel: string | null;
   readonly strictToolFilter: boolean | null;
   readonly strictClassFilter: boolean | null;
   /** Of the agent that a sub-agent was made by: nothing here permits what that one does not. */
@@ -117,7 +123,8 @@ export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape
  * @throws TypeError naming the option when a value has the wrong shape
  */
 export function compileAgentShape(name: string, options: AgentShapeOptions = {}): AgentShape {
-  if (options.permissions !== undefined && !isTier(options.permissions)) {
+  const permissions = options.permission ?? options.permissions ?? 'readonly';
+  if (!isTier(permissions)) {
     throw new TypeError('permissions: expected readonly, write or admin');
   }
   const clientMode = options.clientMode ?? false;
@@ -125,7 +132,7 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
   const limiters = new ProcessRateLimiters();
   return Object.freeze({
     name,
-    permissions: options.permissions ?? 'readonly',
+    permissions,
     tools: parseToolFilter(options.tools),
     methods: parseNameFilter(options.methods, 'methods'),
     classes: parseNameFilter(options.classes, 'classes').mapNames(canonicalClassName),
@@ -138,6 +145,7 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     limiters,
     budget: compileBudget(options.budget),
     recursionDepth: readRecursionDepth(options.recursionDepth),
+    impersonationLabel: impersonationLabel(options.impersonationLabel),
     strictToolFilter: options.strictToolFilter ?? null,
     strictClassFilter: options.strictClassFilter ?? null,
     outer: null,

@@ -36,6 +36,13 @@ describe('an agent shape', () => {
     expect(shape.tools.permits('anything')).toBe(true);
   });
 
+  it('takes permission for permissions, and before it', () => {
+    expect(compileAgentShape('x', { permission: 'write' }).permissions).toBe('write');
+    expect(compileAgentShape('x', { permissions: 'admin', permission: 'readonly' }).permissions).toBe(
+      'readonly',
+    );
+  });
+
   it('allows no mutations in client mode unless told so', () => {
     expect(compileAgentShape('client', { clientMode: true }).allowMutations).toBe(false);
     expect(compileAgentShape('client', { clientMode: true, allowMutations: true }).allowMutations).toBe(true);

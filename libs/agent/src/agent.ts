@@ -8,6 +8,10 @@ export interface AgentOptions {
   /** Who is calling, stable over requests: the key of limits, budgets and session ownership. */
   readonly principal: string;
   readonly tenantId?: string | number | null;
+  /** Whose session `identity` is, when an operator's order chose it and not the caller. */
+  readonly impersonatedUserId?: string;
+  /** Default: the shape's. */
+  readonly impersonationLabel?: string | null;
   /** The agent that made it, whose shape `shape` narrows (see `deriveAgent`). */
   readonly parent?: Agent;
 }
@@ -25,6 +29,9 @@ export class Agent {
   readonly identity: Identity;
   readonly principal: string;
   readonly tenantId: string | number | null;
+  /** Set once a session of that user was found or made, and not before. */
+  readonly impersonatedUserId: string | null;
+  readonly impersonationLabel: string | null;
 
   /** @throws TypeError when a sub-agent's shape was not narrowed from its parent's */
   constructor(options: AgentOptions) {
@@ -36,6 +43,11 @@ export class Agent {
     this.identity = options.identity ?? MASTER;
     this.principal = options.principal;
     this.tenantId = options.tenantId ?? options.shape.tenantId;
+    const inherits = this.parent !== null && this.parent.identity === this.identity;
+    this.impersonatedUserId =
+      options.impersonatedUserId ?? (inherits ? (this.parent?.impersonatedUserId ?? null) : null);
+    this.impersonationLabel =
+      options.impersonationLabel ?? this.shape.impersonationLabel ?? this.parent?.impersonationLabel ?? null;
     Object.freeze(this);
   }
 

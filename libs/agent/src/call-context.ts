@@ -47,6 +47,11 @@ export interface CallContext {
   readonly meter?: DataMeter;
   /** Absent where the caller cannot be asked anything. */
   readonly asks?: ClientAsks;
+  /**
+   * `offered`: the call may be answered with a task that goes on. `running`: this is such a task, whose call has been
+   * counted and approved. Absent: neither (docs/tasks.md).
+   */
+  readonly background?: 'offered' | 'running';
   /** A no-op when the transport cannot carry progress. */
   progress(update: ProgressUpdate): void;
   /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */

@@ -9,6 +9,7 @@ export * from './client-question.js';
 export * from './data-budget.js';
 export * from './data-meter.js';
 export * from './identity.js';
+export * from './identity-options.js';
 export * from './method-filter.js';
 export * from './name-filter.js';
 export * from './principals.js';

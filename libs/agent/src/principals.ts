@@ -24,6 +24,12 @@ export function principalsOf(userId: string | null, roles: Iterable<string>): Pr
   });
 }
 
+/** Of roles alone, without what is everyone's: row rights must name one of them, or be absent. */
+export function strictPrincipals(roles: Iterable<string>): Principals {
+  const strings = (principalsOf(null, roles).strings ?? []).filter((name) => name !== PUBLIC_PRINCIPAL);
+  return Object.freeze({ strings: Object.freeze(strings), userId: null });
+}
+
 /** Anything else could be taken for a role, or for more than one user. */
 export function isUserId(value: unknown): value is string {
   return typeof value === 'string' && USER_ID.test(value);

@@ -12,7 +12,13 @@ import {
   QuestionChanged,
 } from '#agent';
 import type { ApprovalRecord } from '#audit';
-import { type ApprovalCase, processState, type SharedState, SharedStateUnavailable } from '#cluster';
+import {
+  type ApprovalCase,
+  type ApprovalDesk,
+  processState,
+  type SharedState,
+  SharedStateUnavailable,
+} from '#cluster';
 import {
   type ApprovalDecision,
   type ApprovalRequest,
@@ -163,10 +169,10 @@ describe('the approver at the client', () => {
 });
 
 describe('the approver at the desk', () => {
-  function desk(expiry = 60, state: SharedState = processState()) {
+  function desk(expiry = 60, state = processState(), kept = state.approvals) {
     const announced: ApprovalCase[] = [];
     const parts = {
-      desk: state.approvals,
+      desk: kept,
       bus: state.bus,
       announce: (one: ApprovalCase) => announced.push(one),
     };
@@ -223,9 +229,10 @@ describe('the approver at the desk', () => {
 
   it('says no while the shared state cannot be reached', async () => {
     const state = processState();
-    const away = { ...state, approvals: Object.create(state.approvals) as SharedState['approvals'] };
-    away.approvals.open = () => Promise.reject(new SharedStateUnavailable());
-    expect(await desk(60, away).approver.review(requestOf())).toMatchObject({ outcome: 'unavailable' });
+    const away = Object.create(state.approvals) as ApprovalDesk;
+    away.open = () => Promise.reject(new SharedStateUnavailable());
+    const { approver } = desk(60, state, away);
+    expect(await approver.review(requestOf())).toMatchObject({ outcome: 'unavailable' });
   });
 });
 

@@ -20,6 +20,10 @@ export interface AuditedAgent extends AuditedLimits {
   readonly principal: string;
   /** The user or role that the agent acts as without its being verified. */
   readonly identity?: string;
+  /** What the operator calls whoever is behind the identity. */
+  readonly impersonation_label?: string;
+  /** The user whose session the operator, not the caller, chose. */
+  readonly impersonated_user_id?: string;
   readonly parent_agent_id?: string;
   readonly tenant_id?: string | number;
 }
@@ -52,6 +56,8 @@ export function auditedAgent(agent: Agent): AuditedAgent {
     agent_name: agent.shape.name,
     principal: agent.principal,
     ...(assumed !== null && { identity: assumed }),
+    ...(agent.impersonationLabel !== null && { impersonation_label: agent.impersonationLabel }),
+    ...(agent.impersonatedUserId !== null && { impersonated_user_id: agent.impersonatedUserId }),
     ...(agent.parent && { parent_agent_id: agent.parent.agentId }),
     ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
     ...auditedLimits(agent.shape),

@@ -6,3 +6,4 @@ export { type Credentials, presentedKey } from './credentials.js';
 export { CallerSessionRule, ParseSessionRule } from './parse-session-rule.js';
 export { RuleAuthenticator } from './rule-authenticator.js';
 export { SessionOwners } from './session-owners.js';
+export * from './impersonating-rule.js';

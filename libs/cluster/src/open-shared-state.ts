@@ -4,6 +4,7 @@ import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessSessionStore } from './process-session-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
+import { ProcessVersionedStore } from './process-versioned-store.js';
 import { ProcessSecrets } from './shared-secrets.js';
 import type { SharedState, SharedStateLog } from './shared-state.js';
 
@@ -23,6 +24,7 @@ export function processState(): SharedState {
     bus: new ProcessMessageBus(),
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
+    tasks: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
     approvals: new ProcessApprovalDesk(),
     secrets: new ProcessSecrets(),

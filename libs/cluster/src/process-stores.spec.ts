@@ -6,10 +6,12 @@ import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
 import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
+import { versionedStoreContract } from './contracts/versioned-store.contract.js';
 import { ProcessApprovalDesk } from './process-approval-desk.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
+import { ProcessVersionedStore } from './process-versioned-store.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
 
 messageBusContract('ProcessMessageBus', () => {
@@ -31,6 +33,22 @@ streamLogContract('ProcessStreamLog', () => {
 rateLimitersContract('ProcessRateLimiters', () => {
   const { now, pass } = handClock();
   return { port: new ProcessRateLimiters(() => now() / 1000), pass };
+});
+
+versionedStoreContract('ProcessVersionedStore', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessVersionedStore(100, now), pass };
+});
+
+describe('ProcessVersionedStore', () => {
+  it('never lets a record give way to a new one', async () => {
+    const { now, pass } = handClock();
+    const store = new ProcessVersionedStore(1, now);
+    await store.create('a', {}, 10_000);
+    await expect(store.create('b', {}, 10_000)).rejects.toBeInstanceOf(SharedStateUnavailable);
+    pass(10_000);
+    expect(await store.create('b', {}, 10_000)).toBe(true);
+  });
 });
 
 describe('ProcessOneTimeStore', () => {

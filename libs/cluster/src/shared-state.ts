@@ -5,6 +5,7 @@ import type { OneTimeStore } from './one-time-store.js';
 import type { SessionStore } from './session-store.js';
 import type { SharedSecrets } from './shared-secrets.js';
 import type { StreamLog } from './stream-log.js';
+import type { VersionedStore } from './versioned-store.js';
 
 /** Where the operator reads that the shared state went away or came back. Never told a URL or a password. */
 export interface SharedStateLog {
@@ -19,6 +20,8 @@ export abstract class SharedState {
   abstract readonly bus: MessageBus;
   abstract readonly oneTime: OneTimeStore;
   abstract readonly streams: StreamLog;
+  /** Long calls and what came of them. */
+  abstract readonly tasks: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly approvals: ApprovalDesk;
   abstract readonly secrets: SharedSecrets;

@@ -1,5 +1,6 @@
 export { MongoConnection, type MongoConnectionOptions } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
+export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
 export { MongoSchemaCatalogue, type SchemaCatalogueOptions } from './schema/mongo-schema-catalogue.js';
 export { loadSeed, type LoadedSeed, type LoadSeedOptions } from './seed/load-seed.js';

@@ -10,5 +10,12 @@ export { GovernedRecordsSource } from './governed/records-source.js';
 export { GovernedWritesSource } from './governed/writes-source.js';
 export { CachedPrincipalDirectory, type DirectoryCacheOptions } from './identity/cached-directory.js';
 export { ForgettingWriter } from './identity/forgetting-writer.js';
+export {
+  type ImpersonateOptions,
+  Impersonation,
+  ImpersonationError,
+  type ImpersonationTimes,
+} from './identity/impersonation.js';
 export { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from './identity/principal-directory.js';
 export { PrincipalResolver } from './identity/principal-resolver.js';
+export { UserSessions } from './identity/user-sessions.js';

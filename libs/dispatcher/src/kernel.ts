@@ -15,6 +15,7 @@ import type { RecordsSource } from './records-source.js';
 import type { ResourceSubscriptions } from './resource-subscriptions.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
 import { ResultEnvelope } from './result-envelope.js';
+import type { TaskDesk } from './tasks/task-desk.js';
 import { faultLine, type WarningLog } from './warning-log.js';
 
 export interface KernelOptions {
@@ -33,6 +34,8 @@ export interface KernelOptions {
   readonly subscriptions?: ResourceSubscriptions;
   /** Default: no list is said to tell its changes. */
   readonly listChanges?: ListChanges;
+  /** Takes over calls that go on after their answer. Default: none do. */
+  readonly tasks?: TaskDesk;
   /** Hears the private causes of internal errors. Default: nobody. */
   readonly log?: WarningLog;
 }

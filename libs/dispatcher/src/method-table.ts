@@ -13,6 +13,8 @@ import { ReadResource } from './methods/read-resource.js';
 import { resourceSubscriptionMethods } from './methods/resource-subscription-methods.js';
 import { setLogLevel } from './methods/set-log-level.js';
 import { ToolCatalogue } from './methods/tool-catalogue.js';
+import type { TaskDesk } from './tasks/task-desk.js';
+import { TaskMethods } from './tasks/task-methods.js';
 import type { ListChanges } from './list-changes.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import type { RecordsSource } from './records-source.js';
@@ -31,6 +33,7 @@ export interface MethodDependencies {
   readonly envelope: ResultEnvelope;
   readonly subscriptions?: ResourceSubscriptions;
   readonly listChanges?: ListChanges;
+  readonly tasks?: TaskDesk;
 }
 
 /** Depends on the agent: one agent's answer must never serve another, and rights may change at any time. */
@@ -45,9 +48,10 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   const { tools, records, prompts, envelope, subscriptions, listChanges } = given;
   const handshake = new Handshake(given);
   const resources = resourceSubscriptionMethods(subscriptions);
+  const tasks = new TaskMethods(given.tasks);
   const catalogue = new ToolCatalogue(tools);
   const listTools = new ListTools(catalogue, envelope, OF_AGENT);
-  const callTool = new CallTool(tools, catalogue);
+  const callTool = new CallTool(tools, catalogue, given.tasks);
   const provided = new ProvidedResources(given.resources, records);
   const listResources = new ListResources(tools, catalogue, provided);
   const readResource = new ReadResource(tools, provided);
@@ -68,6 +72,8 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
     handle,
     ...(cache && { cache }),
   });
+
+  const statelessOnly = (handle: Method['handle']): Method => ({ legacySince: null, modern: true, handle });
 
   return new Map<string, Method>([
     ['initialize', legacyOnly((request) => handshake.initialize(request.params))],
@@ -92,14 +98,10 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
     ],
     ['resources/subscribe', legacyOnly(resources.subscribe)],
     ['resources/unsubscribe', legacyOnly(resources.unsubscribe)],
-    [
-      'subscriptions/listen',
-      {
-        legacySince: null,
-        modern: true,
-        handle: (request) => listen({ subscriptions, listChanges }, request),
-      },
-    ],
+    ['subscriptions/listen', statelessOnly((request) => listen({ subscriptions, listChanges }, request))],
+    ['tasks/get', statelessOnly((request) => tasks.get(request))],
+    ['tasks/update', statelessOnly((request) => tasks.update(request))],
+    ['tasks/cancel', statelessOnly((request) => tasks.cancel(request))],
     ['prompts/list', everywhere((request) => listPrompts(prompts, request), OF_AGENT)],
     ['prompts/get', everywhere(asking('prompts/get', 'name', (request) => getPrompt.handle(request)))],
     [

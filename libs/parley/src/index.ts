@@ -2,6 +2,7 @@
 export { type Agent, type CallContext, type ProgressUpdate, Refused, refusals, type Tier } from '#agent';
 export type { GovernedRecords } from '#data';
 export {
+  ProtocolFault,
   type ListedResource,
   type Prompt,
   type PromptMessage,

@@ -1,4 +1,4 @@
-export { compileClass, type PolicyFault } from './compile/compile-class.js';
+export { compileClass, HIDDEN_BY_DEFAULT, type PolicyFault } from './compile/compile-class.js';
 export {
   type CompiledPolicy,
   compilePolicy,
@@ -19,7 +19,7 @@ export {
   readEnvironmentGates,
   toolGate,
 } from './gates/tool-gates.js';
-export { lintPolicy } from './lint/lint-policy.js';
+export { isExposedToEveryTenant, lintPolicy } from './lint/lint-policy.js';
 export * from './model/class-access.js';
 export * from './model/class-policy.js';
 export * from './model/class-schema.js';

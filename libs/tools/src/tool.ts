@@ -27,6 +27,9 @@ export interface ToolAnnotations {
 export const TOOL_NEEDS = ['rows', 'classes', 'methods'] as const;
 export type ToolNeed = (typeof TOOL_NEEDS)[number];
 
+export const TASK_SUPPORT = ['optional', 'required', 'on-demand'] as const;
+export type TaskSupport = (typeof TASK_SUPPORT)[number];
+
 /** What a tool is; behaviour is apart, on the provider that declares it. */
 export interface ToolDefinition {
   readonly name: string;
@@ -38,6 +41,14 @@ export interface ToolDefinition {
   /** Seconds, at least 1. Default 30. */
   readonly timeout: number;
   readonly inputSchema: JsonSchema;
+  /**
+   * How the tool meets clients that follow tasks (docs/tasks.md). `optional`: runs as a task, and is answered at once when it
+   * is quick. `required`: only as a task; other clients are refused. `on-demand`: the handler says so by `continueAsTask`.
+   * Default: never.
+   */
+  readonly task?: TaskSupport;
+  /** Seconds that a run as a task may take. Default 600. */
+  readonly taskTimeout?: number;
   /** When declared, results are also sent as `structuredContent`. */
   readonly outputSchema?: JsonSchema;
   readonly annotations?: ToolAnnotations;
@@ -51,6 +62,11 @@ export interface ToolDefinition {
 export interface ToolCall extends CallContext, AskingCall {
   readonly tool: ToolDefinition;
   readonly records: GovernedRecords;
+  /**
+   * For a tool with `task: 'on-demand'`: from here on the call is a task, where its client follows tasks; the handler then
+   * runs again from the top, with the answers it was given. What comes before must have no effects.
+   */
+  continueAsTask(): void;
 }
 
 /** What a tool that needs `rows` gets. */

@@ -7,3 +7,4 @@ export * from './redis-room.js';
 export * from './redis-server.js';
 export * from './session-store.contract.js';
 export * from './stream-log.contract.js';
+export * from './versioned-store.contract.js';

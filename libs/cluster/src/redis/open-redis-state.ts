@@ -7,6 +7,7 @@ import { RedisRateLimiters } from './redis-rate-limiters.js';
 import { RedisSecrets } from './redis-secrets.js';
 import { RedisSessionStore } from './redis-session-store.js';
 import { RedisStreamLog } from './redis-stream-log.js';
+import { RedisVersionedStore } from './redis-versioned-store.js';
 
 /** Milliseconds the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;
@@ -23,6 +24,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     bus,
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
+    tasks: new RedisVersionedStore(commands, 'task'),
     limiters: new RedisRateLimiters(commands),
     approvals: new RedisApprovalDesk(commands),
     secrets: new RedisSecrets(commands),

@@ -6,6 +6,7 @@ import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
 import { openRedisRoom, type RedisRoom } from '../contracts/redis-room.js';
 import { sessionStoreContract } from '../contracts/session-store.contract.js';
 import { streamLogContract, TIGHT_LOG } from '../contracts/stream-log.contract.js';
+import { versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import type { SharedState } from '../shared-state.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisStreamLog } from './redis-stream-log.js';
@@ -48,6 +49,11 @@ rateLimitersContract(
   { runs: 15 },
 );
 
+versionedStoreContract(
+  'RedisVersionedStore',
+  portOf((state) => state.tasks),
+);
+
 describe('with tight limits', () => {
   const open: RedisConnection[] = [];
   afterAll(() => open.forEach((connection) => connection.close()));
@@ -68,13 +74,14 @@ describe('what Redis holds', () => {
 
   it('always ends by itself', async () => {
     const prefix = room.freshPrefix();
-    const { sessions, oneTime, streams } = await room.enter(prefix);
+    const { sessions, oneTime, streams, tasks } = await room.enter(prefix);
     await sessions.create({ owner: 'ada', version: '2025-11-25', capabilities: {} });
     await oneTime.keep('k', { n: 1 }, 60_000);
     await oneTime.claim('k', 60_000);
     await streams.append('s', 'frame');
+    await tasks.create('t', {}, 60_000);
     const keys = await keysOf(prefix);
-    expect(keys).toHaveLength(5);
+    expect(keys).toHaveLength(6);
     for (const key of keys) expect(await room.client.pttl(key)).toBeGreaterThan(0);
   });
 

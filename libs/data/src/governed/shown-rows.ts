@@ -1,6 +1,7 @@
 import { type AgentScope, type ClassAccess, redact, withholdUnreadable } from '#policy';
 import type { GovernedClass } from '../governed-records.js';
 import type { ParseRow } from '../record-store.js';
+import { reportMalformed } from './malformed-rights.js';
 import { guardRow, type RowGuard } from './row-guard.js';
 
 /** The last passes over fetched rows: protected columns, rows inside rows, withheld classes and internal columns. */
@@ -8,7 +9,7 @@ export function shownRows(rows: readonly ParseRow[], scope: AgentScope, guard?: 
   const { strings } = scope.rights.principals;
   return rows.map((row) => {
     if (guard) guardRow(row, guard);
-    const own = strings === null ? row : withholdUnreadable(row, strings);
+    const own = strings === null ? row : withholdUnreadable(row, strings, reportMalformed);
     return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
   });
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { PrincipalDirectory, type SessionOwner } from './principal-directory.js';
+import { ExpiringCache } from './expiring-cache.js';
+import { PrincipalDirectory, type RoleHolder, type SessionOwner } from './principal-directory.js';
 
 export interface DirectoryCacheOptions {
   /** Seconds a session stands for its user without being looked up again. Default 3600. */
@@ -58,6 +59,11 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     this.sessions.forget(digest(token));
   }
 
+  override forgetRoles(holder: RoleHolder): void {
+    if ('userId' in holder) this.userRoles.forget(holder.userId);
+    else this.roleRoles.forget(holder.role);
+  }
+
   /** Rows of a class were written: what was learnt from it is learnt anew. */
   forgetClass(className: string): void {
     if (className === '_Session' || className === '_User') this.sessions.clear();
@@ -71,49 +77,4 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
 /** Tokens are credentials: what is kept could not be used as one. */
 function digest(token: string): string {
   return createHash('sha256').update(token, 'utf8').digest('base64');
-}
-
-interface Entry<T> {
-  readonly value: Promise<T>;
-  readonly until: number;
-}
-
-class ExpiringCache<T> {
-  private readonly entries = new Map<string, Entry<T>>();
-
-  constructor(
-    private readonly lifetime: number,
-    private readonly maxEntries: number,
-    private readonly now: () => number,
-  ) {}
-
-  get(key: string, load: () => Promise<T>): Promise<T> {
-    const known = this.entries.get(key);
-    if (known && known.until > this.now()) return known.value;
-    const entry: Entry<T> = { value: load(), until: this.now() + this.lifetime };
-    this.entries.delete(key);
-    this.entries.set(key, entry);
-    const drop = () => {
-      if (this.entries.get(key) === entry) this.entries.delete(key);
-    };
-    entry.value.then((value) => {
-      if (value === null) drop();
-    }, drop);
-    this.evict();
-    return entry.value;
-  }
-
-  forget(key: string): void {
-    this.entries.delete(key);
-  }
-
-  clear(): void {
-    this.entries.clear();
-  }
-
-  private evict(): void {
-    if (this.entries.size <= this.maxEntries) return;
-    const oldest = this.entries.keys().next().value;
-    if (oldest !== undefined) this.entries.delete(oldest);
-  }
 }

@@ -5,6 +5,9 @@ export interface SessionOwner {
   readonly expiresAt: Date | null;
 }
 
+/** Whose roles are meant: those of a user, or those that a role inherits. */
+export type RoleHolder = { readonly userId: string } | { readonly role: string };
+
 /** Levels of inheritance above the roles that somebody holds directly. */
 export const MAX_ROLE_DEPTH = 10;
 
@@ -21,4 +24,6 @@ export abstract class PrincipalDirectory {
   abstract rolesOfUser(userId: string): Promise<readonly string[]>;
   /** The role itself and all it inherits, sorted. Null: no such role. */
   abstract rolesOfRole(name: string): Promise<readonly string[] | null>;
+  /** What was learnt about the roles of this user or role is learnt anew. */
+  forgetRoles(_holder: RoleHolder): void {}
 }

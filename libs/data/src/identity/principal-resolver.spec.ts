@@ -223,3 +223,43 @@ describe('the cache of principals', () => {
     expect(count(directory, 'user ada')).toBe(2);
   });
 });
+
+describe('a scope that is refreshed', () => {
+  const agentOf = (identity: Identity) =>
+    new Agent({ shape: compileAgentShape('x'), identity, principal: 'p' });
+  const EDITORS: Identity = { kind: 'aclRole', role: 'role:editors' };
+  const ADA: Identity = { kind: 'aclUser', userId: 'ada' };
+
+  it.each<[string, Identity, number]>([
+    ['of a user is asked for anew', ADA, 2],
+    ['of a role is asked for anew', EDITORS, 2],
+    ['of a session is left alone', sessionIdentity('r:ada'), 2],
+    ['of the master key is left alone', MASTER, 0],
+  ])('%s', async (_, identity, questions) => {
+    const directory = new SmallDirectory();
+    const resolver = new PrincipalResolver(new CachedPrincipalDirectory(directory));
+    await resolver.resolve(agentOf(identity));
+    await resolver.refreshScope(agentOf(identity));
+    await resolver.resolve(agentOf(identity));
+    expect(directory.asked).toHaveLength(questions);
+  });
+});
+
+describe('a strict role', () => {
+  const strict = (identity: Identity) =>
+    new PrincipalResolver(new SmallDirectory(), { strictRole: true }).resolve(
+      new Agent({ shape: compileAgentShape('x'), identity, principal: 'p' }),
+    );
+
+  it('does not hold what is everyone’s', async () => {
+    expect(await strict({ kind: 'aclRole', role: 'editors' })).toEqual({
+      strings: ['role:editors', 'role:readers'],
+      userId: null,
+    });
+  });
+
+  it('is nothing that a user or session becomes', async () => {
+    for (const identity of [{ kind: 'aclUser', userId: 'ada' } as const, sessionIdentity('r:ada')])
+      expect((await strict(identity)).strings).toContain('*');
+  });
+});

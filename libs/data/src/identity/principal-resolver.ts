@@ -7,6 +7,7 @@ import {
   Refused,
   refusals,
   roleNameOf,
+  strictPrincipals,
   Unauthorized,
   widening,
 } from '#agent';
@@ -18,7 +19,11 @@ const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
 
 /** Turns the identity of an agent into the principals its reads are matched against. */
 export class PrincipalResolver {
-  constructor(private readonly directory: PrincipalDirectory) {}
+  constructor(
+    private readonly directory: PrincipalDirectory,
+    /** `strictRole`: what a role reads does not hold what everyone may read. Default false. */
+    private readonly options: { readonly strictRole?: boolean } = {},
+  ) {}
 
   /**
    * Roles that cannot be read leave fewer rights; a session that cannot be recognised leaves none.
@@ -56,6 +61,17 @@ export class PrincipalResolver {
     return own;
   }
 
+  /**
+   * Asks anew which roles an assumed user or role has, for all agents that act as it. Nothing for a session or the master key.
+   * @throws as `resolve`
+   */
+  async refreshScope({ identity, usesMasterKey }: Pick<Agent, 'identity' | 'usesMasterKey'>): Promise<void> {
+    if (identity.kind === 'aclUser') this.directory.forgetRoles({ userId: identity.userId });
+    else if (identity.kind === 'aclRole') this.directory.forgetRoles({ role: roleNameOf(identity.role) });
+    else return;
+    await this.resolve({ identity, usesMasterKey });
+  }
+
   private async signedIn(token: string): Promise<string> {
     const owner = token === '' ? null : await this.directory.ownerOfSession(token);
     if (!owner || !isUserId(owner.userId)) throw new Unauthorized('invalid session token');
@@ -70,7 +86,7 @@ export class PrincipalResolver {
     if (name === '') throw new Refused(refusals.identityUnresolved('an empty role name'));
     const roles = await fewerOnFault(() => this.directory.rolesOfRole(name), [name]);
     if (roles === null) throw new Refused(refusals.identityUnresolved(`no role '${name}'`));
-    return principalsOf(null, roles);
+    return this.options.strictRole ? strictPrincipals(roles) : principalsOf(null, roles);
   }
 }
 

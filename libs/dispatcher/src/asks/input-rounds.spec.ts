@@ -5,7 +5,8 @@ import { kernelUnderTest, MODERN, resultOf, smallAgent } from '../contracts/kern
 import { type SmallHandler, smallTool, SmallToolRunner, succeeded } from '../contracts/small-tool-runner.js';
 import type { KernelReply } from '../kernel-reply.js';
 import { InputRounds } from './input-rounds.js';
-import { processSecret, RequestStateSeal } from './request-state.js';
+import { RequestStateSeal } from './request-state.js';
+import { processSecret } from './sealed-text.js';
 
 const form = (message: string, field = 'name'): FormQuestion => ({
   kind: 'form',

@@ -55,7 +55,7 @@ export class InputRounds {
     });
     const asks = new ModernAsks(round);
     try {
-      const result = await handle({ ...request, context: { ...context, asks } });
+      const result = await handle({ ...request, round, context: { ...context, asks } });
       // A handler that went on without the answers it asked for has no result yet.
       return round.isOpen ? await this.required(round, subject) : result;
     } catch (fault) {

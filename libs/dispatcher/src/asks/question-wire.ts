@@ -66,3 +66,13 @@ function declaresForm(declared: unknown, { version }: Dialect): boolean {
   if (!isJsonObject(declared)) return false;
   return Object.keys(declared).length === 0 || isJsonObject(member(declared, 'form'));
 }
+
+/** The question that a request of ours asks; `undefined` for a request that we do not make. */
+export function questionOf({ method, params }: WireRequest): ClientQuestion | undefined {
+  const { message, mode, url, requestedSchema: schema } = params;
+  if (method === 'sampling/createMessage') return { kind: 'sampling', params };
+  if (method === 'roots/list') return { kind: 'roots' };
+  if (method !== 'elicitation/create' || typeof message !== 'string') return undefined;
+  if (mode === 'url') return typeof url === 'string' ? { kind: 'url', message, url } : undefined;
+  return isJsonObject(schema) ? { kind: 'form', message, schema } : undefined;
+}

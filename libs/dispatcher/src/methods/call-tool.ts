@@ -3,18 +3,27 @@ import type { ToolRunner } from '#tools';
 import { isJsonObject, type JsonObject } from '../json-object.js';
 import { invalidParams } from '../protocol-fault.js';
 import type { MethodRequest } from './method.js';
+import { ContinuesAsTask } from '../tasks/continues-as-task.js';
+import type { TaskDesk } from '../tasks/task-desk.js';
+import { createdTask } from '../tasks/task-methods.js';
+import { declaresTasks } from '../tasks/tasks-extension.js';
 import { checkParameterHeaders } from './parameter-headers.js';
 import type { ToolCatalogue } from './tool-catalogue.js';
 import { failedResult, toolResult } from './tool-result.js';
+
+/** Milliseconds in which an optional task is answered like any other call. */
+const TASK_PATIENCE = 500;
 
 /** `tools/call`: hands the call to the tool pipeline and words its outcome. */
 export class CallTool {
   constructor(
     private readonly runner: ToolRunner,
     private readonly catalogue: ToolCatalogue,
+    private readonly desk: TaskDesk | undefined,
   ) {}
 
-  async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
+  async handle(request: MethodRequest): Promise<JsonObject> {
+    const { params, context, dialect } = request;
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
     const modern = dialect.era === 'modern';
@@ -28,7 +37,42 @@ export class CallTool {
       const tool = this.catalogue.for(context).find(name);
       if (tool) checkParameterHeaders(tool, args, context);
     }
-    const outcome = await this.runner.run(name, args, context);
-    return toolResult(outcome, dialect, context.signal);
+    const offered = this.desk !== undefined && declaresTasks(context.clientCapabilities, dialect);
+    try {
+      const outcome = await this.runner.run(
+        name,
+        args,
+        offered ? { ...context, signal: context.signal, background: 'offered' } : context,
+      );
+      return toolResult(outcome, dialect, context.signal);
+    } catch (signal) {
+      if (!(signal instanceof ContinuesAsTask) || !this.desk) throw signal;
+      return this.begin(this.desk, name, args, request);
+    }
+  }
+
+  /** A call that is quick is answered at once; any other by its task, which outlives this request. */
+  private async begin(
+    desk: TaskDesk,
+    tool: string,
+    args: JsonObject,
+    { context, round }: MethodRequest,
+  ): Promise<JsonObject> {
+    const { agent, version, correlationId, clientCapabilities: capabilities } = context;
+    const optional = this.catalogue.for(context).find(tool)?.task === 'optional';
+    const state = await desk.start(
+      {
+        agent,
+        tool,
+        args,
+        version,
+        capabilities,
+        ...(correlationId !== undefined && { correlationId }),
+        ...(round && { soFar: round.soFar }),
+      },
+      optional ? TASK_PATIENCE : 0,
+    );
+    if (state.status === 'completed' && state.result && optional) return state.result;
+    return createdTask(state);
   }
 }

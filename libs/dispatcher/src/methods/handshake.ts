@@ -3,12 +3,15 @@ import { dialectOf, FALLBACK_VERSION, isLegacyVersion, MODERN_VERSIONS } from '.
 import type { ListChanges } from '../list-changes.js';
 import type { ResourceSubscriptions } from '../resource-subscriptions.js';
 import type { ServerInfo } from '../result-envelope.js';
+import type { TaskDesk } from '../tasks/task-desk.js';
+import { TASKS_EXTENSION } from '../tasks/tasks-extension.js';
 
 export interface HandshakeParts {
   readonly serverInfo: ServerInfo;
   readonly instructions?: string;
   readonly subscriptions?: ResourceSubscriptions;
   readonly listChanges?: ListChanges;
+  readonly tasks?: TaskDesk;
 }
 
 /** How a conversation opens: what we are and what is served at this moment. */
@@ -33,7 +36,10 @@ export class Handshake {
   discover(): JsonObject {
     return {
       supportedVersions: MODERN_VERSIONS,
-      capabilities: this.capabilities(),
+      capabilities: {
+        ...this.capabilities(),
+        ...(this.parts.tasks && { extensions: { [TASKS_EXTENSION]: {} } }),
+      },
       ...this.instructions(),
     };
   }

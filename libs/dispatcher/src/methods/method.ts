@@ -1,3 +1,4 @@
+import type { InputRound } from '../asks/modern-asks.js';
 import type { DispatchContext } from '../dispatch-context.js';
 import type { JsonObject } from '../json-object.js';
 import type { PreparedResult, StreamedResult } from '../kernel-reply.js';
@@ -8,6 +9,8 @@ export interface MethodRequest {
   readonly params: JsonObject;
   readonly context: DispatchContext;
   readonly dialect: Dialect;
+  /** Of a method that may ask, in the stateless era. */
+  readonly round?: InputRound;
 }
 
 /** Returns the result without the members of the era, or one that is complete already. @throws ProtocolFault */

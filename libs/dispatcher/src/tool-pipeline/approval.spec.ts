@@ -62,6 +62,7 @@ function hostOf(
   const definition = TOOLS[name];
   const call = {
     ...context,
+    continueAsTask: () => undefined,
     ...askingCall(undefined),
     tool: definition,
     records: new SmallRecords({}).for(context),

@@ -4,6 +4,8 @@ import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
 import { previewOf } from './approval-preview.js';
+import { ContinuesAsTask } from '../tasks/continues-as-task.js';
+import { tasksNotDeclared } from '../tasks/tasks-extension.js';
 import { toolExecutionOf } from './tool-execution.js';
 import type { Gate } from './tool-pipeline.js';
 
@@ -16,7 +18,9 @@ export class RateLimitGuard implements Gate {
   private readonly logger = new Logger(RateLimitGuard.name);
 
   async canActivate(host: ExecutionContext): Promise<true> {
-    const { agent } = toolExecutionOf(host).context;
+    const { agent, background } = toolExecutionOf(host).context;
+    // Counted when it was called.
+    if (background === 'running') return true;
     let verdict;
     try {
       verdict = await agent.shape.rateLimiter.check(agent.principal);
@@ -79,7 +83,8 @@ export class ApprovalGuard implements Gate {
 
   async canActivate(host: ExecutionContext): Promise<true> {
     const { definition, args, context } = toolExecutionOf(host);
-    if (!definition) return true;
+    // A task was begun by a call that came past here.
+    if (!definition || context.background === 'running') return true;
     const effectivePermission = effectiveTier(definition, args, this.methods);
     const { switches, version: policyVersion } = this.policy;
     if (!switches.requireApprovalFor.includes(effectivePermission)) return true;
@@ -104,6 +109,22 @@ export class CancellationGuard implements Gate {
   canActivate(host: ExecutionContext): true {
     const { signal } = toolExecutionOf(host).context;
     if (signal.aborted) throw new Refused(refusals.cancelled(cancelReason(signal)));
+    return true;
+  }
+}
+
+/** The last gate: a call that goes on as a task does so now, with everything before it passed. */
+@Injectable()
+export class TaskGuard implements Gate {
+  readonly gate = 'task';
+
+  canActivate(host: ExecutionContext): true {
+    const { definition, context } = toolExecutionOf(host);
+    const { background } = context;
+    if (background === 'running') return true;
+    if (definition?.task === 'required' && background === undefined) throw tasksNotDeclared();
+    const begins = definition?.task === 'required' || definition?.task === 'optional';
+    if (begins && background === 'offered') throw new ContinuesAsTask();
     return true;
   }
 }

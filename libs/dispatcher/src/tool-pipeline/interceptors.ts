@@ -4,7 +4,7 @@ import { type Refusal, Refused, refusals } from '#agent';
 import type { Policy } from '#policy';
 import { type CanaryScan, compileCanaries, fitToSize, ToolContent, type ToolOutcome } from '#tools';
 import { cancelReason } from './guards.js';
-import { toolExecutionOf } from './tool-execution.js';
+import { secondsFor, toolExecutionOf } from './tool-execution.js';
 
 /**
  * Ends the run at once, and with it the database operation, when the caller goes away or the tool's time is up.
@@ -15,7 +15,7 @@ export class DeadlineInterceptor implements NestInterceptor {
   intercept(host: ExecutionContext, next: CallHandler): Observable<unknown> {
     const { definition, name, context, clock, abort } = toolExecutionOf(host);
     const { signal } = context;
-    const seconds = definition?.timeout ?? 30;
+    const seconds = secondsFor(definition, context);
     return new Observable((subscriber) => {
       const refuse = (refusal: Refusal) => {
         subscriber.error(new Refused(refusal));

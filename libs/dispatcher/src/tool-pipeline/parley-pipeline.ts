@@ -3,7 +3,14 @@ import type { EnvironmentGates, Policy } from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './call-announcements.js';
-import { ApprovalGuard, CancellationGuard, EnvironmentGuard, RateLimitGuard, ToolGuard } from './guards.js';
+import {
+  ApprovalGuard,
+  CancellationGuard,
+  EnvironmentGuard,
+  RateLimitGuard,
+  TaskGuard,
+  ToolGuard,
+} from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
 import type { ToolCallbacks } from './tool-callbacks.js';
 import { toolExecutionOf } from './tool-execution.js';
@@ -37,6 +44,7 @@ export function createPipeline({
       new ApprovalGuard(policy, approver, methods),
       new BeforeCallGuard(callbacks),
       new CancellationGuard(),
+      new TaskGuard(),
     ],
     interceptors: [
       new AfterCallInterceptor(callbacks),

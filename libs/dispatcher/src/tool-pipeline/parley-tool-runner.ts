@@ -21,9 +21,10 @@ import {
 import { InputRequired } from '../asks/input-required.js';
 import { ClientUnreachable } from '../client-link.js';
 import { ProtocolFault } from '../protocol-fault.js';
+import { ContinuesAsTask } from '../tasks/continues-as-task.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
 import { RunClock } from './run-clock.js';
-import type { ToolExecution } from './tool-execution.js';
+import { secondsFor, type ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
 export interface RunnerParts {
@@ -108,12 +109,16 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.log && { log: (entry) => context.log?.(entry) }),
       ...(context.endStream && { endStream: () => context.endStream?.() }),
     };
-    const budget: CallBudget = { tool: name, timeout: definition?.timeout ?? 30 };
+    const budget: CallBudget = { tool: name, timeout: secondsFor(definition, context) };
     const asking = askingCall(context.asks, (work) => clock.suspended(work));
     const makeCall = () =>
       ({
         ...ownContext,
         ...asking,
+        continueAsTask: () => {
+          if (definition?.task === 'on-demand' && context.background === 'offered')
+            throw new ContinuesAsTask();
+        },
         tool: definition,
         records: records.for(ownContext, budget),
         ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
@@ -158,12 +163,15 @@ function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool gate');
 }
 
+const isInterruption = (error: unknown): boolean =>
+  error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolFault;
+
 function failureOf(error: unknown, tool: string): Failure {
   if (error instanceof Refused) return { refusal: error.refusal, error };
   // Unauthorized is the edge's to answer, not a tool failure.
   if (error instanceof Unauthorized) throw error;
   // Not an outcome yet: the client has to do something first, which is the kernel's to say.
-  if (error instanceof InputRequired || error instanceof ProtocolFault) throw error;
+  if (isInterruption(error)) throw error;
   if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
   const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { refusal: refusals.internalError(tool, cause), error };

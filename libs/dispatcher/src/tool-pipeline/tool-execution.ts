@@ -20,6 +20,14 @@ export interface ToolExecution {
   flag(phrase: string): void;
 }
 
+/** Seconds that a run may take: a task has more of them. */
+export function secondsFor(
+  definition: ToolDefinition | undefined,
+  { background }: Pick<CallContext, 'background'>,
+): number {
+  return background === 'running' ? (definition?.taskTimeout ?? 600) : (definition?.timeout ?? 30);
+}
+
 /** Positions of the arguments of an execution context of type `mcp`: a handler's own two come first. */
 export type ToolContextArguments = readonly [args: unknown, call: ToolCall, execution: ToolExecution];
 

@@ -12,7 +12,13 @@ export interface PolicyFault {
 }
 
 /** Classes that no agent sees unless the policy un-hides them. */
-const HIDDEN_BY_DEFAULT = new Set(['_Product', '_Session', '_JobStatus', '_JobSchedule']);
+/** Classes that nobody sees unless the operator says otherwise. */
+export const HIDDEN_BY_DEFAULT: ReadonlySet<string> = new Set([
+  '_Product',
+  '_Session',
+  '_JobStatus',
+  '_JobSchedule',
+]);
 
 /** How a class that nobody declared is hidden; by canonical name. */
 export function defaultHiding(className: string): Hiding {

@@ -18,6 +18,7 @@ export const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   strictToolFilter: false,
   strictClassFilter: false,
   suppressMasterKeyWarning: false,
+  strictRole: false,
   promptMarkerStrict: false,
   promptInjectionCanaries: [],
   canaryAction: null,

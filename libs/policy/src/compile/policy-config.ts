@@ -73,6 +73,7 @@ export const POLICY_CONFIG_SCHEMA = {
     strictToolFilter: flag,
     strictClassFilter: flag,
     suppressMasterKeyWarning: flag,
+    strictRole: flag,
     promptMarkerStrict: flag,
     promptInjectionCanaries: names,
     canaryAction: { enum: ['notify', 'refuse', null] },

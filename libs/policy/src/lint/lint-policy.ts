@@ -69,9 +69,13 @@ function undescribed(declared: ClassPolicy): PolicyFault[] {
 }
 
 /** Exposed on purpose, where other classes are kept apart by tenant. */
-function unscoped(declared: ClassPolicy, policy: Policy): PolicyFault[] {
+export function isExposedToEveryTenant(declared: ClassPolicy, policy: Policy): boolean {
   const exposed = declared.visible || declared.searchable !== null;
-  if (!policy.hasTenantScopes || !exposed || declared.hiding !== 'no' || declared.tenantScope) return [];
+  return policy.hasTenantScopes && exposed && declared.hiding === 'no' && declared.tenantScope === null;
+}
+
+function unscoped(declared: ClassPolicy, policy: Policy): PolicyFault[] {
+  if (!isExposedToEveryTenant(declared, policy)) return [];
   return [
     {
       path: pathOf(declared),

@@ -52,6 +52,8 @@ export interface PolicySwitches {
   readonly strictToolFilter: boolean;
   readonly strictClassFilter: boolean;
   readonly suppressMasterKeyWarning: boolean;
+  /** An agent with the rights of a role reads what names the role, not what names everyone. */
+  readonly strictRole: boolean;
   readonly promptMarkerStrict: boolean;
   readonly promptInjectionCanaries: readonly string[];
   readonly canaryAction: 'notify' | 'refuse' | null;

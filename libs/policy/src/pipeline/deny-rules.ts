@@ -1,5 +1,6 @@
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
+import { isMagicName } from '../model/magic-names.js';
 import { isPlainObject } from '../model/plain-object.js';
 import { regexFault } from '../regex-safety.js';
 import { pipelineBlocked } from './stages.js';
@@ -68,7 +69,7 @@ function inspectKey(key: string, member: unknown, place: Place): void {
   const at = `${place.at}.${key}`;
   if (!key.startsWith('$')) {
     if (hasInternalSegment(key)) throw pipelineBlocked('denied_internal_field', at);
-    if (key.split('.').includes('__proto__') || key.includes('\0')) throw pipelineBlocked('invalid_key', at);
+    if (key.split('.').some(isMagicName) || key.includes('\0')) throw pipelineBlocked('invalid_key', at);
     return;
   }
   // `$_internal…` operators exist for the database's own use.

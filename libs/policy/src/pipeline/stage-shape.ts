@@ -106,7 +106,12 @@ function joinTarget(target: unknown, at: string): void {
 }
 
 function fieldName(name: unknown, at: string): void {
-  if (typeof name !== 'string' || name === '' || name.startsWith('$') || /\0|__proto__/.test(name)) {
+  if (
+    typeof name !== 'string' ||
+    name === '' ||
+    name.startsWith('$') ||
+    /\0|__proto__|_bsontype/.test(name)
+  ) {
     throw pipelineBlocked('invalid_stage_value', at);
   }
   if (hasInternalSegment(name)) throw pipelineBlocked('denied_internal_field', at);

@@ -69,6 +69,7 @@ describe('validatePipeline: structure', () => {
     ['a $unionWith of two classes', [{ $unionWith: { coll: 'A', from: 'B' } }], 'invalid_stage_value'],
     ['a class instance as a value', [{ $match: { a: /x/ } }], 'invalid_value'],
     ['a value that JSON cannot say', [{ $match: { a: undefined } }], 'invalid_value'],
+    ['a type of the driver’s own', [{ $match: { a: { _bsontype: 'Code', code: '1' } } }], 'invalid_key'],
     ['the prototype as a key', [{ $match: JSON.parse('{"__proto__":{"a":1}}') }], 'invalid_key'],
   ])('refuses %s', (_, pipeline, reason) => {
     expect(reasonOf(pipeline)).toEqual(blocked(reason));

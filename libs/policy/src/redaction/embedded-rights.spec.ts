@@ -21,6 +21,17 @@ describe('rows inside a row', () => {
     expect(seen({ value })).toEqual({ value: expected });
   });
 
+  it('tell the type of rights that are no list', () => {
+    const types: string[] = [];
+    const row = {
+      a: { _rperm: 'ada' },
+      b: [{ _rperm: null }, { _rperm: { ada: true } }],
+      c: { _rperm: ['bob'] },
+    };
+    withholdUnreadable(row, ['ada'], (type) => types.push(type));
+    expect(types).toEqual(['string', 'null', 'object']);
+  });
+
   it('do not include the row itself', () => {
     expect(seen({ _rperm: ['bob'], x: 1 })).toEqual({ _rperm: ['bob'], x: 1 });
   });

@@ -8,20 +8,29 @@ const MAX_DEPTH = 32;
 export function withholdUnreadable(
   row: Readonly<Record<string, unknown>>,
   principals: readonly string[],
+  onMalformed: OnMalformed = () => undefined,
 ): Record<string, unknown> {
-  return members(row, new Set(principals), 0);
+  return members(row, { principals: new Set(principals), onMalformed }, 0);
+}
+
+/** Hears of rights in a form nobody could read, by the type of what stands there. */
+export type OnMalformed = (type: string) => void;
+
+interface Reader {
+  readonly principals: ReadonlySet<string>;
+  readonly onMalformed: OnMalformed;
 }
 
 const WITHHELD = Symbol('withheld');
 
 function members(
   object: Readonly<Record<string, unknown>>,
-  principals: ReadonlySet<string>,
+  reader: Reader,
   depth: number,
 ): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(object)) {
-    const value = key === '_rperm' ? member : shown(member, principals, depth + 1);
+    const value = key === '_rperm' ? member : shown(member, reader, depth + 1);
     Object.defineProperty(kept, key, {
       value: value === WITHHELD ? null : value,
       enumerable: true,
@@ -32,18 +41,23 @@ function members(
   return kept;
 }
 
-function shown(value: unknown, principals: ReadonlySet<string>, depth: number): unknown {
+function shown(value: unknown, reader: Reader, depth: number): unknown {
   if (value === null || typeof value !== 'object' || value instanceof Date) return value;
   if (depth > MAX_DEPTH) return WITHHELD;
   if (Array.isArray(value)) {
-    return value.map((entry) => shown(entry, principals, depth + 1)).filter((entry) => entry !== WITHHELD);
+    return value.map((entry) => shown(entry, reader, depth + 1)).filter((entry) => entry !== WITHHELD);
   }
   const object = value as Record<string, unknown>;
-  return isReadableBy(object, principals) ? members(object, principals, depth) : WITHHELD;
+  return isReadableBy(object, reader) ? members(object, reader, depth) : WITHHELD;
 }
 
-function isReadableBy(object: Readonly<Record<string, unknown>>, principals: ReadonlySet<string>): boolean {
+function isReadableBy(
+  object: Readonly<Record<string, unknown>>,
+  { principals, onMalformed }: Reader,
+): boolean {
   if (!Object.hasOwn(object, '_rperm')) return true;
   const readers = object['_rperm'];
-  return Array.isArray(readers) && readers.some((reader) => principals.has(reader as string));
+  if (Array.isArray(readers)) return readers.some((reader) => principals.has(reader as string));
+  onMalformed(readers === null ? 'null' : typeof readers);
+  return false;
 }

@@ -66,7 +66,8 @@ function grantOf(
   rule: Readonly<Record<string, unknown>>,
   principals: readonly string[],
 ): 'public' | 'user' | 'role' | null {
-  const granted = principals.filter(
+  // Open to everyone is open to a role that counts its rows strictly, too.
+  const granted = [PUBLIC_PRINCIPAL, ...principals].filter(
     (name) => !CONDITIONS.has(name) && Object.hasOwn(rule, name) && rule[name] === true,
   );
   if (granted.includes(PUBLIC_PRINCIPAL)) return 'public';

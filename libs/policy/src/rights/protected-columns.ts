@@ -49,7 +49,8 @@ export function protectedColumns(
   const { strings, userId } = principals;
   if (strings === null) return null;
   const lists = listsOf(className, permissions);
-  const entities = new Set([...strings, ...(userId === null ? [] : ['authenticated'])]);
+  // What is hidden from everyone is hidden from strict roles, whose principals leave everyone out.
+  const entities = new Set([PUBLIC_PRINCIPAL, ...strings, ...(userId === null ? [] : ['authenticated'])]);
   const general = intersection(
     [...lists].filter(([entity]) => entities.has(entity)).map(([, columns]) => columns),
   );

@@ -2,12 +2,13 @@ import { orThrow, type Refusal, Refused, refusals } from '#agent';
 import { type ClassAccess, columnRefusal, withheldTarget } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
+import { isMagicName } from '../model/magic-names.js';
 import { isPlainObject } from '../model/plain-object.js';
 import { blocked } from '../security-reason.js';
 
 /** A segment that could mean something else to the database or to the language than a column. */
 function isOddSegment(segment: string): boolean {
-  return segment === '' || segment === '__proto__' || segment.startsWith('$') || segment.includes('\0');
+  return segment === '' || isMagicName(segment) || segment.startsWith('$') || segment.includes('\0');
 }
 
 /**

@@ -70,6 +70,8 @@ describe('translateWhere: what is refused', () => {
     ],
     ['an empty path segment', { 'meta..a': 1 }, 'invalid_query'],
     ['an operator as path segment', { 'meta.$where': 1 }, 'invalid_query'],
+    ['a type of the driver’s own', { title: { _bsontype: 'Code', code: '1' } }, 'invalid_query'],
+    ['such a type in a list', { title: { $in: [{ _bsontype: 'MinKey' }] } }, 'invalid_query'],
     ['the prototype as a field', JSON.parse('{"__proto__":{"$ne":1}}'), 'invalid_query'],
     ['a regex that is no text', { title: { $regex: 1 } }, 'security_blocked', 'invalid_regex'],
     [

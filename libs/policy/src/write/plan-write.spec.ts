@@ -161,6 +161,7 @@ const hostileKey = fc.constantFrom(
   'acl',
   '_auth_data_x',
   '__proto__',
+  '_bsontype',
   'objectId',
   'created_at',
   'className',

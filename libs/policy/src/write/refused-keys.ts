@@ -1,5 +1,6 @@
 import { toLowerCamel } from '../model/field-names.js';
 import { isInternalField } from '../model/internal-fields.js';
+import { isMagicName } from '../model/magic-names.js';
 import { isPlainObject } from '../model/plain-object.js';
 
 /** What the store sets itself, or what would make a value pass for another object. */
@@ -17,9 +18,9 @@ const SET_BY_THE_STORE = new Set([
 /** Deeper than any argument needs to be; what lies below is refused rather than passed unseen. */
 const MAX_DEPTH = 32;
 
-/** Credentials and row rights, under every spelling; never given, at any depth. */
+/** Credentials and row rights, under every spelling, and names that are more than data; never given, at any depth. */
 export function isCredentialOrRight(key: string): boolean {
-  return isInternalField(key) || toLowerCamel(key) === 'acl' || key === '__proto__';
+  return isInternalField(key) || toLowerCamel(key) === 'acl' || isMagicName(key);
 }
 
 /** A top-level name that neither a write nor a method argument may carry. */

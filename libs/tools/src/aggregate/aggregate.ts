@@ -36,6 +36,7 @@ export class Aggregate {
       'count_objects.',
     category: 'aggregate',
     timeout: 60,
+    task: 'optional',
     annotations: READ_ONLY,
     input: objectOf(
       {

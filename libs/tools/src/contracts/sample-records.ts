@@ -163,6 +163,7 @@ export function callOf(provider: object, records: GovernedRecords, permissions: 
     agent: new Agent({ shape: compileAgentShape('sample', { permissions }), principal: 'sample' }),
     signal: new AbortController().signal,
     progress: () => undefined,
+    continueAsTask: () => undefined,
     ...askingCall(undefined),
   };
 }

@@ -1,6 +1,8 @@
 import { isTier, type Tier, tierCovers } from '#agent';
 import {
   type JsonSchema,
+  TASK_SUPPORT,
+  type TaskSupport,
   TOOL_NEEDS,
   type ToolAnnotations,
   type ToolDefinition,
@@ -30,6 +32,10 @@ export interface ToolOptions {
   readonly clientSafe?: boolean;
   /** What it does beyond reading: `rows` (tier write or admin) is given as `call.writes`, `classes` (admin) as `call.classes`. */
   readonly needs?: readonly ToolNeed[];
+  /** How it meets clients that follow tasks. Default: never as one. */
+  readonly task?: TaskSupport;
+  /** Seconds that a run as a task may take, at least 1. Default 600. */
+  readonly taskTimeout?: number;
   /** Replaces the built-in of that name, whose tier, category and client gate stay. Default false. */
   readonly override?: boolean;
 }
@@ -77,6 +83,9 @@ export function checkDefinition(definition: ToolDefinition): void {
   if (!isTier(definition.permission)) fail('permission must be readonly, write or admin');
   if (!Number.isFinite(definition.timeout) || definition.timeout < 1)
     fail('timeout must be at least 1 second');
+  const { task, taskTimeout = 1 } = definition;
+  if (task !== undefined && !TASK_SUPPORT.includes(task)) fail(`task may be ${TASK_SUPPORT.join(', ')}`);
+  if (!Number.isFinite(taskTimeout) || taskTimeout < 1) fail('taskTimeout must be at least 1 second');
   for (const [part, schema] of [
     ['input', definition.inputSchema],
     ['output', definition.outputSchema],
@@ -112,6 +121,8 @@ export function defineTool(options: ToolOptions): ToolDefinition {
     ...(options.output && { outputSchema: options.output }),
     ...(annotations && { annotations: { ...(title !== undefined && { title }), ...annotations } }),
     clientSafe: options.clientSafe ?? false,
+    ...(options.task && { task: options.task }),
+    ...(options.taskTimeout !== undefined && { taskTimeout: options.taskTimeout }),
     ...(options.needs && { needs: Object.freeze([...options.needs]) }),
   };
   checkDefinition(definition);

@@ -35,6 +35,7 @@ export class ExportData {
       "use query_class. The class's default filter always applies.",
     category: 'export',
     timeout: 60,
+    task: 'optional',
     annotations: READ_ONLY,
     input: objectOf(
       {

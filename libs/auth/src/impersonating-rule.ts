@@ -1,0 +1,35 @@
+import { Agent, type ImpersonationOrder, sessionIdentity, Unauthorized } from '#agent';
+import { AuthRule } from './auth-rule.js';
+import type { Credentials } from './credentials.js';
+
+/** Finds the session that an operator's order to act as a user is carried out with. */
+export abstract class ImpersonatedSessions {
+  /** @returns its token; null when the user has none */
+  abstract tokenFor(order: ImpersonationOrder): Promise<string | null>;
+}
+
+/** Callers that another rule admits, and who act as the user that the configuration names. Nothing they send changes whom. */
+export class ImpersonatingRule extends AuthRule {
+  constructor(
+    private readonly admission: AuthRule,
+    private readonly order: ImpersonationOrder,
+    private readonly sessions: ImpersonatedSessions,
+  ) {
+    super();
+  }
+
+  async recognise(credentials: Credentials): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials);
+    if (!admitted) return null;
+    const token = await this.sessions.tokenFor(this.order);
+    if (token === null) throw new Unauthorized('no active session of the impersonated user');
+    const { shape, principal, tenantId } = admitted;
+    return new Agent({
+      shape,
+      principal,
+      tenantId,
+      identity: sessionIdentity(token),
+      impersonatedUserId: this.order.userId,
+    });
+  }
+}

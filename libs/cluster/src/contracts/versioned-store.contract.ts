@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import type { VersionedStore } from '../versioned-store.js';
+import type { MakePort } from './port-under-test.js';
+
+/** What every store of versioned records promises. */
+export function versionedStoreContract(name: string, make: MakePort<VersionedStore>): void {
+  describe(`${name} keeps the contract of versioned records`, () => {
+    it('finds what was created, with its first revision', async () => {
+      const { port } = await make();
+      expect(await port.create('r', { state: 'new', deep: [{ a: null }] }, 60_000)).toBe(true);
+      expect(await port.find('r')).toEqual({ value: { state: 'new', deep: [{ a: null }] }, revision: 1 });
+    });
+
+    it('creates an id once, whoever tries at the same time', async () => {
+      const { port } = await make();
+      const created = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => port.create('r', { n }, 60_000)),
+      );
+      expect(created.filter(Boolean)).toHaveLength(1);
+    });
+
+    it('lets one of many simultaneous changes of one revision through', async () => {
+      const { port } = await make();
+      await port.create('r', { n: 0 }, 60_000);
+      const changed = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => port.replace('r', 1, { n: n + 1 }, 60_000)),
+      );
+      expect(changed.filter(Boolean)).toHaveLength(1);
+      const found = await port.find('r');
+      expect(found?.revision).toBe(2);
+      expect(found?.value).toEqual({ n: changed.indexOf(true) + 1 });
+    });
+
+    it('changes nothing for who saw an older or another revision, or a record that is gone', async () => {
+      const { port } = await make();
+      await port.create('r', { n: 0 }, 60_000);
+      await port.replace('r', 1, { n: 1 }, 60_000);
+      expect(await port.replace('r', 1, { n: 2 }, 60_000)).toBe(false);
+      expect(await port.replace('r', 3, { n: 2 }, 60_000)).toBe(false);
+      expect(await port.replace('other', 1, { n: 2 }, 60_000)).toBe(false);
+      expect((await port.find('r'))?.value).toEqual({ n: 1 });
+    });
+
+    it('forgets a record after its time, which a change begins anew', async () => {
+      const { port, pass } = await make();
+      await port.create('r', { n: 0 }, 10_000);
+      await pass(6_000);
+      await port.replace('r', 1, { n: 1 }, 10_000);
+      await pass(6_000);
+      expect(await port.find('r')).toBeDefined();
+      await pass(6_000);
+      expect(await port.find('r')).toBeUndefined();
+      expect(await port.create('r', { n: 9 }, 10_000)).toBe(true);
+    });
+
+    it('knows nothing of what was removed', async () => {
+      const { port } = await make();
+      await port.create('r', { n: 0 }, 60_000);
+      await port.remove('r');
+      await port.remove('never');
+      expect(await port.find('r')).toBeUndefined();
+    });
+
+    it('hands out a copy: what the keeper changes later is not seen', async () => {
+      const { port } = await make();
+      const value = { list: [1] };
+      await port.create('r', value, 60_000);
+      value.list.push(2);
+      expect((await port.find('r'))?.value).toEqual({ list: [1] });
+    });
+  });
+}

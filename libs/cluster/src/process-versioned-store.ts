@@ -1,0 +1,44 @@
+import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
+import type { BusMessage } from './message-bus.js';
+import { SharedStateUnavailable } from './shared-state-unavailable.js';
+import { type VersionedRecord, VersionedStore } from './versioned-store.js';
+
+interface Held {
+  readonly text: string;
+  readonly revision: number;
+}
+
+/** Versioned records in this process's memory: they serve one process only. */
+export class ProcessVersionedStore extends VersionedStore {
+  private readonly records: ExpiringMap<Held>;
+
+  /** @param maxEntries held at once; a record never gives way: without room, creating fails. Default 10,000 */
+  constructor(maxEntries = 10_000, now: Clock = processClock) {
+    super();
+    this.records = new ExpiringMap(maxEntries, now);
+  }
+
+  create(id: string, value: BusMessage, ttl: number): Promise<boolean> {
+    if (this.records.get(id)) return Promise.resolve(false);
+    if (this.records.isFull())
+      return Promise.reject(new SharedStateUnavailable('no room for another record'));
+    this.records.set(id, { text: JSON.stringify(value), revision: 1 }, ttl);
+    return Promise.resolve(true);
+  }
+
+  find(id: string): Promise<VersionedRecord | undefined> {
+    const held = this.records.get(id);
+    return Promise.resolve(held && { value: JSON.parse(held.text) as BusMessage, revision: held.revision });
+  }
+
+  replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
+    if (this.records.get(id)?.revision !== revision) return Promise.resolve(false);
+    this.records.set(id, { text: JSON.stringify(value), revision: revision + 1 }, ttl);
+    return Promise.resolve(true);
+  }
+
+  remove(id: string): Promise<void> {
+    this.records.delete(id);
+    return Promise.resolve();
+  }
+}

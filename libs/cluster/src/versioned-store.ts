@@ -1,0 +1,23 @@
+import type { BusMessage } from './message-bus.js';
+
+/** A record as one reader saw it. */
+export interface VersionedRecord {
+  readonly value: BusMessage;
+  /** Rises with every change. */
+  readonly revision: number;
+}
+
+/** Records that several replicas change: whoever saw an older state changes nothing. */
+export abstract class VersionedStore {
+  /** Keeps a new record for `ttl` milliseconds. @returns false when the id is taken. @throws SharedStateUnavailable */
+  abstract create(id: string, value: BusMessage, ttl: number): Promise<boolean>;
+  /** @throws SharedStateUnavailable */
+  abstract find(id: string): Promise<VersionedRecord | undefined>;
+  /**
+   * Replaces the record if it still has that revision; it then lives `ttl` milliseconds from now.
+   * @returns false when it changed meanwhile or is gone. @throws SharedStateUnavailable
+   */
+  abstract replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean>;
+  /** @throws SharedStateUnavailable */
+  abstract remove(id: string): Promise<void>;
+}

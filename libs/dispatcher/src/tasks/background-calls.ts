@@ -1,0 +1,85 @@
+import type { Agent, ProgressUpdate } from '#agent';
+import type { ToolRunner } from '#tools';
+import { InputRound, ModernAsks, type UseOnce } from '../asks/modern-asks.js';
+import type { AskedSoFar } from '../asks/request-state.js';
+import type { WireRequest } from '../asks/question-wire.js';
+import type { JsonObject } from '../json-object.js';
+import type { RpcError } from '../kernel-reply.js';
+import { toolResult } from '../methods/tool-result.js';
+import { ProtocolFault, RPC } from '../protocol-fault.js';
+import { dialectOf } from '../protocol-versions.js';
+import { faultLine, type WarningLog } from '../warning-log.js';
+
+/** One run of a call that goes on as a task. */
+export interface BackgroundRun {
+  /** Names the task: what a decision is used up for. */
+  readonly taskId: string;
+  readonly agent: Agent;
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly correlationId?: string;
+  readonly soFar: AskedSoFar | undefined;
+  readonly responses: JsonObject;
+  readonly signal: AbortSignal;
+  readonly useOnce: UseOnce;
+  progress(update: ProgressUpdate): void;
+}
+
+export type BackgroundOutcome =
+  | { readonly kind: 'result'; readonly result: JsonObject }
+  | { readonly kind: 'error'; readonly error: RpcError }
+  | {
+      readonly kind: 'input';
+      readonly requests: Readonly<Record<string, WireRequest>>;
+      readonly soFar: AskedSoFar;
+    };
+
+/** Runs calls outside any request, through the same pipeline, under the rights that the agent has at that moment. */
+export class BackgroundCalls {
+  constructor(
+    private readonly runner: ToolRunner,
+    private readonly log: WarningLog,
+  ) {}
+
+  /** Never rejects. */
+  async run(run: BackgroundRun): Promise<BackgroundOutcome> {
+    const dialect = dialectOf('modern', run.version);
+    const { taskId, soFar, responses, capabilities, useOnce } = run;
+    const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
+    const round = new InputRound({ state, responses, capabilities, dialect, useOnce });
+    try {
+      const outcome = await this.runner.run(run.tool, run.args, {
+        agent: run.agent,
+        signal: run.signal,
+        ...(run.correlationId !== undefined && { correlationId: run.correlationId }),
+        asks: new ModernAsks(round),
+        background: 'running',
+        progress: (update) => run.progress(update),
+      });
+      if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
+      return { kind: 'result', result: toolResult(outcome, dialect, run.signal) };
+    } catch (fault) {
+      return this.ended(fault, round);
+    }
+  }
+
+  private ended(fault: unknown, round: InputRound): BackgroundOutcome {
+    try {
+      if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
+    } catch (missing) {
+      return this.failed(missing);
+    }
+    return this.failed(fault);
+  }
+
+  private failed(fault: unknown): BackgroundOutcome {
+    if (fault instanceof ProtocolFault) {
+      const { code, message, data } = fault;
+      return { kind: 'error', error: { code, message, ...(data !== undefined && { data }) } };
+    }
+    this.log.warn(faultLine('[Tasks]', fault));
+    return { kind: 'error', error: { code: RPC.internalError, message: 'Internal error' } };
+  }
+}

@@ -1,0 +1,74 @@
+import { Agent, type AgentShape, type Identity, MASTER, sessionIdentity } from '#agent';
+import type { SealedText } from '#dispatcher';
+
+interface Reference {
+  readonly shape: string;
+  readonly principal: string;
+  readonly tenantId: string | number | null;
+  readonly identity: { readonly kind: Identity['kind']; readonly name?: string };
+  readonly impersonatedUserId: string | null;
+  readonly impersonationLabel: string | null;
+}
+
+/**
+ * Writes down whose call a task is, and makes that agent again later, under the limits its shape has by then. Sealed,
+ * because an identity may be a session token.
+ */
+export class AgentReferences {
+  /** @param shapes by name, as configured now: an agent whose shape is gone is not made again */
+  constructor(
+    private readonly shapes: ReadonlyMap<string, AgentShape>,
+    private readonly sealed: SealedText,
+  ) {}
+
+  /** @returns `undefined` for a sub-agent, whose limits no name stands for */
+  async write(agent: Agent, taskId: string): Promise<string | undefined> {
+    if (agent.parent || this.shapes.get(agent.shape.name) !== agent.shape) return undefined;
+    const { impersonatedUserId, impersonationLabel } = agent;
+    const reference: Reference = {
+      shape: agent.shape.name,
+      impersonatedUserId,
+      impersonationLabel,
+      principal: agent.principal,
+      tenantId: agent.tenantId,
+      identity: named(agent.identity),
+    };
+    return this.sealed.seal(JSON.stringify(reference), taskId);
+  }
+
+  /** @returns `undefined` when it was not written for this task, or its agent is no longer configured */
+  async read(text: string, taskId: string): Promise<Agent | undefined> {
+    const plain = await this.sealed.open(text, taskId);
+    if (plain === undefined) return undefined;
+    const { shape: name, identity, impersonatedUserId, ...known } = JSON.parse(plain) as Reference;
+    const shape = this.shapes.get(name);
+    const made = unnamed(identity);
+    if (!shape || !made) return undefined;
+    return new Agent({
+      ...known,
+      shape,
+      identity: made,
+      ...(impersonatedUserId !== null && { impersonatedUserId }),
+    });
+  }
+}
+
+function named(identity: Identity): Reference['identity'] {
+  switch (identity.kind) {
+    case 'master':
+      return { kind: 'master' };
+    case 'sessionToken':
+      return { kind: identity.kind, name: identity.token };
+    case 'aclUser':
+      return { kind: identity.kind, name: identity.userId };
+    case 'aclRole':
+      return { kind: identity.kind, name: identity.role };
+  }
+}
+
+function unnamed({ kind, name }: Reference['identity']): Identity | undefined {
+  if (kind === 'master') return MASTER;
+  if (name === undefined) return undefined;
+  if (kind === 'sessionToken') return sessionIdentity(name);
+  return kind === 'aclUser' ? { kind, userId: name } : { kind, role: name };
+}

@@ -1,0 +1,93 @@
+import { Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { SharedStateUnavailable } from '#cluster';
+import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
+
+export interface BullQueueOptions {
+  readonly url: string;
+  /** What every key begins with. Default `parley`. */
+  readonly prefix?: string;
+  /** Runs at once in this process. Default 4. */
+  readonly concurrency?: number;
+  /** Milliseconds after which the run of a worker that died is given to another. Default 10,000. */
+  readonly lockDuration?: number;
+  readonly log: { warn(line: string): void };
+}
+
+const NAME = 'tasks';
+/** Deaths of workers that one run survives. */
+const MAX_DEATHS = 5;
+/** Milliseconds that adding a job may take. */
+const PATIENCE = 500;
+
+/** A queue on BullMQ, for every replica that is given the same Redis. */
+export class BullTaskQueue extends TaskQueue {
+  private readonly connection: Redis;
+  private readonly queue: Queue<TaskJob>;
+  private worker: Worker<TaskJob> | undefined;
+
+  constructor(private readonly options: BullQueueOptions) {
+    super();
+    this.connection = this.connect({
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: PATIENCE,
+    });
+    this.queue = new Queue(NAME, {
+      connection: this.connection,
+      prefix: this.prefix,
+      skipVersionCheck: true,
+    });
+    this.queue.on('error', () => undefined);
+  }
+
+  async push(job: TaskJob): Promise<void> {
+    try {
+      await this.queue.add('run', job, {
+        // Colons are BullMQ's own.
+        jobId: `${job.taskId}.${job.run}`,
+        attempts: MAX_DEATHS,
+        backoff: { type: 'fixed', delay: 100 },
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
+    } catch (error) {
+      throw new SharedStateUnavailable(error instanceof Error ? new Error(error.message) : undefined);
+    }
+  }
+
+  work(handler: TaskHandler): void {
+    const { lockDuration = 10_000, concurrency = 4, log } = this.options;
+    this.worker = new Worker<TaskJob>(NAME, ({ data }) => handler(data), {
+      connection: this.connect({ maxRetriesPerRequest: null }),
+      prefix: this.prefix,
+      concurrency,
+      lockDuration,
+      stalledInterval: lockDuration / 2,
+      maxStalledCount: MAX_DEATHS,
+      skipVersionCheck: true,
+    });
+    let away = false;
+    this.worker.on('error', ({ message }) => {
+      if (!away) log.warn(`[Tasks] the queue is unavailable: ${message}`);
+      away = true;
+    });
+    this.worker.on('active', () => (away = false));
+  }
+
+  async close(): Promise<void> {
+    await this.worker?.close();
+    await this.queue.close();
+    this.connection.disconnect();
+  }
+
+  private get prefix(): string {
+    return `{${this.options.prefix ?? 'parley'}}`;
+  }
+
+  private connect(options: object): Redis {
+    const client = new Redis(this.options.url, { connectTimeout: 1_000, ...options });
+    client.on('error', () => undefined);
+    return client;
+  }
+}

@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { filter, firstValueFrom, merge, timer } from 'rxjs';
+import type { MessageBus } from '#cluster';
+import {
+  fittingResponses,
+  type JsonObject,
+  type TaskCall,
+  TaskDesk,
+  taskOwner,
+  type TaskOwner,
+  type TaskState,
+} from '#dispatcher';
+import { Refused, refusals } from '#agent';
+import type { AgentReferences } from './agent-references.js';
+import type { TaskQueue } from './task-queue.js';
+import { hasEnded, isOwnedBy, type TaskRecord, taskState, unanswered } from './task-record.js';
+import type { TaskRecords } from './task-records.js';
+import { CANCELLED, ENDED, type TaskSettings } from './task-settings.js';
+
+export interface TaskDeskParts {
+  readonly records: TaskRecords;
+  readonly queue: TaskQueue;
+  readonly bus: MessageBus;
+  readonly agents: AgentReferences;
+  readonly settings: TaskSettings;
+}
+
+/** Silences of a run after which it is taken for lost. */
+const LOST = 5;
+
+/** Tasks as records, run by whichever replica's worker is free. */
+export class StoredTaskDesk extends TaskDesk {
+  constructor(private readonly parts: TaskDeskParts) {
+    super();
+  }
+
+  /** @throws Refused for the call of a sub-agent: no worker could run under its limits */
+  async start(call: TaskCall, patience: number): Promise<TaskState> {
+    const { records, queue, agents, bus } = this.parts;
+    const taskId = randomUUID();
+    const agent = await agents.write(call.agent, taskId);
+    if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
+    const record = newRecord(call, agent);
+    await records.create(taskId, record);
+    // Heard from before the job is there: a quick run ends before a slow listener begins.
+    const settled = patience > 0 ? endOf(bus, taskId, patience) : undefined;
+    try {
+      await queue.push({ taskId, run: record.run });
+    } catch (error) {
+      await records.remove(taskId);
+      throw error;
+    }
+    await settled;
+    return this.state(taskId, settled ? ((await records.find(taskId)) ?? record) : record);
+  }
+
+  async find(taskId: string, owner: TaskOwner): Promise<TaskState | undefined> {
+    const record = await this.owned(taskId, owner);
+    if (!record) return undefined;
+    await this.revive(taskId, record);
+    return this.state(taskId, record);
+  }
+
+  async answer(taskId: string, owner: TaskOwner, responses: JsonObject): Promise<boolean> {
+    const record = await this.owned(taskId, owner);
+    if (!record) return false;
+    const fitting = fittingResponses(unanswered(record), responses);
+    const changed = await this.parts.records.change(taskId, (current) => withAnswers(current, fitting));
+    if (changed?.status === 'working') await this.parts.queue.push({ taskId, run: changed.run });
+    return true;
+  }
+
+  async cancel(taskId: string, owner: TaskOwner): Promise<boolean> {
+    const record = await this.owned(taskId, owner);
+    if (!record) return false;
+    const changed = await this.parts.records.change(taskId, (current) =>
+      hasEnded(current) ? null : { ...current, status: 'cancelled' },
+    );
+    if (changed) await this.parts.bus.publish(CANCELLED, { taskId });
+    return true;
+  }
+
+  private async owned(taskId: string, owner: TaskOwner): Promise<TaskRecord | undefined> {
+    const record = await this.parts.records.find(taskId);
+    return record && isOwnedBy(record, owner) ? record : undefined;
+  }
+
+  /** A run whose job was lost, between a record and its job or with a worker, is queued again when somebody asks. */
+  private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
+    const silence = Date.now() - lastUpdatedAt;
+    if (status !== 'working' || silence < this.parts.settings.heartbeat * LOST) return;
+    await this.parts.queue.push({ taskId, run });
+  }
+
+  private state(taskId: string, record: TaskRecord): TaskState {
+    const { lifetime: ttl, pollInterval: poll } = this.parts.settings;
+    return taskState(taskId, record, { ttl, poll });
+  }
+}
+
+function newRecord(call: TaskCall, agent: string): TaskRecord {
+  const { tool, args, version, capabilities, correlationId, soFar } = call;
+  const now = Date.now();
+  return {
+    owner: taskOwner(call.agent),
+    agent,
+    tool,
+    args,
+    version,
+    capabilities,
+    ...(correlationId !== undefined && { correlationId }),
+    ...(soFar && { soFar }),
+    status: 'working',
+    createdAt: now,
+    lastUpdatedAt: now,
+    open: {},
+    responses: {},
+    run: 1,
+    begun: false,
+  };
+}
+
+/** The next run is due when nothing is left to answer; while something is, the task goes on waiting. */
+function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
+  if (record.status !== 'input_required') return null;
+  const asked = Object.entries(given).filter(([key]) => Object.hasOwn(unanswered(record), key));
+  if (asked.length === 0) return null;
+  const responses = { ...record.responses, ...Object.fromEntries(asked) };
+  if (Object.keys(unanswered({ ...record, responses })).length > 0) return { ...record, responses };
+  return { ...record, responses, status: 'working', run: record.run + 1, begun: false };
+}
+
+function endOf(bus: MessageBus, taskId: string, patience: number): Promise<unknown> {
+  const ended = bus.messages(ENDED).pipe(filter((message) => message['taskId'] === taskId));
+  return firstValueFrom(merge(ended, timer(patience)));
+}

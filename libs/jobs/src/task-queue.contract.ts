@@ -1,0 +1,89 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { HandedOver, type TaskJob, type TaskQueue } from './task-queue.js';
+
+/** Queues of replicas that share their jobs; over one process there is one. */
+export type MakeQueues = () => Promise<readonly TaskQueue[]>;
+
+/** What every queue promises. */
+export function taskQueueContract(name: string, make: MakeQueues): void {
+  describe(`${name} keeps the contract of a task queue`, () => {
+    const open: TaskQueue[] = [];
+    afterEach(async () => {
+      await Promise.all(open.splice(0).map((queue) => queue.close()));
+    });
+    const queues = async () => {
+      const made = await make();
+      open.push(...made);
+      return made;
+    };
+
+    it('gives each job to one of its workers', async () => {
+      const replicas = await queues();
+      const seen: string[] = [];
+      for (const replica of replicas)
+        replica.work((job) => {
+          seen.push(job.taskId);
+          return Promise.resolve();
+        });
+      const ids = Array.from({ length: 12 }, (_, n) => `t${n}`);
+      for (const taskId of ids) await replicas[0]?.push({ taskId, run: 1 });
+      await vi.waitFor(() => expect([...seen].sort()).toEqual([...ids].sort()), 20_000);
+    });
+
+    it('keeps jobs that come before a worker', async () => {
+      const [queue] = await queues();
+      await queue?.push({ taskId: 'early', run: 1 });
+      const seen: TaskJob[] = [];
+      queue?.work((job) => {
+        seen.push(job);
+        return Promise.resolve();
+      });
+      await vi.waitFor(() => expect(seen).toEqual([{ taskId: 'early', run: 1 }]), 20_000);
+    });
+
+    it('does not add a job again that waits or runs', async () => {
+      const [queue] = await queues();
+      let runs = 0;
+      let release: (() => void) | undefined;
+      const held = new Promise<void>((resolve) => (release = resolve));
+      await queue?.push({ taskId: 'one', run: 1 });
+      await queue?.push({ taskId: 'one', run: 1 });
+      queue?.work(async () => {
+        runs += 1;
+        await held;
+      });
+      await vi.waitFor(() => expect(runs).toBe(1), 20_000);
+      await queue?.push({ taskId: 'one', run: 1 });
+      release?.();
+      await queue?.push({ taskId: 'one', run: 2 });
+      await vi.waitFor(() => expect(runs).toBe(2), 20_000);
+    });
+
+    it('goes on with others when a handler fails', async () => {
+      const [queue] = await queues();
+      const seen: string[] = [];
+      queue?.work(({ taskId }) => {
+        seen.push(taskId);
+        return taskId === 'bad' && seen.length === 1 ? Promise.reject(new HandedOver()) : Promise.resolve();
+      });
+      await queue?.push({ taskId: 'bad', run: 1 });
+      await queue?.push({ taskId: 'good', run: 1 });
+      await vi.waitFor(() => expect(seen).toContain('good'), 20_000);
+    });
+
+    it('waits for the handlers that run when it closes', async () => {
+      const [queue] = await queues();
+      let ended = false;
+      let begun = false;
+      queue?.work(async () => {
+        begun = true;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        ended = true;
+      });
+      await queue?.push({ taskId: 'slow', run: 1 });
+      await vi.waitFor(() => expect(begun).toBe(true), 20_000);
+      await queue?.close();
+      expect(ended).toBe(true);
+    });
+  });
+}

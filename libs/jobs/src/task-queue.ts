@@ -1,0 +1,25 @@
+/** A run that is due. */
+export interface TaskJob {
+  readonly taskId: string;
+  readonly run: number;
+}
+
+/** Thrown by a handler that hands its run over to another worker: this one is closing. */
+export class HandedOver extends Error {
+  override readonly name = 'HandedOver';
+  constructor() {
+    super('the run is handed over to another worker');
+  }
+}
+
+export type TaskHandler = (job: TaskJob) => Promise<void>;
+
+/** Hands runs to workers: each at least once, also when workers die; the record of a task decides what a run may still do. */
+export abstract class TaskQueue {
+  /** A job that is waiting or running already is not added again. @throws SharedStateUnavailable */
+  abstract push(job: TaskJob): Promise<void>;
+  /** Begins to work. Called once. */
+  abstract work(handler: TaskHandler): void;
+  /** Takes no more jobs and waits for the handlers that run. */
+  abstract close(): Promise<void>;
+}

@@ -1,0 +1,134 @@
+import { filter, type Subscription } from 'rxjs';
+import type { MessageBus, OneTimeStore } from '#cluster';
+import { type BackgroundCalls, type BackgroundOutcome, RPC } from '#dispatcher';
+import type { ToolRegistry } from '#tools';
+import type { AgentReferences } from './agent-references.js';
+import { HandedOver, type TaskJob } from './task-queue.js';
+import { hasEnded, type TaskRecord } from './task-record.js';
+import type { TaskRecords } from './task-records.js';
+import { CANCELLED, ENDED, type TaskSettings } from './task-settings.js';
+
+export interface TaskWorkerParts {
+  readonly records: TaskRecords;
+  readonly calls: BackgroundCalls;
+  readonly registry: Pick<ToolRegistry, 'get'>;
+  readonly agents: AgentReferences;
+  readonly bus: MessageBus;
+  readonly oneTime: Pick<OneTimeStore, 'claim'>;
+  readonly settings: TaskSettings;
+}
+
+const failed = (message: string): BackgroundOutcome => ({
+  kind: 'error',
+  error: { code: RPC.internalError, message },
+});
+const AGENT_GONE = failed('The agent of this task no longer exists');
+const INTERRUPTED = failed('The task was interrupted and is not run again: it may have changed data');
+
+/** Runs tasks that are due. A run that changes data happens once: where a worker died in the middle, the task has failed. */
+export class TaskWorker {
+  private closing = false;
+  private readonly running = new Map<string, AbortController>();
+  private readonly listening: Subscription;
+
+  constructor(private readonly parts: TaskWorkerParts) {
+    this.listening = parts.bus
+      .messages(CANCELLED)
+      .pipe(filter(({ taskId }) => typeof taskId === 'string'))
+      .subscribe(({ taskId }) => this.running.get(taskId as string)?.abort('task_cancelled'));
+  }
+
+  /** @throws HandedOver when this worker closes before the run has ended */
+  async handle({ taskId, run }: TaskJob): Promise<void> {
+    const { records } = this.parts;
+    const seen = await records.find(taskId);
+    if (!seen || !isDue(seen, run)) return;
+    if (seen.begun && !this.mayRunAgain(seen)) return this.settle(taskId, run, INTERRUPTED);
+    const begun = await records.change(taskId, (record) =>
+      isDue(record, run) && record.begun === seen.begun ? { ...record, begun: true } : null,
+    );
+    if (begun) await this.settle(taskId, run, await this.runOf(taskId, begun));
+  }
+
+  /** Ends the runs of this worker, so that others take them over. */
+  close(): void {
+    this.closing = true;
+    this.listening.unsubscribe();
+    for (const controller of this.running.values()) controller.abort('server_shutdown');
+  }
+
+  private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
+    const { agents, calls, oneTime } = this.parts;
+    const agent = await agents.read(record.agent, taskId);
+    if (!agent) return AGENT_GONE;
+    const controller = new AbortController();
+    this.running.set(taskId, controller);
+    const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.parts.settings.heartbeat);
+    try {
+      const { tool, args, version, capabilities, correlationId, soFar, responses } = record;
+      const outcome = await calls.run({
+        taskId,
+        agent,
+        tool,
+        args,
+        version,
+        capabilities,
+        soFar,
+        responses,
+        ...(correlationId !== undefined && { correlationId }),
+        signal: controller.signal,
+        useOnce: (name) => oneTime.claim(`decision:${name}`, this.parts.settings.lifetime),
+        progress: () => undefined,
+      });
+      return this.closing && controller.signal.aborted ? INTERRUPTED : outcome;
+    } finally {
+      clearInterval(heartbeat);
+      this.running.delete(taskId);
+      if (this.closing) await this.handOver(taskId, record);
+    }
+  }
+
+  /** @throws HandedOver, which gives the run to another worker */
+  private async handOver(taskId: string, { run }: TaskRecord): Promise<void> {
+    const record = await this.parts.records.find(taskId);
+    if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
+    throw new HandedOver();
+  }
+
+  /** Tells that the run is alive, and learns of a cancellation that was not heard. */
+  private async beat(taskId: string, run: number): Promise<void> {
+    try {
+      const alive = await this.parts.records.change(taskId, (record) => (isDue(record, run) ? record : null));
+      if (!alive) this.running.get(taskId)?.abort('task_cancelled');
+    } catch {
+      // Told by the next one.
+    }
+  }
+
+  private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<void> {
+    const settled = await this.parts.records.change(taskId, (record) =>
+      isDue(record, run) ? { ...record, ...settledBy(outcome) } : null,
+    );
+    // For a caller that still waits; everybody else asks.
+    if (settled) await this.parts.bus.publish(ENDED, { taskId }).catch(() => undefined);
+  }
+
+  private mayRunAgain({ tool }: TaskRecord): boolean {
+    const definition = this.parts.registry.get(tool)?.definition;
+    return definition?.permission === 'readonly' && !definition.needs?.length;
+  }
+}
+
+const isDue = (record: TaskRecord, run: number): boolean =>
+  !hasEnded(record) && record.status === 'working' && record.run === run;
+
+function settledBy(outcome: BackgroundOutcome): Partial<TaskRecord> {
+  switch (outcome.kind) {
+    case 'result':
+      return { status: 'completed', result: outcome.result };
+    case 'error':
+      return { status: 'failed', error: outcome.error };
+    case 'input':
+      return { status: 'input_required', soFar: outcome.soFar, open: outcome.requests, responses: {} };
+  }
+}
