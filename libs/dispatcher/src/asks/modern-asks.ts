@@ -150,15 +150,24 @@ export class InputRound implements GrantsOfCall {
 /** A gate and the tool behind it may use the same key: what the gate was told is kept apart. */
 const slotOf = (key: string, decision: boolean) => (decision ? `decision ${key}` : key);
 
+export interface AsksOptions {
+  /** Of what a call runs in turn. Default false. */
+  readonly nested?: boolean;
+  /** The call can be answered with "ask again". Default false. */
+  readonly postpones?: boolean;
+}
+
 /** The round as a call sees it; what a call runs in turn sees it through `within`. */
 export class ModernAsks implements ClientAsks {
   readonly granted?: GrantsOfCall;
+  readonly postpone?: () => never;
 
   constructor(
     private readonly round: InputRound,
-    private readonly isNested = false,
+    private readonly options: AsksOptions = {},
   ) {
-    if (!isNested) this.granted = round;
+    if (!options.nested) this.granted = round;
+    if (options.postpones) this.postpone = () => round.postpone();
   }
 
   canAnswer(question: ClientQuestion): boolean {
@@ -171,17 +180,13 @@ export class ModernAsks implements ClientAsks {
     question: Question,
     options: AskOptions = {},
   ): Promise<AnswerTo<Question>> {
-    if (!options.once || !this.isNested) return this.round.ask(key, question, options, true);
+    if (!options.once || !this.options.nested) return this.round.ask(key, question, options, true);
     // A decision upon something that a call did on its way is not kept: the next round would do it a second time.
     const own = `${key}.${digestOf(options.once.holdsFor).slice(0, 12)}`;
     return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options, false);
   }
 
   within(): ClientAsks {
-    return this.isNested ? this : new ModernAsks(this.round, true);
-  }
-
-  postpone(): never {
-    return this.round.postpone();
+    return this.options.nested ? this : new ModernAsks(this.round, { ...this.options, nested: true });
   }
 }
