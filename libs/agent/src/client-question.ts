@@ -61,7 +61,7 @@ export type AnswerTo<Question extends ClientQuestion> = Question extends FormQue
 
 export interface AskOptions {
   /**
-   * The answer is a decision: the first call that gets it uses it up, on whichever replica. Default false. `holdsFor` says
+   * The answer is a decision: the first run that gets it uses it up, on whichever replica. Default false. `holdsFor` says
    * what was decided upon; when that is no longer the same, the answer counts for nothing and `QuestionChanged` is thrown.
    */
   readonly once?: { readonly holdsFor: string };

@@ -5,6 +5,8 @@ import { approvalQuestion } from './approval-question.js';
 import { REASONS, reasonOf } from './decision-texts.js';
 
 const KEY = 'approve';
+/** What a call that goes on asking remembers the decision by. */
+const GRANT = 'approval.client';
 
 /** Asks whoever sits at the calling client. A client that cannot be asked gets a no. */
 export class ClientApprover extends Approver {
@@ -17,6 +19,8 @@ export class ClientApprover extends Approver {
     const { asks } = request.context;
     if (!asks) return { outcome: 'unavailable', reason: REASONS.undeclared };
     const { shown, holdsFor } = await request.preview();
+    const by = await asks.granted?.recall(GRANT, holdsFor);
+    if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'client' }, again: true };
     const question = approvalQuestion(request, shown);
     // The stateless era has an answer of its own for a capability that was not declared.
     if (!asks.canAnswer(question) && !asks.postpone) {
@@ -33,6 +37,7 @@ export class ClientApprover extends Approver {
     // A client may have taken minutes: what it approved must still be what would happen.
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
+    asks.granted?.keep(GRANT, holdsFor, request.context.agent.principal);
     return { outcome: 'approve', by: byClient(request) };
   }
 

@@ -67,7 +67,7 @@ export class DeskApprover extends Approver {
     try {
       const preview = await request.preview();
       const by = await request.context.asks?.granted?.recall(GRANT, preview.holdsFor);
-      if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' } };
+      if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' }, again: true };
       const { opened, isNew } = await this.parts.desk.open(
         draftOf(request, preview),
         this.options.expiry * 1000,

@@ -24,7 +24,7 @@ export class RecordedApprover extends Approver {
     const started = performance.now();
     try {
       const decision = await this.approver.review(request);
-      this.tell(request, decision, performance.now() - started);
+      if (!decision.again) this.tell(request, decision, performance.now() - started);
       return decision;
     } catch (error) {
       // Answered by the protocol, and a no all the same. A question that is only now asked is none.

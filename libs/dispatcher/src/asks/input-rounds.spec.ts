@@ -328,42 +328,7 @@ describe('a decision', () => {
     expect((await call({ requestState, inputResponses: yes })).content?.[0]?.text).toBe('"changed"');
   });
 
-  it('lasts while the call goes on asking, and each state serves once', async () => {
-    const { call, refused } = caller(
-      served(
-        decide(
-          () => 'this',
-          (context) => asks(context).ask('more', form('And?')),
-        ),
-      ),
-    );
-    const first = await call();
-    const second = await call({ requestState: first.requestState, inputResponses: yes });
-    expect(Object.keys(second.inputRequests ?? {})).toEqual(['more']);
-    const more = { requestState: second.requestState, inputResponses: { more: accept({ name: 'yes' }) } };
-    expect((await call(more)).resultType).toBe('complete');
-    expect(await refused(more)).toMatchObject(REPLAY);
-    expect(await refused({ requestState: first.requestState, inputResponses: yes })).toMatchObject(REPLAY);
-  });
-
-  it('is kept apart from a question of the tool under the same key', async () => {
-    const { call } = caller(
-      served(
-        decide(
-          () => 'this',
-          (context) => asks(context).ask('approve', form('And the name?')),
-        ),
-      ),
-    );
-    const first = await call();
-    const second = await call({ requestState: first.requestState, inputResponses: yes });
-    expect(second.inputRequests).toMatchObject({ approve: { params: { message: 'And the name?' } } });
-    const inputResponses = { approve: accept({ name: 'Ada' }) };
-    const third = await call({ requestState: second.requestState, inputResponses });
-    expect(JSON.parse(third.content?.[0]?.text ?? '')).toEqual(['accept', inputResponses.approve]);
-  });
-
-  it('of somebody else is kept while the call goes on asking, and is no grant to what it runs in turn', async () => {
+  it('can be kept while the call goes on asking, for one run at a time and never for what it runs in turn', async () => {
     const seen: unknown[] = [];
     const { call, refused } = caller(
       served(async (_, context) => {
@@ -396,7 +361,11 @@ describe('a decision', () => {
     };
     const { call } = caller(
       served(async (_, context) => {
-        await asks(context).ask('approve', form('May I?'), { once: { holdsFor: 'call' } });
+        const { granted } = asks(context);
+        if (!(await granted?.recall('gate', 'call'))) {
+          await asks(context).ask('approve', form('May I?'), { once: { holdsFor: 'call' } });
+        }
+        granted?.keep('gate', 'call', 'ada');
         await Promise.all([nested(context, 'inner'), nested(context, 'inner')]);
         return succeeded('done');
       }),

@@ -68,14 +68,14 @@ export class InputRound implements GrantsOfCall {
     key: string,
     question: Question,
     { once }: AskOptions,
-    keep: boolean,
   ): Promise<AnswerTo<Question>> {
     const request = wireRequest(question, this.parts.dialect);
     const digest = digestOf(once ? { holdsFor: once.holdsFor } : request);
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
     if (once && !(await this.parts.useOnce(`${this.parts.state?.jti}:${key}`))) throw invalidParams(REPLAYED);
-    if (keep) this.answered.set(slotOf(key, once !== undefined), { to: digest, answer: known });
+    // What was decided is kept by whoever asked, as a grant, and not by being answered.
+    if (!once) this.answered.set(key, { to: digest, answer: known });
     return known;
   }
 
@@ -115,8 +115,7 @@ export class InputRound implements GrantsOfCall {
   ): AnswerTo<Question> | undefined {
     const { state, responses } = this.parts;
     if (!state) return undefined;
-    const slot = slotOf(key, decision);
-    const recorded = Object.hasOwn(state.answers, slot) ? state.answers[slot] : undefined;
+    const recorded = !decision && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
     const given = member(responses, key);
     const to = recorded?.to ?? member(state.asked, key);
     if (to !== undefined && to !== digest) {
@@ -146,9 +145,6 @@ export class InputRound implements GrantsOfCall {
     throw new InputRequired();
   }
 }
-
-/** A gate and the tool behind it may use the same key: what the gate was told is kept apart. */
-const slotOf = (key: string, decision: boolean) => (decision ? `decision ${key}` : key);
 
 export interface AsksOptions {
   /** Of what a call runs in turn. Default false. */
@@ -180,10 +176,9 @@ export class ModernAsks implements ClientAsks {
     question: Question,
     options: AskOptions = {},
   ): Promise<AnswerTo<Question>> {
-    if (!options.once || !this.options.nested) return this.round.ask(key, question, options, true);
-    // A decision upon something that a call did on its way is not kept: the next round would do it a second time.
+    if (!options.once || !this.options.nested) return this.round.ask(key, question, options);
     const own = `${key}.${digestOf(options.once.holdsFor).slice(0, 12)}`;
-    return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options, false);
+    return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options);
   }
 
   within(): ClientAsks {

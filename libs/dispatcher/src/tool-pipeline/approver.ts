@@ -15,6 +15,8 @@ export interface ApprovalRequest {
 export type ApprovalDecision = {
   /** Who decided, and through what; absent when nobody did. */
   readonly by?: { readonly principal: string; readonly via: 'client' | 'desk' };
+  /** Given in an earlier run of the same call, and told then. */
+  readonly again?: true;
 } & ({ readonly outcome: 'approve' } | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string });
 
 /** Asks a person whether a gated call may run (docs/policy.md#approval). Anything but `approve` refuses it. */
