@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { roles, sessions, users } from './seed/access.mjs';
 import { albums, artists, songs } from './seed/catalogue.mjs';
 import { playlists, reviews } from './seed/community.mjs';
+import { vectorOf } from './seed/likeness.mjs';
 import { randomSource } from './seed/random.mjs';
 import { SCHEMAS } from './seed/schemas.mjs';
 import { customers, listings, orders, stores, supplierContracts } from './seed/trade.mjs';
@@ -17,6 +18,12 @@ const Store = stores(random);
 const Listing = listings(random, Album);
 const Customer = customers(random, 220);
 const traded = orders(random, Customer, Store, Listing, 480);
+/** What find_similar compares; a review without words has none. */
+function withVector(review) {
+  const textVector = vectorOf(review.text);
+  return textVector ? { ...review, textVector } : review;
+}
+
 const objects = {
   Artist,
   Album,
@@ -26,7 +33,7 @@ const objects = {
   Customer,
   Order: traded.orders,
   OrderLine: traded.lines,
-  Review: reviews(random, Album, Customer, 300),
+  Review: reviews(random, Album, Customer, 300).map(withVector),
   Playlist: playlists(random, Song, Customer, 40),
   SupplierContract: supplierContracts(random),
 };

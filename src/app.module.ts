@@ -5,9 +5,8 @@ import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SessionStore, type SharedState } from '#cluster';
 import {
-  CachedPrincipalDirectory,
-  ForgettingWriter,
   GovernedRecordsSource,
+  GovernedSearchSource,
   GovernedWritesSource,
   Impersonation,
   PrincipalDirectory,
@@ -17,15 +16,7 @@ import {
   SchemaCatalogue,
   SchemaWriter,
 } from '#data';
-import {
-  MongoConnection,
-  MongoPrincipalDirectory,
-  MongoRecordReader,
-  MongoRecordWriter,
-  MongoSchemaCatalogue,
-  MongoSchemaWriter,
-  MongoUserSessions,
-} from '#data-mongo';
+import type { MongoConnection } from '#data-mongo';
 import {
   Approver,
   CallJournal,
@@ -61,18 +52,21 @@ import { approvalProviders } from './approvals.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { ApprovalsController } from './http/approvals.controller.js';
+import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
+import { searchProviders } from './search.js';
 import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
 import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
-  readonly connection: MongoConnection;
+  /** Null: there is a Parse Server, and no direct access beside it. */
+  readonly connection: MongoConnection | null;
   readonly shared: SharedState;
   /** Default: one of this process. */
   readonly queue?: TaskQueue;
@@ -82,9 +76,6 @@ export interface ServiceParts {
   /** Modules with such providers. */
   readonly plugins?: readonly PluginModule[];
 }
-
-/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
-const SESSIONS = { identitySeconds: 30 };
 
 /** The composition root of the service: binds ports to adapters and holds no rules. */
 @Module({})
@@ -110,24 +101,7 @@ export class AppModule {
         { provide: DeclaredMethods, useExisting: MethodRegistry },
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
-        { provide: MongoConnection, useValue: connection },
-        { provide: SchemaCatalogue, useFactory: () => new MongoSchemaCatalogue(connection) },
-        {
-          provide: RecordReader,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
-        {
-          provide: RecordWriter,
-          useFactory: (catalogue: SchemaCatalogue, directory: CachedPrincipalDirectory) =>
-            new ForgettingWriter(new MongoRecordWriter(connection, catalogue), directory),
-          inject: [SchemaCatalogue, CachedPrincipalDirectory],
-        },
-        {
-          provide: SchemaWriter,
-          useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(connection, catalogue),
-          inject: [SchemaCatalogue],
-        },
+        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
@@ -136,12 +110,6 @@ export class AppModule {
         ...sharedStateProviders(shared),
         ...wireProviders(shared),
         ...taskProviders({ loaded, shared, queue }),
-        {
-          provide: CachedPrincipalDirectory,
-          useFactory: () => new CachedPrincipalDirectory(new MongoPrincipalDirectory(connection), SESSIONS),
-        },
-        { provide: Impersonation, useFactory: () => new Impersonation(new MongoUserSessions(connection)) },
-        { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
@@ -159,6 +127,7 @@ export class AppModule {
             new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
+        ...searchProviders(config.embeddings),
         {
           provide: GovernedWritesSource,
           useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
@@ -170,6 +139,7 @@ export class AppModule {
           useFactory: (
             registry: ToolRegistry,
             records: GovernedRecordsSource,
+            search: GovernedSearchSource,
             writes: GovernedWritesSource,
             methods: CallableMethods,
             approver: Approver,
@@ -180,6 +150,7 @@ export class AppModule {
             new ParleyToolRunner({
               registry,
               records,
+              search,
               writes,
               gates,
               journal,
@@ -196,6 +167,7 @@ export class AppModule {
           inject: [
             ToolRegistry,
             GovernedRecordsSource,
+            GovernedSearchSource,
             GovernedWritesSource,
             CallableMethods,
             Approver,
@@ -212,7 +184,7 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk],
+          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk, Wire],
         },
         {
           provide: McpEdge,

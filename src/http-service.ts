@@ -27,7 +27,7 @@ import { followLists } from './wire.js';
  */
 export async function startHttpService(
   loaded: LoadedConfig & Partial<Pick<LoadedService, 'plugins'>>,
-  connection: MongoConnection,
+  connection: MongoConnection | null,
   env: Environment,
   features: readonly Provider[] = [],
 ): Promise<RunningService> {

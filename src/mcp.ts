@@ -43,6 +43,7 @@ export function createKernel(
   resources: ResourceRegistry,
   rounds: InputRounds,
   tasks: TaskDesk,
+  { listChanges }: Wire,
 ): Kernel {
   return new Kernel({
     tools,
@@ -51,6 +52,7 @@ export function createKernel(
     resources,
     rounds,
     tasks,
+    listChanges,
     version: productVersion(),
     instructions: INSTRUCTIONS,
     log: new Logger('Kernel'),

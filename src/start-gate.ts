@@ -9,17 +9,22 @@ export function isLoopbackHost(host: string): boolean {
   return LOOPBACK_HOSTS.has(host);
 }
 
-/**
- * What must hold before a port is opened: nobody switched the server off, and an address that others can reach asks for
- * credentials (docs/configuration.md#binding).
- */
-export function assertMayStart(config: ParleyConfig, env: Environment): void {
+/** Nobody switched the server off. @throws ConfigError */
+export function assertEnabled(env: Environment): void {
   const enabled = env['PARSE_MCP_ENABLED'];
   if (enabled !== undefined && enabled !== '' && !isTruthy(enabled)) {
     throw new ConfigError('environment', [
       { path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` },
     ]);
   }
+}
+
+/**
+ * What must hold before a port is opened: nobody switched the server off, and an address that others can reach asks for
+ * credentials (docs/configuration.md#binding).
+ */
+export function assertMayStart(config: ParleyConfig, env: Environment): void {
+  assertEnabled(env);
   const { host } = config.server;
   if (isLoopbackHost(host)) return;
   if (config.auth.length === 0 || config.auth.some((rule) => 'anonymous' in rule)) {

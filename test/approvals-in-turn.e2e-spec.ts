@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import type { MongoConnection } from '#data-mongo';
+
 import { SubAgents } from '#dispatcher';
 import { Tool, type ToolCall, ToolRunner } from '#tools';
 import { loadConfig } from '../src/config/load-config.js';
-import { openDatabase } from '../src/database/open-database.js';
+import { openDatabase, type OpenDatabase } from '../src/database/open-database.js';
 import { startHttpService } from '../src/http-service.js';
 import { callModern } from './modern-call.js';
 import { callTool } from './service.js';
@@ -52,7 +52,7 @@ class Delegating {
 }
 
 let service: { url: string; close(): Promise<void> };
-let database: { connection: MongoConnection; close(): Promise<void> };
+let database: OpenDatabase;
 let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'parley-approvals-'));

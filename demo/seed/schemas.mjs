@@ -163,6 +163,7 @@ export const SCHEMAS = [
       text: string,
       status: string,
       helpful: number,
+      textVector: list,
     },
     classLevelPermissions: permissions(everyone, signedIn),
     indexes: { byAlbum: { album: 1, createdAt: -1 }, byStatus: { status: 1 } },

@@ -26,6 +26,14 @@ program
   });
 
 program
+  .command('stdio')
+  .description('serve MCP on standard input and output, for the one client that started this process')
+  .action(async () => {
+    const { runStdio } = await import('./stdio.js');
+    await runStdio(process.env, process.cwd());
+  });
+
+program
   .command('embedded')
   .description('run the development database alone, seeded if told')
   .option('--port <number>', 'port on 127.0.0.1 (0: a free one)', '27017')

@@ -1,5 +1,4 @@
 import { oneLine } from '#audit';
-import { MongoSchemaCatalogue } from '#data-mongo';
 import { lintPolicy, type SchemaSnapshot } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
@@ -7,6 +6,7 @@ import { ConfigError, type ConfigFault } from '../config/config-faults.js';
 import type { LoadedConfig } from '../config/load-config.js';
 import { loadWithPlugins } from '../plugins/load-with-plugins.js';
 import { toolsOfPlugins } from '../plugins/plugin-modules.js';
+import { catalogueOf, parseConnectionOf } from '../data-stores.js';
 import { openDatabase } from '../database/open-database.js';
 import { assertMayStart } from '../start-gate.js';
 import { withConfig } from './named-config.js';
@@ -58,7 +58,8 @@ async function readSchemas({ config }: LoadedConfig): Promise<SchemaSnapshot | n
   if (config.database.uri === 'embedded' && config.database.seed === null) return null;
   const database = await openDatabase(config.database);
   try {
-    return await new MongoSchemaCatalogue(database.connection).snapshot();
+    const connections = { mongo: database.connection, parse: parseConnectionOf(config.parse) };
+    return await catalogueOf(connections).snapshot();
   } catch (error) {
     if (error instanceof StoreError) return null;
     throw error;

@@ -2,11 +2,19 @@ import { NestFactory } from '@nestjs/core';
 import type { Agent } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#cluster';
-import { CachedPrincipalDirectory, RecordReader, RecordWriter, SchemaCatalogue, SchemaWriter } from '#data';
-import { MongoConnection, MongoPrincipalDirectory, MongoSchemaCatalogue } from '#data-mongo';
+import {
+  CachedPrincipalDirectory,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+  SchemaWriter,
+} from '#data';
+import { MongoConnection } from '#data-mongo';
 import {
   Approver,
   RecordingSchemaWriter,
+  RecordingSearcher,
   RecordingStore,
   RecordingWriter,
   RecordsSource,
@@ -20,8 +28,10 @@ import { AppModule } from '../app.module.js';
 import type { LoadedService } from '../plugins/load-with-plugins.js';
 import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import type { Environment } from '../config/read-config-file.js';
+import { catalogueOf, directoryOf, parseConnectionOf } from '../data-stores.js';
 import { openDatabase } from '../database/open-database.js';
 import { StderrLogger } from '../stderr-logger.js';
+import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
 import { rehearsedIdentity, RehearsingDirectory } from './rehearsing-directory.js';
 
 /** Rehearsed calls are nobody's, so they leave no record. */
@@ -63,9 +73,10 @@ export async function openRehearsal(
     const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
     await closed.close();
     const store = new RecordingStore();
-    const read = new MongoSchemaCatalogue(database.connection);
+    const connections = { mongo: database.connection, parse: parseConnectionOf(loaded.config.parse) };
+    const read = catalogueOf(connections);
     const approver = new RehearsingApprover();
-    const directory = new RehearsingDirectory(new MongoPrincipalDirectory(database.connection));
+    const directory = new RehearsingDirectory(directoryOf(connections));
     const service = AppModule.compose({
       loaded,
       connection: closed,
@@ -81,6 +92,8 @@ export async function openRehearsal(
           ...(service.providers ?? []),
           { provide: SchemaCatalogue, useValue: options.schemas?.(read) ?? read },
           { provide: RecordReader, useValue: store },
+          { provide: RecordSearcher, useValue: new RecordingSearcher(store) },
+          ...rehearsedEmbeddings(loaded),
           { provide: RecordWriter, useValue: new RecordingWriter(store) },
           { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
           { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },

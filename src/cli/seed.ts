@@ -16,6 +16,7 @@ function explained(error: unknown): Error {
 /** Loads a seed into an empty database; a database that holds anything is left as it is. */
 export async function runSeed(file: string): Promise<void> {
   const { database } = loadConfig().config;
+  if (database.uri === null) throw new Error('no database is configured: set MONGODB_URI or database.uri');
   if (database.uri === 'embedded')
     throw new Error('the embedded database is seeded at start: set MONGODB_URI or database.uri');
   const connection = new MongoConnection({ uri: database.uri, database: database.name });

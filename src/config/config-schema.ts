@@ -2,6 +2,8 @@ import { POLICY_CONFIG_SCHEMA } from '#policy';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
+/** What can stand in a header. */
+const headerValue = { type: ['string', 'null'], pattern: '^[\\x21-\\x7e]+$' } as const;
 const nameFilter = {
   anyOf: [
     strings,
@@ -118,6 +120,7 @@ const AGENT = {
     },
     allowMutations: { type: 'boolean' },
     clientMode: { type: 'boolean' },
+    masterAtlas: { type: ['boolean', 'null'] },
     rateLimit: { type: 'integer', minimum: 1 },
     rateWindow: { type: 'number', exclusiveMinimum: 0 },
     recursionDepth: { type: 'integer', minimum: 0 },
@@ -148,6 +151,30 @@ const AUTH_RULE = {
   },
 } as const;
 
+const EMBEDDINGS = {
+  type: ['object', 'null'],
+  additionalProperties: false,
+  required: ['endpoint', 'model', 'dimensions'],
+  properties: {
+    endpoint: { type: 'string', pattern: '^https?://' },
+    model: { type: 'string', minLength: 1 },
+    apiKey: { type: ['string', 'null'], minLength: 1 },
+    dimensions: { type: 'integer', minimum: 1, maximum: 8192 },
+    requestDimensions: { type: 'boolean' },
+    timeout: { type: 'number', exclusiveMinimum: 0, maximum: 60 },
+    cacheSize: { type: 'integer', minimum: 0, maximum: 100_000 },
+    budget: {
+      type: ['object', 'null'],
+      additionalProperties: false,
+      required: ['tokens', 'window'],
+      properties: {
+        tokens: { type: 'integer', minimum: 1 },
+        window: { type: 'number', exclusiveMinimum: 0 },
+      },
+    },
+  },
+} as const;
+
 /** The configuration file as JSON Schema; `config-faults.ts` adds what a schema cannot say. */
 export const CONFIG_SCHEMA = {
   type: 'object',
@@ -158,7 +185,7 @@ export const CONFIG_SCHEMA = {
       type: 'object',
       additionalProperties: false,
       properties: {
-        uri: { type: 'string', pattern: '^(embedded|mongodb(\\+srv)?://.+)$' },
+        uri: { type: ['string', 'null'], pattern: '^(embedded|mongodb(\\+srv)?://.+)$' },
         name: { type: 'string', pattern: '^[^/\\\\. "$*<>:|?\\u0000]{1,63}$' },
         seed: { type: ['string', 'null'] },
       },
@@ -168,8 +195,9 @@ export const CONFIG_SCHEMA = {
       additionalProperties: false,
       properties: {
         serverUrl: url,
-        appId: { type: ['string', 'null'] },
-        masterKey: { type: ['string', 'null'] },
+        appId: headerValue,
+        masterKey: headerValue,
+        restApiKey: headerValue,
         liveQueryUrl: url,
       },
     },
@@ -223,6 +251,7 @@ export const CONFIG_SCHEMA = {
         expiry: { type: 'number', exclusiveMinimum: 0, maximum: 604_800 },
       },
     },
+    embeddings: EMBEDDINGS,
     plugins: strings,
     agents: {
       type: 'object',

@@ -34,11 +34,21 @@ export interface ServerConfig {
 }
 
 export interface DatabaseConfig {
-  /** `embedded`, or a mongodb:// URI. */
-  readonly uri: string;
+  /** `embedded`, or a mongodb:// URI. Null, the default beside a Parse Server: no direct access. */
+  readonly uri: string | null;
   readonly name: string;
   /** Seed file for an empty database; relative to the configuration file. */
   readonly seed: string | null;
+}
+
+export interface ParseConfig {
+  /** Where Parse Server is mounted. Null: there is none, and everything is read directly. */
+  readonly serverUrl: string | null;
+  readonly appId: string | null;
+  /** Null: every agent is one in client mode. */
+  readonly masterKey: string | null;
+  /** For servers that ask clients for one. */
+  readonly restApiKey: string | null;
 }
 
 /** Calls that go on after their answer (docs/tasks.md). */
@@ -90,16 +100,37 @@ export interface ApprovalsConfig {
   readonly expiry: number;
 }
 
+/** Where texts become vectors (docs/configuration.md#embeddings). */
+export interface EmbeddingsConfig {
+  /** Base URL of an API that speaks OpenAI's `/embeddings`. */
+  readonly endpoint: string;
+  readonly model: string;
+  /** Default null: none is sent. */
+  readonly apiKey: string | null;
+  readonly dimensions: number;
+  /** Default false. */
+  readonly requestDimensions: boolean;
+  /** Seconds. Default 10. */
+  readonly timeout: number;
+  /** Vectors remembered. Default 1000. */
+  readonly cacheSize: number;
+  /** Estimated tokens that each tenant may spend per window (seconds). Default none. */
+  readonly budget: { readonly tokens: number; readonly window: number } | null;
+}
+
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {
   readonly server: ServerConfig;
   readonly database: DatabaseConfig;
+  readonly parse: ParseConfig;
   readonly redis: RedisConfig;
   readonly tasks: TaskConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly approvals: ApprovalsConfig;
   readonly policy: PolicyConfig;
+  /** Null: texts are not embedded. */
+  readonly embeddings: EmbeddingsConfig | null;
 }
 
 export const DEFAULT_SERVER: ServerConfig = Object.freeze({
@@ -138,6 +169,21 @@ export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({
   uri: 'embedded',
   name: 'parley',
   seed: null,
+});
+
+export const DEFAULT_EMBEDDINGS = Object.freeze({
+  apiKey: null,
+  requestDimensions: false,
+  timeout: 10,
+  cacheSize: 1000,
+  budget: null,
+});
+
+export const DEFAULT_PARSE: ParseConfig = Object.freeze({
+  serverUrl: null,
+  appId: null,
+  masterKey: null,
+  restApiKey: null,
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

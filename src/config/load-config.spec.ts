@@ -243,3 +243,79 @@ auth: [{ parseSession: true, agent: session }]
     });
   });
 });
+
+describe('a Parse Server in the configuration', () => {
+  const parse = 'serverUrl: "http://127.0.0.1:1337/parse", appId: app';
+
+  it('has no direct access beside it unless its database is named', () => {
+    expect(load(`parse: { ${parse}, masterKey: m }`).config.database.uri).toBeNull();
+    const named = load(`
+parse: { ${parse}, masterKey: m }
+database: { uri: 'mongodb://127.0.0.1:27017' }
+`);
+    expect(named.config.database.uri).toBe('mongodb://127.0.0.1:27017');
+  });
+
+  it('comes from the environment as well', () => {
+    const { config } = load('', {
+      PARSE_SERVER_URL: 'https://api.example.com/parse',
+      PARSE_APP_ID: 'app',
+      PARSE_MASTER_KEY: 'm',
+      PARSE_REST_API_KEY: 'r',
+    });
+    expect(config.parse).toMatchObject({ appId: 'app', masterKey: 'm', restApiKey: 'r' });
+  });
+
+  it.each([
+    ['without an application', 'parse: { serverUrl: "http://h/parse", masterKey: m }', 'parse.appId'],
+    [
+      'at an address with a password',
+      'parse: { serverUrl: "http://u:p@h/", appId: a, masterKey: m }',
+      'parse.serverUrl',
+    ],
+    [
+      'at an address that is no web server',
+      'parse: { serverUrl: "ftp://h/", appId: a, masterKey: m }',
+      'parse.serverUrl',
+    ],
+    ['with a key that is no header', `parse: { ${parse}, masterKey: "a\\nb" }`, 'parse.masterKey'],
+    [
+      'beside the embedded database',
+      `{ parse: { ${parse}, masterKey: m }, database: { uri: embedded } }`,
+      'database.uri',
+    ],
+    [
+      'with a seed and no database',
+      `{ parse: { ${parse}, masterKey: m }, database: { seed: s.json } }`,
+      'database.seed',
+    ],
+    [
+      'with nowhere to look for the sessions of others',
+      `{ parse: { ${parse}, masterKey: m }, agents: { a: { identity: { impersonate: ada } } } }`,
+      'agents.a.identity',
+    ],
+    ['without a key to read classes with', `{ parse: { ${parse} }, auth: [] }`, 'parse.masterKey'],
+  ])('does not start %s', (_title, yaml, path) => {
+    expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
+  });
+
+  it('leaves only agents in client mode where there is no master key', () => {
+    const keyless = (agent: string) => `
+parse: { ${parse} }
+database: { uri: 'mongodb://127.0.0.1' }
+agents: { a: { ${agent} } }
+auth: [{ parseSession: true, agent: a }]
+`;
+    expect(load(keyless('')).agents.get('a')?.clientMode).toBe(true);
+    expect(faultsOf(keyless('identity: { user: ada }')).map((fault) => fault.path)).toContain(
+      'agents.a.identity',
+    );
+    expect(faultsOf(keyless('clientMode: false')).map((fault) => fault.path)).toContain(
+      'agents.a.clientMode',
+    );
+  });
+
+  it('is not left out together with the database', () => {
+    expect(faultsOf('database: { uri: null }').map((fault) => fault.path)).toContain('database.uri');
+  });
+});

@@ -10,6 +10,8 @@ import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
+  DEFAULT_EMBEDDINGS,
+  DEFAULT_PARSE,
   DEFAULT_REDIS,
   DEFAULT_TASK_CONFIG,
   DEFAULT_SERVER,
@@ -17,7 +19,9 @@ import {
 } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
+import { embeddingFaults } from './embedding-faults.js';
 import { overlayEnvironment } from './environment.js';
+import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
 import { unavailableFeatures } from './unavailable-features.js';
@@ -59,13 +63,18 @@ export function loadConfig(
   const valid = validate(overlaid, faults);
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
+    ...embeddingFaults(overlaid),
     ...redisFaults(overlaid),
     ...unavailableFeatures(overlaid),
   );
   const policy = policyOf(overlaid, declared, env, faults);
   if (!valid || !policy) throw new ConfigError(path, faults);
 
-  const config = withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env);
+  const config = withoutMasterKey(
+    withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env),
+    faults,
+  );
+  faults.push(...parseServerFaults(config));
   const recursionDepth = policy.switches.defaultRecursionDepth;
   const agents = compileAgents(config.agents, { recursionDepth, filters }, faults);
   const identities = new Map(
@@ -129,6 +138,12 @@ function describe(error: ErrorObject): ConfigFault {
   return { path, message: error.message ?? 'not valid' };
 }
 
+function withoutMasterKey(config: ParleyConfig, faults: ConfigFault[]): ParleyConfig {
+  const { serverUrl, masterKey } = config.parse;
+  if (serverUrl === null || masterKey !== null) return config;
+  return { ...config, agents: inClientMode(config.agents, faults) };
+}
+
 function withDefaults(
   given: Partial<ParleyConfig>,
   base: string,
@@ -137,17 +152,22 @@ function withDefaults(
 ): ParleyConfig {
   const agents =
     given.agents && Object.keys(given.agents).length > 0 ? given.agents : { [DEFAULT_AGENT]: {} };
-  const database = { ...DEFAULT_DATABASE, ...given.database };
+  const parse = { ...DEFAULT_PARSE, ...given.parse };
+  // The embedded database is nobody's but ours: beside a Parse Server there is its own or none.
+  const uri = parse.serverUrl === null ? DEFAULT_DATABASE.uri : null;
+  const database = { ...DEFAULT_DATABASE, uri, ...given.database };
   // A path from the environment is the caller's, one from the file is the file's.
   const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
   return {
     server: { ...DEFAULT_SERVER, ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
+    parse,
     redis: { ...DEFAULT_REDIS, ...given.redis },
     tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     policy: given.policy ?? {},
+    embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };
 }

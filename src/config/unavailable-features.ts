@@ -5,11 +5,6 @@ type Reader = (config: Record<string, Record<string, unknown> | undefined>) => u
 /** Options whose part of the service does not exist yet: setting one is a fault, because ignoring it would be a silent lie. */
 const UNAVAILABLE: readonly (readonly [path: string, read: Reader, message: string])[] = [
   [
-    'parse.serverUrl',
-    (config) => config['parse']?.['serverUrl'],
-    'the Parse Server route is not part of this version',
-  ],
-  [
     'parse.liveQueryUrl',
     (config) => config['parse']?.['liveQueryUrl'],
     'LiveQuery is not part of this version',

@@ -5,8 +5,9 @@ import type { DatabaseConfig } from '../config/config.js';
 import { ConfigError } from '../config/config-faults.js';
 
 export interface OpenDatabase {
-  readonly connection: MongoConnection;
-  readonly kind: 'embedded' | 'mongodb';
+  /** Null: none is configured. */
+  readonly connection: MongoConnection | null;
+  readonly kind: 'embedded' | 'mongodb' | 'none';
   close(): Promise<void>;
 }
 
@@ -38,6 +39,7 @@ export function readSeedFile(path: string): Seed {
  * start: calls are answered with an error and `/ready` says so until it is back.
  */
 export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise<OpenDatabase> {
+  if (uri === null) return { connection: null, kind: 'none', close: () => Promise.resolve() };
   if (uri !== 'embedded') {
     const connection = new MongoConnection({ uri, database: name });
     return { connection, kind: 'mongodb', close: () => connection.close() };

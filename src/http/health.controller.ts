@@ -2,6 +2,7 @@ import { Controller, Get, HttpCode, Inject, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { SharedState } from '#cluster';
 import { MongoConnection } from '#data-mongo';
+import { ParseConnection } from '#data-parse';
 
 /** Milliseconds a dependency has to answer a readiness probe. */
 const PROBE_TIMEOUT = 1_000;
@@ -10,7 +11,8 @@ const PROBE_TIMEOUT = 1_000;
 @Controller()
 export class HealthController {
   constructor(
-    @Inject(MongoConnection) private readonly connection: MongoConnection,
+    @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
+    @Inject(ParseConnection) private readonly parse: ParseConnection | null,
     @Inject(SharedState) private readonly shared: SharedState,
   ) {}
 
@@ -22,19 +24,38 @@ export class HealthController {
 
   @Get('ready')
   async ready(@Res() response: Response): Promise<void> {
-    const [mongodb, redis] = await Promise.all([
-      this.connection.ping(PROBE_TIMEOUT).then(
-        () => true,
-        () => false,
-      ),
-      this.shared.isUp(),
-    ]);
-    const ready = mongodb && redis;
-    const dependencies = {
-      mongodb: mongodb ? 'up' : 'down',
+    const probed = await Promise.all([
+      probe('mongodb', this.mongo),
+      probe('parse', this.parse),
       // Memory of this process is no dependency.
-      ...(this.shared.reach === 'replicas' && { redis: redis ? 'up' : 'down' }),
-    };
+      probe('redis', this.shared.reach === 'replicas' ? sharedProbe(this.shared) : null),
+    ]);
+    const dependencies = Object.fromEntries(probed.flat());
+    const ready = Object.values(dependencies).every((state) => state === 'up');
     response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'unavailable', dependencies });
   }
+}
+
+/** What can be asked whether it answers. */
+interface Probed {
+  /** Rejects when it does not. */
+  ping(timeoutMs: number): Promise<void>;
+}
+
+function sharedProbe(shared: SharedState): Probed {
+  return {
+    ping: async () => {
+      if (!(await shared.isUp())) throw new Error('shared state is down');
+    },
+  };
+}
+
+/** Nothing is told of what is not configured. */
+async function probe(name: string, connection: Probed | null): Promise<[string, 'up' | 'down'][]> {
+  if (!connection) return [];
+  const state = await connection.ping(PROBE_TIMEOUT).then(
+    () => 'up' as const,
+    () => 'down' as const,
+  );
+  return [[name, state]];
 }

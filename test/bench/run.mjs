@@ -31,10 +31,12 @@ function configuration(classes, uri) {
     agents: {
       bench: { tenantId: 'northside', rateLimit: 1_000_000_000 },
       lean: { tools: { profile: 'lean' }, rateLimit: 1_000_000_000 },
+      clerk: { tenantId: 'northside', identity: { user: 'uNorthClk1' }, rateLimit: 1_000_000_000 },
     },
     auth: [
       { apiKey: key, agent: 'bench' },
       { apiKey: 'lean-key', agent: 'lean' },
+      { apiKey: 'clerk-key', agent: 'clerk' },
     ],
     policy: {
       suppressMasterKeyWarning: true,
@@ -118,6 +120,21 @@ async function policySize(few, many) {
   note('cost of a call with 1,000 classes in the policy against 10', ratio.toFixed(2), '≤ 1.1', ratio <= 1.1);
 }
 
+/** The same call with the master key and with the rights of a user: row rights, permissions, protected fields. */
+async function rightsOfUsers(service) {
+  const body = call('query_class', { class_name: 'Listing', where: { format: 'vinyl' }, limit: 10 });
+  const [master, user] = await compare(
+    [
+      { ...service, body, headers },
+      { ...service, body, headers: { 'x-mcp-api-key': 'clerk-key' } },
+    ],
+    { count: 1500 },
+  );
+  const ratio = (user.cpu / master.cpu).toFixed(2);
+  const figures = `${ratio} (${user.cpu.toFixed(0)} / ${master.cpu.toFixed(0)} µs CPU)`;
+  note('cost of a call with the rights of a user against the master key', figures, '', null);
+}
+
 /** Reads the operation counters of the database before and after, so nothing that is sent can hide. */
 async function commandsPerCall(service, uri) {
   const client = new MongoClient(uri);
@@ -182,6 +199,7 @@ await queryClass(few, database.url);
 const fresh = await parley(10, database.url);
 await policySize(fresh, many);
 await fresh.stop();
+await rightsOfUsers(few);
 await commandsPerCall(few, database.url);
 await leanTokens(few);
 note(

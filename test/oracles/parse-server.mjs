@@ -28,11 +28,11 @@ const http = createServer(app);
 // An idle connection is the client's to close: on a busy machine the default of five seconds ends one in the very
 // moment in which a test sends on it.
 http.keepAliveTimeout = 0;
-await new Promise((resolve) => http.listen(0, '127.0.0.1', resolve));
+const { liveQueryClasses = [], port = 0, ...extra } = JSON.parse(process.env.PARSE_OPTIONS ?? '{}');
+await new Promise((resolve) => http.listen(port, '127.0.0.1', resolve));
 const origin = `127.0.0.1:${http.address().port}`;
 const url = `http://${origin}/parse`;
 
-const { liveQueryClasses = [], ...extra } = JSON.parse(process.env.PARSE_OPTIONS ?? '{}');
 const parse = new ParseServer({
   databaseURI,
   appId,

@@ -23,6 +23,8 @@ export interface AgentShapeOptions {
   readonly tenantId?: string | number | null;
   readonly allowMutations?: boolean;
   readonly clientMode?: boolean;
+  /** May count facets, which no row filter can narrow. Null: the parent's, false for a root. */
+  readonly masterAtlas?: boolean | null;
   readonly rateLimit?: number;
   readonly rateWindow?: number;
   /** Replaces the limiter built from `rateLimit` and `rateWindow`. */
@@ -52,6 +54,7 @@ export interface AgentShape {
   readonly tenantId: string | number | null;
   readonly allowMutations: boolean;
   readonly clientMode: boolean;
+  readonly masterAtlas: boolean;
   readonly rateLimiter: RateLimiter;
   /** What `rateLimiter` permits; null for one that was injected. */
   readonly rate: RateLimit | null;
@@ -140,6 +143,7 @@ export function compileAgentShape(name: string, options: AgentShapeOptions = {})
     tenantId: options.tenantId ?? null,
     allowMutations: options.allowMutations ?? !clientMode,
     clientMode,
+    masterAtlas: options.masterAtlas ?? false,
     rateLimiter: rate ? limiters.limiter(`agent ${name}`, rate) : (options.rateLimiter as RateLimiter),
     rate,
     limiters,

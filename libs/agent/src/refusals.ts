@@ -56,6 +56,11 @@ export function hiddenClass(className: string): Refusal {
   return accessDenied('class', `Class '${className}' is not accessible to this agent`, 'hidden_class');
 }
 
+/** The class is not named: the caller named a column, and where it leads is what the policy withholds. */
+export function withheldColumn(field: string, kind: 'hidden_class' | 'class_filter'): Refusal {
+  return accessDenied('class', `'${field}' leads to a class that this agent may not use`, kind);
+}
+
 /** A class nobody created, with the nearest names that the agent may know. */
 export function unknownClass(className: string, suggestions: readonly string[]): Refusal {
   const hint = suggestions.length > 0 ? ` Did you mean: ${listed(suggestions)}?` : '';
@@ -112,6 +117,16 @@ export function protectedFieldRef(context: string, reference: string, root: stri
   return accessDenied('fields', `${context} '${reference}' names a protected field`, 'protected_field_ref', {
     denied_field: root,
   });
+}
+
+/** The store's own permissions refused what the policy left. */
+export function storeDenied(store: string): Refusal {
+  return accessDenied('store', `${store} does not permit this to the caller`, 'clp_denied');
+}
+
+/** What is asked has no way to the data in this deployment. */
+export function noRoute(reason: string): Refusal {
+  return accessDenied('route', reason);
 }
 
 /** The agent acts for somebody who cannot be found. */
@@ -276,6 +291,73 @@ export function pointerShapeMismatch(className: string, field: string): Refusal 
 /** Told to the agent, unlike other security refusals: it says how to ask better. */
 export function collectionScan(reason: string): Refusal {
   return { code: 'security_blocked', gate: 'collscan', message: `Refused: ${reason}` };
+}
+
+/** Facets are counted by the search process, before any filter of rows could hold. */
+export function facetFilterUnsafe(className: string, filters: readonly string[]): Refusal {
+  return accessDenied(
+    'facets',
+    `Facets of '${className}' cannot be counted: ${listed(filters)} cannot be carried into the counts`,
+    'atlas_facet_filter_unsafe',
+  );
+}
+
+export function masterAtlasRequired(): Refusal {
+  return invalidArgument(
+    'atlas_faceted_search needs an agent built with master_atlas: true (masterAtlas in its configuration)',
+    'master_atlas',
+  );
+}
+
+/** Nobody declared that the class may be searched by likeness. Said of classes that do not exist too. */
+export function notSearchable(className: string): Refusal {
+  return invalidArgument(
+    `class '${className}' is not declared searchable; use atlas_text_search or query_class`,
+    'searchable',
+  );
+}
+
+/** Where some class keeps tenants apart, likeness is not searched across all of them by omission. */
+export function missingTenantScope(className: string): Refusal {
+  return accessDenied(
+    'tenant',
+    `Class '${className}' declares no tenant scope, and other classes do: it cannot be searched by likeness`,
+    'missing_tenant_scope',
+  );
+}
+
+/** @param alternative what the agent can do instead */
+export function searchNotConfigured(alternative: string): Refusal {
+  return notImplemented(
+    `Atlas Search is not configured: this database has no search process (MongoDB Atlas, or a deployment with mongot). ${alternative}`,
+  );
+}
+
+export function embeddingsNotConfigured(): Refusal {
+  return notImplemented(
+    'Text cannot be compared here: no embeddings endpoint is configured (embeddings in the configuration). ' +
+      'Use find_similar with object_id, or atlas_text_search',
+  );
+}
+
+/** The embeddings endpoint gave no usable answer; why is for the log. */
+export function embeddingFailed(cause: string): Refusal {
+  return {
+    code: 'parse_error',
+    gate: 'embeddings',
+    message: 'Parse error: the text could not be embedded',
+    cause,
+  };
+}
+
+export function embeddingBudgetSpent(tokens: number, window: number, retryAfter: number): Refusal {
+  const seconds = Math.max(retryAfter, 0.1);
+  return {
+    code: 'rate_limited',
+    gate: 'embedding_budget',
+    message: `Embedding budget spent (${tokens} tokens per ${window}s). Retry after ${seconds.toFixed(1)}s`,
+    retryAfter: Number(seconds.toFixed(2)),
+  };
 }
 
 export function notImplemented(message: string): Refusal {

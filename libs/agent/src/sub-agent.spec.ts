@@ -191,3 +191,26 @@ describe('whatever parent and child are told', () => {
     );
   });
 });
+
+describe('the permission to count facets', () => {
+  const rootOf = (masterAtlas?: boolean | null) =>
+    new Agent({
+      shape: compileAgentShape('root', masterAtlas === undefined ? {} : { masterAtlas }),
+      principal: 'p',
+    });
+
+  it('is off unless given, and a parent hands it down unless the child declines', () => {
+    expect(rootOf().shape.masterAtlas).toBe(false);
+    expect(rootOf(null).shape.masterAtlas).toBe(false);
+    expect(deriveAgent(rootOf(true)).shape.masterAtlas).toBe(true);
+    expect(deriveAgent(rootOf(true), { masterAtlas: null }).shape.masterAtlas).toBe(true);
+    expect(deriveAgent(rootOf(true), { masterAtlas: false }).shape.masterAtlas).toBe(false);
+    expect(deriveAgent(rootOf(false)).shape.masterAtlas).toBe(false);
+  });
+
+  it('is never gained by a sub-agent', () => {
+    expect(() => deriveAgent(rootOf(false), { masterAtlas: true })).toThrow(
+      expect.objectContaining({ fault: 'master_atlas' }),
+    );
+  });
+});

@@ -23,6 +23,7 @@ export type SubAgentFault =
   | 'permissions'
   | 'mutations'
   | 'client_mode'
+  | 'master_atlas'
   | 'tenant'
   | 'classes'
   | 'identity';
@@ -79,6 +80,7 @@ function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
     tenantId: narrowedTenant(own.tenantId, parent.tenantId),
     clientMode: narrowedClientMode(options.clientMode, outer.clientMode),
     allowMutations: narrowedMutations(options, own, outer),
+    masterAtlas: narrowedMasterAtlas(options.masterAtlas ?? null, outer.masterAtlas),
     rateLimiter: narrowedLimiter(options, own, outer),
     limiters: outer.limiters,
     budget: outer.budget,
@@ -126,6 +128,12 @@ function narrowedClientMode(own: boolean | undefined, outer: boolean): boolean {
   if (outer && own === false)
     throw new SubAgentError('client_mode', 'a sub-agent of a client-mode agent is in client mode itself');
   return outer || own === true;
+}
+
+function narrowedMasterAtlas(own: boolean | null, outer: boolean): boolean {
+  if (own === true && !outer)
+    throw new SubAgentError('master_atlas', 'sub-agent masterAtlas: true under a parent that has it not');
+  return own ?? outer;
 }
 
 function narrowedMutations(options: SubAgentOptions, own: AgentShape, outer: AgentShape): boolean {

@@ -1,6 +1,12 @@
 import type { DenialKind, ErrorCode, Tier } from '#agent';
 import type { AuditedAgent } from './audited-agent.js';
 
+/** What a call asked of an embeddings endpoint. */
+export interface EmbeddingSpend {
+  readonly calls: number;
+  readonly tokens: number;
+}
+
 /** One per outcome of a tool call, refusals included. Names only: never a value of an argument, a filter or a row. */
 export interface AuditRecord extends AuditedAgent {
   readonly at: string;
@@ -16,6 +22,11 @@ export interface AuditRecord extends AuditedAgent {
   readonly est_input_tokens?: number;
   /** In the currency of `tokenCostPerMillionInput`, when that is set. */
   readonly est_cost_usd?: number;
+  /** Requests to the embeddings endpoint, when there were any. */
+  readonly embed_calls?: number;
+  readonly embed_tokens?: number;
+  /** In the currency of `embedCostPerMillionTokens`, when that is set. */
+  readonly embed_cost_usd?: number;
   /** The operator's phrase that was found in the result. */
   readonly prompt_injection_phrase?: string;
   readonly duration_ms: number;
@@ -66,6 +77,21 @@ export interface ApprovalRecord {
   readonly duration_ms: number;
 }
 
+/** The part of a record that tells what embeddings cost; nothing when none were made. */
+export function embeddingCost(
+  { calls, tokens }: EmbeddingSpend,
+  costPerMillionTokens: number | null,
+): Pick<AuditRecord, 'embed_calls' | 'embed_tokens' | 'embed_cost_usd'> {
+  if (calls === 0) return {};
+  return {
+    embed_calls: calls,
+    embed_tokens: tokens,
+    ...(costPerMillionTokens !== null && {
+      embed_cost_usd: Math.round(tokens * costPerMillionTokens) / 1_000_000,
+    }),
+  };
+}
+
 /** Where audit records go. A sink must not change the outcome of the call it hears of. */
 export abstract class AuditSink {
   abstract record(entry: AuditRecord): void;
@@ -76,6 +102,8 @@ export abstract class AuditSink {
 
 const SENSITIVE_ARGUMENTS = new Set([
   'where',
+  'filter',
+  'vector_filter',
   'pipeline',
   'session_token',
   'password',

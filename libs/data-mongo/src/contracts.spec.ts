@@ -3,6 +3,7 @@ import {
   changeFeedContract,
   principalDirectoryContract,
   recordReaderContract,
+  recordSearcherContract,
   recordWriterContract,
   schemaCatalogueContract,
   schemaWriterContract,
@@ -19,6 +20,7 @@ afterAll(() => database.stop());
 const open = (seed: unknown) => database.open(seed);
 
 recordReaderContract('the MongoDB adapter', open);
+recordSearcherContract('the MongoDB adapter', open);
 recordWriterContract('the MongoDB adapter', open);
 schemaWriterContract('the MongoDB adapter', open);
 schemaCatalogueContract('the MongoDB adapter', open);

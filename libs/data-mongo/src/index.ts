@@ -1,6 +1,7 @@
 export { MongoConnection, type MongoConnectionOptions } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
+export { ExtendedJsonPipelines } from './query/extended-json-pipelines.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
 export { MongoSchemaCatalogue, type SchemaCatalogueOptions } from './schema/mongo-schema-catalogue.js';
 export { loadSeed, type LoadedSeed, type LoadSeedOptions } from './seed/load-seed.js';
@@ -9,3 +10,4 @@ export { type Seed, SeedError } from './seed/seed.js';
 export { MongoChangeFeed, type ChangeFeedOptions } from './feed/mongo-change-feed.js';
 export { MongoRecordWriter } from './write/mongo-record-writer.js';
 export { MongoSchemaWriter } from './write/mongo-schema-writer.js';
+export { MongoRecordSearcher } from './search/mongo-record-searcher.js';

@@ -4,6 +4,7 @@ import { MongoConnection } from './connection/mongo-connection.js';
 import { MongoChangeFeed } from './feed/mongo-change-feed.js';
 import { MongoRecordReader } from './read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
+import { MongoRecordSearcher } from './search/mongo-record-searcher.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
@@ -42,6 +43,7 @@ export class TestDatabase {
       connection,
       catalogue,
       reader: new MongoRecordReader(connection, catalogue),
+      searcher: new MongoRecordSearcher(connection, catalogue),
       writer: new MongoRecordWriter(connection, catalogue),
       schemaWriter: new MongoSchemaWriter(connection, catalogue),
       feed: new MongoChangeFeed(connection, catalogue),

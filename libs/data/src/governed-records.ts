@@ -1,5 +1,5 @@
-import type { ClassPolicy, ClassSchema } from '#policy';
-import type { ParseRow, QueryPlan } from './record-store.js';
+import type { ClassPolicy, ClassSchema, ReadOperation } from '#policy';
+import type { ParseRow, PipelineRoute, QueryPlan } from './record-store.js';
 
 export interface FindOptions {
   /** Parse constraint as the caller wrote it: untrusted, translated and checked inside. */
@@ -37,7 +37,7 @@ export interface AggregateOptions {
 
 export interface AggregateResult {
   readonly rows: ParseRow[];
-  readonly route: 'mongo_direct' | 'parse_server';
+  readonly route: PipelineRoute;
   readonly autoLimited: boolean;
 }
 
@@ -48,6 +48,8 @@ export interface GovernedClass {
   readonly policy: ClassPolicy;
   /** Readable wire names in schema order, the always-kept three included. */
   readonly fields: readonly string[];
+  /** Ways of reading its rows that permissions and tenant leave the agent; none: only what it looks like may be known. */
+  readonly reads: ReadonlySet<ReadOperation>;
 }
 
 /**

@@ -1,4 +1,5 @@
-import type { GovernedPipeline, Where } from '#policy';
+import type { Agent } from '#agent';
+import type { AgentScope, GovernedPipeline, Where } from '#policy';
 
 /** A row in Parse REST JSON: objectId, ISO createdAt/updatedAt, `{ __type }` values. */
 export type ParseRow = Record<string, unknown>;
@@ -65,6 +66,16 @@ export interface RelatedQuery {
 /** The winning plan of a query as the database tells it. */
 export type QueryPlan = Readonly<Record<string, unknown>>;
 
+/** On whose behalf, and for which tool, a store is asked. */
+export interface StoreCall {
+  readonly agent: Agent;
+  readonly scope: AgentScope;
+  readonly tool: string;
+}
+
+/** The way a pipeline takes to the rows. */
+export type PipelineRoute = 'mongo_direct' | 'parse_server';
+
 /**
  * Reading rows, in Parse's words. A constraint may hold `{ $readableBy: { principals } }` or `$writableBy` beside fields: rows
  * whose rights name one of them, and rows without rights of their own. It applies exactly the constraints it is given and knows nothing of agents:
@@ -72,6 +83,16 @@ export type QueryPlan = Readonly<Record<string, unknown>>;
  * @throws StoreError
  */
 export abstract class RecordReader {
+  /** How this reader runs pipelines of the call it was made for. */
+  get pipelineRoute(): PipelineRoute {
+    return 'mongo_direct';
+  }
+
+  /** The same rows, read the way this call may read them. A store that does not ask who reads is its own answer. */
+  forCall(_call: StoreCall): RecordReader {
+    return this;
+  }
+
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
@@ -83,6 +104,11 @@ export abstract class RecordReader {
 
 /** Creating, changing and deleting rows. Separate, so that a reader cannot write. */
 export abstract class RecordWriter {
+  /** As `RecordReader.forCall`. */
+  forCall(_call: StoreCall): RecordWriter {
+    return this;
+  }
+
   /** @returns the stored row */
   abstract create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow>;
   /** Applies `fields` (values or `{ __op }`) to the row that `where` admits. @returns the stored row, or null when none */
@@ -109,15 +135,29 @@ export type StoreErrorCode =
   | 'unknown_time_zone'
   | 'cancelled'
   | 'unsupported'
+  | 'search_not_configured'
+  | 'search_index_missing'
+  | 'search_invalid'
+  /** The store's own permissions say no. */
+  | 'denied'
+  /** The session that the store was asked with is none, or none any more. */
+  | 'session_ended'
+  /** Code of the application, a trigger say, refused it. */
+  | 'rejected'
   | 'failed';
+
+/** What can be told of where a fault arose. */
+export type StoreName = 'the database' | 'Parse Server';
 
 /** A fault of the store in our words. The driver's text is the `cause`, for the log alone. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
+  readonly store: StoreName;
   constructor(
     readonly code: StoreErrorCode,
-    options?: { readonly cause?: unknown },
+    options?: { readonly cause?: unknown; readonly store?: StoreName },
   ) {
     super(code, options);
+    this.store = options?.store ?? 'the database';
   }
 }

@@ -62,6 +62,7 @@ export { judgeCase, type PolicyCase, readPolicyCases } from './rehearsal/policy-
 export { type AgentSurface, EVERY_FIELD, surfaceOf } from './rehearsal/policy-surface.js';
 export {
   RecordingSchemaWriter,
+  RecordingSearcher,
   RecordingStore,
   RecordingWriter,
   type StoreCommand,

@@ -53,7 +53,7 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   const listTools = new ListTools(catalogue, envelope, OF_AGENT);
   const callTool = new CallTool(tools, catalogue, given.tasks);
   const provided = new ProvidedResources(given.resources, records);
-  const listResources = new ListResources(tools, catalogue, provided);
+  const listResources = new ListResources(tools, catalogue, records, provided);
   const readResource = new ReadResource(tools, provided);
   const getPrompt = new GetPrompt(prompts, records);
   const complete = new Complete(prompts, records);

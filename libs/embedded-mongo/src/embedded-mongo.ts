@@ -17,6 +17,8 @@ export interface EmbeddedMongoOptions {
   readonly inProcess?: boolean;
   /** Most client connections at a time, 1000 by default; further ones are closed at once. */
   readonly maxConnections?: number;
+  /** Answers search stages, default true; `false` refuses them with 31082 as a server without Atlas Search does. */
+  readonly search?: boolean;
 }
 
 /** A running embedded database: a small server that speaks MongoDB's wire protocol, for development and tests. */
@@ -38,6 +40,7 @@ export class EmbeddedMongo {
       replSet: options.replSet === false ? undefined : (options.replSet ?? 'rs0'),
       dataFile: options.dataFile,
       maxConnections: options.maxConnections ?? 1_000,
+      search: options.search ?? true,
     };
     const worker = options.inProcess === true ? undefined : await runInWorker(complete);
     if (worker) return new EmbeddedMongo(worker);

@@ -2,6 +2,7 @@
 const codeNames: Readonly<Record<number, string>> = {
   1: 'InternalError',
   2: 'BadValue',
+  8: 'UnknownError',
   9: 'FailedToParse',
   11: 'UserNotFound',
   13: 'Unauthorized',

@@ -1,6 +1,6 @@
 /** What an application or a plugin builds tools, prompts, resources and class rules with (docs/plugins.md). */
 export { type Agent, type CallContext, type ProgressUpdate, Refused, refusals, type Tier } from '#agent';
-export type { GovernedRecords } from '#data';
+export type { GovernedRecords, GovernedSearch } from '#data';
 export {
   ProtocolFault,
   type ListedResource,

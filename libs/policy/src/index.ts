@@ -19,6 +19,7 @@ export {
   readEnvironmentGates,
   toolGate,
 } from './gates/tool-gates.js';
+export { fieldsNamed } from './lint/fields-named.js';
 export { isExposedToEveryTenant, lintPolicy } from './lint/lint-policy.js';
 export * from './model/class-access.js';
 export * from './model/class-policy.js';
@@ -50,6 +51,7 @@ export {
   type ReadOperation,
 } from './rights/class-permissions.js';
 export { type ProtectedColumns, protectedColumns } from './rights/protected-columns.js';
+export { allTextFields, facetField, searchedField, stringFields } from './search/searched-fields.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export { type JoinProjection, joinProjection } from './scope/join-projection.js';
 export { suggestNames } from './scope/suggest-names.js';

@@ -3,8 +3,10 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
+import { type Embedding, EmbeddingProvider, QueryEmbeddings } from '#embeddings';
 import { type FieldType, readEnvironmentGates } from '#policy';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
+import { SampleSearch } from './contracts/sample-search.js';
 import { sampleClass, SampleRecords, callOf, switches } from './contracts/sample-records.js';
 import { CallableMethods } from './declared-methods.js';
 import { toolsOf } from './declaration/tool.decorator.js';
@@ -14,6 +16,16 @@ import { PermittedTools } from './permitted-tools.js';
 import { fitToSize } from './shaping/fit-to-size.js';
 import type { ToolDefinition } from './tool.js';
 import { ToolSwitches } from './tool-switches.js';
+
+/** The simplest vector of a text: how long it is. */
+class LetterEmbeddings extends EmbeddingProvider {
+  readonly model = 'letters';
+  readonly dimensions = 2;
+
+  embed(text: string): Promise<Embedding> {
+    return Promise.resolve({ vector: [text.length, 1], tokens: 1 });
+  }
+}
 
 const definitions: ToolDefinition[] = [];
 
@@ -26,6 +38,7 @@ async function providers(includeSourceProvenance: boolean): Promise<object[]> {
       { provide: PermittedTools, useValue: { list: () => definitions } },
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
+      { provide: QueryEmbeddings, useFactory: () => new QueryEmbeddings(new LetterEmbeddings()) },
     ],
   }).compile();
   return BUILT_IN_TOOLS.map((provider) => module.get<object>(provider));
@@ -94,8 +107,18 @@ const args = fc.record(
     columns: fc.constantFrom<unknown[]>([], ['title', { body: 'Text' }]),
     row_cap: fc.integer({ min: 1, max: 60 }),
     where: fc.constant({ title: 'x' }),
+    query: fc.constantFrom('x', 'two words'),
+    facets: fc.constant({ title: { path: 'title' } }),
+    highlight_field: fc.constant('title'),
+    max_total_tokens: fc.integer({ min: 0, max: 3 }),
+    chunk_size: fc.integer({ min: 1, max: 5 }),
   },
-  { requiredKeys: ['class_name', 'object_id', 'ids', 'pipeline', 'field', 'interval', 'value_field'] },
+  {
+    requiredKeys: [
+      ...(['class_name', 'object_id', 'ids', 'pipeline', 'field'] as const),
+      ...(['interval', 'value_field', 'query', 'facets'] as const),
+    ],
+  },
 );
 
 describe('every built-in tool that reads', () => {
@@ -123,7 +146,8 @@ describe('every built-in tool that reads', () => {
             const records = new SampleRecords([{ objectId: 'r0' }, ...list.slice(1)], [described]);
             records.autoLimited = autoLimited;
             for (const { provider, definition, handler, validate } of tools) {
-              const data = await handler(given, callOf(provider, records));
+              const search = new SampleSearch(list);
+              const data = await handler(given, callOf(provider, records, 'readonly', search));
               const sent = fitToSize(definition.name, data, bytes);
               const wire: unknown = 'text' in sent ? JSON.parse(sent.text) : JSON.parse(JSON.stringify(data));
               expect(validate(wire) ? [] : [definition.name, wire, validate.errors]).toEqual([]);

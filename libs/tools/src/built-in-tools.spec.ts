@@ -46,6 +46,11 @@ describe('the built-in catalogue', () => {
     ['distinct', 'aggregate', 30, false, 'readonly'],
     ['export_data', 'export', 60, false, 'readonly'],
     ['call_method', 'mutation', 60, false, 'readonly'],
+    ['atlas_text_search', 'query', 30, false, 'readonly'],
+    ['atlas_autocomplete', 'query', 15, false, 'readonly'],
+    ['atlas_faceted_search', 'query', 45, false, 'readonly'],
+    ['semantic_search', 'custom', 30, true, 'readonly'],
+    ['find_similar', 'query', 30, false, 'readonly'],
     ['create_object', 'mutation', 30, true, 'write'],
     ['update_object', 'mutation', 30, true, 'write'],
     ['delete_object', 'mutation', 30, true, 'admin'],
@@ -93,6 +98,11 @@ describe('the built-in catalogue', () => {
       'distinct',
       'export_data',
       'call_method',
+      'atlas_text_search',
+      'atlas_autocomplete',
+      'atlas_faceted_search',
+      'semantic_search',
+      'find_similar',
       'create_object',
       'update_object',
       'delete_object',
@@ -103,14 +113,15 @@ describe('the built-in catalogue', () => {
 
   it.each(definitions.map((definition) => [definition.name, definition] as const))(
     '%s tells hosts whether it only reads, titles itself, and has schemas that compile',
-    (_, { title, annotations, inputSchema, outputSchema, needs }) => {
+    (name, { title, annotations, inputSchema, outputSchema, needs }) => {
       const ajv = new Ajv2020({ strict: true, strictRequired: true });
       if (needs) expect(annotations).toMatchObject({ readOnlyHint: false, title });
       else
         expect(annotations).toEqual({
           readOnlyHint: true,
           idempotentHint: true,
-          openWorldHint: false,
+          // What these look for may be sent to the embeddings endpoint.
+          openWorldHint: name === 'semantic_search' || name === 'find_similar',
           title,
         });
       expect(title).toMatch(/\S/);

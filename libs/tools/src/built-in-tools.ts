@@ -17,6 +17,11 @@ import { GetAllSchemas } from './schema/get-all-schemas.js';
 import { GetSchema } from './schema/get-schema.js';
 import { CreateClass } from './schema-change/create-class.js';
 import { DeleteClass } from './schema-change/delete-class.js';
+import { AtlasAutocomplete } from './search/atlas-autocomplete.js';
+import { AtlasFacetedSearch } from './search/atlas-faceted-search.js';
+import { AtlasTextSearch } from './search/atlas-text-search.js';
+import { FindSimilar } from './search/find-similar.js';
+import { SemanticSearch } from './search/semantic-search.js';
 import { UpdateObject } from './update/update-object.js';
 
 /** Parley's own tools, in catalogue order. A new one is a file in the folder of its privilege, and a line here. */
@@ -36,6 +41,11 @@ export const BUILT_IN_TOOLS = [
   Distinct,
   ExportData,
   CallMethod,
+  AtlasTextSearch,
+  AtlasAutocomplete,
+  AtlasFacetedSearch,
+  SemanticSearch,
+  FindSimilar,
   CreateObject,
   UpdateObject,
   DeleteObject,

@@ -1,5 +1,12 @@
 import type { AskingCall, CallContext, Refusal, Tier } from '#agent';
-import type { GovernedClassWrites, GovernedMethods, GovernedRecords, GovernedWrites } from '#data';
+import type { EmbeddingSpend } from '#audit';
+import type {
+  GovernedClassWrites,
+  GovernedMethods,
+  GovernedRecords,
+  GovernedSearch,
+  GovernedWrites,
+} from '#data';
 import type { ContentBlock } from './content.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -62,6 +69,10 @@ export interface ToolDefinition {
 export interface ToolCall extends CallContext, AskingCall {
   readonly tool: ToolDefinition;
   readonly records: GovernedRecords;
+  /** Full-text and vector search, governed as `records` are. */
+  readonly search: GovernedSearch;
+  /** Puts what embeddings cost into the record of the call, adding up. */
+  spend(embedding: EmbeddingSpend): void;
   /**
    * For a tool with `task: 'on-demand'`: from here on the call is a task, where its client follows tasks; the handler then
    * runs again from the top, with the answers it was given. What comes before must have no effects.

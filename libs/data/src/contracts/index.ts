@@ -4,6 +4,7 @@ export * from './music-seed.js';
 export * from './operation.js';
 export * from './principal-directory.contract.js';
 export * from './record-reader.contract.js';
+export * from './record-searcher.contract.js';
 export * from './record-writer.contract.js';
 export * from './schema-catalogue.contract.js';
 export * from './schema-writer.contract.js';

@@ -1,5 +1,11 @@
 import type { Tier } from '#agent';
 import type { GovernedMethods } from '../governed-methods.js';
+import type {
+  AutocompleteRequest,
+  FacetRequest,
+  GovernedSearch,
+  TextSearchRequest,
+} from '../governed-search.js';
 import type { GovernedClassWrites, GovernedWrites, ProposedWrite } from '../governed-writes.js';
 
 /** Opens a governed door at first use and keeps it for the call. */
@@ -28,6 +34,24 @@ export class DeferredWrites extends OpenedOnce<GovernedWrites> implements Govern
 
   async judge(write: ProposedWrite) {
     return (await this.door).judge(write);
+  }
+}
+
+export class DeferredSearch extends OpenedOnce<GovernedSearch> implements GovernedSearch {
+  async text(className: unknown, request: TextSearchRequest) {
+    return (await this.door).text(className, request);
+  }
+
+  async autocomplete(className: unknown, request: AutocompleteRequest) {
+    return (await this.door).autocomplete(className, request);
+  }
+
+  async facets(className: unknown, request: FacetRequest) {
+    return (await this.door).facets(className, request);
+  }
+
+  async likeness(className: unknown) {
+    return (await this.door).likeness(className);
   }
 }
 

@@ -8,6 +8,7 @@ import {
   isRefusal,
   joinProjection,
   rootOf,
+  withheldTarget,
 } from '#policy';
 import type { IncludePlan } from '../record-store.js';
 import { fetchKeys, type RowGuard } from './row-guard.js';
@@ -102,6 +103,8 @@ export class IncludeResolver {
       orThrow(columnRefusal('include', spelling, field, parent));
     const targetClass = this.targetOf(parent, field);
     if (targetClass === undefined) return;
+    const withheld = withheldTarget(field, parent);
+    if (withheld) throw new Refused(withheld.refusal);
     const target = this.scope.reachFor(this.agent).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
     this.rules.trace?.passed('included class', target.className);

@@ -1,13 +1,5 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import {
-  allOf,
-  type ClassAccess,
-  foreignRow,
-  isRefusal,
-  parseKeys,
-  parseOrder,
-  type ReadOperation,
-} from '#policy';
+import { allOf, type ClassAccess, foreignRow, parseKeys, parseOrder, type ReadOperation } from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -17,6 +9,7 @@ import type {
   RowPage,
 } from '../governed-records.js';
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
+import { enterClass } from './class-entry.js';
 import { CallerConstraints } from './caller-constraints.js';
 import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
@@ -107,7 +100,10 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async samples(className: unknown, limit: number): Promise<ParseRow[]> {
-    return this.find(className, { limit, order: '-createdAt', expectsScan: true });
+    const { readable } = this.enter(className, 'find');
+    // Which rows are the newest is part of a column that permissions may hide.
+    const order = (readable?.has('createdAt') ?? true) ? '-createdAt' : undefined;
+    return this.find(className, { limit, order, expectsScan: true });
   }
 
   async aggregate(
@@ -128,7 +124,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: shownRows(rows, this.parts.scope), route: 'mongo_direct', autoLimited };
+    return { rows: shownRows(rows, this.parts.scope), route: this.parts.reader.pipelineRoute, autoLimited };
   }
 
   async checkAggregate(
@@ -155,7 +151,7 @@ export class ParleyRecords implements GovernedRecords {
     return scope.schemas
       .classNames()
       .filter((name) => scope.isListed(name))
-      .flatMap((name) => shownClass(scope.access(name), scope) ?? []);
+      .flatMap((name) => shownClass(scope.access(name), this.parts) ?? []);
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
@@ -163,16 +159,13 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   private described(access: ClassAccess): GovernedClass {
-    const known = shownClass(access, this.parts.scope);
+    const known = shownClass(access, this.parts);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
   }
 
   private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
-    const entered = this.parts.scope.enter(this.parts.agent, className, operation);
-    if (isRefusal(entered)) throw new Refused(entered);
-    this.parts.trace?.passed('class', entered.className);
-    return entered;
+    return enterClass(this.parts, className, operation);
   }
 
   private get aggregation(): GovernedAggregation {

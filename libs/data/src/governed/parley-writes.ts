@@ -113,7 +113,8 @@ export class ParleyWrites implements GovernedWrites {
    * of the write itself: a row that changed hands in between stays as it is.
    */
   private async ownRow(access: ClassAccess, objectId: string, change: 'update' | 'delete'): Promise<Where> {
-    const { reader, operation } = this.parts;
+    // Its owner may write what it may not read: the row's rights are part of the constraint, not of who asks.
+    const { operatorReader: reader, operation } = this.parts;
     const { className } = access;
     const limits = { canonical: false, operation: change } as const;
     const { tenant, where: visible } = await this.rules.predicate(className, { ...limits, byId: true });

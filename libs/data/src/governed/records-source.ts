@@ -41,6 +41,15 @@ export class GovernedRecordsSource {
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent.shape, principals);
     const { agent, trace } = context;
-    return { agent, operation, reader: this.reader, scope, trace };
+    const call = { agent, scope, tool: budget.tool };
+    return {
+      agent,
+      operation,
+      reader: this.reader.forCall(call),
+      operatorReader: this.reader,
+      scope,
+      call,
+      trace,
+    };
   }
 }

@@ -12,7 +12,7 @@ import {
   tenantWhere,
   type Where,
 } from '#policy';
-import type { OperationContext, ParseRow, RecordReader } from '../record-store.js';
+import type { OperationContext, ParseRow, RecordReader, StoreCall } from '../record-store.js';
 import { atStore } from './store-faults.js';
 
 /** Values that one question to another class may answer with. */
@@ -21,7 +21,11 @@ const MAX_ANSWERS = 1000;
 export interface RecordsParts {
   readonly agent: Agent;
   readonly operation: OperationContext;
+  /** Reads on behalf of the caller. */
   readonly reader: RecordReader;
+  /** Reads with nobody's rights but those a constraint names: for what the operator's own predicates ask. */
+  readonly operatorReader: RecordReader;
+  readonly call: StoreCall;
   readonly scope: AgentScope;
   readonly trace?: CallTrace | undefined;
 }
@@ -113,7 +117,8 @@ export class RowRules {
         ? (await this.predicate(className, { canonical: true, operation: 'find' })).where
         : {};
     const key = 'key' in query ? query.key : 'objectId';
-    const { reader, operation } = this.parts;
+    const { operation } = this.parts;
+    const reader = this.readerFor(asker);
     const rows = await atStore(operation, () =>
       reader.find(
         { className, where: allOf(limits, query.where), keys: [key], limit: MAX_ANSWERS + 1 },
@@ -128,12 +133,18 @@ export class RowRules {
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
   }
 
+  /** A store that shows the caller less would answer an operator's `$notInQuery` with more. */
+  private readerFor(asker: Asker): RecordReader {
+    return asker === 'caller' ? this.parts.reader : this.parts.operatorReader;
+  }
+
   /** A relation of a row that does not exist for the caller leads nowhere. */
   private async related(
     { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
     asker: Asker,
   ): Promise<Where> {
-    const { reader, operation } = this.parts;
+    // The constraint says which owner is the caller's to see, so nobody else has to.
+    const { operatorReader: reader, operation } = this.parts;
     if (asker === 'caller') {
       const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
       const owner = { className, where: allOf({ objectId }, where) };

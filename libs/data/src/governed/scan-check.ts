@@ -18,10 +18,11 @@ function scansCollection(plan: unknown): boolean {
 
 /**
  * With `refuseCollscan` on, a query that would read the whole collection is refused before it runs.
+ * The plan is the operator's affair: it is asked for with nobody's rights but those in the constraint.
  * An explain that fails lets the query through: it decides about cost, not about access.
  */
 export async function refuseCollectionScan(
-  { scope, reader, operation }: RecordsParts,
+  { scope, operatorReader, operation }: RecordsParts,
   className: string,
   where: Where,
 ): Promise<void> {
@@ -34,7 +35,7 @@ export async function refuseCollectionScan(
     return;
   let plan: QueryPlan;
   try {
-    plan = await reader.explain({ className, where }, operation);
+    plan = await operatorReader.explain({ className, where }, operation);
   } catch {
     return;
   }

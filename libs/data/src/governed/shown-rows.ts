@@ -1,8 +1,17 @@
-import { type AgentScope, type ClassAccess, redact, withholdUnreadable } from '#policy';
+import {
+  type AgentScope,
+  type ClassAccess,
+  isTenantRefusal,
+  type ReadOperation,
+  redact,
+  tenantBinding,
+  withholdUnreadable,
+} from '#policy';
 import type { GovernedClass } from '../governed-records.js';
 import type { ParseRow } from '../record-store.js';
 import { reportMalformed } from './malformed-rights.js';
 import { guardRow, type RowGuard } from './row-guard.js';
+import type { RecordsParts } from './row-rules.js';
 
 /** The last passes over fetched rows: protected columns, rows inside rows, withheld classes and internal columns. */
 export function shownRows(rows: readonly ParseRow[], scope: AgentScope, guard?: RowGuard): ParseRow[] {
@@ -14,12 +23,21 @@ export function shownRows(rows: readonly ParseRow[], scope: AgentScope, guard?: 
   });
 }
 
+const READS: readonly ReadOperation[] = ['find', 'count', 'get'];
+
 /** What may be told of a class; null for one whose schema is not known. */
 export function shownClass(
   { className, schema, readable }: ClassAccess,
-  scope: AgentScope,
+  { scope, agent }: Pick<RecordsParts, 'scope' | 'agent'>,
 ): GovernedClass | null {
   if (!schema) return null;
-  const fields = [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true);
-  return { className, schema, policy: scope.classPolicy(className), fields };
+  const policy = scope.classPolicy(className);
+  const bound = !isTenantRefusal(tenantBinding(agent, policy));
+  return {
+    className,
+    schema,
+    policy,
+    fields: [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true),
+    reads: new Set(READS.filter((operation) => bound && scope.rights.gate(className, operation) === null)),
+  };
 }

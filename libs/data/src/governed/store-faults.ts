@@ -1,5 +1,10 @@
-import { Refused, type Refusal, refusals } from '#agent';
+import { Refused, type Refusal, refusals, Unauthorized } from '#agent';
 import { type OperationContext, StoreError } from '../record-store.js';
+
+const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
+  ...refusal,
+  ...(cause !== undefined && { cause }),
+});
 
 function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
   const cause = fault.cause instanceof Error ? fault.cause.message : undefined;
@@ -11,7 +16,7 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
     case 'invalid_query':
       return {
         ...refusals.invalidQuery(
-          'The database refused the query: an operator or value does not fit its field',
+          `${capitalised(fault.store)} refused the query: an operator or value does not fit its field`,
         ),
         ...(cause && { cause }),
       };
@@ -24,13 +29,34 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
         ...refusals.notImplemented('This database does not support the requested operation'),
         ...(cause && { cause }),
       };
+    case 'search_not_configured':
+      return withCause(refusals.searchNotConfigured('Use query_class with a where instead'), cause);
+    case 'search_index_missing':
+      return withCause(
+        refusals.invalidArgument('Atlas Search index not found for this class; use query_class instead'),
+        cause,
+      );
+    case 'search_invalid':
+      return withCause(
+        refusals.invalidArgument('Atlas Search invalid parameters: the search process refused the search'),
+        cause,
+      );
     case 'duplicate':
       return refusals.parseError('A row with this unique value already exists', cause);
     case 'unavailable':
-      return refusals.parseError('the database is unavailable', cause);
+      return refusals.parseError(`${fault.store} is unavailable`, cause);
+    case 'denied':
+      return { ...refusals.storeDenied(fault.store), ...(cause && { cause }) };
+    case 'rejected':
+      return refusals.parseError('code of the application refused this', cause);
+    case 'session_ended':
     case 'failed':
-      return refusals.parseError('the database could not complete the operation', cause);
+      return refusals.parseError(`${fault.store} could not complete the operation`, cause);
   }
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Runs one store operation; its faults become refusals whose private cause goes to the log alone. */
@@ -38,6 +64,8 @@ export async function atStore<T>(operation: OperationContext, work: () => Promis
   try {
     return await work();
   } catch (error) {
+    if (error instanceof StoreError && error.code === 'session_ended')
+      throw new Unauthorized('the session ended during the call');
     if (error instanceof StoreError) throw new Refused(refusalOf(error, operation));
     throw error;
   }

@@ -20,9 +20,10 @@ export class GovernedWritesSource {
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {
     const { writer } = this;
-    return new DeferredWrites(
-      async () => new ParleyWrites({ ...(await this.records.open(context, budget)), writer }),
-    );
+    return new DeferredWrites(async () => {
+      const parts = await this.records.open(context, budget);
+      return new ParleyWrites({ ...parts, writer: writer.forCall(parts.call) });
+    });
   }
 
   classes(context: CallContext, budget: CallBudget): GovernedClassWrites {

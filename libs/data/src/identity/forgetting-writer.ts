@@ -1,5 +1,5 @@
 import type { Where } from '#policy';
-import { type OperationContext, type ParseRow, RecordWriter } from '../record-store.js';
+import { type OperationContext, type ParseRow, RecordWriter, type StoreCall } from '../record-store.js';
 import type { CachedPrincipalDirectory } from './cached-directory.js';
 
 /** Writes as the writer it wraps, and lets the directory forget what it learnt from a class whose rows were written. */
@@ -9,6 +9,10 @@ export class ForgettingWriter extends RecordWriter {
     private readonly directory: Pick<CachedPrincipalDirectory, 'forgetClass'>,
   ) {
     super();
+  }
+
+  override forCall(call: StoreCall): RecordWriter {
+    return new ForgettingWriter(this.writer.forCall(call), this.directory);
   }
 
   create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {

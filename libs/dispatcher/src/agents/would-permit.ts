@@ -17,7 +17,12 @@ export type PermitAnswer =
   | { readonly allowed: false; readonly reason: string; readonly denied_at: PermitGate };
 
 type PermitGate =
-  'allowed_tools' | 'write_env_gate' | 'schema_env_gate' | 'assert_class_accessible!' | 'method_filtered';
+  | 'allowed_tools'
+  | 'write_env_gate'
+  | 'schema_env_gate'
+  | 'master_atlas_gate'
+  | 'assert_class_accessible!'
+  | 'method_filtered';
 
 export interface PermitParts {
   readonly registry: ToolRegistry;
@@ -51,6 +56,8 @@ export async function wouldPermit(
   if (toolGate(agent, tool, definition, () => [])) return denied('tool_filtered', 'allowed_tools');
   const shut = envGate(agent, tool, gates, definition);
   if (shut) return environmentDenial(shut);
+  if (tool === 'atlas_faceted_search' && !agent.shape.masterAtlas)
+    return denied('master_atlas_required', 'master_atlas_gate');
   if (question.class_name !== undefined && question.class_name !== '') {
     const scope = await records.scopeOf(agent);
     const entered = scope.enter(agent, question.class_name, question.op ?? null);

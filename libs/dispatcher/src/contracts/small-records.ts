@@ -1,6 +1,6 @@
 import { type CallContext, type ClassFilterSite, refusals, Refused } from '#agent';
-import type { GovernedClass, GovernedRecords } from '#data';
-import type { FieldSchema } from '#policy';
+import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
+import type { FieldSchema, ReadOperation } from '#policy';
 import { RecordsSource } from '../records-source.js';
 
 export interface SmallClass {
@@ -8,6 +8,8 @@ export interface SmallClass {
   /** Fields the agent may read; absent: all. */
   readonly readable?: readonly string[];
   readonly visible?: boolean;
+  /** Absent: all three. */
+  readonly reads?: readonly ReadOperation[];
 }
 
 function governed(className: string, small: SmallClass): GovernedClass {
@@ -28,12 +30,24 @@ function governed(className: string, small: SmallClass): GovernedClass {
       tenantScope: null,
       allowCollscan: false,
       searchable: null,
+      searchIndex: 'default',
       properties: new Map(),
       aliases: new Map(),
     },
     fields: small.readable ?? [...fields.keys()],
+    reads: new Set(small.reads ?? ['find', 'count', 'get']),
   };
 }
+
+const notSearched = () => Promise.reject(new Error('nothing is searched here'));
+
+/** Of calls that search nothing. */
+export const NO_SEARCH: GovernedSearch = {
+  text: notSearched,
+  autocomplete: notSearched,
+  facets: notSearched,
+  likeness: notSearched,
+};
 
 const SITE: ClassFilterSite = 'Class';
 

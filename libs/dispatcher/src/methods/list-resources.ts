@@ -1,7 +1,10 @@
-import { isClassName } from '#agent';
+import { type CallContext, isClassName } from '#agent';
+import type { GovernedClass } from '#data';
+import type { ReadOperation } from '#policy';
 import type { ToolRunner } from '#tools';
 import { pageOf } from '../cursors.js';
 import { type JsonObject, member } from '../json-object.js';
+import type { RecordsSource } from '../records-source.js';
 import type { ResourceTemplate } from '../resources/resource-provider.js';
 import type { MethodRequest } from './method.js';
 import type { ProvidedResources } from './provided-resources.js';
@@ -33,6 +36,13 @@ function classesIn(data: unknown, group: 'custom' | 'built_in'): ListedClass[] {
   });
 }
 
+/** What reading a resource of a kind does with the rows of its class. */
+const READS_FOR: Readonly<Record<ResourceKind, ReadOperation | null>> = {
+  schema: null,
+  count: 'count',
+  samples: 'find',
+};
+
 const DESCRIPTIONS: Readonly<Record<ResourceKind, (listed: ListedClass) => string>> = {
   schema: ({ name, description }) => `Fields of ${name} and their types. ${description}`,
   count: ({ name }) => `Total number of ${name} objects`,
@@ -49,13 +59,14 @@ function describe(listed: ListedClass, kind: ResourceKind): JsonObject {
 }
 
 /**
- * `resources/list`: the classes that `get_all_schemas` tells this agent, each as the kinds whose tool it may call.
- * An agent that is refused the listing has no resources.
+ * `resources/list`: the classes that `get_all_schemas` tells this agent, each as the kinds whose tool it may call and that its
+ * permissions on the class leave it. An agent that is refused the listing has no resources.
  */
 export class ListResources {
   constructor(
     private readonly runner: ToolRunner,
     private readonly catalogue: ToolCatalogue,
+    private readonly records: RecordsSource,
     private readonly provided: ProvidedResources,
   ) {}
 
@@ -65,13 +76,24 @@ export class ListResources {
       ? [...classesIn(outcome.data, 'custom'), ...classesIn(outcome.data, 'built_in')]
       : [];
     const kinds = this.kindsOpenTo(this.catalogue.for(context));
-    const resources = [
-      ...classes.flatMap((listed) => kinds.map((kind) => describe(listed, kind))),
-      ...(await this.provided.list(context)),
-    ];
+    const reads = await this.readsOf(context);
+    const ofClasses = classes.flatMap((listed) =>
+      kinds
+        .filter((kind) => {
+          const operation = READS_FOR[kind];
+          return operation === null || reads.get(listed.name)?.has(operation);
+        })
+        .map((kind) => describe(listed, kind)),
+    );
+    const resources = [...ofClasses, ...(await this.provided.list(context))];
     if (!dialect.additions) return { resources };
     const { entries, nextCursor } = pageOf('resources', resources, params.cursor);
     return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
+  }
+
+  private async readsOf(context: CallContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
+    const classes = await this.records.for(context).classes();
+    return new Map(classes.map(({ className, reads }) => [className, reads] as const));
   }
 
   private kindsOpenTo(tools: CatalogueEntry): readonly ResourceKind[] {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { refusals } from '#agent';
 import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
+import { SmallRecords } from '../contracts/small-records.js';
 import { smallTool, SmallToolRunner, succeeded } from '../contracts/small-tool-runner.js';
 import type { DispatchContext } from '../dispatch-context.js';
 import { parseResourceUri } from './resource-uri.js';
@@ -42,6 +43,23 @@ describe('resources/list', () => {
     expect(await uris({ agent })).toEqual(['parse://Post/count', 'parse://_User/count']);
   });
 
+  it.each([
+    ['get', []],
+    ['count', ['count']],
+    ['find', ['samples']],
+  ] as const)(
+    'offers of a class that is open to %s alone only what reading it answers',
+    async (reads, kinds) => {
+      const records = new SmallRecords({ Post: { fields: {}, reads: [reads] } });
+      const { resources } = resultOf(
+        await kernelUnderTest(undefined, undefined, { records }).ask('resources/list'),
+      );
+      expect(
+        (resources as { uri: string }[]).map(({ uri }) => uri).filter((uri) => uri.includes('Post')),
+      ).toEqual(['parse://Post/schema', ...kinds.map((kind) => `parse://Post/${kind}`)]);
+    },
+  );
+
   it('drops names that no class can have', async () => {
     const tools = new SmallToolRunner()
       .add(smallTool('get_all_schemas'), () =>
@@ -57,7 +75,8 @@ describe('resources/list', () => {
       .add(smallTool('get_all_schemas'), () => succeeded({ custom, built_in: [] }))
       .add(smallTool('get_schema'), () => succeeded({}))
       .add(smallTool('count_objects'), () => succeeded({}));
-    const { ask: askMany } = kernelUnderTest(tools);
+    const records = new SmallRecords(Object.fromEntries(custom.map(({ name }) => [name, { fields: {} }])));
+    const { ask: askMany } = kernelUnderTest(tools, undefined, { records });
     const first = resultOf(await askMany('resources/list', {}, NOVEMBER));
     expect(first.resources).toHaveLength(200);
     const second = resultOf(await askMany('resources/list', { cursor: first.nextCursor }, NOVEMBER));

@@ -9,6 +9,13 @@ import {
   SchemaWriter,
   type QueryPlan,
   type RelatedQuery,
+  type Facet,
+  type FacetCounts,
+  type FacetQuery,
+  RecordSearcher,
+  type SearchHit,
+  type TextSearchQuery,
+  type VectorSearchQuery,
 } from '#data';
 import type { FieldSchema, Where } from '#policy';
 
@@ -19,9 +26,16 @@ export type StoreCommand =
   | { readonly command: 'aggregate'; readonly query: AggregateQuery }
   | { readonly command: 'related'; readonly query: RelatedQuery }
   | { readonly command: 'explain'; readonly query: CountQuery }
+  | { readonly command: 'search'; readonly query: TextSearchQuery }
+  | { readonly command: 'facets'; readonly query: RehearsedFacets }
+  | { readonly command: 'vector search'; readonly query: Omit<VectorSearchQuery, 'vector'> }
   | { readonly command: WriteCommand; readonly query: RehearsedWrite };
 
 type WriteCommand = 'create' | 'update' | 'delete' | 'create class' | 'add fields' | 'delete class';
+
+interface RehearsedFacets extends Omit<FacetQuery, 'facets'> {
+  readonly facets: Readonly<Record<string, Facet>>;
+}
 
 interface RehearsedWrite {
   readonly className: string;
@@ -62,6 +76,13 @@ export class RecordingStore extends RecordReader {
     return this.answer({ command: 'explain', query }, {});
   }
 
+  /** A search that found nothing. */
+  searched(
+    command: Extract<StoreCommand, { command: 'search' | 'facets' | 'vector search' }>,
+  ): Promise<void> {
+    return this.answer(command, undefined);
+  }
+
   /** A write that did nothing. */
   write(command: WriteCommand, query: RehearsedWrite): Promise<void> {
     return this.answer({ command, query }, undefined);
@@ -70,6 +91,31 @@ export class RecordingStore extends RecordReader {
   private answer<T>(command: StoreCommand, value: T): Promise<T> {
     this.commands.push(command);
     return Promise.resolve(value);
+  }
+}
+
+/** As `RecordingStore`, for searches. */
+export class RecordingSearcher extends RecordSearcher {
+  constructor(private readonly store: RecordingStore) {
+    super();
+  }
+
+  async text(query: TextSearchQuery): Promise<SearchHit[]> {
+    await this.store.searched({ command: 'search', query });
+    return [];
+  }
+
+  async facets(query: FacetQuery): Promise<FacetCounts> {
+    const facets = Object.fromEntries(query.facets);
+    await this.store.searched({ command: 'facets', query: { ...query, facets } });
+    return { total: 0, facets: new Map() };
+  }
+
+  /** Hundreds of numbers tell a reader nothing. */
+  async nearest(asked: VectorSearchQuery): Promise<SearchHit[]> {
+    const { vector: _, ...query } = asked;
+    await this.store.searched({ command: 'vector search', query });
+    return [];
   }
 }
 

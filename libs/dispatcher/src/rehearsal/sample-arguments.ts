@@ -15,7 +15,12 @@ export function sampleArguments(
 ): Record<string, unknown> {
   const properties = member(inputSchema, 'properties');
   const required = member(inputSchema, 'required');
-  const names = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
+  const needed = Array.isArray(required) ? required.filter((name) => typeof name === 'string') : [];
+  // An example of an optional argument says that a call without it may mean nothing.
+  const shown = Object.entries(isJsonObject(properties) ? properties : {})
+    .filter(([, schema]) => member(schema, 'examples') !== undefined)
+    .map(([name]) => name);
+  const names = [...new Set([...needed, ...shown])];
   return {
     ...Object.fromEntries(names.map((name) => [name, sampleOf(member(properties, name))])),
     class_name: className,
@@ -23,6 +28,8 @@ export function sampleArguments(
 }
 
 function sampleOf(schema: unknown): unknown {
+  const examples = member(schema, 'examples');
+  if (Array.isArray(examples)) return examples[0] as unknown;
   const choices = member(schema, 'enum');
   if (Array.isArray(choices)) return choices[0] as unknown;
   switch (member(schema, 'type')) {

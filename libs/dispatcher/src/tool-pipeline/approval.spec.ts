@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { Agent, askingCall, type CallContext, compileAgentShape, MASTER, Refused, refusals } from '#agent';
 import { compilePolicy } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
-import { SmallRecords } from '../contracts/small-records.js';
+import { NO_SEARCH, SmallRecords } from '../contracts/small-records.js';
 import { smallTool } from '../contracts/small-tool-runner.js';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approver.js';
 import { ApprovalGuard } from './guards.js';
@@ -66,6 +66,8 @@ function hostOf(
     ...askingCall(undefined),
     tool: definition,
     records: new SmallRecords({}).for(context),
+    search: NO_SEARCH,
+    spend: () => undefined,
   };
   const execution: ToolExecution = {
     name,

@@ -6,6 +6,8 @@ import {
   auditedArgumentNames,
   type AuditRecord,
   type AuditSink,
+  embeddingCost,
+  type EmbeddingSpend,
   type OperationLog,
   resultCost,
 } from '#audit';
@@ -19,6 +21,8 @@ export interface CallNotes {
   error?: unknown;
   /** The operator's phrase that was found in the result. */
   phrase?: string;
+  /** What embeddings cost, so far. */
+  embedding?: EmbeddingSpend;
 }
 
 export interface FinishedRun {
@@ -71,6 +75,7 @@ export class CallJournal {
       ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
       success: outcome.ok,
       ...(outcome.ok && resultCost(Buffer.byteLength(outcome.text), switches.tokenCostPerMillionInput)),
+      ...(notes.embedding && embeddingCost(notes.embedding, switches.embedCostPerMillionTokens)),
       ...(notes.phrase !== undefined && { prompt_injection_phrase: notes.phrase }),
       duration_ms: Math.round(milliseconds * 100) / 100,
       ...(refusal && { error_code: refusal.code, error_class: classOf(notes.error), gate: refusal.gate }),

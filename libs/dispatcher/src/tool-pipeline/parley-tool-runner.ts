@@ -8,7 +8,8 @@ import {
   refusals,
   Unauthorized,
 } from '#agent';
-import type { CallBudget, GovernedRecordsSource, GovernedWritesSource } from '#data';
+import type { EmbeddingSpend } from '#audit';
+import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, envGate, toolGate } from '#policy';
 import {
   type ToolCall,
@@ -30,6 +31,7 @@ import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 export interface RunnerParts {
   readonly registry: ToolRegistry;
   readonly records: GovernedRecordsSource;
+  readonly search: GovernedSearchSource;
   readonly writes: GovernedWritesSource;
   readonly pipeline: ToolPipeline;
   readonly gates: EnvironmentGates;
@@ -83,7 +85,7 @@ export class ParleyToolRunner extends ToolRunner {
     context: CallContext,
     notes: CallNotes,
   ): Promise<ToolOutcome> {
-    const { registry, records, pipeline } = this.parts;
+    const { registry, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
     const run = new AbortController();
@@ -121,6 +123,8 @@ export class ParleyToolRunner extends ToolRunner {
         },
         tool: definition,
         records: records.for(ownContext, budget),
+        search: search.for(ownContext, budget),
+        spend: (embedding: EmbeddingSpend) => (notes.embedding = sumOf(notes.embedding, embedding)),
         ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
       }) as ToolCall;
     try {
@@ -152,6 +156,10 @@ export class ParleyToolRunner extends ToolRunner {
         return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
       });
   }
+}
+
+function sumOf(before: EmbeddingSpend | undefined, more: EmbeddingSpend): EmbeddingSpend {
+  return { calls: (before?.calls ?? 0) + more.calls, tokens: (before?.tokens ?? 0) + more.tokens };
 }
 
 function unanswered({ reason }: ClientUnreachable): Refusal {

@@ -50,7 +50,7 @@ const operators: OperatorTable = Object.assign(
 );
 
 const scripts = new Set(['$function', '$accumulator', '$where']);
-const known = new Set(['$meta', '$toHashedIndexKey', '$encStrContains', '$sampleRate', '$createObjectId']);
+const known = new Set(['$toHashedIndexKey', '$encStrContains', '$sampleRate', '$createObjectId']);
 
 /**
  * Compiles an aggregation expression once. Errors: 168 for an unknown operator,
@@ -107,10 +107,20 @@ class ExpressionBuilder implements Builder {
     }
     if (scripts.has(name)) throw scriptRefused(name);
     if (known.has(name)) throw notImplemented(`the expression ${name}`);
+    if (name === '$meta') return this.meta(getField(expression, name));
     const compile = operators[name];
     if (!compile) throw mongoError(168, `Unrecognized expression '${name}'`);
     const evaluate = compile(getField(expression, name), this, name);
     return (scope) => bounded(evaluate(scope));
+  }
+
+  private meta(argument: unknown): Evaluator {
+    if (typeof argument !== 'string')
+      throw mongoError(17307, 'Type of the argument to $meta must be a string');
+    if (argument === 'textScore' || argument === 'sortKey') throw notImplemented('the expression $meta');
+    const read = this.ctx.found?.read(argument);
+    if (!read) throw mongoError(40218, `query requires ${argument} metadata, but it is not available`);
+    return ({ root }) => (isDocument(root) ? read(root) : undefined);
   }
 
   private object(expression: Document): Evaluator {

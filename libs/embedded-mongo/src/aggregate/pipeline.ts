@@ -1,6 +1,7 @@
 import { failedToParse, mongoError, notImplemented, typeMismatch } from '../errors.js';
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import type { QueryContext } from '../query/context.js';
+import { compileSearchStage, SEARCH_STAGES, type SearchStage } from '../search/search-stage.js';
 import type { PipelineContext, StageBuilder, StageRun, StageTable } from './stage.js';
 import { fieldStages } from './stages/fields.js';
 import { flowStages } from './stages/flow.js';
@@ -31,18 +32,17 @@ const stages: StageTable = Object.assign(
 );
 
 const firstOnly = new Set(['$geoNear', '$documents']);
-const search = new Set(['$search', '$searchMeta', '$vectorSearch', '$listSearchIndexes']);
 /** Stages of MongoDB that this server has not, or that its commands answer before a pipeline runs. */
 const elsewhere = new Set(
   (
     '$changeStream $changeStreamSplitLargeEvent $collStats $currentOp $indexStats $listLocalSessions $listSampledQueries ' +
-    '$listSessions $planCacheStats $querySettings $queryStats $shardedDataDistribution $rankFusion $scoreFusion $score'
+    '$listSessions $planCacheStats $querySettings $queryStats $shardedDataDistribution $listSearchIndexes $rankFusion $scoreFusion $score'
   ).split(' '),
 );
 
 /**
  * Runs an aggregation lazily. Errors before the first document: 40323 for a malformed stage, 40324 for an
- * unknown one, 31082 for search, 238 for what this server lacks, and the codes of each stage.
+ * unknown one, 31082 for search where there is none, 238 for what this server lacks, and the codes of each stage.
  */
 export function runPipeline(
   pipeline: Document[],
@@ -56,10 +56,15 @@ export function runPipeline(
 export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext): StageRun {
   let stageCtx = ctx;
   const runs = pipeline.map((stage, i) => {
+    const searching = searchOf(stage, i, stageCtx);
+    if (searching) {
+      if (searching.found) stageCtx = { ...stageCtx, found: searching.found };
+      return searching.run;
+    }
     const run = compileStage(stage, i, pipeline.length, stageCtx);
     // A score belongs to the stored document; once a stage gives it another shape the score is gone.
-    if (stageCtx.textScore && !keepsDocuments(stage)) {
-      const { textScore: _gone, ...rest } = stageCtx;
+    if ((stageCtx.textScore ?? stageCtx.found) && !keepsDocuments(stage)) {
+      const { textScore: _gone, found: _lost, ...rest } = stageCtx;
       stageCtx = rest;
     }
     return run;
@@ -74,18 +79,19 @@ export function compilePipeline(pipeline: readonly unknown[], ctx: QueryContext)
 const keepsDocuments = (stage: unknown): boolean =>
   isDocument(stage) && ['$match', '$sort', '$limit', '$skip', '$sample'].includes(firstKey(stage) ?? '');
 
+function searchOf(stage: unknown, position: number, ctx: QueryContext): SearchStage | undefined {
+  const name = isDocument(stage) ? firstKey(stage) : undefined;
+  if (!isDocument(stage) || name === undefined || !SEARCH_STAGES.has(name)) return undefined;
+  if (Object.keys(stage).length !== 1) return undefined;
+  return compileSearchStage(name, getField(stage, name), position, ctx);
+}
+
 function compileStage(stage: unknown, position: number, length: number, ctx: QueryContext): StageRun {
   if (!isDocument(stage)) throw typeMismatch("Each element of the 'pipeline' array must be an object");
   const names = Object.keys(stage);
   const [name] = names;
   if (names.length !== 1 || name === undefined) {
     throw mongoError(40323, 'A pipeline stage specification object must contain exactly one field.');
-  }
-  if (search.has(name)) {
-    throw mongoError(
-      31082,
-      `Using ${name} requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable.`,
-    );
   }
   if (name === '$out' || name === '$merge') {
     throw position < length - 1

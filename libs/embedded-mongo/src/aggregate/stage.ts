@@ -41,8 +41,8 @@ export function wholeOption(value: unknown, code: number, message: string): numb
 
 /** The context for documents of another collection, whose text and geo indexes are not those of the outer one. */
 export function foreignContext(ctx: QueryContext): QueryContext {
-  const { text: _text, textScore: _score, geoPaths: _paths, ...rest } = ctx;
-  return rest;
+  const { text: _text, textScore: _score, found: _found, geoPaths: _paths, search, ...rest } = ctx;
+  return search ? { ...rest, search: { vectorField: () => undefined } } : rest;
 }
 
 /** Documents of another collection; a stage that joins is refused where there is no database around it. */

@@ -16,6 +16,7 @@ import { collectionStats } from './statistics.js';
 import { explainCommand } from './explain.js';
 import { hintOf } from './find.js';
 import { queryContext } from './query-context.js';
+import { listSearchIndexes } from './search-index-commands.js';
 import { Selection } from './selection.js';
 import { writeResults } from './write-stage.js';
 
@@ -172,6 +173,9 @@ class PipelineRun {
         count: stats['count'],
       };
       return { documents: this.collection ? [document] : [], rest: true };
+    }
+    if (name === '$listSearchIndexes') {
+      return { documents: listSearchIndexes(this.ctx, this.collection, stage?.[name]), rest: true };
     }
     if (name === '$indexStats') {
       const documents = (this.collection?.indexes ?? []).map(({ spec }) => ({

@@ -229,7 +229,7 @@ describe('refusing', () => {
     ['server-side script', { find: 'c', filter: { $where: 'true' } }, 31264],
     ['a tailable cursor', { find: 'c', tailable: true }, 238],
     ['a read in the past', { find: 'c', readConcern: { level: 'snapshot', atClusterTime: 1 } }, 246],
-    ['search', { aggregate: 'c', pipeline: [{ $search: {} }], cursor: {} }, 31082],
+    ['a search without an operator', { aggregate: 'c', pipeline: [{ $search: {} }], cursor: {} }, 8],
     ['an unknown stage', { aggregate: 'c', pipeline: [{ $fancy: {} }], cursor: {} }, 40324],
     ['a capped collection', { create: 'capped', capped: true, size: 10 }, 238],
     ['a view', { create: 'view', viewOn: 'c', pipeline: [] }, 238],

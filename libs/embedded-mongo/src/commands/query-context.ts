@@ -2,7 +2,7 @@ import { compileExpression } from '../aggregate/expression.js';
 import type { Collation } from '../bson/collation.js';
 import { isDocument, setField, type Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
-import type { QueryContext, TextIndex } from '../query/context.js';
+import type { QueryContext, SearchIndexes, TextIndex } from '../query/context.js';
 import { missingGeoIndex } from '../query/geo.js';
 import { compileText } from '../query/text.js';
 import type { CommandContext } from '../server/command.js';
@@ -33,6 +33,7 @@ export function queryContext(
     ...(options.collation ? { collation: options.collation } : {}),
     collection: (name) => documentsOf(ctx.workspace.find(ctx.db, name)),
     ...(text ? { text } : {}),
+    ...(ctx.server.search ? { search: searchIndexesOf(collection) } : {}),
   };
   const { variables, filter } = options;
   const search = filter?.['$text'];
@@ -44,6 +45,11 @@ export function queryContext(
   }
   return { ...scored, variables: values };
 }
+
+const searchIndexesOf = (collection: Collection | undefined): SearchIndexes => ({
+  vectorField: (index, path) =>
+    collection?.searchIndexes.get(index)?.vectors.find((field) => field.path === path),
+});
 
 /** The documents of a collection as they are now; may be read several times. */
 function documentsOf(collection: Collection | undefined): Iterable<Document> {

@@ -35,6 +35,7 @@ import {
   whatsMyUri,
 } from './handshake.js';
 import { createIndexes, dropIndexes, listIndexes } from './index-commands.js';
+import { createSearchIndexes, dropSearchIndex, updateSearchIndex } from './search-index-commands.js';
 import {
   abortTransaction,
   commitTransaction,
@@ -135,6 +136,9 @@ export const commands: ReadonlyMap<string, CommandEntry> = new Map<string, Comma
   ],
   ['listDatabases', { run: listDatabases, fields: fields('filter nameOnly authorizedDatabases') }],
   ['createIndexes', { run: createIndexes, fields: fields('indexes commitQuorum') }],
+  ['createSearchIndexes', { run: createSearchIndexes, fields: fields('indexes') }],
+  ['updateSearchIndex', { run: updateSearchIndex, fields: fields('name id definition') }],
+  ['dropSearchIndex', { run: dropSearchIndex, fields: fields('name id') }],
   ['dropIndexes', { run: dropIndexes, fields: fields('index') }],
   ['deleteIndexes', { run: dropIndexes, fields: fields('index') }],
   ['listIndexes', { run: listIndexes, fields: fields('cursor') }],

@@ -112,6 +112,13 @@ class ProjectionCompiler {
   }
 
   private meta(path: string, argument: unknown): void {
+    const found = typeof argument === 'string' ? this.ctx.found?.read(argument) : undefined;
+    if (found) {
+      this.tree.add(parseFieldPath(path).parts, { kind: 'compute', evaluate: found });
+      return;
+    }
+    if (SEARCH_METADATA.has(argument))
+      throw mongoError(40218, `query requires ${String(argument)} metadata, but it is not available`);
     if (typeof argument !== 'string' || !['textScore', 'sortKey', 'recordId'].includes(argument)) {
       throw mongoError(31138, `Unsupported argument to $meta: ${String(argument)}`);
     }
@@ -154,6 +161,8 @@ class ProjectionCompiler {
     this.mode = mode;
   }
 }
+
+const SEARCH_METADATA = new Set<unknown>(['searchScore', 'vectorSearchScore', 'searchHighlights']);
 
 const inclusionFlag = (value: unknown): boolean | undefined =>
   typeof value === 'boolean' || numberKind(value) !== undefined ? truthy(value) : undefined;

@@ -1,5 +1,6 @@
 import type { Collation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
+import type { VectorField } from '../search/search-index.js';
 
 /** What compiled queries, projections, updates and expressions need from the operation they serve. */
 export interface QueryContext {
@@ -16,6 +17,10 @@ export interface QueryContext {
   readonly text?: TextIndex;
   /** The score of a document in the running `$text` search, for `{$meta: "textScore"}`. */
   readonly textScore?: (doc: Document) => number;
+  /** What the running search knows of the documents it found, for `{$meta: "searchScore"}` and its kin. */
+  readonly found?: SearchMetadata;
+  /** The collection's search indexes; absent where the server answers without search. */
+  readonly search?: SearchIndexes;
   /** Paths of the collection's geo indexes, which `$geoNear` chooses its field from. */
   readonly geoPaths?: readonly string[];
 }
@@ -25,6 +30,16 @@ export interface TextIndex {
   readonly fields: readonly { readonly path: string; readonly weight: number }[];
   /** Words are stemmed and stop words dropped for "english", the default; "none" takes them as they are. */
   readonly language?: string;
+}
+
+/** Per name of metadata how to read it off a found document; undefined for names this search does not have. */
+export interface SearchMetadata {
+  read(name: string): ((doc: Document) => unknown) | undefined;
+}
+
+export interface SearchIndexes {
+  /** What the index says of a path; undefined without such an index. */
+  vectorField(index: string, path: string): VectorField | undefined;
 }
 
 /** A compiled filter. */

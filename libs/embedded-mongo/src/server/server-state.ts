@@ -25,6 +25,8 @@ export class ServerState {
     /** Name of the replica set the server claims to be; undefined for a standalone. */
     readonly replSet: string | undefined,
     readonly maxConnections: number,
+    /** Whether search stages and search indexes are answered. */
+    readonly search: boolean,
   ) {}
 
   count(command: string): void {

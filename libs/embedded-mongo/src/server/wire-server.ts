@@ -24,6 +24,8 @@ export interface WireServerOptions {
   /** File the data is kept in; undefined keeps it in memory only. */
   readonly dataFile: string | undefined;
   readonly maxConnections: number;
+  /** Answers `$search`, `$searchMeta` and `$vectorSearch`. */
+  readonly search: boolean;
 }
 
 /** Where a server listens. */
@@ -60,6 +62,7 @@ export class WireServer {
       new Store(opened?.journal, opened?.catalog),
       options.replSet,
       options.maxConnections,
+      options.search,
     );
     if (options.path !== undefined) await removeAbandonedSocket(options.path);
     const server = createServer();

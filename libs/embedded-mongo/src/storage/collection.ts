@@ -1,6 +1,7 @@
 import { UUID } from 'bson';
 import type { Document } from '../bson/document.js';
 import { mongoError, type MongoError } from '../errors.js';
+import type { SearchIndex } from '../search/search-index.js';
 import type { Namespace } from './change.js';
 import { CollectionIndex } from './collection-index.js';
 import type { ExtractedKeys } from './index-keys.js';
@@ -20,6 +21,8 @@ const idIndex = ({ collation }: Document): CollectionIndex =>
 export class Collection {
   readonly uuid: UUID;
   indexes: CollectionIndex[];
+  /** Search indexes by name; kept until the server ends, in no data file. */
+  readonly searchIndexes = new Map<string, SearchIndex>();
   /** Grows with every change, so that a reader can tell whether anything happened meanwhile. */
   version = 0;
   /** Encoded size of all documents in bytes. */

@@ -1,9 +1,9 @@
 import { canonicalClassName } from '#agent';
-import type { ClassPolicy, Hiding, PropertyPolicy } from '../model/class-policy.js';
-import { ALWAYS_KEEP } from '../model/class-policy.js';
+import type { ClassPolicy, Hiding, PropertyPolicy, SearchablePolicy } from '../model/class-policy.js';
+import { ALWAYS_KEEP, DEFAULT_SEARCH_INDEX, DEFAULT_VECTOR_INDEX } from '../model/class-policy.js';
 import { FieldNames } from '../model/field-names.js';
 import { isInternalField } from '../model/internal-fields.js';
-import type { ClassConfig, PropertyConfig } from './policy-config.js';
+import type { ClassConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
 
 /** A declaration that cannot be meant: where it stands and what is wrong. */
 export interface PolicyFault {
@@ -48,6 +48,38 @@ function propertyPolicy(property: PropertyConfig): PropertyPolicy {
     ...(property.description && { description: property.description }),
     ...(property.targetClass !== undefined && { targetClass: canonicalClassName(property.targetClass) }),
     ...(values.length > 0 && { enum: new Map(values) }),
+  };
+}
+
+interface SearchableSite {
+  readonly fields: readonly string[] | null;
+  readonly path: string;
+}
+
+/** Text that agents may not read would be read off its likeness to what they ask. */
+function searchableOf(
+  config: SearchableConfig | null | undefined,
+  names: FieldNames,
+  { fields, path }: SearchableSite,
+  faults: PolicyFault[],
+): SearchablePolicy | null {
+  if (!config) return null;
+  const wire = (list: readonly string[]) => [...new Set(list.map((name) => names.wireName(name)))];
+  const field = names.wireName(config.field);
+  if (isInternalField(field) || field.includes('.') || field.includes('$'))
+    faults.push({
+      path: `${path}.field`,
+      message: `'${config.field}' is not a column that can hold a vector`,
+    });
+  const textFields = config.textFields ? wire(config.textFields) : null;
+  const unread = fields ? (textFields ?? []).filter((name) => !fields.includes(name)) : [];
+  if (unread.length > 0)
+    faults.push({ path: `${path}.textFields`, message: `not among fields: ${unread.join(', ')}` });
+  return {
+    field,
+    filterFields: wire(config.filterFields ?? []).filter((name) => !isInternalField(name)),
+    textFields,
+    index: config.index ?? DEFAULT_VECTOR_INDEX,
   };
 }
 
@@ -103,12 +135,8 @@ export function compileClass(
       ? { field: names.wireName(config.tenantScope.field), bypass: config.tenantScope.bypass ?? [] }
       : null,
     allowCollscan: config.allowCollscan ?? false,
-    searchable: config.searchable
-      ? {
-          field: names.wireName(config.searchable.field),
-          filterFields: wire(config.searchable.filterFields) ?? [],
-        }
-      : null,
+    searchable: searchableOf(config.searchable, names, { fields, path: `${path}.searchable` }, faults),
+    searchIndex: config.searchIndex ?? DEFAULT_SEARCH_INDEX,
     properties,
     aliases,
   });

@@ -67,6 +67,7 @@ export function narrowClassConfig(
     tenantScope: tenantScopeOf(className, first, second, names, faults),
     allowCollscan: every(first.allowCollscan, second.allowCollscan),
     searchable: searchableOf(className, first, second, common, faults),
+    searchIndex: first.searchIndex ?? second.searchIndex,
     properties,
   };
   return Object.fromEntries(Object.entries(joined).filter(([, value]) => value !== undefined));
@@ -117,7 +118,10 @@ function searchableOf(
   className: string,
   { searchable: one }: ClassConfig,
   { searchable: other }: ClassConfig,
-  common: (one: readonly string[], other: readonly string[]) => readonly string[] | undefined,
+  common: (
+    one: readonly string[] | undefined,
+    other: readonly string[] | undefined,
+  ) => readonly string[] | undefined,
   faults: PolicyFault[],
 ): ClassConfig['searchable'] {
   // Null says: not searchable; undefined says nothing.
@@ -129,7 +133,14 @@ function searchableOf(
       message: `is declared over '${one.field}' and over '${other.field}'`,
     });
   }
-  return { field: one.field, filterFields: common(one.filterFields ?? [], other.filterFields ?? []) ?? [] };
+  const textFields = common(one.textFields, other.textFields);
+  const index = one.index ?? other.index;
+  return {
+    field: one.field,
+    filterFields: common(one.filterFields ?? [], other.filterFields ?? []) ?? [],
+    ...(textFields && { textFields }),
+    ...(index !== undefined && { index }),
+  };
 }
 
 function joinProperties(

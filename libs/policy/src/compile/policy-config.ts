@@ -53,8 +53,14 @@ const CLASS = {
       type: ['object', 'null'],
       additionalProperties: false,
       required: ['field'],
-      properties: { field: { type: 'string' }, filterFields: names },
+      properties: {
+        field: { type: 'string', minLength: 1 },
+        filterFields: names,
+        textFields: { ...names, minItems: 1 },
+        index: { type: 'string', minLength: 1 },
+      },
     },
+    searchIndex: { type: 'string', minLength: 1 },
     properties: { type: 'object', additionalProperties: PROPERTY },
   },
 } as const;
@@ -98,6 +104,16 @@ export interface PropertyConfig {
   readonly enum?: Readonly<Record<string, string | null>>;
 }
 
+export interface SearchableConfig {
+  readonly field: string;
+  /** Default none. */
+  readonly filterFields?: readonly string[];
+  /** Default: any readable text. */
+  readonly textFields?: readonly string[];
+  /** Default `vector_index`. */
+  readonly index?: string;
+}
+
 export interface ClassConfig {
   readonly description?: string | null;
   readonly usage?: string | null;
@@ -109,7 +125,9 @@ export interface ClassConfig {
   readonly canonicalFilter?: Readonly<Record<string, unknown>> | null;
   readonly tenantScope?: { readonly field: string; readonly bypass?: readonly string[] } | null;
   readonly allowCollscan?: boolean;
-  readonly searchable?: { readonly field: string; readonly filterFields?: readonly string[] } | null;
+  readonly searchable?: SearchableConfig | null;
+  /** Default `default`. */
+  readonly searchIndex?: string;
   readonly properties?: Readonly<Record<string, PropertyConfig>>;
 }
 

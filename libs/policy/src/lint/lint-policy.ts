@@ -47,6 +47,7 @@ function unknownNames(declared: ClassPolicy, schemas: SchemaSnapshot): PolicyFau
     ['joinFields', declared.joinFields ?? []],
     ['largeFields', declared.largeFields],
     ['tenantScope', declared.tenantScope ? [declared.tenantScope.field] : []],
+    ['searchable', searchableNames(declared)],
     ['properties', [...declared.properties.keys()]],
     ['canonicalFilter', fieldsNamed(declared.canonicalFilter, new FieldNames(declared.aliases))],
   ];
@@ -61,6 +62,10 @@ function unknownFields(
   return [...new Set(fields.map(rootOf))]
     .filter((name) => !known.has(name))
     .map((name) => ({ path, message: absent(name, 'field', [...known.keys()]) }));
+}
+
+function searchableNames({ searchable }: ClassPolicy): readonly string[] {
+  return searchable ? [searchable.field, ...searchable.filterFields, ...(searchable.textFields ?? [])] : [];
 }
 
 function undescribed(declared: ClassPolicy): PolicyFault[] {

@@ -16,6 +16,21 @@ export interface TenantScope {
   readonly bypass: readonly string[];
 }
 
+/** A class whose rows are compared by a stored vector; field names are wire names. */
+export interface SearchablePolicy {
+  /** Holds the vector. Not readable unless `fields` lists it. */
+  readonly field: string;
+  /** What a search may filter on, and what the vector index can filter on. */
+  readonly filterFields: readonly string[];
+  /** Whose text the vector stands for; `null`: not said. */
+  readonly textFields: readonly string[] | null;
+  /** Name of the vector index. */
+  readonly index: string;
+}
+
+export const DEFAULT_SEARCH_INDEX = 'default';
+export const DEFAULT_VECTOR_INDEX = 'vector_index';
+
 /** What an operator declared for one class; field names are wire names. */
 export interface ClassPolicy {
   readonly className: string;
@@ -30,8 +45,10 @@ export interface ClassPolicy {
   readonly canonicalFilter: Readonly<Record<string, unknown>> | null;
   readonly tenantScope: TenantScope | null;
   readonly allowCollscan: boolean;
-  /** The embedded vector field and the fields a search may filter on; `null` when the class is not searchable. */
-  readonly searchable: { readonly field: string; readonly filterFields: readonly string[] } | null;
+  /** `null` when the class is not searched by likeness. */
+  readonly searchable: SearchablePolicy | null;
+  /** Name of the Atlas Search index that full-text search uses. */
+  readonly searchIndex: string;
   readonly properties: ReadonlyMap<string, PropertyPolicy>;
   /** Declared spelling → wire name, from `properties.<name>.field`. */
   readonly aliases: ReadonlyMap<string, string>;

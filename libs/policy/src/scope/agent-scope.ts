@@ -96,6 +96,14 @@ export class AgentScope {
 
   /** The class gate for a class that need not exist yet. @returns its canonical name */
   admit(agent: Agent, className: unknown): string | Refusal {
+    const name = this.named(className);
+    if (typeof name !== 'string') return name;
+    const written = className as string;
+    return this.hiddenFrom(agent, name, written) ?? this.filtered(name, written, 'Class') ?? name;
+  }
+
+  /** The canonical name behind a caller's `class_name`, before anything is said about the class. */
+  named(className: unknown): string | Refusal {
     if (className === undefined || className === null || className === '') {
       return refusals.invalidArgument('missing required argument: class_name');
     }
@@ -105,8 +113,7 @@ export class AgentScope {
         'class',
       );
     }
-    const name = canonicalClassName(className);
-    return this.hiddenFrom(agent, name, className) ?? this.filtered(name, className, 'Class') ?? name;
+    return canonicalClassName(className);
   }
 
   /** Whether the policy hides the class from this agent, whatever else it may be refused for. */

@@ -2,7 +2,7 @@ import { type Agent, type AgentShape, canonicalClassName, refusals } from '#agen
 import { compileClass, defaultHiding } from '../compile/compile-class.js';
 import type { ClassAccess, WithheldTarget } from '../model/class-access.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
-import type { SchemaSnapshot } from '../model/class-schema.js';
+import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames } from '../model/field-names.js';
 import { allOf, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
@@ -52,7 +52,7 @@ export class DeclaredScope {
       className,
       schema: this.schemas.get(className),
       names: new FieldNames(policy.aliases),
-      readable: policy.fields && new Set([...policy.fields, ...ALWAYS_KEEP]),
+      readable: readableOf(policy, this.schemas.get(className)),
       withheld: this.withheldColumns(className, policy),
     };
     this.accesses.set(className, access);
@@ -90,11 +90,8 @@ export class DeclaredScope {
     for (const [field, target] of targets) {
       const name = canonicalClassName(target);
       if (!this.isWithheld(name)) continue;
-      const refusal =
-        this.hiding(name) === 'no'
-          ? refusals.classFiltered(name, 'Pointer target')
-          : refusals.hiddenClass(name);
-      withheld.set(field, { className: name, refusal });
+      const kind = this.hiding(name) === 'no' ? 'class_filter' : 'hidden_class';
+      withheld.set(field, { className: name, refusal: refusals.withheldColumn(field, kind) });
     }
     return withheld;
   }
@@ -136,4 +133,18 @@ export class DeclaredScope {
       { strictPointerShapes: false, checkFields: false },
     );
   }
+}
+
+/**
+ * The vector of a searchable class is large and tells of its text, so it is read only where the allowlist names it;
+ * without an allowlist the declared columns are one.
+ */
+function readableOf(
+  { fields, searchable }: ClassPolicy,
+  schema: ClassSchema | undefined,
+): Set<string> | null {
+  if (fields) return new Set([...fields, ...ALWAYS_KEEP]);
+  if (!searchable) return null;
+  const columns = [...(schema?.fields.keys() ?? [])].filter((name) => name !== searchable.field);
+  return new Set([...columns, ...ALWAYS_KEEP]);
 }

@@ -65,8 +65,7 @@ export function assertNotWithheld(
 ): void {
   const target = withheldTarget(path, access);
   if (target === undefined || asksForPresence(condition)) return;
-  const refusal = judgeClass(target.className);
-  if (refusal) throw new Refused(refusal);
+  if (judgeClass(target.className)) throw new Refused(target.refusal);
 }
 
 function asksForPresence(condition: unknown): boolean {

@@ -10,7 +10,7 @@ import { Authenticator, type CredentialSource } from '#auth';
 import type { McpEdgeOptions } from '../edge-options.js';
 import { McpEdge } from '../mcp-edge.js';
 import type { AbandonedDispatch } from '../rungs/rung.js';
-import type { ChangingList } from '../wire/list-changes.js';
+import type { ChangingList } from '../wire/replicated-list-changes.js';
 import { Wire } from '../wire/wire.js';
 import { type Frame, framesOf, messagesOf } from './event-frames.js';
 
@@ -150,6 +150,8 @@ export interface Arriving {
 
 export interface EdgeUnderTest {
   readonly edge: McpEdge;
+  readonly kernel: Kernel;
+  readonly wire: Wire;
   readonly tools: EdgeTools;
   readonly authenticator: KeyAuthenticator;
   readonly sessions: ProcessSessionStore;
@@ -192,6 +194,7 @@ export async function edgeUnderTest(
     tools,
     records: new NoRecords(),
     prompts: new PromptRegistry(),
+    listChanges: wire.listChanges,
     version: '1.2.3',
     log,
   });
@@ -255,6 +258,8 @@ export async function edgeUnderTest(
 
   return {
     edge,
+    kernel,
+    wire,
     tools,
     authenticator,
     sessions,

@@ -11,11 +11,11 @@ import {
   type ProtocolFault,
   RPC,
 } from '#dispatcher';
-import type { Exchange } from '../exchange.js';
 import { errorReply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
+import type { Spoken } from '../speech.js';
 import { claimedVersion, VERSION_HEADER } from './protocol-era.js';
-import type { EdgeParts, Rung } from './rung.js';
+import type { EdgeParts } from './rung.js';
 
 /** The param that `Mcp-Name` mirrors, by method. */
 const NAMED_PARAM: Readonly<Record<string, string>> = {
@@ -27,18 +27,24 @@ const NAMED_PARAM: Readonly<Record<string, string>> = {
   'tasks/cancel': 'taskId',
 };
 
-function refuse({ message }: Exchange, fault: ProtocolFault): Reply {
+function refuse({ message }: Spoken, fault: ProtocolFault): Reply {
   const { code, message: text, data, status } = fault;
   return errorReply(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
 }
 
 /** Stateless revisions go by the id alone. */
-function isNotification({ message }: Exchange): boolean {
+function isNotification({ message }: Spoken): boolean {
   return message.id === undefined;
 }
 
+/** A rung that needs no HTTP request: it holds on every transport. */
+export interface ModernRung {
+  readonly name: string;
+  readonly check: (spoken: Spoken, edge: Pick<EdgeParts, 'kernel'>) => Reply | null;
+}
+
 /** A check of the stateless era; legacy messages pass. */
-function modernRung(name: string, check: (exchange: Exchange, edge: EdgeParts) => Reply | null): Rung {
+function modernRung(name: string, check: ModernRung['check']): ModernRung {
   return {
     name,
     check: (exchange, edge) => (exchange.era === 'modern' ? check(exchange, edge) : null),

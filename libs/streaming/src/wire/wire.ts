@@ -2,7 +2,7 @@ import type { SharedState } from '#cluster';
 import type { WarningLog } from '#dispatcher';
 import { Resumption } from '../answers/resumption.js';
 import { ClientAsks } from './client-asks.js';
-import { ListChanges } from './list-changes.js';
+import { ReplicatedListChanges } from './replicated-list-changes.js';
 import { ListeningStreams } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 import { type CallName, RunningCalls } from './running-calls.js';
@@ -17,7 +17,7 @@ export class Wire {
   readonly calls = new RunningCalls();
   readonly listening: ListeningStreams;
   readonly asks: ClientAsks;
-  readonly listChanges: ListChanges;
+  readonly listChanges: ReplicatedListChanges;
   readonly resumption: Resumption;
   private readonly signals: ReplicaSignals;
 
@@ -26,7 +26,7 @@ export class Wire {
     this.signals = signals;
     this.listening = new ListeningStreams(signals, state.reach === 'process');
     this.asks = new ClientAsks(state.oneTime, signals, this.listening);
-    this.listChanges = new ListChanges(signals, this.listening);
+    this.listChanges = new ReplicatedListChanges(signals, this.listening);
     this.resumption = new Resumption(state.streams, signals);
     signals.heard('cancel').subscribe((message) => {
       const [owner, session, reason] = [

@@ -5,6 +5,7 @@ import type {
   FindOptions,
   GovernedClass,
   GovernedRecords,
+  GovernedSearch,
   ParseRow,
   QueryPlan,
   RowPage,
@@ -12,6 +13,7 @@ import type {
 import type { ClassPolicy, ClassSchema, FieldSchema } from '#policy';
 import { toolDeclarations } from '../declaration/tool.decorator.js';
 import type { ToolCall } from '../tool.js';
+import { SampleSearch } from './sample-search.js';
 import type { ToolSwitches } from '../tool-switches.js';
 
 /**
@@ -119,6 +121,7 @@ export function sampleClass(
   return {
     className,
     fields: [...all.keys()].filter((name) => !readable || readable.has(name)),
+    reads: new Set(['find', 'count', 'get'] as const),
     schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
     policy: {
       className,
@@ -133,6 +136,7 @@ export function sampleClass(
       tenantScope: null,
       allowCollscan: false,
       searchable: null,
+      searchIndex: 'default',
       properties: new Map(),
       aliases: new Map(),
       ...policy,
@@ -154,12 +158,19 @@ export function switches(on: Partial<ToolSwitches> = {}): ToolSwitches {
 export const QUIET = switches();
 
 /** The call that the only tool of a provider would get. */
-export function callOf(provider: object, records: GovernedRecords, permissions: Tier = 'readonly'): ToolCall {
+export function callOf(
+  provider: object,
+  records: GovernedRecords,
+  permissions: Tier = 'readonly',
+  search: GovernedSearch = new SampleSearch(),
+): ToolCall {
   const [declaration] = toolDeclarations(Object.getPrototypeOf(provider) as object);
   if (!declaration) throw new Error('the provider declares no tool');
   return {
     tool: declaration.definition,
     records,
+    search,
+    spend: () => undefined,
     agent: new Agent({ shape: compileAgentShape('sample', { permissions }), principal: 'sample' }),
     signal: new AbortController().signal,
     progress: () => undefined,

@@ -226,6 +226,29 @@ describe('an allowlisted class', () => {
     expect(JSON.stringify(await schemaOf(NARROW))).not.toContain('ssn');
   });
 
+  it('never mentions a column that only this caller may not see, whatever the policy lists', async () => {
+    const policy = { largeFields: ['body'], fields: ['title', 'body', 'pay'], joinFields: ['title', 'pay'] };
+    const known = sampleClass(
+      'Post',
+      { title: { type: 'String' }, body: { type: 'String' }, pay: { type: 'Number' } },
+      { ...policy, canonicalFilter: { $or: [{ pay: { $lt: 5 } }, { title: 'x' }] } },
+    );
+    const protectedFrom = { ...known, fields: known.fields.filter((name) => name !== 'pay') };
+    const answer = await schemaOf(protectedFrom);
+    expect(answer).toMatchObject({ agent_fields: ['title', 'body'], agent_join_fields: ['title'] });
+    expect(JSON.stringify(answer)).not.toContain('pay');
+  });
+
+  it.each([
+    [{ ssn: { $exists: true } }, null],
+    [{ ssn_: 1, title: 'x' }, null],
+    [{ title: { $inQuery: { className: 'Hidden', where: {} } } }, null],
+    [{ title: 'x' }, { title: 'x' }],
+  ])('tells a default filter only where the agent may know all of it: %j', async (canonicalFilter, told) => {
+    const answer = await schemaOf({ ...NARROW, policy: { ...NARROW.policy, canonicalFilter } });
+    expect(answer['canonical_filter'] ?? null).toEqual(told);
+  });
+
   it('prefers declared join fields for what an included row keeps', async () => {
     const policy = { ...NARROW.policy, joinFields: ['body', 'objectId'] };
     expect(await schemaOf({ ...NARROW, policy })).toMatchObject({ agent_join_fields: ['body'] });

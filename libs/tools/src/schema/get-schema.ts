@@ -11,6 +11,7 @@ import { relationEdges, relationsOf } from '../shaping/relation-graph.js';
 import { hardenSchemaText } from '../shaping/schema-text.js';
 import type { ToolCall } from '../tool.js';
 import { ToolSwitches } from '../tool-switches.js';
+import { toldDefaultFilter } from './default-view.js';
 import { describePermissions } from './class-permissions.js';
 import { describeField } from './field-description.js';
 import { describeMethods } from './method-description.js';
@@ -32,10 +33,13 @@ function typeOf(className: string): string {
   return isSystemClassName(className) ? 'built-in' : 'custom';
 }
 
-/** Names worth telling: identifiers, without those that every class returns anyway. */
-function tellable(fields: readonly string[] | null | undefined): readonly string[] {
+/** Of declared names those that this agent may use, without those that every class returns anyway. */
+function tellable(
+  fields: readonly string[] | null | undefined,
+  readable: ReadonlySet<string>,
+): readonly string[] {
   const always: readonly string[] = ALWAYS_KEEP;
-  return (fields ?? []).filter((name) => FIELD_NAME.test(name) && !always.includes(name));
+  return (fields ?? []).filter((name) => readable.has(name) && !always.includes(name));
 }
 
 @Injectable()
@@ -94,8 +98,9 @@ export class GetSchema {
       text,
       showPermittedKeys: this.switches.agentDebug,
     });
-    const allowed = tellable(policy.fields);
-    const joined = tellable(joinProjection(policy, schema)?.fields);
+    const allowed = tellable(policy.fields, readable);
+    const joined = tellable(joinProjection(policy, schema)?.fields, readable);
+    const defaultFilter = toldDefaultFilter(known);
     return {
       class_name: className,
       type: typeOf(className),
@@ -111,7 +116,7 @@ export class GetSchema {
         .map(({ name, fields: indexed, unique }) => ({ name, fields: indexed, unique })),
       permissions: describePermissions(schema.classLevelPermissions, readable),
       ...(methods.length > 0 && { agent_methods: methods }),
-      ...(policy.canonicalFilter && { canonical_filter: policy.canonicalFilter }),
+      ...(defaultFilter && { canonical_filter: defaultFilter }),
       ...(allowed.length > 0 && { agent_fields: allowed }),
       ...(joined.length > 0 && { agent_join_fields: joined }),
       relations: relationsOf(className, relationEdges(all)),

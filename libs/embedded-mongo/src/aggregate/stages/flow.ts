@@ -150,6 +150,12 @@ const sample: StageCompiler = (spec, { ctx }) => {
   };
 };
 
+const NOT_IN_A_FACET = new Set(
+  '$facet $geoNear $out $merge $documents $collStats $indexStats $search $searchMeta $vectorSearch'.split(
+    ' ',
+  ),
+);
+
 const facet: StageCompiler = (spec, builder) => {
   if (!isDocument(spec) || firstKey(spec) === undefined) {
     throw mongoError(40169, 'the $facet specification must be a non-empty object');
@@ -160,9 +166,7 @@ const facet: StageCompiler = (spec, builder) => {
       throw mongoError(40170, `arguments to $facet must be arrays, ${name} is no array`);
     for (const stage of stages) {
       const inner = isDocument(stage) ? (firstKey(stage) ?? '') : '';
-      if (
-        ['$facet', '$geoNear', '$out', '$merge', '$documents', '$collStats', '$indexStats'].includes(inner)
-      ) {
+      if (NOT_IN_A_FACET.has(inner)) {
         throw mongoError(40600, `${inner} is not allowed to be used within a $facet stage`);
       }
     }

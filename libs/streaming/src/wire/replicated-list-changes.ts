@@ -1,10 +1,11 @@
 import { type Observable, Subject } from 'rxjs';
+import { ListChanges, type ListKind } from '#dispatcher';
 import { notification } from '../sse/frames.js';
 import type { ListeningStreams } from './listening-streams.js';
 import { type ReplicaSignals, text } from './replica-signals.js';
 
-/** Lists that may change while the service runs. */
-export type ChangingList = 'tools' | 'prompts';
+/** Lists whose changes are told. */
+export type ChangingList = Extract<ListKind, 'tools' | 'prompts'>;
 
 const NOTICES: Readonly<Record<ChangingList, string>> = {
   tools: JSON.stringify(notification('notifications/tools/list_changed')),
@@ -12,9 +13,13 @@ const NOTICES: Readonly<Record<ChangingList, string>> = {
 };
 
 /** Tells clients of every replica that a list is no longer what they read. */
-export class ListChanges {
+export class ReplicatedListChanges extends ListChanges {
+  readonly kinds: ReadonlySet<ListKind> = new Set<ChangingList>(['tools', 'prompts']);
+  private readonly happened = new Subject<ChangingList>();
   private readonly told = new Subject<string>();
 
+  /** Of this replica and of the others. */
+  readonly changes: Observable<ListKind> = this.happened.asObservable();
   /** The notices for streams of running calls, as JSON. */
   readonly onCallStreams: Observable<string> = this.told.asObservable();
 
@@ -22,6 +27,7 @@ export class ListChanges {
     private readonly signals: ReplicaSignals,
     private readonly listening: ListeningStreams,
   ) {
+    super();
     signals.heard('changed').subscribe((message) => {
       const list = text(message, 'list');
       if (list !== undefined && Object.hasOwn(NOTICES, list)) this.tell(list as ChangingList);
@@ -37,6 +43,7 @@ export class ListChanges {
   }
 
   private tell(list: ChangingList): void {
+    this.happened.next(list);
     this.listening.deliverToAll(NOTICES[list]);
     this.told.next(NOTICES[list]);
   }

@@ -1,0 +1,162 @@
+import { type OperationContext, StoreError } from '#data';
+import { boundedJson } from './bounded-answer.js';
+import { ParseFault, parseServerFault } from './parse-faults.js';
+import type { ParseCredentials } from './parse-credentials.js';
+
+export interface ParseConnectionOptions {
+  /** Where Parse Server is mounted, such as `https://api.example.com/parse`. */
+  readonly serverUrl: string;
+  readonly appId: string;
+  /** Null: nothing can be asked with it. */
+  readonly masterKey: string | null;
+  /** For servers that ask every client for one. Default none. */
+  readonly restApiKey?: string | null;
+  /** Bytes of one answer. Default 32 MiB. */
+  readonly maxAnswerBytes?: number;
+}
+
+export interface ParseRequest {
+  readonly credentials: ParseCredentials;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** Made of constants and of names that were checked. */
+  readonly path: string;
+  /** Parameters of a GET; what is not text goes as JSON. */
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: Readonly<Record<string, unknown>>;
+}
+
+export type ParseAnswer = Readonly<Record<string, unknown>>;
+
+/** Longer ones travel in the body of a POST: proxies cut long lines, and write them down. */
+const MAX_URL = 1500;
+
+const MAX_ANSWER = 32 * 1024 * 1024;
+
+/**
+ * Requests to one application of one Parse Server. Each ends with its deadline or its signal, whichever comes first;
+ * redirects are not followed, and neither keys nor tokens are part of any error.
+ */
+export class ParseConnection {
+  private readonly base: string;
+  private readonly maxAnswer: number;
+
+  constructor(private readonly options: ParseConnectionOptions) {
+    this.base = options.serverUrl.replace(/\/+$/, '');
+    this.maxAnswer = options.maxAnswerBytes ?? MAX_ANSWER;
+  }
+
+  get hasMasterKey(): boolean {
+    return this.options.masterKey !== null;
+  }
+
+  /** @throws StoreError */
+  async send(request: ParseRequest, operation: Omit<OperationContext, 'comment'>): Promise<ParseAnswer> {
+    if (operation.signal.aborted) throw cancelled(operation.signal);
+    const deadline = AbortSignal.timeout(operation.maxTimeMS);
+    const signal = AbortSignal.any([operation.signal, deadline]);
+    const { url, init } = this.prepared(request);
+    try {
+      const response = await fetch(url, { ...init, signal, redirect: 'manual' });
+      return readAnswer(response, await this.body(response));
+    } catch (error) {
+      if (operation.signal.aborted) throw cancelled(operation.signal);
+      if (deadline.aborted) throw parseServerFault('timeout', 'no complete answer in time');
+      if (error instanceof StoreError) throw error;
+      throw parseServerFault('unavailable', networkReason(error));
+    }
+  }
+
+  /** Whether the server says of itself that it works. @throws StoreError when it cannot be asked */
+  async ping(timeoutMs: number): Promise<void> {
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      const response = await fetch(`${this.base}/health`, { signal, redirect: 'manual' });
+      const answer = await boundedJson(response, 4096);
+      if (response.status === 200 && (answer as ParseAnswer | null)?.['status'] === 'ok') return;
+      throw parseServerFault('unavailable', `health answered ${response.status}`);
+    } catch (error) {
+      if (error instanceof StoreError) throw error;
+      throw parseServerFault('unavailable', networkReason(error));
+    }
+  }
+
+  private async body(response: Response): Promise<unknown> {
+    if (response.status >= 300 && response.status < 400) {
+      await response.body?.cancel();
+      throw parseServerFault('failed', `redirected with ${response.status}; redirects are not followed`);
+    }
+    return boundedJson(response, this.maxAnswer);
+  }
+
+  private prepared({ credentials, method, path, query, body }: ParseRequest): PreparedRequest {
+    const headers = this.headers(credentials);
+    const url = this.base + path;
+    if (method !== 'GET') return withBody(url, method, headers, body);
+    const search = new URLSearchParams(
+      Object.entries(query ?? {}).map(([name, value]): [string, string] => [name, asText(value)]),
+    ).toString();
+    if (url.length + search.length <= MAX_URL) {
+      return { url: search === '' ? url : `${url}?${search}`, init: { method, headers } };
+    }
+    return withBody(url, 'POST', headers, { ...query, _method: 'GET' });
+  }
+
+  private headers(credentials: ParseCredentials): Record<string, string> {
+    const { appId, masterKey, restApiKey } = this.options;
+    const headers: Record<string, string> = { 'X-Parse-Application-Id': appId };
+    if (credentials.kind === 'session') {
+      if (restApiKey) headers['X-Parse-REST-API-Key'] = restApiKey;
+      headers['X-Parse-Session-Token'] = credentials.token;
+      return headers;
+    }
+    if (masterKey === null) throw parseServerFault('denied', 'no master key is configured');
+    headers['X-Parse-Master-Key'] = masterKey;
+    return headers;
+  }
+}
+
+interface PreparedRequest {
+  readonly url: string;
+  readonly init: RequestInit;
+}
+
+function withBody(
+  url: string,
+  method: string,
+  headers: Record<string, string>,
+  body: Readonly<Record<string, unknown>> | undefined,
+): PreparedRequest {
+  if (body === undefined) return { url, init: { method, headers } };
+  return {
+    url,
+    init: { method, headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body) },
+  };
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function readAnswer(response: Response, body: unknown): ParseAnswer {
+  const isObject = body !== null && typeof body === 'object' && !Array.isArray(body);
+  if (!isObject) throw parseServerFault('failed', `the answer (status ${response.status}) is no object`);
+  const answer = body as ParseAnswer;
+  if (response.ok) return answer;
+  const { code, error } = answer;
+  const text = typeof error === 'string' ? error : '';
+  if (typeof code === 'number') throw new ParseFault(code, text);
+  if (response.status >= 500) throw parseServerFault('unavailable', `status ${response.status}: ${text}`);
+  // Without a code it was turned away at the door: application id or key are not the server's.
+  throw parseServerFault('failed', `status ${response.status}: ${text}`);
+}
+
+function cancelled(signal: AbortSignal): StoreError {
+  return new StoreError('cancelled', { store: 'Parse Server', cause: signal.reason });
+}
+
+/** The code of the socket's fault, such as ECONNREFUSED; never the request, whose headers hold credentials. */
+function networkReason(error: unknown): string {
+  const { cause, name } = error as { cause?: { code?: unknown }; name?: unknown };
+  const told = [cause?.code, name].find((one) => typeof one === 'string');
+  return `no connection (${told ?? 'unknown'})`;
+}

@@ -1,0 +1,66 @@
+import { StoreError, type StoreErrorCode } from '#data';
+
+/** What Parse Server's error codes mean here. A code that is missing is one an application made up, or a server fault. */
+const CODES: ReadonlyMap<number, StoreErrorCode> = new Map<number, StoreErrorCode>([
+  [100, 'unavailable'],
+  [101, 'denied'],
+  [102, 'invalid_query'],
+  [103, 'invalid_query'],
+  [104, 'invalid_query'],
+  [105, 'invalid_query'],
+  [106, 'invalid_query'],
+  [107, 'invalid_query'],
+  [108, 'unsupported'],
+  [111, 'invalid_query'],
+  [116, 'invalid_query'],
+  [119, 'denied'],
+  [121, 'invalid_query'],
+  [124, 'timeout'],
+  [137, 'duplicate'],
+  [141, 'rejected'],
+  [142, 'invalid_query'],
+  [155, 'unavailable'],
+  [202, 'duplicate'],
+  [203, 'duplicate'],
+  [206, 'denied'],
+  [208, 'duplicate'],
+  [209, 'session_ended'],
+]);
+
+/** Raised by Parse Server itself, never by an application. */
+const SERVER_FAULTS = new Set([-1, 1]);
+
+export const OBJECT_NOT_FOUND = 101;
+export const INVALID_QUERY = 102;
+export const CLASS_NOT_EMPTY = 255;
+
+/** A refusal of Parse Server. Its text may hold data: it is for the log alone. */
+export class ParseFault extends StoreError {
+  constructor(
+    readonly parseCode: number,
+    text: string,
+  ) {
+    super(storeCode(parseCode), {
+      store: 'Parse Server',
+      cause: new Error(`Parse Server answered ${parseCode}: ${text.slice(0, 500)}`),
+    });
+  }
+}
+
+function storeCode(parseCode: number): StoreErrorCode {
+  if (SERVER_FAULTS.has(parseCode)) return 'failed';
+  return CODES.get(parseCode) ?? 'rejected';
+}
+
+export function parseServerFault(code: StoreErrorCode, reason: string): StoreError {
+  return new StoreError(code, { store: 'Parse Server', cause: new Error(reason) });
+}
+
+/** What this adapter cannot put into Parse Server's words; the reason is for the log. */
+export function inexpressible(reason: string): StoreError {
+  return parseServerFault('unsupported', reason);
+}
+
+export function unstorable(reason: string): StoreError {
+  return parseServerFault('invalid_query', reason);
+}

@@ -1,0 +1,135 @@
+import { isUserId } from '#agent';
+import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, StoreError } from '#data';
+import type { ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
+import { MASTER_KEY, type ParseCredentials, sessionCredentials } from '../connection/parse-credentials.js';
+import { isPlainObject } from '../query/plain-value.js';
+
+const LIMITS = { maxTimeMS: 10_000 };
+
+/** Roles of one level of inheritance; nobody holds more. */
+const ROLES_AT_ONCE = 1000;
+
+export interface ParseDirectoryOptions {
+  /** Asked for roles instead of Parse Server: for deployments that hold no master key. */
+  readonly roles?: PrincipalDirectory;
+  /** For tests. */
+  readonly now?: () => Date;
+}
+
+/**
+ * Sessions and roles as Parse Server tells them: a session of itself, roles to the master key. Roles are followed upwards
+ * one level per request.
+ */
+export class ParsePrincipalDirectory extends PrincipalDirectory {
+  constructor(
+    private readonly connection: ParseConnection,
+    private readonly options: ParseDirectoryOptions = {},
+  ) {
+    super();
+  }
+
+  async ownerOfSession(token: string): Promise<SessionOwner | null> {
+    const { now = () => new Date() } = this.options;
+    const session = await answeredOrNull(() => this.ofSession('/sessions/me', token));
+    if (!session) return null;
+    const userId = (await this.ownRow(token)) ?? (await this.existingUser(session['user']));
+    if (!isUserId(userId)) return null;
+    const expiresAt = endOf(session);
+    return expiresAt === null || expiresAt > now() ? { userId, expiresAt } : null;
+  }
+
+  /** The id in the user's own row, as far as its session may read it; of a user who is gone only the pointer is left. */
+  private async ownRow(token: string): Promise<unknown> {
+    const user = await answeredOrNull(() => this.ofSession('/users/me', token));
+    return typeof user?.['createdAt'] === 'string' ? user['objectId'] : null;
+  }
+
+  /** Permissions may keep even a user's own row from it: then the master key tells whether there is one. */
+  private async existingUser(user: unknown): Promise<unknown> {
+    if (!this.connection.hasMasterKey || !isPlainObject(user) || !isUserId(user['objectId'])) return null;
+    const { objectId } = user;
+    const where = { objectId };
+    const { results } = await this.get('/classes/_User', MASTER_KEY, { where, keys: 'objectId', limit: 1 });
+    return Array.isArray(results) && results.length === 1 ? objectId : null;
+  }
+
+  async rolesOfUser(userId: string): Promise<readonly string[]> {
+    if (!isUserId(userId)) return [];
+    if (this.options.roles) return this.options.roles.rolesOfUser(userId);
+    const held = await this.roles({ users: { __type: 'Pointer', className: '_User', objectId: userId } });
+    return this.closure(held);
+  }
+
+  async rolesOfRole(name: string): Promise<readonly string[] | null> {
+    if (this.options.roles) return this.options.roles.rolesOfRole(name);
+    const [role] = await this.roles({ name: { $eq: name } });
+    return role ? this.closure([role]) : null;
+  }
+
+  /** Breadth-first, each role once. Only roles that exist are found, so one that is gone hands nothing on. */
+  private async closure(start: readonly Role[]): Promise<string[]> {
+    const reached = new Map(start.map((role) => [role.objectId, role.name]));
+    let frontier = [...reached.keys()];
+    for (let depth = 0; depth < MAX_ROLE_DEPTH && frontier.length > 0; depth += 1) {
+      const children = frontier.map((objectId) => ({ __type: 'Pointer', className: '_Role', objectId }));
+      const above = await this.roles({ roles: { $in: children } });
+      const fresh = above.filter((role) => !reached.has(role.objectId));
+      for (const role of fresh) reached.set(role.objectId, role.name);
+      frontier = [...new Set(fresh.map((role) => role.objectId))];
+    }
+    return [...new Set(reached.values())].sort();
+  }
+
+  private async roles(where: Readonly<Record<string, unknown>>): Promise<Role[]> {
+    const query = { where, keys: 'name', limit: ROLES_AT_ONCE };
+    const { results } = await this.get('/classes/_Role', MASTER_KEY, query);
+    return Array.isArray(results) ? results.flatMap(roleOf) : [];
+  }
+
+  private async ofSession(path: string, token: string): Promise<ParseAnswer> {
+    return this.get(path, sessionCredentials(token));
+  }
+
+  private get(
+    path: string,
+    credentials: ParseCredentials,
+    query?: Readonly<Record<string, unknown>>,
+  ): Promise<ParseAnswer> {
+    const { signal } = new AbortController();
+    return this.connection.send(
+      { credentials, method: 'GET', path, ...(query && { query }) },
+      { ...LIMITS, signal },
+    );
+  }
+}
+
+/** Null when Parse Server has answered, and with a refusal. */
+async function answeredOrNull(ask: () => Promise<ParseAnswer>): Promise<ParseAnswer | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof StoreError && (error.code === 'session_ended' || error.code === 'denied'))
+      return null;
+    throw error;
+  }
+}
+
+interface Role {
+  readonly objectId: string;
+  readonly name: string;
+}
+
+function roleOf(row: unknown): Role[] {
+  if (!isPlainObject(row)) return [];
+  const { objectId, name } = row;
+  return typeof objectId === 'string' && typeof name === 'string' && name !== '' ? [{ objectId, name }] : [];
+}
+
+/** An end in a form nobody could read is an end that has come. */
+function endOf({ expiresAt, user }: ParseAnswer): Date | null {
+  if (!isPlainObject(user)) return new Date(0);
+  if (expiresAt === undefined || expiresAt === null) return null;
+  const iso = isPlainObject(expiresAt) ? expiresAt['iso'] : expiresAt;
+  const end = new Date(typeof iso === 'string' ? iso : Number.NaN);
+  return Number.isNaN(end.getTime()) ? new Date(0) : end;
+}

@@ -1,0 +1,18 @@
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/** `{ __type: … }`: a value, whatever its members look like. */
+export function isTyped(value: Readonly<Record<string, unknown>>): boolean {
+  return typeof value['__type'] === 'string';
+}
+
+export interface RowPointer {
+  readonly className: string;
+  readonly objectId: string;
+}
+
+export function isPointer(value: unknown): value is RowPointer {
+  if (!isPlainObject(value) || value['__type'] !== 'Pointer') return false;
+  return typeof value['className'] === 'string' && typeof value['objectId'] === 'string';
+}

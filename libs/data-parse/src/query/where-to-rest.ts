@@ -1,0 +1,184 @@
+import type { Where } from '#policy';
+import { inexpressible } from '../connection/parse-faults.js';
+import { withoutDistanceOrder } from './distance-circle.js';
+import { isPlainObject, isTyped } from './plain-value.js';
+
+/**
+ * Who keeps to the rights that a constraint names (`$readableBy`, `$writableBy`): with a session Parse Server does by
+ * itself, with the master key it must be asked to.
+ */
+export type RightsKeeper = 'server' | 'constraint';
+
+export interface RestForm {
+  readonly rightsKeeper: RightsKeeper;
+  /** Rows are only counted: near operators become circles. Default false. */
+  readonly filterOnly?: boolean;
+}
+
+const FIELD = /^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*$/;
+
+const RIGHTS: ReadonlyMap<string, string> = new Map([
+  ['$readableBy', '_rperm'],
+  ['$writableBy', '_wperm'],
+]);
+
+/**
+ * A search for words stands under a field in REST form, whichever it is. Inside `$and`: at the top Parse Server would make an
+ * index for that field, and no reading may do that.
+ */
+const WORDS = 'words';
+
+type Conjunct = readonly [key: string, value: unknown];
+
+/**
+ * A constraint as Parse Server takes it: only fields, and operators of the list below. Whatever is not known here is not
+ * sent, so no operator can reach a class that nobody judged.
+ * @throws StoreError `unsupported`
+ */
+export function whereToRest(where: Where, form: RestForm): Record<string, unknown> {
+  const flat: Record<string, unknown> = {};
+  const clashing: Record<string, unknown>[] = [];
+  for (const [key, value] of conjuncts(where, form)) {
+    if (Object.hasOwn(flat, key) || key === WORDS) clashing.push({ [key]: value });
+    else flat[key] = value;
+  }
+  if (clashing.length === 0) return flat;
+  const { $and, ...fields } = flat;
+  const more = Array.isArray($and) ? ($and as unknown[]) : [];
+  return { ...fields, $and: [...more, ...clashing] };
+}
+
+/** Whether Parse Server can be asked for this. */
+export function isExpressible(where: Where): boolean {
+  try {
+    whereToRest(where, { rightsKeeper: 'server' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Nested conjunctions come down to one level, which is where Parse Server sees that a query asks for one row by id. */
+function conjuncts(where: Where, form: RestForm): Conjunct[] {
+  return Object.entries(where).flatMap(([key, value]): Conjunct[] => {
+    if (key === '$and') return branches(key, value).flatMap((branch) => conjuncts(branch, form));
+    if (key === '$or' || key === '$nor')
+      return [[key, branches(key, value).map((branch) => whereToRest(branch, form))]];
+    if (RIGHTS.has(key)) return rights(key, value, form);
+    if (key === '$text') return [[WORDS, { $text: words(value) }]];
+    if (!FIELD.test(key)) throw inexpressible(`'${key}' has no REST form`);
+    return [[key, condition(value, form)]];
+  });
+}
+
+function branches(key: string, value: unknown): Where[] {
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isPlainObject))
+    throw inexpressible(`${key} needs a list of constraints`);
+  return value;
+}
+
+function rights(key: string, operand: unknown, { rightsKeeper }: RestForm): Conjunct[] {
+  if (rightsKeeper === 'server') return [];
+  const column = RIGHTS.get(key) as string;
+  const principals = isPlainObject(operand) ? operand['principals'] : undefined;
+  if (!Array.isArray(principals)) throw inexpressible(`${key} needs principals`);
+  return [['$or', [{ [column]: { $in: principals } }, { [column]: { $exists: false } }]]];
+}
+
+function words(operand: unknown): unknown {
+  const search = isPlainObject(operand) ? operand['$search'] : undefined;
+  if (isPlainObject(search)) return { $search: wordOptions(search) };
+  if (typeof search !== 'string') throw inexpressible('$text needs $search text');
+  const { $search: _, ...options } = operand as Record<string, unknown>;
+  return { $search: wordOptions({ $term: search, ...options }) };
+}
+
+const WORD_OPTIONS = new Set(['$term', '$language', '$caseSensitive', '$diacriticSensitive']);
+
+function wordOptions(options: Record<string, unknown>): Record<string, unknown> {
+  for (const [name, value] of Object.entries(options)) {
+    if (!WORD_OPTIONS.has(name) || typeof value === 'object')
+      throw inexpressible(`'${name}' is no option of a search for words`);
+  }
+  return options;
+}
+
+function condition(value: unknown, { filterOnly }: RestForm): unknown {
+  if (!isPlainObject(value) || isTyped(value)) return plain(value);
+  const keys = Object.keys(value);
+  const operators = keys.filter((key) => key.startsWith('$'));
+  if (operators.length === 0) return plain(value);
+  if (operators.length < keys.length) throw inexpressible('a condition mixes operators and fields');
+  const constraint = filterOnly ? withoutDistanceOrder(value) : value;
+  return Object.fromEntries(
+    Object.keys(constraint).flatMap((operator) => restOperator(operator, constraint[operator])),
+  );
+}
+
+type RestOperator = (operand: unknown) => readonly (readonly [string, unknown])[];
+
+const same =
+  (operator: string): RestOperator =>
+  (operand) => [[operator, plain(operand)]];
+
+/** A shape of places: one word of its own above plain values. */
+function shape(operand: unknown): unknown {
+  if (!isPlainObject(operand)) throw inexpressible('an area without a shape');
+  for (const [key, value] of Object.entries(operand)) {
+    if (!SHAPES.has(key)) throw inexpressible(`'${key}' is no shape`);
+    plain(value);
+  }
+  return operand;
+}
+
+const SHAPES = new Set(['$box', '$centerSphere', '$polygon', '$point']);
+
+const SAME = [
+  '$eq',
+  '$ne',
+  '$lt',
+  '$lte',
+  '$gt',
+  '$gte',
+  '$in',
+  '$nin',
+  '$all',
+  '$exists',
+  '$regex',
+  '$nearSphere',
+  '$maxDistance',
+  '$maxDistanceInMiles',
+  '$maxDistanceInKilometers',
+  '$maxDistanceInRadians',
+] as const;
+
+const OPERATORS: ReadonlyMap<string, RestOperator> = new Map<string, RestOperator>([
+  ...SAME.map((operator) => [operator, same(operator)] as const),
+  ['$near', same('$nearSphere')],
+  ['$containsAll', same('$all')],
+  // Parse Server refuses empty options.
+  ['$options', (operand) => (operand === '' ? [] : [['$options', operand]])],
+  [
+    '$geoWithin',
+    (operand) => [[isPlainObject(operand) && '$box' in operand ? '$within' : '$geoWithin', shape(operand)]],
+  ],
+  ['$geoIntersects', (operand) => [['$geoIntersects', shape(operand)]]],
+]);
+
+/** Parse Server looks for questions to other classes at any depth, inside values too: a value holds no operator. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) value.forEach(plain);
+  else if (isPlainObject(value)) {
+    for (const [key, member] of Object.entries(value)) {
+      if (key.startsWith('$')) throw inexpressible(`'${key}' inside a value`);
+      plain(member);
+    }
+  }
+  return value;
+}
+
+function restOperator(operator: string, operand: unknown): readonly (readonly [string, unknown])[] {
+  const restForm = OPERATORS.get(operator);
+  if (!restForm) throw inexpressible(`operator '${operator}' has no REST form`);
+  return restForm(operand);
+}

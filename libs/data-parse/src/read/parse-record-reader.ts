@@ -1,0 +1,186 @@
+import {
+  type AggregateQuery,
+  type CountQuery,
+  type FindQuery,
+  type OperationContext,
+  type ParseRow,
+  type PipelineRoute,
+  type QueryPlan,
+  RecordReader,
+  type RelatedQuery,
+  type SchemaCatalogue,
+} from '#data';
+import { classPath } from '../connection/checked-path.js';
+import type { ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
+import type { ParseCredentials } from '../connection/parse-credentials.js';
+import { inexpressible, INVALID_QUERY, ParseFault, parseServerFault } from '../connection/parse-faults.js';
+import { isPlainObject } from '../query/plain-value.js';
+import { type RestForm, whereToRest } from '../query/where-to-rest.js';
+import { includeRows } from './included-rows.js';
+import { rootsOf, rowFromRest } from './rest-row.js';
+import type { StoredPipelines } from './stored-pipelines.js';
+
+export interface ReaderParts {
+  readonly connection: ParseConnection;
+  readonly credentials: ParseCredentials;
+  readonly catalogue: SchemaCatalogue;
+  /** Absent: no pipeline can be run this way. */
+  readonly pipelines?: StoredPipelines | undefined;
+}
+
+/**
+ * Reads rows through Parse Server with the master key or one session. With a session the server applies the row's rights,
+ * class-level permissions and protected fields; `$readableBy` in a constraint is then left to it. One request per find
+ * and one more per included pointer field. Pipelines and plans need the master key.
+ */
+export class ParseRecordReader extends RecordReader {
+  constructor(private readonly parts: ReaderParts) {
+    super();
+  }
+
+  override get pipelineRoute(): PipelineRoute {
+    return 'parse_server';
+  }
+
+  async find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    if (!(query.limit > 0)) return [];
+    const { keys, include = [], order, skip } = query;
+    const wanted = keys && [...keys, ...include.map((plan) => plan.field)];
+    const sent = await this.keysToSend(query.className, wanted);
+    const answer = await this.get(
+      query,
+      {
+        limit: query.limit,
+        ...(skip ? { skip } : {}),
+        ...(order && order.length > 0 && { order: order.map(orderKey).join(',') }),
+        ...(sent && { keys: sent.join(',') }),
+      },
+      operation,
+    );
+    const rows = resultsOf(answer).map((row) => rowFromRest(row, wanted));
+    await includeRows(rows, include, (further) => this.find(further, operation));
+    return rows;
+  }
+
+  async count(query: CountQuery, operation: OperationContext): Promise<number> {
+    const { count } = await this.get(query, { count: 1, limit: 0 }, operation);
+    if (typeof count !== 'number') throw parseServerFault('failed', 'no count in the answer');
+    return count;
+  }
+
+  async aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+    const { connection, credentials, pipelines } = this.parts;
+    if (credentials.kind !== 'master') throw parseServerFault('denied', 'pipelines need the master key');
+    if (!pipelines) throw inexpressible('no storage form of pipelines is known');
+    const { stages, rows } = await pipelines.pipeline(query);
+    const path = classPath(query.className, '/aggregate');
+    const { comment } = operation;
+    const body = { _method: 'GET', pipeline: stages, rawValues: true, rawFieldNames: true, comment };
+    const answer = await connection
+      .send({ credentials, method: 'POST', path, body }, operation)
+      .catch((error: unknown) => {
+        throw ofTimeZone(error) ? parseServerFault('unknown_time_zone', 'an unknown time zone') : error;
+      });
+    return rows(resultsOf(answer));
+  }
+
+  async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    const { className, objectId, key, limit } = query;
+    const field = (await this.parts.catalogue.snapshot()).get(className)?.fields.get(key);
+    if (field?.type !== 'Relation' || field.targetClass === undefined) return [];
+    const object = { __type: 'Pointer', className, objectId };
+    const answer = await this.send(
+      field.targetClass,
+      { where: { $relatedTo: { object, key } }, keys: 'objectId', limit },
+      operation,
+    );
+    return resultsOf(answer).map((row) => String(row['objectId']));
+  }
+
+  async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+    const { results } = await this.explained(query, operation);
+    const told: unknown = Array.isArray(results) ? results[0] : results;
+    const planner = isPlainObject(told) ? told['queryPlanner'] : undefined;
+    const plan = isPlainObject(planner) ? planner['winningPlan'] : undefined;
+    if (!isPlainObject(plan)) return {};
+    return isPlainObject(plan['queryPlan']) ? plan['queryPlan'] : plan;
+  }
+
+  /** To whom Parse Server explains is its own setting: by default to the master key alone. */
+  private async explained(query: CountQuery, operation: OperationContext): Promise<ParseAnswer> {
+    try {
+      return await this.get(query, { explain: true, limit: 1 }, operation);
+    } catch (error) {
+      const asSession = this.parts.credentials.kind === 'session';
+      if (asSession && error instanceof ParseFault && error.parseCode === INVALID_QUERY)
+        throw parseServerFault('denied', 'plans are not explained to sessions');
+      throw error;
+    }
+  }
+
+  private get(
+    { className, where }: CountQuery,
+    options: Readonly<Record<string, unknown>>,
+    operation: OperationContext,
+  ): Promise<ParseAnswer> {
+    return this.send(
+      className,
+      { where: whereToRest(where, this.restForm('count' in options)), ...options },
+      operation,
+    );
+  }
+
+  private async send(
+    className: string,
+    query: Readonly<Record<string, unknown>>,
+    operation: OperationContext,
+  ): Promise<ParseAnswer> {
+    const { connection, credentials } = this.parts;
+    return connection.send(
+      {
+        credentials,
+        method: 'GET',
+        path: classPath(className),
+        query: { ...query, comment: operation.comment },
+      },
+      operation,
+    );
+  }
+
+  private restForm(filterOnly: boolean): RestForm {
+    return { rightsKeeper: this.parts.credentials.kind === 'session' ? 'server' : 'constraint', filterOnly };
+  }
+
+  /**
+   * Parse Server forgets protected columns of later answers once `keys` meets a rule per row, so for such classes whole
+   * rows are asked for and cut here.
+   */
+  private async keysToSend(
+    className: string,
+    keys: readonly string[] | undefined,
+  ): Promise<readonly string[] | undefined> {
+    if (!keys || this.parts.credentials.kind === 'master') return keys && rootsOf(keys);
+    const permissions = (await this.parts.catalogue.snapshot()).get(className)?.classLevelPermissions;
+    const lists = permissions?.['protectedFields'];
+    const perRow =
+      isPlainObject(lists) && Object.keys(lists).some((entity) => entity.startsWith('userField:'));
+    return perRow ? undefined : rootsOf(keys);
+  }
+}
+
+function orderKey({ field, descending }: { field: string; descending: boolean }): string {
+  return descending ? `-${field}` : field;
+}
+
+/** Parse Server tells faults of a pipeline by text alone. */
+function ofTimeZone(error: unknown): boolean {
+  if (!(error instanceof ParseFault) || error.parseCode !== INVALID_QUERY) return false;
+  return /time ?zone/i.test(String((error.cause as Error).message));
+}
+
+function resultsOf(answer: ParseAnswer): ParseRow[] {
+  const { results } = answer;
+  if (!Array.isArray(results) || !results.every(isPlainObject))
+    throw parseServerFault('failed', 'no list of results in the answer');
+  return results;
+}

@@ -1,0 +1,60 @@
+import type { ParseRow } from '#data';
+import { AUTH_DATA_PREFIX, CREDENTIAL_FIELDS } from '#policy';
+import { isPlainObject } from '../query/plain-value.js';
+
+const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
+
+/** Columns that Parse Server answers to some callers and that are nobody's to read here. */
+const CREDENTIALS = new Set(['password', ...CREDENTIAL_FIELDS]);
+
+/** A row as it was answered, in the form every route has: no credentials, no links to files, only what was asked for. */
+export function rowFromRest(answered: ParseRow, keys: readonly string[] | undefined): ParseRow {
+  const paths = keys && pathsByRoot(keys);
+  const row: ParseRow = {};
+  for (const [name, value] of Object.entries(answered)) {
+    if (CREDENTIALS.has(name) || name.startsWith(AUTH_DATA_PREFIX) || name.startsWith('_')) continue;
+    if (!paths || ALWAYS.includes(name)) row[name] = plainValue(value);
+    else {
+      const within = paths.get(name);
+      if (within) row[name] = picked(plainValue(value), within);
+    }
+  }
+  return row;
+}
+
+/** Names of top columns that a request with these keys needs. */
+export function rootsOf(keys: readonly string[]): string[] {
+  return [...new Set(keys.map((key) => key.split('.', 1)[0] as string))];
+}
+
+/** Where a file is served from is the server's choice and not part of the row. */
+function plainValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plainValue);
+  if (!isPlainObject(value)) return value;
+  if (value['__type'] === 'File') return { __type: 'File', name: value['name'] };
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, plainValue(member)]));
+}
+
+/** Root → paths below it; the empty list: all of it. */
+function pathsByRoot(keys: readonly string[]): Map<string, readonly string[]> {
+  const paths = new Map<string, readonly string[]>();
+  for (const root of rootsOf(keys)) {
+    const below = keys.filter((key) => key.startsWith(`${root}.`)).map((key) => key.slice(root.length + 1));
+    paths.set(root, keys.includes(root) ? [] : below);
+  }
+  return paths;
+}
+
+/** As a database projects paths: through the members of lists, and past values that have nothing below them. */
+function picked(value: unknown, paths: readonly string[]): unknown {
+  if (paths.length === 0 || !(isPlainObject(value) || Array.isArray(value))) return value;
+  if (Array.isArray(value)) return value.filter(isPlainObject).map((member) => picked(member, paths));
+  if (typeof value['__type'] === 'string') return value;
+  const below = pathsByRoot(paths);
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, member]): [string, unknown][] => {
+      const within = below.get(key);
+      return within ? [[key, picked(member, within)]] : [];
+    }),
+  );
+}

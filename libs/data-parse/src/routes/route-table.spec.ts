@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { Agent, compileAgentShape, type Identity, MASTER, sessionIdentity } from '#agent';
+import { pipelineOperation, postureOf, ROUTE_TABLE, routesFor } from './route-table.js';
+
+const POSTURES = ['master', 'session', 'assumed', 'client'] as const;
+const OPERATIONS = Object.keys(ROUTE_TABLE) as (keyof typeof ROUTE_TABLE)[];
+
+const agent = (identity: Identity, clientMode = false) =>
+  new Agent({ shape: compileAgentShape('a', { clientMode }), identity, principal: 'p' });
+
+describe('the route table', () => {
+  it.each([
+    ['the master key', agent(MASTER), 'master'],
+    ['a session', agent(sessionIdentity('r:x')), 'session'],
+    ['a user taken on word', agent({ kind: 'aclUser', userId: 'u' }), 'assumed'],
+    ['a role taken on word', agent({ kind: 'aclRole', role: 'r' }), 'assumed'],
+    ['a session without a master key', agent(sessionIdentity('r:x'), true), 'client'],
+  ] as const)('knows the posture of %s', (_title, caller, posture) => {
+    expect(postureOf(caller)).toBe(posture);
+  });
+
+  it('never sends an assumed user or role to Parse Server on its own behalf', () => {
+    for (const operation of OPERATIONS) {
+      if (operation === 'operator' || operation === 'schemas') continue;
+      expect(routesFor(operation, 'assumed')).not.toContain('rest');
+    }
+  });
+
+  it('never writes past Parse Server', () => {
+    for (const posture of POSTURES) {
+      expect(routesFor('row_writes', posture)).not.toContain('direct');
+      expect(routesFor('class_writes', posture)).not.toContain('direct');
+    }
+  });
+
+  it('runs no pipeline of a session where nobody would apply its rights', () => {
+    for (const posture of ['session', 'assumed', 'client'] as const) {
+      for (const operation of ['pipelines', 'groupings', 'searches'] as const)
+        expect(routesFor(operation, posture)).not.toContain('rest');
+    }
+  });
+
+  it('takes a tool it does not know for one that runs pipelines of its own', () => {
+    expect(pipelineOperation('overdue_invoices')).toBe('pipelines');
+    expect(pipelineOperation('group_by')).toBe('groupings');
+  });
+
+  it('is the one in the documentation', () => {
+    const cell = (routes: readonly string[]) => (routes.length === 0 ? 'refused' : routes.join(', else '));
+    const page = readFileSync(new URL('../../../../docs/routes.md', import.meta.url), 'utf8');
+    const documented = page
+      .split('\n')
+      .filter((line) => line.startsWith('| '))
+      .map((line) => line.split('|').map((text) => text.trim()))
+      .map((cells) => cells.slice(1, 6).join(' | '));
+    for (const operation of OPERATIONS) {
+      const { serves, routes } = ROUTE_TABLE[operation];
+      expect(documented).toContain([serves, ...POSTURES.map((posture) => cell(routes[posture]))].join(' | '));
+    }
+  });
+});

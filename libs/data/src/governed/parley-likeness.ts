@@ -1,0 +1,186 @@
+import { isObjectId, orThrow, Refused, refusals } from '#agent';
+import {
+  allOf,
+  asksOtherClasses,
+  type ClassAccess,
+  foreignRow,
+  type SearchablePolicy,
+  stringFields,
+  tenantWhere,
+  type Where,
+} from '#policy';
+import type { LikenessFilters, LikenessSearch, NearestRequest } from '../governed-search.js';
+import type { RecordSearcher, SearchHit } from '../record-search.js';
+import type { CallerConstraints } from './caller-constraints.js';
+import { enterClass } from './class-entry.js';
+import type { RecordsParts, RowRules } from './row-rules.js';
+import { hitColumns, shownHits } from './shown-hits.js';
+import { atStore } from './store-faults.js';
+
+/** Rows asked of the search per row wanted, and at least: other limits leave some of them. */
+const CANDIDATES = { perRow: 10, least: 100 };
+
+export interface LikenessParts {
+  readonly parts: RecordsParts;
+  readonly rules: RowRules;
+  readonly constraints: CallerConstraints;
+  readonly searcher: RecordSearcher;
+}
+
+/**
+ * The gates of a search by likeness, in order: declared searchable, the class gate, a tenant rule where others have one,
+ * and neither the vector nor what it stands for hidden from the caller.
+ * @throws Refused
+ */
+export async function openLikeness(inner: LikenessParts, className: unknown): Promise<LikenessSearch> {
+  const { parts } = inner;
+  const name = parts.scope.named(className);
+  if (typeof name !== 'string') throw new Refused(name);
+  const { searchable, tenantScope } = parts.scope.classPolicy(name);
+  if (!searchable) throw new Refused(refusals.notSearchable(String(className)));
+  const access = enterClass(parts, className, 'find');
+  if (parts.scope.policy.hasTenantScopes && tenantScope === null)
+    throw new Refused(refusals.missingTenantScope(access.className));
+  assertUnprotected(access, searchable);
+  inner.rules.tenant(access.className);
+  parts.trace?.passed('searchable', access.className);
+  return new ParleyLikeness(inner, access, searchable);
+}
+
+/** Likeness to a text that is protected from the caller would spell it out. */
+function assertUnprotected(access: ClassAccess, { field, textFields }: SearchablePolicy): void {
+  for (const name of [field, ...(textFields ?? [])]) {
+    if (access.guarded?.hidden.has(name))
+      throw new Refused(refusals.protectedFieldRef('searchable field', name, name));
+  }
+}
+
+class ParleyLikeness implements LikenessSearch {
+  readonly className: string;
+  readonly field: string;
+  readonly textFields: readonly string[];
+
+  constructor(
+    private readonly inner: LikenessParts,
+    private readonly access: ClassAccess,
+    private readonly searchable: SearchablePolicy,
+  ) {
+    this.className = access.className;
+    this.field = searchable.field;
+    const readable = stringFields(access);
+    this.textFields = searchable.textFields?.filter((name) => readable.includes(name)) ?? readable;
+  }
+
+  wireName(field: string): string {
+    return this.access.names.wireName(field);
+  }
+
+  check({ filter, vectorFilter }: LikenessFilters): void {
+    this.judged(filter, 'filter');
+    this.judgedInside(vectorFilter);
+  }
+
+  async vectorOf(objectId: string): Promise<readonly number[]> {
+    if (!isObjectId(objectId))
+      throw new Refused(
+        refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
+      );
+    const { className, field, inner } = this;
+    const { operation, reader } = inner.parts;
+    const limits = await inner.rules.predicate(className, { canonical: false, operation: 'find' });
+    const where = allOf({ objectId }, limits.where);
+    const [row] = await atStore(operation, () =>
+      reader.find({ className, where, keys: [field], limit: 1 }, operation),
+    );
+    if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
+    const vector = row[field];
+    if (isVector(vector)) return vector;
+    throw new Refused(refusals.invalidArgument(`object '${objectId}' has no vector to compare with`));
+  }
+
+  async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<SearchHit[]> {
+    const { access, className, field, inner, searchable } = this;
+    const { operation, scope } = inner.parts;
+    const inside = this.judgedInside(vectorFilter);
+    this.assertListed(filter, 'filter');
+    const { where } = await inner.constraints.composed(access, filter, {
+      canonical: true,
+      operation: 'find',
+    });
+    const tenant = inner.rules.tenant(className);
+    const columns = hitColumns(access);
+    const keys = columns.keys && tenant ? [...new Set([...columns.keys, tenant.field])] : columns.keys;
+    const others = except === undefined ? null : { objectId: { $ne: except } };
+    // The index can only filter on what it was built for; the predicate holds on the rows found in any case.
+    const early = tenant && searchable.filterFields.includes(tenant.field) ? tenantWhere(tenant) : null;
+    const found = await atStore(operation, () =>
+      inner.searcher.nearest(
+        {
+          className,
+          field,
+          vector,
+          index: searchable.index,
+          filter: allOf(early, inside),
+          where: allOf(where, others),
+          candidates: Math.max(CANDIDATES.least, limit * CANDIDATES.perRow),
+          limit,
+          ...(keys && { keys }),
+        },
+        operation,
+      ),
+    );
+    if (tenant) {
+      for (const { row } of found) {
+        orThrow(foreignRow(tenant, row, className));
+        if (access.readable && !access.readable.has(tenant.field)) delete row[tenant.field];
+      }
+    }
+    return shownHits(found, scope, columns);
+  }
+
+  private judgedInside(vectorFilter: unknown): Where {
+    const judged = this.judged(vectorFilter, 'vector_filter');
+    if (asksOtherClasses(judged))
+      throw new Refused(refusals.invalidQuery('vector_filter cannot ask other classes; use filter'));
+    return judged;
+  }
+
+  private judged(filter: unknown, argument: string): Where {
+    this.assertListed(filter, argument);
+    return this.inner.constraints.judged(this.access, filter);
+  }
+
+  /** Likeness narrowed by a field of one's choosing tells what that field holds. */
+  private assertListed(filter: unknown, argument: string): void {
+    if (filter === undefined || filter === null || typeof filter !== 'object') return;
+    if (holdsUnderscoredKey(filter))
+      throw new Refused(refusals.invalidArgument(`${argument} names must not begin with an underscore`));
+    const { filterFields } = this.searchable;
+    const listed = filterFields.length > 0 ? filterFields.join(', ') : 'none';
+    for (const key of Object.keys(filter)) {
+      if (filterFields.includes(this.wireName(key))) continue;
+      throw new Refused(
+        refusals.invalidArgument(
+          `${argument} may not name '${key.slice(0, 128)}'; filter fields of this class: ${listed}`,
+        ),
+      );
+    }
+  }
+}
+
+/** `__type` is part of a value, not a name. */
+function holdsUnderscoredKey(value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return false;
+  if (Array.isArray(value)) return value.some(holdsUnderscoredKey);
+  return Object.entries(value).some(
+    ([key, member]) => (key.startsWith('_') && key !== '__type') || holdsUnderscoredKey(member),
+  );
+}
+
+function isVector(value: unknown): value is readonly number[] {
+  return (
+    Array.isArray(value) &&
+    value.length > 0 &&
+    value.every((entry) => typeof entry === 'number' && Number.isFinite(entry))
+  );
+}

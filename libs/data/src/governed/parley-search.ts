@@ -1,0 +1,156 @@
+import { Refused, refusals } from '#agent';
+import {
+  allOf,
+  allTextFields,
+  assertNothingDenied,
+  type ClassAccess,
+  redact,
+  searchedField,
+  tenantWhere,
+  type Where,
+} from '#policy';
+import type {
+  AutocompleteRequest,
+  Completions,
+  CountedFacets,
+  FacetRequest,
+  GovernedSearch,
+  LikenessSearch,
+  TextSearchRequest,
+} from '../governed-search.js';
+import type { FacetBucket, RecordSearcher, SearchHit, TextMatch } from '../record-search.js';
+import type { OperationContext, ParseRow } from '../record-store.js';
+import { CallerConstraints } from './caller-constraints.js';
+import { enterClass } from './class-entry.js';
+import { planFacets } from './facet-plan.js';
+import { openLikeness } from './parley-likeness.js';
+import { type RecordsParts, RowRules } from './row-rules.js';
+import { hitColumns, shownHits } from './shown-hits.js';
+import { atStore } from './store-faults.js';
+
+/** The governed search of one call. See `GovernedSearch` for the promise. */
+export class ParleySearch implements GovernedSearch {
+  private readonly rules: RowRules;
+  private readonly constraints: CallerConstraints;
+
+  constructor(
+    private readonly parts: RecordsParts,
+    private readonly searcher: RecordSearcher,
+  ) {
+    this.rules = new RowRules(parts);
+    this.constraints = new CallerConstraints(parts, this.rules);
+  }
+
+  async text(className: unknown, request: TextSearchRequest): Promise<SearchHit[]> {
+    const access = enterClass(this.parts, className, 'find');
+    const query = nonBlank(request.query);
+    const { highlightField, fields = [] } = request;
+    const highlight = highlightField && searchedField(highlightField, access, 'highlight_field');
+    const paths =
+      fields.length > 0 ? fields.map((name) => searchedField(name, access, 'fields')) : allTextFields(access);
+    const match: TextMatch = { kind: 'text', query, paths: [...new Set(paths)] };
+    const where = await this.filtered(access, request.filter);
+    return this.hits(access, { match, where, limit: request.limit, ...(highlight && { highlight }) });
+  }
+
+  async autocomplete(
+    className: unknown,
+    { query: written, field, fuzzy, limit }: AutocompleteRequest,
+  ): Promise<Completions> {
+    const access = enterClass(this.parts, className, 'find');
+    const query = nonBlank(written);
+    const path = searchedField(field, access, 'field');
+    const match: TextMatch = { kind: 'autocomplete', query, path, fuzzy };
+    const hits = await this.hits(access, { match, where: await this.filtered(access), limit });
+    return { hits, suggestions: [...new Set(hits.flatMap(({ row }) => textsAt(row, path.split('.'))))] };
+  }
+
+  async facets(className: unknown, { query, facets, limit }: FacetRequest): Promise<CountedFacets> {
+    const { agent, scope } = this.parts;
+    if (!agent.shape.masterAtlas) throw new Refused(refusals.masterAtlasRequired());
+    const access = enterClass(this.parts, className, 'find');
+    await this.refuseFilters(access.className);
+    const planned = planFacets(facets, access);
+    const match: TextMatch =
+      query.trim() === '' ? { kind: 'everything' } : { kind: 'text', query, paths: allTextFields(access) };
+    const rights = scope.rights.rows(access.className, 'find');
+    if (rights) this.parts.trace?.limited(access.className, 'row rights', rights);
+    const where = allOf(rights);
+    const counted = await this.atStore((operation) =>
+      this.searcher.facets(
+        { className: access.className, index: this.indexOf(access), match, facets: planned, where },
+        operation,
+      ),
+    );
+    const hits = await this.hits(access, { match, where, limit });
+    const shown = [...counted.facets].map(
+      ([name, buckets]) =>
+        [name, redact(buckets, (withheld) => scope.isWithheld(withheld)) as FacetBucket[]] as const,
+    );
+    return { total: counted.total, facets: new Map(shown), hits };
+  }
+
+  likeness(className: unknown): Promise<LikenessSearch> {
+    return openLikeness(
+      { parts: this.parts, rules: this.rules, constraints: this.constraints, searcher: this.searcher },
+      className,
+    );
+  }
+
+  /** The caller's filter under everything that limits the rows of the class. */
+  private async filtered(access: ClassAccess, filter?: unknown): Promise<Where> {
+    if (filter !== undefined) assertNothingDenied(filter, 'filter');
+    const { where } = await this.constraints.composed(access, filter, { canonical: true, operation: 'find' });
+    return where;
+  }
+
+  /** Counts are made where none of these could hold. */
+  private async refuseFilters(className: string): Promise<void> {
+    const { scope, agent } = this.parts;
+    const isActive = (where: Where | null) => where !== null && Object.keys(where).length > 0;
+    const active = [
+      ...(isActive(await scope.agentFilter(agent, className)) ? ['the filter of this agent'] : []),
+      ...(isActive(scope.canonicalFilter(className)) ? ['the default filter of the class'] : []),
+      ...(tenantWhere(this.rules.tenant(className)) ? ['the tenant scope'] : []),
+    ];
+    if (active.length > 0) throw new Refused(refusals.facetFilterUnsafe(className, active));
+  }
+
+  private async hits(
+    access: ClassAccess,
+    search: { match: TextMatch; where: Where; limit: number; highlight?: string },
+  ): Promise<SearchHit[]> {
+    const columns = hitColumns(access);
+    const { keys } = columns;
+    this.parts.trace?.passed('search', access.className);
+    const found = await this.atStore((operation) =>
+      this.searcher.text(
+        { className: access.className, index: this.indexOf(access), ...search, ...(keys && { keys }) },
+        operation,
+      ),
+    );
+    return shownHits(found, this.parts.scope, columns);
+  }
+
+  private indexOf({ className }: ClassAccess): string {
+    return this.parts.scope.classPolicy(className).searchIndex;
+  }
+
+  private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
+    const { operation } = this.parts;
+    return atStore(operation, () => work(operation));
+  }
+}
+
+function nonBlank(query: string): string {
+  if (query.trim() === '') throw new Refused(refusals.invalidArgument('query must not be blank'));
+  return query;
+}
+
+/** The texts a path leads to, through lists. */
+function textsAt(value: unknown, path: readonly string[]): string[] {
+  if (Array.isArray(value)) return value.flatMap((entry) => textsAt(entry, path));
+  const [name, ...rest] = path;
+  if (name === undefined) return typeof value === 'string' ? [value] : [];
+  return value !== null && typeof value === 'object' ? textsAt((value as ParseRow)[name], rest) : [];
+}

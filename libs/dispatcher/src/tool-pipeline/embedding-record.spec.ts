@@ -1,0 +1,64 @@
+import { EventEmitter2 } from '@nestjs/event-emitter';
+import { describe, expect, it } from 'vitest';
+import { Agent, compileAgentShape, refusals } from '#agent';
+import { type AuditRecord, AuditSink, OperationLog } from '#audit';
+import { compilePolicy, type PolicyConfig } from '#policy';
+import { CallJournal, type CallNotes } from './call-journal.js';
+import { ToolCallbacks } from './tool-callbacks.js';
+
+class Records extends AuditSink {
+  readonly entries: AuditRecord[] = [];
+  record(entry: AuditRecord): void {
+    this.entries.push(entry);
+  }
+}
+
+function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecord | undefined {
+  const audit = new Records();
+  const { policy } = compilePolicy(config);
+  const parts = {
+    policy,
+    audit,
+    log: new OperationLog(10),
+    callbacks: new ToolCallbacks(),
+    events: new EventEmitter2(),
+  };
+  const agent = new Agent({ shape: compileAgentShape('a', {}), principal: 'p' });
+  new CallJournal(parts).record({
+    tool: 'semantic_search',
+    args: { query: 'tea', filter: { topic: 'secret' }, vector_filter: {} },
+    context: { agent, signal: new AbortController().signal, progress: () => undefined },
+    outcome: ok
+      ? { ok: true, data: {}, text: '{}', structured: true }
+      : { ok: false, refusal: refusals.embeddingFailed('x') },
+    milliseconds: 1,
+    notes,
+  });
+  return audit.entries[0];
+}
+
+describe('the record of a call that embedded', () => {
+  it('tells requests, tokens and, when a price is set, what they cost', () => {
+    const embedding = { calls: 2, tokens: 150 };
+    expect(recorded({ embedCostPerMillionTokens: 0.02 }, { embedding })).toMatchObject({
+      embed_calls: 2,
+      embed_tokens: 150,
+      embed_cost_usd: 0.000003,
+    });
+    const free = recorded({}, { embedding });
+    expect(free).toMatchObject({ embed_calls: 2, embed_tokens: 150 });
+    expect(free).not.toHaveProperty('embed_cost_usd');
+    expect(recorded({}, { embedding }, false)).toMatchObject({ success: false, embed_calls: 2 });
+  });
+
+  it('says nothing of embeddings that were not made', () => {
+    for (const notes of [{}, { embedding: { calls: 0, tokens: 0 } }])
+      expect(Object.keys(recorded({ embedCostPerMillionTokens: 1 }, notes) ?? {}).join()).not.toContain(
+        'embed',
+      );
+  });
+
+  it('names no filter', () => {
+    expect(recorded({}, {})?.args_keys).toEqual(['query']);
+  });
+});

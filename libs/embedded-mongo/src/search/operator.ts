@@ -1,0 +1,89 @@
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import type { Corpus } from './corpus.js';
+import { searchFault, searchLack } from './faults.js';
+
+export interface FoundDocument {
+  readonly doc: Document;
+  readonly score: number;
+}
+
+/** The score of a document; null when it does not match. */
+export type Matcher = (doc: Document) => number | null;
+
+/** Whether a word of the path is one of those that were looked for: what highlights mark. */
+export type HitTest = (path: string, term: string) => boolean;
+
+/** One operator of a search, compiled before a document is read. */
+export interface SearchOperator {
+  over(corpus: Corpus): Matcher;
+  readonly hits: HitTest;
+}
+
+export type OperatorCompiler = (spec: Document) => SearchOperator;
+
+/** Errors: 8 for a member the operator does not have. */
+export function onlyMembers(spec: Document, operator: string, known: readonly string[]): void {
+  for (const name of Object.keys(spec)) {
+    if (name === 'score' || known.includes(name)) continue;
+    throw searchFault(`unrecognized field "${operator}.${name}"`);
+  }
+}
+
+/** The words looked for: one text or several. Errors: 8. */
+export function queryTexts(spec: Document, operator: string): string[] {
+  const query = getField(spec, 'query');
+  const texts: readonly unknown[] = Array.isArray(query) ? query : [query];
+  if (texts.length === 0 || !texts.every((text): text is string => typeof text === 'string' && text !== '')) {
+    throw searchFault(`"${operator}.query" cannot be empty`);
+  }
+  return [...texts];
+}
+
+export interface Fuzziness {
+  readonly maxEdits: number;
+  readonly prefixLength: number;
+}
+
+/** Errors: 8 unless one or two edits are asked for. */
+export function fuzziness(spec: Document, operator: string): Fuzziness | null {
+  const fuzzy = getField(spec, 'fuzzy');
+  if (fuzzy === undefined) return null;
+  if (!isDocument(fuzzy)) throw searchFault(`"${operator}.fuzzy" must be a document`);
+  const whole = (name: string, fallback: number): number => {
+    const value = getField(fuzzy, name) ?? fallback;
+    if (numberKind(value) === undefined || !Number.isInteger(toDouble(value)) || toDouble(value) < 0)
+      throw searchFault(`"${operator}.fuzzy.${name}" must be a whole number`);
+    return toDouble(value);
+  };
+  const maxEdits = whole('maxEdits', 2);
+  if (maxEdits < 1 || maxEdits > 2) throw searchFault(`"${operator}.fuzzy.maxEdits" must be 1 or 2`);
+  return { maxEdits, prefixLength: whole('prefixLength', 0) };
+}
+
+/** `score: {boost: {value}}` and `{constant: {value}}`. Errors: 238 for scores that are computed, 8 for malformed ones. */
+export function scored(spec: Document, operator: SearchOperator): SearchOperator {
+  const score = getField(spec, 'score');
+  if (score === undefined) return operator;
+  if (!isDocument(score) || Object.keys(score).length !== 1)
+    throw searchFault('"score" must be a document with one field');
+  const [kind = ''] = Object.keys(score);
+  const options = getField(score, kind);
+  const value = isDocument(options) ? getField(options, 'value') : undefined;
+  if (!['boost', 'constant'].includes(kind) || value === undefined)
+    throw searchLack(`the score modifier ${kind}`);
+  if (numberKind(value) === undefined || !(toDouble(value) > 0))
+    throw searchFault(`"score.${kind}.value" must be greater than 0`);
+  const given = toDouble(value);
+  return {
+    hits: operator.hits,
+    over: (corpus) => {
+      const match = operator.over(corpus);
+      return (doc) => {
+        const own = match(doc);
+        if (own === null) return null;
+        return kind === 'boost' ? own * given : given;
+      };
+    },
+  };
+}

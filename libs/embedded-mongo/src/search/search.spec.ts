@@ -1,0 +1,410 @@
+import fc from 'fast-check';
+import { type Collection, type Db, type Document, MongoClient } from 'mongodb';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { EmbeddedMongo } from '../embedded-mongo.js';
+import { editDistance, termsOf } from './words.js';
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let server: EmbeddedMongo;
+let client: MongoClient;
+let db: Db;
+let films: Collection<Document & { _id: number }>;
+
+beforeAll(async () => {
+  server = await EmbeddedMongo.start();
+  client = await MongoClient.connect(server.uri);
+  db = client.db('search');
+  films = db.collection('films');
+  await films.insertMany([
+    {
+      _id: 1,
+      title: 'Night train',
+      plot: 'A train leaves. Nobody is on the train at night.',
+      year: 1990,
+      genres: ['drama'],
+      v: [1, 0],
+      out: false,
+    },
+    {
+      _id: 2,
+      title: 'Morning train',
+      plot: 'A long walk.',
+      year: 2001,
+      genres: ['drama', 'comedy'],
+      v: [0.8, 0.6],
+      out: true,
+    },
+    {
+      _id: 3,
+      title: 'Nightingale',
+      plot: 'A bird sings in the morning.',
+      year: 2010,
+      genres: ['comedy'],
+      v: [0, 1],
+      secret: { note: 'train' },
+    },
+    {
+      _id: 4,
+      title: 'Silence',
+      plot: 'Nothing is heard, or said.',
+      year: 2015,
+      genres: [],
+      cast: [{ name: 'Ada' }, { name: 'Night Owl' }],
+    },
+  ]);
+});
+afterAll(async () => {
+  await client.close();
+  await server.close();
+});
+
+const found = async (search: Document, ...rest: Document[]) =>
+  (await films.aggregate([{ $search: search }, ...rest]).toArray()).map(({ _id }) => _id);
+const failing = (pipeline: Document[]) =>
+  films
+    .aggregate(pipeline)
+    .toArray()
+    .then(
+      () => null,
+      (error: { code: number }) => error.code,
+    );
+
+describe('$search', () => {
+  it('finds any of the words in any of the paths, the best first', async () => {
+    expect(await found({ text: { query: 'night train', path: ['title', 'plot'] } })).toEqual([1, 2]);
+    expect(await found({ text: { query: 'MORNING', path: 'title' } })).toEqual([2]);
+    expect(await found({ text: { query: 'night', path: 'cast.name' } })).toEqual([4]);
+  });
+
+  it('finds every word when all are asked for', async () => {
+    expect(await found({ text: { query: 'night train', path: 'title', matchCriteria: 'all' } })).toEqual([1]);
+  });
+
+  it('looks only where it is told to', async () => {
+    expect(await found({ text: { query: 'train', path: 'plot' } })).toEqual([1]);
+    expect(await found({ text: { query: 'train', path: { wildcard: 'sec*' } } })).toEqual([3]);
+    expect(new Set(await found({ text: { query: 'train', path: { wildcard: '*' } } }))).toEqual(
+      new Set([1, 2, 3]),
+    );
+  });
+
+  it('forgives as many letters as it is told to', async () => {
+    expect(await found({ text: { query: 'trian', path: 'title' } })).toEqual([]);
+    expect(await found({ text: { query: 'trian', path: 'title', fuzzy: { maxEdits: 1 } } })).toHaveLength(2);
+    const kept = { maxEdits: 2, prefixLength: 3 };
+    expect(await found({ text: { query: 'brain', path: 'title', fuzzy: kept } })).toEqual([]);
+  });
+
+  it('finds phrases in their order', async () => {
+    expect(await found({ phrase: { query: 'a train', path: 'plot' } })).toEqual([1]);
+    expect(await found({ phrase: { query: 'train a', path: 'plot' } })).toEqual([]);
+  });
+
+  it('completes words, in order when asked to', async () => {
+    expect(new Set(await found({ autocomplete: { query: 'nig', path: 'title' } }))).toEqual(new Set([1, 3]));
+    expect(await found({ autocomplete: { query: 'tra nig', path: 'title' } })).toEqual([1]);
+    expect(
+      await found({ autocomplete: { query: 'tra nig', path: 'title', tokenOrder: 'sequential' } }),
+    ).toEqual([]);
+    expect(
+      await found({ autocomplete: { query: 'nihg', path: 'title', fuzzy: { maxEdits: 1 } } }),
+    ).not.toEqual([]);
+  });
+
+  it('joins clauses as compound says', async () => {
+    const night = { text: { query: 'train', path: 'title' } };
+    const early = { text: { query: 'morning', path: 'title' } };
+    expect(await found({ compound: { must: [night], mustNot: [early] } })).toEqual([1]);
+    expect(await found({ compound: { must: [night], should: early } })).toEqual([2, 1]);
+    expect(await found({ compound: { should: [night, early], minimumShouldMatch: 2 } })).toEqual([2]);
+    expect(
+      await found({ compound: { filter: [{ equals: { path: 'out', value: true } }], must: [night] } }),
+    ).toEqual([2]);
+    expect(await found({ compound: { filter: [{ exists: { path: 'cast' } }] } })).toEqual([4]);
+  });
+
+  it('tells scores and highlights to later stages that keep the documents', async () => {
+    const search = { text: { query: 'train', path: 'plot' }, highlight: { path: 'plot' } };
+    const shown = { score: { $meta: 'searchScore' }, marks: { $meta: 'searchHighlights' } };
+    for (const stage of [{ $project: shown }, { $addFields: shown }]) {
+      const [row] = await films
+        .aggregate([{ $search: search }, { $match: { year: 1990 } }, { $limit: 3 }, stage])
+        .toArray();
+      expect(row?.['score']).toBeGreaterThan(0);
+      expect(row?.['marks']).toEqual([
+        {
+          score: 1,
+          path: 'plot',
+          texts: [
+            { value: 'A ', type: 'text' },
+            { value: 'train', type: 'hit' },
+            { value: ' leaves. ', type: 'text' },
+          ],
+        },
+        {
+          score: 1,
+          path: 'plot',
+          texts: [
+            { value: 'Nobody is on the ', type: 'text' },
+            { value: 'train', type: 'hit' },
+            { value: ' at night.', type: 'text' },
+          ],
+        },
+      ]);
+    }
+  });
+
+  it('weighs a clause by its score modifier', async () => {
+    const clause = (query: string, score: Document) => ({ text: { query, path: 'title', score } });
+    const search = {
+      compound: {
+        should: [
+          clause('silence', { constant: { value: 1 } }),
+          clause('nightingale', { constant: { value: 9 } }),
+        ],
+      },
+    };
+    expect(await found(search)).toEqual([3, 4]);
+  });
+
+  it('searches the other collection in a join', async () => {
+    const pipeline = [{ $search: { text: { query: 'silence', path: 'title' } } }];
+    const [row] = await db
+      .collection('films')
+      .aggregate([{ $match: { _id: 1 } as Document }, { $lookup: { from: 'films', pipeline, as: 'o' } }])
+      .toArray();
+    expect(row?.['o']).toMatchObject([{ _id: 4 }]);
+  });
+
+  it.each([
+    ['behind another stage', [{ $match: {} }, { $search: { text: { query: 'a', path: 'b' } } }], 40602],
+    ['inside a facet', [{ $facet: { a: [{ $search: {} }] } }], 40600],
+    ['without a path', [{ $search: { text: { query: 'a' } } }], 8],
+    ['without a query', [{ $search: { text: { query: '', path: 'b' } } }], 8],
+    ['with an unknown member', [{ $search: { text: { query: 'a', path: 'b', x: 1 } } }], 8],
+    ['with two operators', [{ $search: { text: { query: 'a', path: 'b' }, exists: { path: 'b' } } }], 8],
+    ['with an operator nobody knows', [{ $search: { guess: {} } }], 8],
+    ['with an operator it lacks', [{ $search: { regex: { query: 'a', path: 'b' } } }], 238],
+    ['with an order it lacks', [{ $search: { exists: { path: 'b' }, sort: { a: 1 } } }], 238],
+    ['with three edits', [{ $search: { text: { query: 'a', path: 'b', fuzzy: { maxEdits: 3 } } } }], 8],
+    ['with an empty compound', [{ $search: { compound: {} } }], 8],
+    ['for a score of no search', [{ $project: { s: { $meta: 'searchScore' } } }], 40218],
+    [
+      'for highlights not asked for',
+      [{ $search: { exists: { path: 'b' } } }, { $project: { s: { $meta: 'searchHighlights' } } }],
+      40218,
+    ],
+    [
+      'for the score of grouped rows',
+      [
+        { $search: { exists: { path: '_id' } } },
+        { $group: { _id: 1 } },
+        { $project: { s: { $meta: 'searchScore' } } },
+      ],
+      40218,
+    ],
+  ] as [string, Document[], number][])('is refused %s', async (_title, pipeline, code) => {
+    expect(await failing(pipeline)).toBe(code);
+  });
+});
+
+describe('$searchMeta', () => {
+  it('counts facets over what was found', async () => {
+    const facets = {
+      genre: { type: 'string', path: 'genres' },
+      age: { type: 'number', path: 'year', boundaries: [1980, 2000, 2005], default: 'later' },
+    };
+    const all = await films
+      .aggregate([{ $searchMeta: { facet: { facets }, count: { type: 'total' } } }])
+      .toArray();
+    expect(all).toEqual([
+      {
+        count: { total: 4 },
+        facet: {
+          genre: {
+            buckets: [
+              { _id: 'comedy', count: 2 },
+              { _id: 'drama', count: 2 },
+            ],
+          },
+          age: {
+            buckets: [
+              { _id: 1980, count: 1 },
+              { _id: 2000, count: 1 },
+              { _id: 'later', count: 2 },
+            ],
+          },
+        },
+      },
+    ]);
+    const operator = { text: { query: 'train', path: 'title' } };
+    const some = await films.aggregate([{ $searchMeta: { facet: { operator, facets } } }]).toArray();
+    expect(some).toMatchObject([
+      {
+        count: { lowerBound: 2 },
+        facet: {
+          genre: {
+            buckets: [
+              { _id: 'drama', count: 2 },
+              { _id: 'comedy', count: 1 },
+            ],
+          },
+        },
+      },
+    ]);
+  });
+
+  it.each([
+    ['without facets', {}],
+    ['of unknown type', { a: { type: 'x', path: 'b' } }],
+    ['with one boundary', { a: { type: 'number', path: 'b', boundaries: [1] } }],
+    ['with boundaries out of order', { a: { type: 'number', path: 'b', boundaries: [2, 1] } }],
+    ['without a path', { a: { type: 'string' } }],
+  ])('refuses facets %s', async (_title, facets) => {
+    expect(await failing([{ $searchMeta: { facet: { facets } } }])).toBe(8);
+  });
+});
+
+const nearest = (more: Document = {}) => ({
+  $vectorSearch: { index: 'v', path: 'v', queryVector: [1, 0], numCandidates: 10, limit: 3, ...more },
+});
+
+describe('$vectorSearch', () => {
+  it('orders by cosine, told as Atlas tells it', async () => {
+    const rows = await films
+      .aggregate([nearest(), { $project: { s: { $meta: 'vectorSearchScore' } } }])
+      .toArray();
+    expect(rows.map(({ _id }) => _id)).toEqual([1, 2, 3]);
+    expect(rows.map(({ s }) => Number(s.toFixed(3)))).toEqual([1, 0.9, 0.5]);
+  });
+
+  it('filters before it counts to the limit', async () => {
+    const rows = await films.aggregate([nearest({ limit: 1, filter: { year: { $gt: 2005 } } })]).toArray();
+    expect(rows.map(({ _id }) => _id)).toEqual([3]);
+  });
+
+  it('takes its similarity from the index that was declared', async () => {
+    const vectors = db.collection<Document & { _id: number }>('vectors');
+    await vectors.insertMany([
+      { _id: 1, v: [4, 0] },
+      { _id: 2, v: [1, 1] },
+      { _id: 3, v: [1, 2, 3] },
+      { _id: 4 },
+    ]);
+    const index = (similarity: string) => ({
+      name: similarity,
+      type: 'vectorSearch',
+      definition: { fields: [{ type: 'vector', path: 'v', numDimensions: 2, similarity }] },
+    });
+    await vectors.createSearchIndexes([index('euclidean'), index('dotProduct'), index('cosine')]);
+    const by = async (name: string) =>
+      (
+        await vectors
+          .aggregate([nearest({ index: name }), { $project: { s: { $meta: 'vectorSearchScore' } } }])
+          .toArray()
+      ).map(({ _id, s }) => [_id, Number(Number(s).toFixed(3))]);
+    expect(await by('euclidean')).toEqual([
+      [2, 0.5],
+      [1, 0.25],
+    ]);
+    expect(await by('dotProduct')).toEqual([
+      [1, 2.5],
+      [2, 1],
+    ]);
+    expect(await by('cosine')).toEqual([
+      [1, 1],
+      [2, 0.854],
+    ]);
+    expect((await vectors.listSearchIndexes().toArray()).map(({ name }) => name)).toEqual([
+      'euclidean',
+      'dotProduct',
+      'cosine',
+    ]);
+    await expect(vectors.createSearchIndex(index('cosine'))).rejects.toMatchObject({ code: 68 });
+    await vectors.dropSearchIndex('cosine');
+    await expect(vectors.dropSearchIndex('cosine')).rejects.toMatchObject({ code: 27 });
+  });
+
+  it.each([
+    ['without candidates', { numCandidates: undefined }],
+    ['with fewer candidates than rows', { numCandidates: 2 }],
+    ['with more than 10,000 candidates', { numCandidates: 10_001 }],
+    ['with candidates of an exact search', { exact: true }],
+    ['without a limit', { limit: 0 }],
+    ['without an index', { index: '' }],
+    ['of another dimension', { queryVector: [1, 0, 0] }],
+    ['with a vector of words', { queryVector: ['a'] }],
+    ['with an empty vector', { queryVector: [] }],
+    ['with an unknown member', { k: 3 }],
+  ])('is refused %s', async (_title, more) => {
+    expect(await failing([nearest(more)])).toBe(8);
+  });
+
+  it('finds the nearest exactly, whatever is stored', async () => {
+    const stored = db.collection<Document & { _id: number }>('any');
+    const vector = fc
+      .array(fc.integer({ min: -9, max: 9 }), { minLength: 3, maxLength: 3 })
+      .filter((v) => v.some((n) => n !== 0));
+    await fc.assert(
+      fc.asyncProperty(fc.array(vector, { minLength: 1, maxLength: 20 }), vector, async (vectors, query) => {
+        await stored.deleteMany({});
+        await stored.insertMany(vectors.map((v, _id) => ({ _id, v })));
+        const rows = await stored
+          .aggregate([
+            { $vectorSearch: { index: 'x', path: 'v', queryVector: query, exact: true, limit: 50 } },
+            { $project: { s: { $meta: 'vectorSearchScore' } } },
+          ])
+          .toArray();
+        const length = (v: number[]) => Math.hypot(...v);
+        const cosine = (v: number[]) =>
+          v.reduce((sum, n, i) => sum + n * (query[i] as number), 0) / (length(v) * length(query));
+        expect(rows).toHaveLength(vectors.length);
+        for (const { _id, s } of rows) expect(s).toBeCloseTo((1 + cosine(vectors[_id] as number[])) / 2, 9);
+        const scores = rows.map(({ s }) => Number(s));
+        expect(scores).toEqual([...scores].sort((a, b) => b - a));
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+describe('a server without search', () => {
+  it.each([
+    ['$search', [{ $search: { exists: { path: '_id' } } }]],
+    ['$searchMeta', [{ $searchMeta: { exists: { path: '_id' } } }]],
+    ['$vectorSearch', [nearest()]],
+    ['$listSearchIndexes', [{ $listSearchIndexes: {} }]],
+  ])('answers %s with the code of MongoDB', async (_title, pipeline) => {
+    const plain = await EmbeddedMongo.start({ search: false });
+    const other = await MongoClient.connect(plain.uri);
+    try {
+      await expect(other.db('x').collection('c').aggregate(pipeline).toArray()).rejects.toMatchObject({
+        code: 31082,
+      });
+    } finally {
+      await other.close();
+      await plain.close();
+    }
+  });
+});
+
+describe('words', () => {
+  it('are split as they are written, in lower case', () => {
+    expect(termsOf("Don't stop: Año 2024_x")).toEqual(['don', 't', 'stop', 'año', '2024_x']);
+  });
+
+  it('are as far apart as the edits between them, swaps counted once', () => {
+    expect([
+      editDistance('trian', 'train', 2),
+      editDistance('abc', 'abcd', 2),
+      editDistance('abc', 'xyz', 2),
+    ]).toEqual([1, 1, 3]);
+    fc.assert(
+      fc.property(fc.string({ maxLength: 8 }), fc.string({ maxLength: 8 }), (a, b) => {
+        expect(editDistance(a, b, 9)).toBe(editDistance(b, a, 9));
+        expect(editDistance(a, a, 2)).toBe(0);
+      }),
+    );
+  });
+});

@@ -1,0 +1,170 @@
+import { getField, type Document } from '../bson/document.js';
+import { compareValues } from '../bson/compare.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { searchFault, searchLack } from './faults.js';
+import {
+  type Fuzziness,
+  fuzziness,
+  type HitTest,
+  onlyMembers,
+  type OperatorCompiler,
+  queryTexts,
+} from './operator.js';
+import { searchPaths, type SearchPath } from './search-path.js';
+import { editDistance, termsOf } from './words.js';
+
+/** How well a stored word stands for one looked for: 1 the same, less with every edit, 0 not at all. */
+function likeness(stored: string, wanted: string, fuzzy: Fuzziness | null): number {
+  if (stored === wanted) return 1;
+  if (!fuzzy || stored.slice(0, fuzzy.prefixLength) !== wanted.slice(0, fuzzy.prefixLength)) return 0;
+  const edits = editDistance(stored, wanted, fuzzy.maxEdits);
+  return edits > fuzzy.maxEdits ? 0 : Math.max(0.1, 1 - edits / Math.min(stored.length, wanted.length));
+}
+
+const within =
+  (paths: readonly SearchPath[], isHit: (term: string) => boolean): HitTest =>
+  (path, term) =>
+    isHit(term) && paths.some(({ name }) => name === path || name.startsWith('*:'));
+
+/** Any, or with `matchCriteria: "all"` every, word of the query. */
+export const text: OperatorCompiler = (spec) => {
+  onlyMembers(spec, 'text', ['query', 'path', 'fuzzy', 'matchCriteria']);
+  const paths = searchPaths(getField(spec, 'path'), 'text');
+  const wanted = [...new Set(queryTexts(spec, 'text').flatMap(termsOf))];
+  const fuzzy = fuzziness(spec, 'text');
+  const criteria = getField(spec, 'matchCriteria') ?? 'any';
+  if (criteria !== 'any' && criteria !== 'all')
+    throw searchFault('"text.matchCriteria" must be one of [all, any]');
+  return {
+    hits: within(paths, (term) => wanted.some((word) => likeness(term, word, fuzzy) > 0)),
+    over: (corpus) => (doc) => {
+      let score = 0;
+      const met = new Set<string>();
+      for (const path of paths) {
+        const counts = new Map<string, number>();
+        for (const term of corpus.terms(doc, path)) counts.set(term, (counts.get(term) ?? 0) + 1);
+        for (const [term, count] of counts) {
+          for (const word of wanted) {
+            const like = likeness(term, word, fuzzy);
+            if (like === 0) continue;
+            met.add(word);
+            score += like * corpus.score(doc, path, term, count);
+          }
+        }
+      }
+      return met.size > 0 && (criteria === 'any' || met.size === wanted.length) ? score : null;
+    },
+  };
+};
+
+/** The words of the query next to each other, in their order. */
+export const phrase: OperatorCompiler = (spec) => {
+  onlyMembers(spec, 'phrase', ['query', 'path', 'slop']);
+  const paths = searchPaths(getField(spec, 'path'), 'phrase');
+  const slop = getField(spec, 'slop') ?? 0;
+  if (numberKind(slop) === undefined || toDouble(slop) !== 0) throw searchLack('the slop of a phrase');
+  const phrases = queryTexts(spec, 'phrase')
+    .map(termsOf)
+    .filter((terms) => terms.length > 0);
+  const words = new Set(phrases.flat());
+  return {
+    hits: within(paths, (term) => words.has(term)),
+    over: (corpus) => (doc) => {
+      let score: number | null = null;
+      for (const path of paths) {
+        const stored = corpus.terms(doc, path);
+        for (const wanted of phrases) {
+          const count = occurrences(stored, wanted);
+          if (count === 0) continue;
+          for (const term of wanted) score = (score ?? 0) + corpus.score(doc, path, term, count);
+        }
+      }
+      return score;
+    },
+  };
+};
+
+function occurrences(stored: readonly string[], wanted: readonly string[]): number {
+  let count = 0;
+  for (let at = 0; at + wanted.length <= stored.length; at++) {
+    if (wanted.every((term, offset) => stored[at + offset] === term)) count++;
+  }
+  return count;
+}
+
+/** Every word of the query begins a word of the field; in that order with `tokenOrder: "sequential"`. */
+export const autocomplete: OperatorCompiler = (spec) => {
+  onlyMembers(spec, 'autocomplete', ['query', 'path', 'fuzzy', 'tokenOrder']);
+  const paths = searchPaths(getField(spec, 'path'), 'autocomplete');
+  if (paths.length !== 1 || paths[0]?.name.startsWith('*:'))
+    throw searchFault('"autocomplete.path" must be one field');
+  const [path] = paths as [SearchPath];
+  const queries = queryTexts(spec, 'autocomplete').map(termsOf);
+  const fuzzy = fuzziness(spec, 'autocomplete');
+  const order = getField(spec, 'tokenOrder') ?? 'any';
+  if (order !== 'any' && order !== 'sequential')
+    throw searchFault('"autocomplete.tokenOrder" must be one of [any, sequential]');
+  const begins = (stored: string, word: string) => likeness(stored.slice(0, word.length), word, fuzzy);
+  return {
+    hits: within(paths, (term) => queries.flat().some((word) => begins(term, word) > 0)),
+    over: (corpus) => (doc) => {
+      const stored = corpus.terms(doc, path);
+      const scores = queries.map((words) =>
+        order === 'any' ? anywhere(stored, words, begins) : inOrder(stored, words, begins),
+      );
+      const best = Math.max(...scores);
+      return best > 0 ? best : null;
+    },
+  };
+};
+
+type Begins = (stored: string, word: string) => number;
+
+/** What is typed in full counts more than what only begins a long word, and a shorter field more than a longer one. */
+const completeness = (stored: string, word: string, like: number) =>
+  like * (0.5 + word.length / (2 * Math.max(stored.length, word.length)));
+
+function anywhere(stored: readonly string[], words: readonly string[], begins: Begins): number {
+  const best = words.map((word) =>
+    Math.max(0, ...stored.map((term) => completeness(term, word, begins(term, word)))),
+  );
+  return best.includes(0) ? 0 : sum(best) / (1 + stored.length / 100);
+}
+
+function inOrder(stored: readonly string[], words: readonly string[], begins: Begins): number {
+  const starts = stored.map((_, at) =>
+    words.map((word, offset) => {
+      const term = stored[at + offset];
+      return term === undefined ? 0 : completeness(term, word, begins(term, word));
+    }),
+  );
+  return Math.max(0, ...starts.filter((found) => !found.includes(0)).map(sum)) / (1 + stored.length / 100);
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, one) => total + one, 0);
+
+/** Documents that have the field. */
+export const exists: OperatorCompiler = (spec) => {
+  onlyMembers(spec, 'exists', ['path']);
+  const paths = searchPaths(getField(spec, 'path'), 'exists');
+  return {
+    hits: () => false,
+    over: () => (doc: Document) =>
+      paths.some((path) => path.values(doc).some((value) => value !== undefined)) ? 1 : null,
+  };
+};
+
+/** Documents whose field holds exactly this value. */
+export const equals: OperatorCompiler = (spec) => {
+  onlyMembers(spec, 'equals', ['path', 'value']);
+  const paths = searchPaths(getField(spec, 'path'), 'equals');
+  const wanted = getField(spec, 'value');
+  if (wanted === undefined) throw searchFault('"equals.value" is required');
+  return {
+    hits: () => false,
+    over: () => (doc: Document) =>
+      paths.some((path) => path.values(doc).some((value) => compareValues(value ?? null, wanted) === 0))
+        ? 1
+        : null,
+  };
+};

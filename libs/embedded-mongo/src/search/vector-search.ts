@@ -1,0 +1,121 @@
+import { getField, isDocument, type Document } from '../bson/document.js';
+import { nestedValue } from '../bson/nested.js';
+import { numberKind, toDouble } from '../bson/number.js';
+import { parsePath } from '../bson/path.js';
+import { compileFilter } from '../query/filter.js';
+import type { QueryContext } from '../query/context.js';
+import { searchFault } from './faults.js';
+import type { FoundDocument } from './operator.js';
+import type { Similarity, VectorField } from './search-index.js';
+
+const MAX_CANDIDATES = 10_000;
+const MEMBERS = [
+  'index',
+  'path',
+  'queryVector',
+  'numCandidates',
+  'limit',
+  'filter',
+  'exact',
+  'explainOptions',
+];
+
+type Found = (documents: Iterable<Document>) => FoundDocument[];
+
+/**
+ * Compares the query with every stored vector: exact, whatever `numCandidates` says. Without an index of that name the
+ * similarity is the cosine. Errors: 8 for a search that Atlas would refuse.
+ */
+export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
+  if (!isDocument(spec)) throw searchFault('$vectorSearch must be a document');
+  for (const name of Object.keys(spec)) {
+    if (!MEMBERS.includes(name)) throw searchFault(`unrecognized field "${name}"`);
+  }
+  const index = getField(spec, 'index');
+  if (typeof index !== 'string' || index === '') throw searchFault('"index" is required');
+  const path = getField(spec, 'path');
+  if (typeof path !== 'string' || path === '') throw searchFault('"path" is required');
+  const query = vectorOf(getField(spec, 'queryVector'));
+  if (!query) throw searchFault('"queryVector" must be an array of numbers and cannot be empty');
+  const limit = positive(spec, 'limit');
+  checkCandidates(spec, limit);
+  const field = ctx.search?.vectorField(index, path);
+  if (field && field.dimensions !== query.length) throw wrongDimensions(field.dimensions, query.length);
+  const filter = getField(spec, 'filter');
+  if (filter !== undefined && !isDocument(filter)) throw searchFault('"filter" must be a document');
+  const admitted = filter === undefined ? undefined : compileFilter(filter, ctx);
+  return (documents) =>
+    nearest(documents, { path, query, field }, (doc) => admitted?.matches(doc) ?? true, ctx).slice(0, limit);
+}
+
+function positive(spec: Document, name: string): number {
+  const value = toDouble(getField(spec, name));
+  if (!Number.isInteger(value) || value < 1) throw searchFault(`"${name}" must be a positive whole number`);
+  return value;
+}
+
+function checkCandidates(spec: Document, limit: number): void {
+  const candidates = getField(spec, 'numCandidates');
+  const exact = getField(spec, 'exact') ?? false;
+  if (typeof exact !== 'boolean') throw searchFault('"exact" must be a boolean');
+  if (exact) {
+    if (candidates !== undefined) throw searchFault('"numCandidates" must be omitted for exact search');
+    return;
+  }
+  if (candidates === undefined) throw searchFault('"numCandidates" is required for approximate search');
+  const count = positive(spec, 'numCandidates');
+  if (count > MAX_CANDIDATES) throw searchFault(`"numCandidates" must be at most ${MAX_CANDIDATES}`);
+  if (count < limit) throw searchFault('"numCandidates" must be greater than or equal to "limit"');
+}
+
+interface Target {
+  readonly path: string;
+  readonly query: readonly number[];
+  readonly field: VectorField | undefined;
+}
+
+function nearest(
+  documents: Iterable<Document>,
+  { path, query, field }: Target,
+  admits: (doc: Document) => boolean,
+  ctx: QueryContext,
+): FoundDocument[] {
+  const { parts } = parsePath(path);
+  const similarity = SCORES[field?.similarity ?? 'cosine'];
+  const found: FoundDocument[] = [];
+  let others = 0;
+  let other = 0;
+  for (const doc of documents) {
+    ctx.tick();
+    const stored = vectorOf(nestedValue(doc, parts));
+    if (!stored) continue;
+    if (stored.length !== query.length) {
+      others += 1;
+      other = stored.length;
+    } else if (admits(doc)) found.push({ doc, score: similarity(query, stored) });
+  }
+  // An index knows its dimensions; here only what is stored does.
+  if (found.length === 0 && others > 0) throw wrongDimensions(other, query.length);
+  return found.filter(({ score }) => Number.isFinite(score)).sort((a, b) => b.score - a.score);
+}
+
+const wrongDimensions = (indexed: number, queried: number) =>
+  searchFault(`vector field is indexed with ${indexed} dimensions but queried with ${queried}`);
+
+function vectorOf(value: unknown): number[] | null {
+  if (!Array.isArray(value) || value.length === 0) return null;
+  const numbers = value.map((entry) => (numberKind(entry) === undefined ? NaN : toDouble(entry)));
+  return numbers.every(Number.isFinite) ? numbers : null;
+}
+
+type Vector = readonly number[];
+
+const dot = (a: Vector, b: Vector): number => a.reduce((sum, value, i) => sum + value * (b[i] as number), 0);
+
+/** Between 0 and 1 for cosine and euclidean, as Atlas normalises them. */
+const SCORES: Readonly<Record<Similarity, (a: Vector, b: Vector) => number>> = {
+  cosine: (a, b) => (1 + dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b))) / 2,
+  dotProduct: (a, b) => (1 + dot(a, b)) / 2,
+  euclidean: (a, b) =>
+    1 / (1 + Math.sqrt(a.reduce((sum, value, i) => sum + (value - (b[i] as number)) ** 2, 0))),
+};

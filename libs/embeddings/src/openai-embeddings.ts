@@ -1,0 +1,131 @@
+import { type Embedding, EmbeddingError, EmbeddingProvider, estimatedTokens } from './embedding-provider.js';
+
+export interface OpenAiEmbeddingOptions {
+  /** Base of the API, such as `https://api.openai.com/v1`; `/embeddings` is added unless it is there. */
+  readonly endpoint: string;
+  readonly model: string;
+  /** Sent as a bearer token; null for endpoints that ask for none. */
+  readonly apiKey: string | null;
+  /** What every vector must have; any other answer is a fault. */
+  readonly dimensions: number;
+  /** Asks the model for vectors of `dimensions`; not every model takes that. Default false. */
+  readonly requestDimensions?: boolean;
+  /** Seconds. Default 10. */
+  readonly timeout?: number;
+}
+
+/** Bytes that one number of a vector may take on the wire, and what may stand around the vector. */
+const BYTES_PER_NUMBER = 64;
+const ENVELOPE_BYTES = 65_536;
+
+/**
+ * The embeddings wire that OpenAI made common. One request per text, to the one address it was made for: redirects are
+ * faults, and so is an answer that is too slow, too large or no vector of the right dimension.
+ */
+export class OpenAiEmbeddings extends EmbeddingProvider {
+  readonly #apiKey: string | null;
+  readonly model: string;
+  readonly dimensions: number;
+  private readonly url: string;
+  private readonly timeout: number;
+
+  constructor(private readonly options: OpenAiEmbeddingOptions) {
+    super();
+    const { endpoint, apiKey, timeout = 10, ...others } = options;
+    this.#apiKey = apiKey;
+    this.options = { ...others, endpoint, apiKey: null };
+    this.model = options.model;
+    this.dimensions = options.dimensions;
+    this.timeout = timeout;
+    const base = endpoint.replace(/\/+$/, '');
+    this.url = base.endsWith('/embeddings') ? base : `${base}/embeddings`;
+  }
+
+  async embed(text: string, signal: AbortSignal): Promise<Embedding> {
+    signal.throwIfAborted();
+    const limit = AbortSignal.timeout(this.timeout * 1000);
+    try {
+      const response = await fetch(this.url, {
+        method: 'POST',
+        redirect: 'error',
+        headers: {
+          'Content-Type': 'application/json',
+          Accept: 'application/json',
+          ...(this.#apiKey !== null && { Authorization: `Bearer ${this.#apiKey}` }),
+        },
+        body: JSON.stringify(this.request(text)),
+        signal: AbortSignal.any([signal, limit]),
+      });
+      if (!response.ok) {
+        await response.body?.cancel();
+        throw new EmbeddingError(`the endpoint answered ${response.status}`);
+      }
+      return this.read(
+        await boundedText(response, this.dimensions * BYTES_PER_NUMBER + ENVELOPE_BYTES),
+        text,
+      );
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (error instanceof EmbeddingError) throw error;
+      if (limit.aborted) throw new EmbeddingError(`the endpoint did not answer within ${this.timeout} s`);
+      throw new EmbeddingError(`the endpoint could not be asked: ${networkCode(error)}`);
+    }
+  }
+
+  private request(text: string): object {
+    const { model, dimensions, options } = this;
+    return { model, input: text, encoding_format: 'float', ...(options.requestDimensions && { dimensions }) };
+  }
+
+  private read(body: string, text: string): Embedding {
+    const answer = parsed(body);
+    const data = member(answer, 'data');
+    const vector = Array.isArray(data) && data.length === 1 ? member(data[0], 'embedding') : undefined;
+    if (!Array.isArray(vector)) throw new EmbeddingError('the answer holds no vector');
+    if (vector.length !== this.dimensions)
+      throw new EmbeddingError(
+        `the answer has ${vector.length} dimensions, ${this.dimensions} are configured`,
+      );
+    if (!vector.every((entry): entry is number => typeof entry === 'number' && Number.isFinite(entry)))
+      throw new EmbeddingError('the answer holds a vector that is not of finite numbers');
+    return { vector, tokens: billedTokens(member(answer, 'usage')) ?? estimatedTokens(text) };
+  }
+}
+
+async function boundedText(response: Response, most: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    const bytes = chunk as Uint8Array;
+    size += bytes.byteLength;
+    // Leaving the loop cancels the rest of the body.
+    if (size > most) throw new EmbeddingError(`the answer is larger than ${most} bytes`);
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new EmbeddingError('the answer is not JSON');
+  }
+}
+
+function member(value: unknown, name: string): unknown {
+  return value !== null && typeof value === 'object' ? (value as Record<string, unknown>)[name] : undefined;
+}
+
+function billedTokens(usage: unknown): number | undefined {
+  const total = member(usage, 'total_tokens') ?? member(usage, 'prompt_tokens');
+  return typeof total === 'number' && Number.isSafeInteger(total) && total >= 0 ? total : undefined;
+}
+
+/** The kind of fault alone: messages of the network can quote addresses and headers. */
+function networkCode(error: unknown): string {
+  const cause = member(error, 'cause');
+  const code = member(cause, 'code') ?? member(error, 'code');
+  if (typeof code === 'string') return code;
+  return member(cause, 'message') === 'unexpected redirect' ? 'it redirects' : 'network fault';
+}

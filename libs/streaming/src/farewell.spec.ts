@@ -1,0 +1,42 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { call, EVENTS, listenAs, listening, sessionOf, until } from './contracts/calls.js';
+import { edgeUnderTest, type EdgeUnderTest } from './contracts/edge-under-test.js';
+import type { McpEdgeOptions } from './edge-options.js';
+
+const running: EdgeUnderTest[] = [];
+async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
+  const edge = await edgeUnderTest(options);
+  running.push(edge);
+  return edge;
+}
+afterAll(async () => {
+  await Promise.all(running.map((edge) => edge.stop()));
+});
+
+describe('closing', () => {
+  it('ends listening streams at once and opens no more, while calls finish', async () => {
+    const edge = await serving();
+    const session = await sessionOf(edge);
+    const stream = await listening(edge, session);
+    const slow = await edge.open({ headers: { ...session, ...EVENTS }, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    const closed = edge.edge.close(60_000);
+    await stream.over;
+    expect((await edge.ask(listenAs(session))).status).toBe(503);
+    edge.tools.release();
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
+    await closed;
+    expect(edge.edge.activeListeningStreamCount).toBe(0);
+  });
+
+  it('aborts a streamed call after the grace period, and its answer says so', async () => {
+    const edge = await serving();
+    const slow = await edge.open({ headers: EVENTS, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    await edge.edge.close(1);
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { cancelled: true } }]);
+    expect(edge.tools.contexts[0]?.signal.reason).toBe('server_shutdown');
+  });
+});

@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { type Agent, type LogLevel, Unauthorized } from '#agent';
+import type { Authenticator } from '#auth';
+import {
+  FALLBACK_VERSION,
+  isJsonObject,
+  type JsonObject,
+  type Kernel,
+  type KernelReply,
+  member,
+  RPC,
+  StreamedResult,
+  type WarningLog,
+} from '#dispatcher';
+import { jsonOf } from '../answers/carrier.js';
+import { dispatchContext } from '../answers/dispatch-context.js';
+import { isNotification, type Message } from '../message.js';
+import { errorReply, type Reply, resultReply } from '../reply.js';
+import { envelope, modernShape, servedMethod, servedVersion } from '../rungs/modern-request.js';
+import { claimedVersion } from '../rungs/protocol-era.js';
+import type { Spoken } from '../speech.js';
+import { Call } from '../wire/call.js';
+import type { Wire } from '../wire/wire.js';
+import { LineCarrier } from './line-carrier.js';
+import type { LineWriter } from './line-writer.js';
+import { OpenLines } from './open-lines.js';
+
+export interface StdioParts {
+  readonly kernel: Kernel;
+  readonly authenticator: Authenticator;
+  readonly wire: Wire;
+  /** The credentials of the client at the other end, as headers of a request would show them. */
+  readonly credentials: IncomingHttpHeaders;
+  readonly lines: LineWriter;
+  readonly log: WarningLog;
+}
+
+/** Checks of the stateless era that hold without headers. */
+const MODERN_CHECKS = [modernShape, envelope, servedVersion, servedMethod];
+const NO_HEADERS: IncomingHttpHeaders = Object.freeze({});
+const NO_CAPABILITIES: JsonObject = Object.freeze({});
+/** Whoever started the process sits on the same machine. */
+const THIS_MACHINE = '127.0.0.1';
+
+/** What a client and the kernel say to each other over one pipe; the first messages decide how. */
+export class StdioConversation {
+  /** The one session of this pipe: it needs no name on the wire. */
+  private readonly session = randomUUID();
+  private readonly open = new OpenLines();
+  private version: string = FALLBACK_VERSION;
+  private capabilities: JsonObject = NO_CAPABILITIES;
+  private logLevel: LogLevel | undefined;
+
+  constructor(private readonly parts: StdioParts) {}
+
+  get hasBatches(): boolean {
+    return this.version === '2025-03-26';
+  }
+
+  async answer(message: Message): Promise<void> {
+    const answer = await this.outcome(message);
+    if (answer) this.parts.lines.answer(jsonOf(answer));
+  }
+
+  async answerBatch(batch: readonly Message[]): Promise<void> {
+    const answers = await Promise.all(batch.map((message) => this.outcome(message)));
+    const said = answers.filter((answer) => answer !== null);
+    if (said.length > 0) this.parts.lines.answer(`[${said.map(jsonOf).join(',')}]`);
+  }
+
+  /** Ends the streams that stay open, each with its result. */
+  endStreams(): void {
+    this.open.shutDown();
+  }
+
+  abortCalls(reason: string): void {
+    this.parts.wire.calls.endSession(this.session, reason);
+  }
+
+  /** Nothing is told any more. */
+  close(): void {
+    this.parts.wire.listening.endSession(this.session);
+  }
+
+  /** @returns the answer; `null` when there is none, or it left already */
+  private async outcome(message: Message): Promise<Reply | null> {
+    const spoken = this.spoken(message);
+    for (const { check } of MODERN_CHECKS) {
+      const refused = check(spoken, this.parts);
+      if (refused) return message.id === undefined ? null : refused;
+    }
+    let agent: Agent;
+    try {
+      agent = await this.authenticate();
+    } catch (fault) {
+      if (!(fault instanceof Unauthorized)) throw fault;
+      if (message.isResponse || isNotification(message)) return null;
+      return errorReply(401, { code: RPC.unauthorized, message: 'Unauthorized' }, message.id);
+    }
+    if (await this.takeSilently(message, agent)) return null;
+    return this.dispatch(message, spoken, agent);
+  }
+
+  private spoken(message: Message): Spoken {
+    const modern = !message.isResponse && claimedVersion(message) !== undefined;
+    return {
+      message,
+      headers: NO_HEADERS,
+      era: modern ? 'modern' : 'legacy',
+      version: this.version,
+      clientCapabilities: this.capabilities,
+    };
+  }
+
+  private authenticate(): Promise<Agent> {
+    const { authenticator, credentials } = this.parts;
+    return authenticator.authenticate({ headers: credentials, remoteAddress: THIS_MACHINE, method: 'POST' });
+  }
+
+  private async takeSilently(message: Message, { principal: owner }: Agent): Promise<boolean> {
+    const { wire } = this.parts;
+    if (message.isResponse) {
+      await wire.asks.deliver({ owner, session: this.session }, message);
+      return true;
+    }
+    if (message.method !== 'notifications/cancelled') return false;
+    const requestId = member(message.params, 'requestId');
+    this.open.cancel(requestId);
+    wire.calls.cancel({ owner, session: this.session, requestId }, 'notifications_cancelled');
+    return true;
+  }
+
+  private async dispatch(message: Message, spoken: Spoken, agent: Agent): Promise<Reply | null> {
+    const { kernel, wire, lines } = this.parts;
+    const { era, version, clientCapabilities } = spoken;
+    const call = new Call(agent, message, this.session);
+    const context = dispatchContext({
+      wire,
+      call,
+      carrier: new LineCarrier(lines, era === 'legacy'),
+      speech: { era, version, clientCapabilities, logLevel: this.logLevel },
+      session: era === 'legacy' ? this.session : undefined,
+      setLogLevel: (level) => {
+        this.logLevel = level;
+        return Promise.resolve();
+      },
+      parameterHeader: undefined,
+    });
+    wire.calls.begin(call);
+    try {
+      const reply = await kernel.dispatch(message.method, message.params, context);
+      if (reply instanceof StreamedResult) {
+        this.open.begin(message.id, reply, lines, this.parts.log);
+        return null;
+      }
+      return this.worded(reply, call);
+    } finally {
+      wire.calls.end(call);
+    }
+  }
+
+  private worded(
+    reply: Exclude<KernelReply, StreamedResult>,
+    { message, agent, abortedBecause }: Call,
+  ): Reply | null {
+    if ('accepted' in reply || isNotification(message)) return null;
+    // Who cancelled a request no longer listens for its answer.
+    if (abortedBecause === 'notifications_cancelled') return null;
+    if ('error' in reply) return errorReply(reply.status, reply.error, message.id);
+    if (message.method === 'initialize') this.begin(message, reply.result, agent);
+    return resultReply(message.id, reply);
+  }
+
+  /** What the handshake settled holds for everything that comes after it. */
+  private begin({ params }: Message, result: JsonObject, agent: Agent): void {
+    const declared = member(params, 'capabilities');
+    this.version = String(result.protocolVersion);
+    this.capabilities = isJsonObject(declared) ? declared : NO_CAPABILITIES;
+    this.parts.wire.listening.attach(this.session, agent, {
+      deliver: (json) => this.parts.lines.tell(json),
+      end: () => undefined,
+    });
+  }
+}

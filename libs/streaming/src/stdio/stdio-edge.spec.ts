@@ -1,0 +1,247 @@
+import { PassThrough } from 'node:stream';
+import { afterAll, describe, expect, it } from 'vitest';
+import { call, cancel, until } from '../contracts/calls.js';
+import { edgeUnderTest, initialize, modern, MODERN_META, ping } from '../contracts/edge-under-test.js';
+import { StdioEdge, type StdioOptions } from './stdio-edge.js';
+
+const parts = await edgeUnderTest();
+afterAll(() => parts.stop());
+const { tools } = parts;
+
+/** A client at the other end of a pipe. */
+function piped(options: StdioOptions = {}, credentials: Record<string, string> = { 'x-mcp-api-key': 'ada' }) {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  let text = '';
+  output.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+  const { kernel, authenticator, wire } = parts;
+  const log = { warn: (line: string) => void parts.warnings.push(line) };
+  const edge = new StdioEdge({ kernel, authenticator, wire, credentials, log }, input, output, options);
+  const ended = edge.run();
+  const said = () =>
+    text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const answerTo = async (id: unknown) => {
+    await until(() => said().some((message) => message.id === id && !('method' in message)));
+    return said().find((message) => message.id === id) as Record<string, unknown>;
+  };
+  return {
+    write: (bytes: string | Buffer) => input.write(bytes),
+    say: (...messages: unknown[]) =>
+      messages.forEach((message) => input.write(`${JSON.stringify(message)}\n`)),
+    said,
+    answerTo,
+    hangUp: () => input.end(),
+    stop: () => edge.stop(),
+    ended,
+    text: () => text,
+  };
+}
+
+const discover = (id: unknown) => ({
+  jsonrpc: '2.0',
+  id,
+  method: 'server/discover',
+  params: { _meta: MODERN_META },
+});
+const modernCall = (name: string, id: unknown, meta: object = {}) => ({
+  ...(modern('tools/call', { name, arguments: {}, _meta: { ...MODERN_META, ...meta } }).body as object),
+  id,
+});
+
+describe('a client on a pipe', () => {
+  it('is answered one message to a line, in either era, whichever comes first', async () => {
+    const pipe = piped();
+    pipe.say(discover('d'), initialize(), call('echo', 'c'), modernCall('echo', 'm'));
+    expect(await pipe.answerTo('d')).toMatchObject({ result: { supportedVersions: ['2026-07-28'] } });
+    expect(await pipe.answerTo(0)).toMatchObject({ result: { protocolVersion: '2025-06-18' } });
+    expect(await pipe.answerTo('c')).toMatchObject({ result: { isError: false } });
+    expect(await pipe.answerTo('m')).toMatchObject({ result: { resultType: 'complete' } });
+    pipe.hangUp();
+    await pipe.ended;
+    expect(pipe.said()).toHaveLength(4);
+  });
+
+  it.each([
+    ['a method nobody knows', '{"jsonrpc":"2.0","id":1,"method":"nope"}', { id: 1, error: { code: -32601 } }],
+    [
+      'a probe without an envelope',
+      '{"jsonrpc":"2.0","id":1,"method":"server/discover"}',
+      { error: { code: -32601 } },
+    ],
+    ['no JSON', '{"jsonrpc"', { id: null, error: { code: -32700 } }],
+    ['no message', '{"id":1}', { id: null, error: { code: -32600 } }],
+    ['an object as id', '{"jsonrpc":"2.0","id":{},"method":"ping"}', { id: null, error: { code: -32600 } }],
+    ['an array', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]', { id: null, error: { code: -32600 } }],
+    [
+      'an envelope without capabilities',
+      '{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}',
+      { id: 1, error: { code: -32602 } },
+    ],
+    ['a message that is too long', `{"x":"${'x'.repeat(600)}"}`, { id: null, error: { code: -32700 } }],
+  ])('is told at once what is wrong before any handshake, and goes on: %s', async (_, line, refusal) => {
+    const pipe = piped({ maxMessageSize: 500 });
+    pipe.write(`${line}\n`);
+    await until(() => pipe.said().length === 1);
+    expect(pipe.said()[0]).toMatchObject(refusal);
+    pipe.say(ping('after'));
+    expect(await pipe.answerTo('after')).toMatchObject({ result: {} });
+    pipe.hangUp();
+  });
+
+  it('may cut its bytes anywhere, and leave lines blank', async () => {
+    const pipe = piped();
+    for (const byte of Buffer.from('\n\r\n{"jsonrpc":"2.0","id":"é","method":"ping"}\r\n'))
+      pipe.write(Buffer.from([byte]));
+    expect(await pipe.answerTo('é')).toEqual({ jsonrpc: '2.0', id: 'é', result: {} });
+    pipe.hangUp();
+  });
+
+  it('is refused with the wrong credentials, request by request', async () => {
+    const pipe = piped({}, { 'x-mcp-api-key': 'wrong' });
+    pipe.say(ping(1), { jsonrpc: '2.0', method: 'notifications/initialized' }, ping(2));
+    expect(await pipe.answerTo(1)).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      error: { code: -32001, message: 'Unauthorized' },
+    });
+    await pipe.answerTo(2);
+    expect(pipe.said()).toHaveLength(2);
+    pipe.hangUp();
+  });
+
+  it('hears progress and log lines before the answer, as its revision has them', async () => {
+    const pipe = piped();
+    tools.work = ({ progress, log }) => {
+      progress({ progress: 1 });
+      log?.({ level: 'info', data: 'hello' });
+    };
+    pipe.say(initialize('2025-11-25'));
+    await pipe.answerTo(0);
+    pipe.say(call('work', 1, { progressToken: 't' }));
+    await pipe.answerTo(1);
+    expect(pipe.said().map(({ method, id }) => method ?? id)).toEqual([
+      0,
+      'notifications/progress',
+      'notifications/message',
+      1,
+    ]);
+    pipe.hangUp();
+  });
+
+  it('may send several messages in one array once it has negotiated 2025-03-26', async () => {
+    const pipe = piped();
+    pipe.say(initialize('2025-03-26'));
+    await pipe.answerTo(0);
+    pipe.say([ping('a'), ping('b')], [cancel(1)]);
+    pipe.say(ping('c'));
+    await pipe.answerTo('c');
+    expect(pipe.said().slice(1)).toContainEqual([
+      { jsonrpc: '2.0', id: 'a', result: {} },
+      { jsonrpc: '2.0', id: 'b', result: {} },
+    ]);
+    expect(pipe.said()).toHaveLength(3);
+    pipe.hangUp();
+  });
+});
+
+describe.each([
+  ['2025-06-18', (id: unknown) => call('wait', id)],
+  ['2026-07-28', (id: unknown) => modernCall('wait', id)],
+])('a call of %s', (_, waiting) => {
+  it('is cancelled by a notification and then has no answer', async () => {
+    tools.contexts.length = 0;
+    const pipe = piped();
+    pipe.say(waiting('w'));
+    await until(() => tools.contexts.length === 1);
+    pipe.say(cancel('other'), ping(1));
+    await pipe.answerTo(1);
+    expect(tools.contexts[0]?.signal.aborted).toBe(false);
+    pipe.say(cancel('w'));
+    await until(() => tools.contexts[0]?.signal.reason === 'notifications_cancelled');
+    pipe.hangUp();
+    await pipe.ended;
+    expect(pipe.said().map(({ id }) => id)).toEqual([1]);
+  });
+
+  it('is answered although the input has ended meanwhile', async () => {
+    tools.contexts.length = 0;
+    const pipe = piped();
+    pipe.say(waiting('w'));
+    await until(() => tools.contexts.length === 1);
+    pipe.hangUp();
+    tools.release();
+    await pipe.ended;
+    expect(pipe.said()).toMatchObject([{ id: 'w', result: { isError: false } }]);
+  });
+
+  it('is ended by a stop, and says so', async () => {
+    tools.contexts.length = 0;
+    const pipe = piped();
+    pipe.say(waiting('w'));
+    await until(() => tools.contexts.length === 1);
+    pipe.stop();
+    await pipe.ended;
+    expect(pipe.said()).toMatchObject([{ id: 'w', result: { cancelled: true } }]);
+  });
+});
+
+describe('streams on a pipe', () => {
+  const listen = (id: unknown, list: string) => ({
+    jsonrpc: '2.0',
+    id,
+    method: 'subscriptions/listen',
+    params: { notifications: { [list]: true }, _meta: MODERN_META },
+  });
+  const tag = (id: unknown) => ({ params: { _meta: { 'io.modelcontextprotocol/subscriptionId': id } } });
+
+  it('share it, each with its own tag; one is cancelled, the other ends with its result', async () => {
+    const pipe = piped();
+    pipe.say(listen('t', 'toolsListChanged'), listen('p', 'promptsListChanged'));
+    await until(() => pipe.said().length === 2);
+    parts.listChanges.next('tools');
+    parts.listChanges.next('prompts');
+    await until(() => pipe.said().length === 4);
+    expect(pipe.said().slice(2)).toMatchObject([
+      { method: 'notifications/tools/list_changed', ...tag('t') },
+      { method: 'notifications/prompts/list_changed', ...tag('p') },
+    ]);
+    pipe.say(cancel('t'), ping(1));
+    await pipe.answerTo(1);
+    parts.listChanges.next('tools');
+    pipe.hangUp();
+    await pipe.ended;
+    expect(pipe.said().slice(5)).toMatchObject([{ id: 'p', result: { resultType: 'complete' } }]);
+  });
+
+  it('carry a question to the client, and its reply', async () => {
+    const pipe = piped();
+    pipe.say(initialize());
+    await pipe.answerTo(0);
+    let reply: unknown;
+    tools.work = async ({ link }) => {
+      reply = await link?.request('elicitation/create', { message: 'Sure?' }, 60_000);
+    };
+    pipe.say(call('work', 1));
+    await until(() => pipe.said().some(({ method }) => method === 'elicitation/create'));
+    const question = pipe.said().find(({ method }) => method === 'elicitation/create');
+    pipe.say({ jsonrpc: '2.0', id: question?.id, result: { action: 'accept' } });
+    await pipe.answerTo(1);
+    expect(reply).toEqual({ result: { action: 'accept' } });
+    pipe.hangUp();
+  });
+
+  it('tell a client of the handshake about changed lists', async () => {
+    const pipe = piped();
+    pipe.say(initialize());
+    await pipe.answerTo(0);
+    parts.listChanges.next('tools');
+    await until(() => pipe.said().length === 2);
+    expect(pipe.said()[1]).toEqual({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
+    pipe.hangUp();
+    await pipe.ended;
+    parts.listChanges.next('tools');
+    expect(pipe.said()).toHaveLength(2);
+  });
+});

@@ -1,0 +1,105 @@
+import type { Readable, Writable } from 'node:stream';
+import { faultLine, RPC, type WarningLog } from '#dispatcher';
+import { readJson } from '../json-body.js';
+import { type Message, readMessage } from '../message.js';
+import { errorReply, internalErrorReply, type Reply } from '../reply.js';
+import { readBatch } from '../rungs/batch.js';
+import { LineReader } from './line-reader.js';
+import { LineWriter } from './line-writer.js';
+import { StdioConversation, type StdioParts } from './stdio-conversation.js';
+
+export interface StdioOptions {
+  /** Bytes of one message. Default 1,048,576. */
+  readonly maxMessageSize?: number;
+  /** Bytes that may wait for a reader before what is not an answer is dropped. Default 1,048,576. */
+  readonly maxBuffered?: number;
+  /** Messages of one array, where the revision has them. Default 50. */
+  readonly maxBatchSize?: number;
+}
+
+const NOT_JSON = errorReply(400, { code: RPC.parseError, message: 'Parse error: invalid JSON' });
+const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
+
+/** MCP over a pipe: one message to a line, in every revision, for the one client at its other end. */
+export class StdioEdge {
+  private readonly lines: LineWriter;
+  private readonly reader: LineReader;
+  private readonly conversation: StdioConversation;
+  private readonly running = new Set<Promise<void>>();
+  private readonly log: WarningLog;
+  private readonly limits: Required<StdioOptions>;
+
+  constructor(
+    parts: Omit<StdioParts, 'lines'>,
+    private readonly input: Readable,
+    output: Writable,
+    options: StdioOptions = {},
+  ) {
+    this.limits = { maxMessageSize: 1_048_576, maxBuffered: 1_048_576, maxBatchSize: 50, ...options };
+    this.log = parts.log;
+    this.reader = new LineReader(this.limits.maxMessageSize);
+    this.lines = new LineWriter(output, this.limits.maxBuffered);
+    this.conversation = new StdioConversation({ ...parts, lines: this.lines });
+    // Whoever read is gone: there is nothing left to serve.
+    output.on('error', () => input.destroy());
+  }
+
+  /** Serves until the input ends and every call is answered. Never rejects. */
+  async run(): Promise<void> {
+    try {
+      for await (const chunk of this.input) {
+        for (const line of this.reader.take(chunk as Buffer))
+          this.take(line === 'too-long' ? null : line.bytes);
+        if (this.lines.isBehind) await this.lines.caughtUp();
+      }
+    } catch (fault) {
+      if (!this.input.destroyed) this.log.warn(faultLine('[StdioEdge] the input failed:', fault));
+    }
+    this.conversation.endStreams();
+    await Promise.all(this.running);
+    this.conversation.close();
+  }
+
+  /** Ends calls that run, and with them `run`. */
+  stop(): void {
+    this.conversation.abortCalls('server_shutdown');
+    this.input.destroy();
+  }
+
+  private take(line: Buffer | null): void {
+    const reading = line === null ? null : readJson(line);
+    if (reading === null) return this.refuse(tooLarge(this.limits.maxMessageSize));
+    if (!reading.ok) return this.refuse(NOT_JSON);
+    if (Array.isArray(reading.value)) return this.takeBatch(reading.value);
+    const message = readMessage(reading.value);
+    if (!message) return this.refuse(NOT_A_MESSAGE);
+    this.begin(message, this.conversation.answer(message));
+  }
+
+  private takeBatch(values: readonly unknown[]): void {
+    const batch = this.conversation.hasBatches ? readBatch(values, this.limits.maxBatchSize) : null;
+    if (!batch) return this.refuse(NOT_A_MESSAGE);
+    this.begin(undefined, this.conversation.answerBatch(batch));
+  }
+
+  private begin(message: Message | undefined, work: Promise<void>): void {
+    const settled = work
+      .catch((fault: unknown) => {
+        this.log.warn(faultLine('[StdioEdge]', fault));
+        this.refuse(internalErrorReply(message?.id));
+      })
+      .finally(() => this.running.delete(settled));
+    this.running.add(settled);
+  }
+
+  private refuse({ body }: Reply): void {
+    this.lines.answer(body);
+  }
+}
+
+function tooLarge(limit: number): Reply {
+  return errorReply(413, {
+    code: RPC.parseError,
+    message: `Payload Too Large: message exceeds ${limit} bytes`,
+  });
+}

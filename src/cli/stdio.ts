@@ -1,0 +1,22 @@
+import type { Environment } from '../config/read-config-file.js';
+import { openDatabase } from '../database/open-database.js';
+import { loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { assertEnabled } from '../start-gate.js';
+
+/**
+ * Serves MCP on standard input and output until the input ends.
+ * @throws ConfigError when the configuration, the seed or the environment does not permit a start
+ */
+export async function runStdio(env: Environment, cwd: string): Promise<void> {
+  const loaded = await loadWithPlugins(env, cwd);
+  assertEnabled(env);
+  const opening = openDatabase(loaded.config.database);
+  const loading = import('../stdio-service.js');
+  const database = await opening;
+  try {
+    const { serveStdio } = await loading;
+    await serveStdio(loaded, database.connection, env);
+  } finally {
+    await database.close();
+  }
+}

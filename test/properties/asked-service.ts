@@ -1,0 +1,49 @@
+import type { AuditRecord } from '#audit';
+
+export interface Request {
+  readonly method: string;
+  readonly params: Record<string, unknown>;
+}
+
+/** What one request led to: the reply as it is sent, and what was written down. */
+export interface Answer {
+  readonly reply: string;
+  readonly audit: string;
+}
+
+/** A service with one agent, however it is reached. */
+export interface AskedService {
+  ask(request: Request): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+/** Writes are open to whoever may make them. */
+export const GATES = {
+  PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true',
+  PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true',
+  PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
+  PARSE_AGENT_ALLOW_RAW_SCHEMA: 'true',
+};
+
+const BEGAN = Date.now() - 1000;
+
+/** Without the times of writes, which differ between any two: worlds are made of other years. */
+export function withoutToday(text: string): string {
+  return text.replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => {
+    const at = Date.parse(time);
+    return at >= BEGAN && at <= Date.now() ? '<now>' : time;
+  });
+}
+
+/** Without what differs between any two calls: when, how long, and which agent object. */
+export function settledAudit(record: AuditRecord): object {
+  const {
+    at: _,
+    duration_ms: __,
+    agent_id: ___,
+    parent_agent_id: ____,
+    correlation_id: _____,
+    ...rest
+  } = record;
+  return rest;
+}

@@ -1,0 +1,88 @@
+import { type Column, COLUMNS, rowId, TENANTS } from './vocabulary.js';
+
+/** Values that rows share, so that joining, grouping and comparing have something to find. */
+export const POOL = 4;
+
+const day = (index: number) => `2024-0${index + 1}-15T10:00:00.000Z`;
+const pointer = (className: string, objectId: string) => ({ __type: 'Pointer', className, objectId });
+const place = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
+const related = (className: string, ids: readonly string[]) => ({
+  __op: 'AddRelation',
+  objects: ids.map((id) => pointer(className, id)),
+});
+
+/** What anyone might write in a request: the value of that number in a column's pool. */
+export function ordinary({ name, kind, target }: Column, index: number): unknown {
+  const pick = index % POOL;
+  const id = rowId(target ?? 'Orchard', pick);
+  switch (kind) {
+    case 'text':
+      return name.endsWith('Org') ? TENANTS[pick % 2] : `plain ${pick}`;
+    case 'number':
+      return pick + 1;
+    case 'date':
+      return { __type: 'Date', iso: day(pick) };
+    case 'place':
+      return place(10 + pick, 20 + pick);
+    case 'flag':
+      return pick % 2 === 0;
+    case 'object':
+      return { tone: `plain ${pick}`, deep: { level: pick } };
+    case 'texts':
+      return [`plain ${pick}`, `plain ${(pick + 1) % POOL}`];
+    case 'pointer':
+      return pointer(String(target), id);
+    case 'pointers':
+      return [pointer(String(target), id), pointer(String(target), rowId(target ?? 'Orchard', pick + 1))];
+    case 'relation':
+      return related(String(target), [id]);
+  }
+}
+
+/** A value that stands nowhere else, and can be found in any bytes. Flags have none. */
+export function marked({ name, kind, target }: Column, row: number): { value: unknown; traces: string[] } {
+  const text = `ZEKRET${name}r${row}`;
+  const number = 770_000_000 + markNumber(name) * 100 + row;
+  switch (kind) {
+    case 'text':
+      return { value: text, traces: [text] };
+    case 'number':
+      return { value: number, traces: [String(number)] };
+    case 'date': {
+      const date = new Date(Date.UTC(2031, 0, 1) + markNumber(name) * 86_400_000 + row * 3_600_000 + 137);
+      const iso = date.toISOString();
+      return { value: { __type: 'Date', iso }, traces: [iso, String(date.getTime())] };
+    }
+    case 'place': {
+      const latitude = Number(`33.9${markNumber(name)}${row}71`);
+      return { value: place(latitude, latitude), traces: [String(latitude)] };
+    }
+    case 'flag':
+      return { value: true, traces: [] };
+    case 'object':
+      return { value: { tone: text, [`K${text}`]: { level: number } }, traces: [text, String(number)] };
+    case 'texts':
+      return { value: [text], traces: [text] };
+    case 'pointer':
+      return { value: pointer(String(target), text), traces: [text] };
+    case 'pointers':
+      return { value: [pointer(String(target), text)], traces: [text] };
+    case 'relation':
+      return { value: related(String(target), [text]), traces: [text] };
+  }
+}
+
+const NUMBERS = new Map(
+  Object.values(COLUMNS)
+    .flat()
+    .map(({ name }, index) => [name, index + 10] as const),
+);
+const markNumber = (name: string) => NUMBERS.get(name) ?? 99;
+
+/** As a request would compare it. */
+export function asOperand(column: Column, index: number, secret: boolean): unknown {
+  const value = secret ? marked(column, index).value : ordinary(column, index);
+  if (column.kind === 'pointers' || column.kind === 'texts') return (value as unknown[])[0];
+  if (column.kind === 'relation') return ((value as { objects: unknown[] }).objects[0] ?? null) as unknown;
+  return value;
+}

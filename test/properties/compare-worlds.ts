@@ -1,0 +1,95 @@
+import type { AskedWorld } from './asked-of-world.js';
+import type { Answer, AskedService, Request } from './asked-service.js';
+import type { World } from './world.js';
+import { worldsApart } from './worlds-apart.js';
+
+/** An answer that told its agent something. */
+export interface Violation {
+  readonly request: Request;
+  /** Marks and names that stand in the answer though the request did not say them. */
+  readonly shows: readonly string[];
+  /** What came back in the world of marks, and in the other one. */
+  readonly answers: readonly [Answer, Answer];
+  readonly asked: AskedWorld;
+}
+
+/** How a service is made over a database of its own. */
+export interface Services {
+  readonly uri: string;
+  /** Names a database that is not in use. */
+  next(): string;
+  open(world: World, seed: unknown, database: { uri: string; name: string }): Promise<AskedService>;
+}
+
+/** How often each tool and method ended how. */
+export type Tally = Map<string, number>;
+
+/** Asks the same in two worlds that differ in nothing the agent may see, until an answer tells them apart. */
+export async function violationIn(
+  asked: AskedWorld,
+  { uri, next, open }: Services,
+  tally: Tally,
+): Promise<Violation | null> {
+  const apart = worldsApart(asked.world);
+  const marked = await open(asked.world, apart.marked, { uri, name: next() });
+  const ordinary = await open(asked.world, apart.ordinary, { uri, name: next() });
+  try {
+    for (const request of asked.asked) {
+      const answers = await Promise.all([marked.ask(request), ordinary.ask(request)]);
+      const [one, other] = answers;
+      noteIn(tally, request, one);
+      const shows = shown(apart.traces, request, one);
+      const differ = one.reply !== other.reply || one.audit !== other.audit;
+      if (shows.length > 0 || differ) return { request, shows, answers, asked };
+    }
+    return null;
+  } finally {
+    await Promise.all([marked.close(), ordinary.close()]);
+  }
+}
+
+/** Without quoting, and without what stands for an object of a withheld class: its name and nothing else. */
+const unquoted = (text: string) =>
+  text
+    .replaceAll(/\\+n/g, '')
+    .replaceAll(/[\\"\s]/g, '')
+    .replaceAll(/className:\w+,__redacted:true/g, '');
+
+function shown(traces: readonly string[], request: Request, { reply, audit }: Answer): string[] {
+  const text = JSON.stringify(request);
+  const asked = text + text.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const told = unquoted(reply);
+  const noted = unquoted(audit);
+  return traces.filter(
+    (trace) =>
+      !asked.includes(trace) && (told.includes(trace) || (trace.includes('ZEKRET') && noted.includes(trace))),
+  );
+}
+
+function noteIn(tally: Tally, { method, params }: Request, { reply }: Answer): void {
+  const name = method === 'tools/call' ? String(params['name']) : method;
+  const [, code] = /"parse.error_code":"(\w+)"/.exec(reply) ?? [];
+  const end = code ?? (reply.startsWith('{"error"') ? 'rpc error' : 'ok');
+  tally.set(`${name} ${end}`, (tally.get(`${name} ${end}`) ?? 0) + 1);
+}
+
+const AROUND = 300;
+
+/** In words, as short as it can be understood and repeated. */
+export function described({ request, shows, answers, asked }: Violation): string {
+  const { world } = asked;
+  const text = JSON.stringify(request);
+  const rules = Object.entries(world.classes).filter(([name]) => text.includes(name) || shows.includes(name));
+  const [one, other] = answers.map(({ reply, audit }) => reply + audit) as [string, string];
+  let at = shows[0] === undefined ? 0 : one.indexOf(shows[0]);
+  if (shows.length === 0) while (one[at] === other[at]) at += 1;
+  const part = (whole: string) => whole.slice(Math.max(0, at - AROUND), at + AROUND);
+  return [
+    `asked  ${text}`,
+    `agent  ${JSON.stringify(world.agent)}`,
+    ...rules.map(([name, rule]) => `${name}  ${JSON.stringify(rule)}`),
+    shows.length > 0
+      ? `shows  ${shows.join(', ')}\n${part(one)}`
+      : `one    ${part(one)}\nother  ${part(other)}`,
+  ].join('\n');
+}

@@ -1,0 +1,115 @@
+import { type INestApplicationContext } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Agent, type Identity, MASTER, sessionIdentity } from '#agent';
+import { type AuditRecord, AuditSink } from '#audit';
+import { processState } from '#cluster';
+import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
+import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
+import { readEnvironmentGates } from '#policy';
+import { AppModule } from '../../src/app.module.js';
+import { loadConfig } from '../../src/config/load-config.js';
+import {
+  type Answer,
+  type AskedService,
+  GATES,
+  type Request,
+  settledAudit,
+  withoutToday,
+} from './asked-service.js';
+import { CALLER, ROLE, TOKEN } from './vocabulary.js';
+import type { AgentSpec, World } from './world.js';
+import { configOf, filtersOf } from './worlds-apart.js';
+
+class KeptAudit extends AuditSink {
+  readonly records: AuditRecord[] = [];
+  record(entry: AuditRecord): void {
+    this.records.push(entry);
+  }
+}
+
+const IDENTITIES: Readonly<Record<AgentSpec['posture'], Identity>> = {
+  master: MASTER,
+  session: sessionIdentity(TOKEN),
+  client: sessionIdentity(TOKEN),
+  user: { kind: 'aclUser', userId: CALLER },
+  role: { kind: 'aclRole', role: ROLE },
+};
+
+/** The service as it is composed for serving, over a database of its own, without HTTP in front of it. */
+export async function openService(
+  world: World,
+  seed: unknown,
+  database: { readonly uri: string; readonly name: string },
+): Promise<AskedService> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
+  const connection = new MongoConnection({ uri: database.uri, database: database.name });
+  let app: INestApplicationContext | undefined;
+  const close = async () => {
+    await app?.close();
+    await connection.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    writeFileSync(join(folder, 'parley.yaml'), configOf(world));
+    const loaded = loadConfig({}, folder);
+    await loadSeed(connection, parseSeed(seed));
+    const audit = new KeptAudit();
+    const service = AppModule.compose({
+      loaded,
+      connection,
+      shared: processState(),
+      gates: readEnvironmentGates(GATES),
+    });
+    app = await NestFactory.createApplicationContext(
+      { ...service, providers: [...(service.providers ?? []), { provide: AuditSink, useValue: audit }] },
+      { logger: false },
+    );
+    const kernel = app.get<Kernel>(Kernel);
+    const agent = await agentOf(world.agent, loaded.agents.get('asked'), app.get<SubAgents>(SubAgents));
+    return { ask: (request) => ask(kernel, agent, audit, request), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function agentOf(
+  spec: AgentSpec,
+  shape: Agent['shape'] | undefined,
+  subAgents: SubAgents,
+): Promise<Agent> {
+  if (!shape) throw new Error('the configuration names no agent');
+  const agent = new Agent({ shape, identity: IDENTITIES[spec.posture], principal: 'asked' });
+  if (!spec.child) return agent;
+  const { tools, classes } = spec.child;
+  return subAgents.create(agent, {
+    filters: filtersOf(spec.child),
+    ...(tools && { tools }),
+    ...(classes && { classes }),
+  });
+}
+
+async function ask(kernel: Kernel, agent: Agent, audit: KeptAudit, request: Request): Promise<Answer> {
+  const before = audit.records.length;
+  const reply = await kernel.dispatch(request.method, request.params, {
+    agent,
+    era: 'legacy',
+    version: '2025-11-25',
+    clientCapabilities: {},
+    signal: new AbortController().signal,
+    correlationId: 'same',
+    requestId: 1,
+    progress: () => undefined,
+  });
+  return {
+    reply: withoutToday(textOf(reply)),
+    audit: JSON.stringify(audit.records.slice(before).map(settledAudit)),
+  };
+}
+
+function textOf(reply: KernelReply): string {
+  return JSON.stringify('result' in reply ? reply.result : reply);
+}

@@ -1,0 +1,221 @@
+import { POOL } from './cell-values.js';
+import {
+  CALLER,
+  type ClassName,
+  columnOf,
+  OWNER_COLUMN,
+  rowId,
+  TENANT_COLUMN,
+  TENANTS,
+} from './vocabulary.js';
+import type { AgentLimits, ClassRules, OwnClass, RowSpec, Rule, World } from './world.js';
+
+export type Operation = 'find' | 'count' | 'get';
+
+/** How much of one value an agent may come to know by any road. */
+export type Sight = 'all' | 'presence' | 'nothing';
+
+/** The column that filters and default filters limit rows by; kept below this. */
+export const LIMITED_BY: Readonly<Record<OwnClass, string>> = {
+  Orchard: 'orcRank',
+  Farmer: 'frmAge',
+  Crate: 'crtWeight',
+  Ledger: 'lgrSum',
+};
+export const FILTER_LIMIT = 3;
+/** The row that the filter for every class leaves out. */
+export const LEFT_OUT = (className: ClassName) => rowId(className, 4);
+
+/**
+ * What an agent may see of a world, computed the plain way from what was declared, sharing no code with what decides. Where several
+ * roads differ (find, count and get have permissions of their own) the widest counts.
+ */
+export class AgentSight {
+  constructor(private readonly world: World) {}
+
+  private get levels(): readonly AgentLimits[] {
+    const { agent } = this.world;
+    return agent.child ? [agent, agent.child] : [agent];
+  }
+
+  get isMaster(): boolean {
+    return this.world.agent.posture === 'master';
+  }
+
+  private get isUser(): boolean {
+    return ['session', 'client', 'user'].includes(this.world.agent.posture);
+  }
+
+  /** Hidden, or outside a class filter: no listing, schema or row may name it. */
+  isWithheld(className: ClassName): boolean {
+    return this.world.classes[className].hidden !== 'no' || !this.passesFilters(className);
+  }
+
+  private passesFilters(className: ClassName): boolean {
+    return this.levels.every(({ classes }) => {
+      if (!classes) return true;
+      return classes.only ? classes.only.includes(className) : !classes.except?.includes(className);
+    });
+  }
+
+  /** Whether the class may be named at all. */
+  isReachable(className: ClassName): boolean {
+    const { hidden } = this.world.classes[className];
+    return (hidden === 'no' || (hidden === 'exceptMaster' && this.isMaster)) && this.passesFilters(className);
+  }
+
+  isTenantBlind(className: ClassName): boolean {
+    return this.isBound(className) && this.world.agent.tenantId === null;
+  }
+
+  /** Sub-agents are readonly here, so their own tier never bypasses; that of an agent above may. */
+  private isBound(className: ClassName): boolean {
+    const { tenant } = this.world.classes[className];
+    if (!tenant) return false;
+    return !(tenant.bypass && this.world.agent.permissions === 'admin' && !this.world.agent.child);
+  }
+
+  /** Of another tenant: named by id it is refused as such, so its being there is no secret. */
+  isForeign(className: ClassName, row: RowSpec): boolean {
+    if (!this.isBound(className)) return false;
+    return tenantOf(className, row) !== this.world.agent.tenantId;
+  }
+
+  /** Leaving tenants aside. */
+  exists(
+    className: ClassName,
+    row: RowSpec,
+    index: number,
+    operations: readonly Operation[] = ['find', 'count', 'get'],
+  ): boolean {
+    if (!this.isReachable(className) || this.isTenantBlind(className)) return false;
+    if (className !== '_User' && !this.passesRowFilters(className, row, index)) return false;
+    if (className === '_User' && index === 4 && this.levels.some((level) => level.filteredByDefault))
+      return false;
+    if (this.isMaster) return true;
+    if (!this.mayReadAcl(row)) return false;
+    const rules = this.world.classes[className];
+    return operations.some((operation) => this.grants(rules[operation], className, row));
+  }
+
+  sees(className: ClassName, row: RowSpec, index: number): boolean {
+    return this.exists(className, row, index) && !this.isForeign(className, row);
+  }
+
+  /** Whether permissions leave the agent anything of the class in that way at all. */
+  permits(className: ClassName, operation: Operation): boolean {
+    if (!this.isReachable(className) || this.isTenantBlind(className)) return false;
+    const rule = this.world.classes[className][operation];
+    if (this.isMaster || rule === 'open' || rule === 'role') return true;
+    return rule !== 'nobody' && rule !== 'unset' && this.isUser;
+  }
+
+  /** Numbers of the rows that an operation reaches, in the order in which they are stored. */
+  rowsFor(className: ClassName, operation: Operation, canonical: boolean): number[] {
+    return this.world.rows[className].flatMap((row, index) => {
+      const there = this.exists(className, row, index, [operation]) && !this.isForeign(className, row);
+      return there && (!canonical || this.isInDefaultView(className, row)) ? [index] : [];
+    });
+  }
+
+  private isInDefaultView(className: ClassName, row: RowSpec): boolean {
+    if (className === '_User' || !this.world.classes[className].canonical) return true;
+    const value = row.values[LIMITED_BY[className]] ?? null;
+    return value !== null && value + 1 <= FILTER_LIMIT;
+  }
+
+  /** Whether queries may be about the column: what only some rows show is not. */
+  mayAsk(className: ClassName, field: string): boolean {
+    const { fields, hiddenFrom } = this.world.classes[className];
+    if (fields && !fields.includes(field)) return false;
+    const target = columnOf(className, field)?.target;
+    if (target && this.isWithheld(target)) return false;
+    if (this.isMaster || !hiddenFrom) return true;
+    const general = this.generalLists(className);
+    if (general.length > 0) return general.some((list) => !list.includes(field));
+    return !(this.isUser && hiddenFrom.owner?.includes(field));
+  }
+
+  private passesRowFilters(className: OwnClass, row: RowSpec, index: number): boolean {
+    const value = row.values[LIMITED_BY[className]] ?? null;
+    return this.levels.every((level) => {
+      if (level.filteredByDefault && index === 4) return false;
+      return !level.filtered.includes(className) || (value !== null && value + 1 <= FILTER_LIMIT);
+    });
+  }
+
+  private mayReadAcl({ acl }: RowSpec): boolean {
+    if (acl === 'none' || acl === 'public') return true;
+    if (acl === 'caller') return this.isUser;
+    return acl === 'role';
+  }
+
+  private grants(rule: Rule, className: ClassName, row: RowSpec): boolean {
+    if (rule === 'nobody' || rule === 'unset') return false;
+    if (rule === 'authenticated') return this.isUser;
+    if (rule === 'owner') return className !== '_User' && this.isUser && isOwned(className, row);
+    return true;
+  }
+
+  /** Whether some row may show the column. */
+  mayName(className: ClassName, field: string): boolean {
+    const { fields, hiddenFrom } = this.world.classes[className];
+    if (fields && !fields.includes(field) && field !== 'createdAt') return false;
+    if (this.isMaster || !hiddenFrom || (className === '_User' && this.isUser)) return true;
+    const general = this.generalLists(className);
+    const exceptions = hiddenFrom.owner ? [hiddenFrom.owner] : [];
+    if (general.length === 0) return true;
+    return [...general, ...(this.isUser ? exceptions : [])].some((list) => !list.includes(field));
+  }
+
+  private generalLists(className: ClassName): (readonly string[])[] {
+    const { hiddenFrom } = this.world.classes[className];
+    const lists = [
+      // Of users the server itself always names one column, and so every other one counts as shown by that list.
+      className === '_User' ? [...(hiddenFrom?.everyone ?? []), 'email'] : hiddenFrom?.everyone,
+      hiddenFrom?.role,
+      this.isUser ? hiddenFrom?.authenticated : undefined,
+    ];
+    return lists.filter((list): list is readonly string[] => list !== null && list !== undefined);
+  }
+
+  private isProtected(className: ClassName, row: RowSpec, index: number, field: string): boolean {
+    const { hiddenFrom } = this.world.classes[className];
+    if (this.isMaster || !hiddenFrom) return false;
+    if (className === '_User' && index === 0 && this.isUser) return false;
+    const owns = className !== '_User' && this.isUser && isOwned(className, row);
+    const lists = [...this.generalLists(className), ...(owns && hiddenFrom.owner ? [hiddenFrom.owner] : [])];
+    return lists.length > 0 && lists.every((list) => list.includes(field));
+  }
+
+  of(className: ClassName, row: RowSpec, index: number, field: string): Sight {
+    if (!this.sees(className, row, index)) return 'nothing';
+    const { fields } = this.world.classes[className];
+    if (fields && !fields.includes(field) && field !== 'createdAt') return 'nothing';
+    if (this.isProtected(className, row, index, field)) return 'nothing';
+    const column = columnOf(className, field);
+    if (column?.target && column.kind !== 'relation' && !this.isReachable(column.target)) return 'presence';
+    return 'all';
+  }
+
+  /** What decides about rows stays as it is in both worlds. */
+  decides(className: ClassName, field: string): boolean {
+    if (className === '_User') return false;
+    const rules: ClassRules = this.world.classes[className];
+    if (field === TENANT_COLUMN[className]) return rules.tenant !== null;
+    const byOwner = [rules.find, rules.count, rules.get].includes('owner') || rules.hiddenFrom?.owner;
+    if (field === OWNER_COLUMN[className]) return Boolean(byOwner);
+    const limited = rules.canonical || this.levels.some(({ filtered }) => filtered.includes(className));
+    return limited && field === LIMITED_BY[className];
+  }
+}
+
+export function tenantOf(className: ClassName, row: RowSpec): string | null {
+  const chosen = row.values[TENANT_COLUMN[className]] ?? null;
+  return chosen === null ? null : (TENANTS[chosen % 2] ?? null);
+}
+
+function isOwned(className: OwnClass, row: RowSpec): boolean {
+  const chosen = row.values[OWNER_COLUMN[className]] ?? null;
+  return chosen !== null && rowId('_User', chosen % POOL) === CALLER;
+}

@@ -1,0 +1,205 @@
+import fc from 'fast-check';
+import { POOL } from './cell-values.js';
+import {
+  type ClassName,
+  CLASS_NAMES,
+  COLUMNS,
+  columnNames,
+  OWN_CLASSES,
+  ROWS,
+  TENANT_COLUMN,
+  TENANTS,
+} from './vocabulary.js';
+
+export type OwnClass = (typeof OWN_CLASSES)[number];
+export type Rule = 'unset' | 'open' | 'nobody' | 'authenticated' | 'role' | 'owner';
+export type Acl = 'none' | 'public' | 'caller' | 'role' | 'other' | 'nobody';
+
+export interface ClassRules {
+  readonly hidden: 'no' | 'always' | 'exceptMaster';
+  readonly visible: boolean;
+  /** Null: no allowlist. */
+  readonly fields: readonly string[] | null;
+  readonly joinFields: readonly string[] | null;
+  readonly largeFields: readonly string[];
+  readonly canonical: boolean;
+  readonly tenant: { readonly bypass: boolean } | null;
+  readonly find: Rule;
+  readonly count: Rule;
+  readonly get: Rule;
+  /** Null: none are set at all. */
+  readonly hiddenFrom: ProtectedLists | null;
+}
+
+export interface ProtectedLists {
+  readonly everyone: readonly string[] | null;
+  readonly authenticated: readonly string[] | null;
+  readonly role: readonly string[] | null;
+  readonly owner: readonly string[] | null;
+}
+
+/** A row's values by number in their columns' pools; what the second one is for, see `worldsApart`. */
+export interface RowSpec {
+  readonly acl: Acl;
+  readonly values: Readonly<Record<string, number | null>>;
+  readonly others: Readonly<Record<string, number | null>>;
+  /** Where nobody could tell, the other world does without the row. */
+  readonly absent: boolean;
+}
+
+export interface AgentLimits {
+  readonly tools: object | null;
+  readonly classes: { readonly only?: readonly string[]; readonly except?: readonly string[] } | null;
+  /** Classes whose rows are filtered. */
+  readonly filtered: readonly OwnClass[];
+  /** Also by the entry for every class. */
+  readonly filteredByDefault: boolean;
+}
+
+export interface AgentSpec extends AgentLimits {
+  readonly posture: 'master' | 'session' | 'client' | 'user' | 'role';
+  readonly permissions: 'readonly' | 'write' | 'admin';
+  readonly tenantId: string | null;
+  /** Asked through a sub-agent of that agent. */
+  readonly child: AgentLimits | null;
+}
+
+export interface World {
+  readonly classes: Readonly<Record<ClassName, ClassRules>>;
+  readonly rows: Readonly<Record<ClassName, readonly RowSpec[]>>;
+  readonly switches: Readonly<Record<string, boolean>>;
+  readonly agent: AgentSpec;
+}
+
+/** Often nothing: where everything is forbidden nothing is found. */
+const seldom = <T>(some: fc.Arbitrary<T>, weight = 1): fc.Arbitrary<T | null> =>
+  fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight, arbitrary: some });
+
+const anyOf = (names: readonly string[]) => fc.subarray([...names]);
+const few = (names: readonly string[]) => fc.subarray([...names], { maxLength: Math.min(4, names.length) });
+const allBut = (names: readonly string[]) =>
+  few(names).map((taken) => names.filter((name) => !taken.includes(name)));
+
+function protectedLists(className: ClassName): fc.Arbitrary<ProtectedLists | null> {
+  const names = [...columnNames(className), 'createdAt'];
+  const list = few(names);
+  const rare = seldom(list);
+  const lists = fc.record({
+    everyone: fc.oneof({ weight: 4, arbitrary: list }, { weight: 1, arbitrary: fc.constant(null) }),
+    authenticated: rare,
+    role: rare,
+    owner: className === '_User' ? fc.constant(null) : seldom(list, 2),
+  });
+  return fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 2, arbitrary: lists });
+}
+
+const rule = (owned: boolean): fc.Arbitrary<Rule> =>
+  fc.constantFrom<Rule>(
+    'open',
+    'open',
+    'open',
+    'open',
+    'authenticated',
+    'role',
+    ...(owned ? (['unset', 'nobody', 'owner'] as const) : []),
+  );
+
+function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
+  const own = className !== '_User';
+  const names = columnNames(className);
+  return fc.record({
+    hidden: fc.constantFrom('no', 'no', 'no', 'no', 'no', 'no', 'no', 'no', 'always', 'exceptMaster'),
+    visible: fc.boolean(),
+    fields: seldom(allBut(names), 1),
+    joinFields: fc.constant(null),
+    largeFields: fc.oneof(fc.constant([]), anyOf(names)),
+    canonical: own ? fc.boolean() : fc.constant(false),
+    tenant: own ? seldom(fc.record({ bypass: fc.boolean() }), 1) : fc.constant(null),
+    find: rule(own),
+    count: rule(own),
+    get: rule(own),
+    hiddenFrom: protectedLists(className),
+  }) as fc.Arbitrary<ClassRules>;
+}
+
+function rowsOf(className: ClassName): fc.Arbitrary<RowSpec[]> {
+  const names = [...COLUMNS[className].map(({ name }) => name), TENANT_COLUMN[className], 'createdAt'];
+  const values = () =>
+    fc
+      .array(fc.option(fc.nat(POOL - 1), { nil: null, freq: 6 }), {
+        minLength: names.length,
+        maxLength: names.length,
+      })
+      .map((chosen) => Object.fromEntries(names.map((name, index) => [name, chosen[index] ?? null])));
+  const row = fc.record({
+    acl: fc.constantFrom<Acl>('none', 'none', 'public', 'caller', 'role', 'other', 'nobody'),
+    values: values(),
+    others: values(),
+    absent: fc.boolean(),
+  });
+  return fc.array(row, { minLength: ROWS, maxLength: ROWS });
+}
+
+const LISTED_TOOLS = ['aggregate', 'query_class', 'get_all_schemas', 'get_schema', 'distinct', 'export_data'];
+
+function limits(loose: boolean): fc.Arbitrary<AgentLimits> {
+  const weight = loose ? 1 : 2;
+  return fc.record({
+    tools: seldom(
+      fc.oneof(
+        anyOf(LISTED_TOOLS).map((except) => ({ except })),
+        fc.constant({ profile: 'lean' }),
+        anyOf([...LISTED_TOOLS, 'count_objects', 'get_object']).map((only) => ({ only })),
+      ),
+      weight,
+    ),
+    classes: seldom(
+      fc.oneof(
+        anyOf(CLASS_NAMES).map((except) => ({ except })),
+        anyOf(OWN_CLASSES).map((more) => ({ only: ['Orchard', ...more] })),
+      ),
+      weight,
+    ),
+    filtered: fc.oneof(
+      { weight: 2, arbitrary: fc.constant([]) },
+      { weight, arbitrary: fc.subarray([...OWN_CLASSES]) },
+    ),
+    filteredByDefault: fc.integer({ min: 0, max: 9 }).map((roll) => roll === 0),
+  }) as fc.Arbitrary<AgentLimits>;
+}
+
+const agent: fc.Arbitrary<AgentSpec> = fc
+  .tuple(
+    fc.record({
+      posture: fc.constantFrom<AgentSpec['posture']>(
+        'master',
+        'session',
+        'session',
+        'client',
+        'user',
+        'role',
+      ),
+      permissions: fc.constantFrom<AgentSpec['permissions']>('readonly', 'write', 'admin'),
+      tenantId: fc.constantFrom<string | null>(...TENANTS, 'acme', 'acme', null),
+      child: seldom(limits(false), 1),
+    }),
+    limits(true),
+  )
+  .map(([own, rest]) => ({ ...own, ...rest }));
+
+const perClass = <T>(make: (className: ClassName) => fc.Arbitrary<T>) =>
+  fc.record(
+    Object.fromEntries(CLASS_NAMES.map((name) => [name, make(name)])) as Record<ClassName, fc.Arbitrary<T>>,
+  );
+
+/** Small worlds: rules of the operator, rights in the database, rows, and one agent among them. */
+export const worlds: fc.Arbitrary<World> = fc.record({
+  classes: perClass(classRules),
+  rows: perClass(rowsOf),
+  switches: fc.record({
+    concealHidden: fc.boolean(),
+    refuseCollscan: fc.integer({ min: 0, max: 5 }).map((roll) => roll === 0),
+    includeSourceProvenance: fc.integer({ min: 0, max: 5 }).map((roll) => roll === 0),
+  }),
+  agent,
+});
