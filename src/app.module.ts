@@ -21,6 +21,7 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  DataBudgets,
   InputRounds,
   Kernel,
   MethodExplorer,
@@ -57,6 +58,7 @@ import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
+import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
 import { taskProviders } from './tasks.js';
@@ -85,6 +87,7 @@ export class AppModule {
     const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
+    const written = new WrittenClasses(shared.bus);
     return {
       module: AppModule,
       imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
@@ -101,13 +104,14 @@ export class AppModule {
         { provide: DeclaredMethods, useExisting: MethodRegistry },
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
-        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }),
+        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
+        { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
         ...wireProviders(shared),
         ...taskProviders({ loaded, shared, queue }),
         {
@@ -146,6 +150,7 @@ export class AppModule {
             events: EventEmitter2,
             callbacks: ToolCallbacks,
             journal: CallJournal,
+            budgets: DataBudgets,
           ) =>
             new ParleyToolRunner({
               registry,
@@ -154,6 +159,7 @@ export class AppModule {
               writes,
               gates,
               journal,
+              budgets,
               pipeline: createPipeline({
                 registry,
                 policy,
@@ -161,6 +167,7 @@ export class AppModule {
                 events,
                 methods,
                 callbacks,
+                budgets,
                 approver,
               }),
             }),
@@ -174,6 +181,7 @@ export class AppModule {
             EventEmitter2,
             ToolCallbacks,
             CallJournal,
+            DataBudgets,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },

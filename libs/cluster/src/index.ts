@@ -3,6 +3,7 @@ export * from './message-bus.js';
 export * from './one-time-store.js';
 export * from './open-shared-state.js';
 export * from './process-approval-desk.js';
+export * from './process-budget-ledger.js';
 export * from './process-message-bus.js';
 export * from './process-one-time-store.js';
 export * from './process-session-store.js';

@@ -1,5 +1,6 @@
 import { ProcessRateLimiters } from '#agent';
 import { ProcessApprovalDesk } from './process-approval-desk.js';
+import { ProcessBudgetLedger } from './process-budget-ledger.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessSessionStore } from './process-session-store.js';
@@ -26,6 +27,7 @@ export function processState(): SharedState {
     streams: new ProcessStreamLog(),
     tasks: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
+    budgets: new ProcessBudgetLedger(),
     approvals: new ProcessApprovalDesk(),
     secrets: new ProcessSecrets(),
     isUp: () => Promise.resolve(true),

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessRateLimiters } from '#agent';
 import { approvalDeskContract } from './contracts/approval-desk.contract.js';
+import { budgetLedgerContract } from './contracts/budget-ledger.contract.js';
 import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
@@ -8,6 +9,7 @@ import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
 import { versionedStoreContract } from './contracts/versioned-store.contract.js';
 import { ProcessApprovalDesk } from './process-approval-desk.js';
+import { ProcessBudgetLedger } from './process-budget-ledger.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
@@ -29,6 +31,10 @@ oneTimeStoreContract('ProcessOneTimeStore', () => {
 streamLogContract('ProcessStreamLog', () => {
   const { now, pass } = handClock();
   return { port: new ProcessStreamLog(TIGHT_LOG, 100, now), pass };
+});
+budgetLedgerContract('ProcessBudgetLedger', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessBudgetLedger(100, now), pass };
 });
 rateLimitersContract('ProcessRateLimiters', () => {
   const { now, pass } = handClock();

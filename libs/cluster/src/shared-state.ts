@@ -1,4 +1,4 @@
-import type { RateLimiters } from '#agent';
+import type { BudgetLedger, RateLimiters } from '#agent';
 import type { ApprovalDesk } from './approval-desk.js';
 import type { MessageBus } from './message-bus.js';
 import type { OneTimeStore } from './one-time-store.js';
@@ -23,6 +23,7 @@ export abstract class SharedState {
   /** Long calls and what came of them. */
   abstract readonly tasks: VersionedStore;
   abstract readonly limiters: RateLimiters;
+  abstract readonly budgets: BudgetLedger;
   abstract readonly approvals: ApprovalDesk;
   abstract readonly secrets: SharedSecrets;
   /** Whether it can be used at this moment, asked anew. Never throws. */

@@ -44,6 +44,7 @@ export { describeTool } from './methods/tool-descriptor.js';
 export type { ApprovalPreview } from './tool-pipeline/approval-preview.js';
 export { type ApprovalDecision, type ApprovalRequest, Approver } from './tool-pipeline/approver.js';
 export { CallJournal, type JournalParts } from './tool-pipeline/call-journal.js';
+export { DataBudgets } from './tool-pipeline/data-budgets.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';

@@ -1,4 +1,5 @@
 export * from './approval-desk.contract.js';
+export * from './budget-ledger.contract.js';
 export * from './message-bus.contract.js';
 export * from './one-time-store.contract.js';
 export * from './port-under-test.js';

@@ -1,5 +1,6 @@
 import type { SharedState, SharedStateLog } from '../shared-state.js';
 import { RedisApprovalDesk } from './redis-approval-desk.js';
+import { RedisBudgetLedger } from './redis-budget-ledger.js';
 import { RedisConnection, type RedisSettings } from './redis-connection.js';
 import { RedisMessageBus } from './redis-message-bus.js';
 import { RedisOneTimeStore } from './redis-one-time-store.js';
@@ -26,6 +27,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     streams: new RedisStreamLog(commands),
     tasks: new RedisVersionedStore(commands, 'task'),
     limiters: new RedisRateLimiters(commands),
+    budgets: new RedisBudgetLedger(commands),
     approvals: new RedisApprovalDesk(commands),
     secrets: new RedisSecrets(commands),
     isUp: async () => {

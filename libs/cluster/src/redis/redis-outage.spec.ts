@@ -94,6 +94,27 @@ describe('a Redis that goes away and comes back', () => {
   });
 });
 
+describe('a Redis that lost everything', () => {
+  it('leaves all replicas with one new secret, so that nothing sealed before is honoured again', async () => {
+    const server = await startRedis();
+    const replicas = [
+      await openSharedState({ url: server.url, log: logBook() }),
+      await openSharedState({ url: server.url, log: logBook() }),
+    ];
+    const secrets = () => Promise.all(replicas.map(({ secrets: kept }) => kept.secret('state')));
+    const [before] = await secrets();
+    await server.stop();
+    await server.start();
+    for (const replica of replicas)
+      await vi.waitFor(async () => expect(await replica.isUp()).toBe(true), WAIT);
+    const [here, there] = await secrets();
+    expect(here).toEqual(there);
+    expect(here).not.toEqual(before);
+    await Promise.all(replicas.map((replica) => replica.close()));
+    await server.stop();
+  });
+});
+
 describe('a Redis that asks for a password', () => {
   it('is not used with a wrong one, which is never told', async () => {
     const server = await startRedis(['--requirepass', 'correct']);

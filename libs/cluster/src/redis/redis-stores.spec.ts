@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { approvalDeskContract, draftOf } from '../contracts/approval-desk.contract.js';
+import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from '../contracts/one-time-store.contract.js';
 import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
@@ -42,6 +43,11 @@ oneTimeStoreContract(
 sessionStoreContract(
   'RedisSessionStore',
   portOf((state) => state.sessions),
+);
+budgetLedgerContract(
+  'RedisBudgetLedger',
+  portOf((state) => state.budgets),
+  10,
 );
 rateLimitersContract(
   'RedisRateLimiters',

@@ -4,6 +4,7 @@ import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
 import { previewOf } from './approval-preview.js';
+import type { DataBudgets } from './data-budgets.js';
 import { ContinuesAsTask } from '../tasks/continues-as-task.js';
 import { tasksNotDeclared } from '../tasks/tasks-extension.js';
 import { toolExecutionOf } from './tool-execution.js';
@@ -66,6 +67,20 @@ export class EnvironmentGuard implements Gate {
   canActivate(host: ExecutionContext): true {
     const { name, definition, context } = toolExecutionOf(host);
     orThrow(envGate(context.agent, name, this.gates, definition));
+    return true;
+  }
+}
+
+/** A call begins only while its data budgets have something left. */
+@Injectable()
+export class BudgetGuard implements Gate {
+  readonly gate = 'budget';
+
+  constructor(private readonly budgets: DataBudgets) {}
+
+  async canActivate(host: ExecutionContext): Promise<true> {
+    const { budgeted } = toolExecutionOf(host);
+    if (budgeted) await this.budgets.admit(budgeted);
     return true;
   }
 }
