@@ -231,6 +231,39 @@ describe('an operation in the database', () => {
   );
 });
 
+describe('a service that is told to stop', () => {
+  it('ends open streams with a last word, and then itself', async () => {
+    const service = await startService({ config, env: { MONGODB_URI: database.uri } });
+    const listening = await fetch(service.url, {
+      headers: { Accept: 'text/event-stream', 'Mcp-Session-Id': 'until-the-end' },
+    });
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const open = await fetch(service.url, {
+      method: 'POST',
+      headers: {
+        Accept: 'text/event-stream',
+        'Content-Type': 'application/json',
+        'MCP-Protocol-Version': '2026-07-28',
+        'Mcp-Method': 'subscriptions/listen',
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 'open',
+        method: 'subscriptions/listen',
+        params: { notifications: { toolsListChanged: true }, _meta: meta },
+      }),
+    });
+    const texts = Promise.all([listening.text(), open.text()]);
+    expect(await service.stop()).toBe(0);
+    const [heard, told] = await texts;
+    expect(heard).toMatch(/^: connected/);
+    expect(told).toMatch(/"id":"open","result":\{"resultType":"complete"[^\n]*\n\n$/);
+  });
+});
+
 describe('parley stdio', () => {
   let folder: string;
   beforeAll(() => {
