@@ -25,7 +25,6 @@ import {
   InputRounds,
   Kernel,
   MethodExplorer,
-  NoApprover,
   ParleyToolRunner,
   PromptRegistry,
   RecordsSource,
@@ -51,8 +50,10 @@ import {
   ToolSwitches,
 } from '#tools';
 import { agentProviders } from './agents.js';
+import { approvalProviders } from './approvals.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
+import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
@@ -95,7 +96,7 @@ export class AppModule {
       // For the providers of plugins.
       global: true,
       exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
-      controllers: [HealthController, ToolsController],
+      controllers: [HealthController, ToolsController, ApprovalsController],
       providers: [
         ...BUILT_IN_TOOLS,
         ...features,
@@ -108,7 +109,7 @@ export class AppModule {
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
-        { provide: Approver, useClass: NoApprover },
+        ...approvalProviders(config, shared),
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),

@@ -234,6 +234,24 @@ export const CONFIG_SCHEMA = {
       additionalProperties: false,
       properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } },
     },
+    approvals: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        mode: { enum: ['client', 'desk', 'both'] },
+        approvers: strings,
+        webhook: {
+          type: ['object', 'null'],
+          additionalProperties: false,
+          required: ['url', 'secret'],
+          properties: {
+            url: { type: 'string', pattern: '^https?://' },
+            secret: { type: 'string', minLength: 16 },
+          },
+        },
+        expiry: { type: 'number', exclusiveMinimum: 0, maximum: 604_800 },
+      },
+    },
     embeddings: EMBEDDINGS,
     plugins: strings,
     agents: {

@@ -4,9 +4,11 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { AgentShape } from '#agent';
 import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
+import { approvalFaults } from './approval-faults.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
+  DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
   DEFAULT_SUBSCRIPTIONS,
   DEFAULT_EMBEDDINGS,
@@ -83,7 +85,7 @@ export function loadConfig(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
-  faults.push(...identityFaults(config.auth, config.agents, identities));
+  faults.push(...identityFaults(config.auth, config.agents, identities), ...approvalFaults(config));
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };
 }
@@ -169,6 +171,7 @@ function withDefaults(
     tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
+    approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };

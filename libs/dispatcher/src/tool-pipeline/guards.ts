@@ -101,16 +101,18 @@ export class ApprovalGuard implements Gate {
     // A task was begun by a call that came past here.
     if (!definition || context.background === 'running') return true;
     const effectivePermission = effectiveTier(definition, args, this.methods);
-    if (!this.policy.switches.requireApprovalFor.includes(effectivePermission)) return true;
+    const { switches, version: policyVersion } = this.policy;
+    if (!switches.requireApprovalFor.includes(effectivePermission)) return true;
+    const ground = { permission: effectivePermission, policyVersion };
     const decision = await this.approver.review({
       tool: definition,
       args,
       context,
       effectivePermission,
-      preview: () => previewOf(host),
+      preview: () => previewOf(host, ground),
     });
     if (decision.outcome === 'approve') return true;
-    throw new Refused({ code: 'approval_denied', gate: 'approval', message: decision.reason });
+    throw new Refused(refusals.approvalDenied(decision.reason));
   }
 }
 
