@@ -13,9 +13,11 @@ const mayImport = {
   tools: ['agent', 'policy', 'data', 'audit', 'embeddings'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
+  approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
+  subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],
 };
 

@@ -21,14 +21,15 @@ import {
   Approver,
   CallJournal,
   createPipeline,
+  DataBudgets,
   InputRounds,
   Kernel,
   MethodExplorer,
-  NoApprover,
   ParleyToolRunner,
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
+  ResourceSubscriptions,
   TaskDesk,
   ToolCallbacks,
   ToolExplorer,
@@ -49,18 +50,22 @@ import {
   ToolSwitches,
 } from '#tools';
 import { agentProviders } from './agents.js';
+import { approvalProviders } from './approvals.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
+import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { exportProviders } from './exports.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
 import { createEdge, createKernel } from './mcp.js';
+import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
 import { taskProviders } from './tasks.js';
 import { countedTogether, sharedStateProviders } from './shared-state.js';
+import { subscriptionProviders } from './subscriptions.js';
 import { wireProviders } from './wire.js';
 
 export interface ServiceParts {
@@ -85,13 +90,14 @@ export class AppModule {
     const queue = parts.queue ?? new ProcessTaskQueue();
     const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
     const { policy, config } = loaded;
+    const written = new WrittenClasses(shared.bus);
     return {
       module: AppModule,
       imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
       // For the providers of plugins.
       global: true,
       exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
-      controllers: [HealthController, ToolsController],
+      controllers: [HealthController, ToolsController, ApprovalsController],
       providers: [
         ...BUILT_IN_TOOLS,
         ...features,
@@ -101,14 +107,16 @@ export class AppModule {
         { provide: DeclaredMethods, useExisting: MethodRegistry },
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
-        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }),
+        ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
-        { provide: Approver, useClass: NoApprover },
+        ...approvalProviders(config, shared),
         { provide: AuditSink, useClass: LoggerAuditSink },
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
+        { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
         ...wireProviders(shared),
+        ...subscriptionProviders(config, connection, shared),
         ...taskProviders({ loaded, shared, queue }),
         ...exportProviders({ loaded, shared }),
         {
@@ -147,6 +155,7 @@ export class AppModule {
             events: EventEmitter2,
             callbacks: ToolCallbacks,
             journal: CallJournal,
+            budgets: DataBudgets,
           ) =>
             new ParleyToolRunner({
               registry,
@@ -155,6 +164,7 @@ export class AppModule {
               writes,
               gates,
               journal,
+              budgets,
               pipeline: createPipeline({
                 registry,
                 policy,
@@ -162,6 +172,7 @@ export class AppModule {
                 events,
                 methods,
                 callbacks,
+                budgets,
                 approver,
               }),
             }),
@@ -175,6 +186,7 @@ export class AppModule {
             EventEmitter2,
             ToolCallbacks,
             CallJournal,
+            DataBudgets,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
@@ -185,7 +197,16 @@ export class AppModule {
         {
           provide: Kernel,
           useFactory: createKernel,
-          inject: [ToolRunner, RecordsSource, PromptRegistry, ResourceRegistry, InputRounds, TaskDesk, Wire],
+          inject: [
+            ToolRunner,
+            RecordsSource,
+            PromptRegistry,
+            ResourceRegistry,
+            InputRounds,
+            TaskDesk,
+            Wire,
+            ResourceSubscriptions,
+          ],
         },
         {
           provide: McpEdge,

@@ -37,6 +37,7 @@ import {
   SessionRecheck,
 } from '#data-parse';
 import type { ParseConfig } from './config/config.js';
+import type { WrittenClasses } from './written-classes.js';
 
 /** Sessions of others are looked for in the database alone: without it nobody can be acted as. */
 class NoUserSessions extends UserSessions {
@@ -83,22 +84,22 @@ export function directoryOf({ mongo, parse }: Connections): PrincipalDirectory {
 }
 
 /** The ports to data, bound to what there is: MongoDB alone, or Parse Server with or without it. */
-export function dataProviders(connections: Connections): Provider[] {
+export function dataProviders(connections: Connections, written: WrittenClasses): Provider[] {
   const { mongo, parse } = connections;
   return [
     { provide: MongoConnection, useValue: mongo },
     { provide: ParseConnection, useValue: parse },
-    { provide: SchemaCatalogue, useFactory: () => catalogueOf(connections) },
+    { provide: SchemaCatalogue, useFactory: () => written.watchingSchemas(catalogueOf(connections)) },
     { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
     {
       provide: Impersonation,
       useFactory: () => new Impersonation(mongo ? new MongoUserSessions(mongo) : new NoUserSessions()),
     },
-    ...(parse ? withParseServer(mongo, parse) : withDatabaseAlone(existing(mongo))),
+    ...(parse ? withParseServer(mongo, parse, written) : withDatabaseAlone(existing(mongo), written)),
   ];
 }
 
-function withDatabaseAlone(mongo: MongoConnection): Provider[] {
+function withDatabaseAlone(mongo: MongoConnection, written: WrittenClasses): Provider[] {
   const directory = new CachedPrincipalDirectory(
     new MongoPrincipalDirectory(mongo),
     SESSIONS_OF_THE_DATABASE,
@@ -118,7 +119,7 @@ function withDatabaseAlone(mongo: MongoConnection): Provider[] {
     {
       provide: RecordWriter,
       useFactory: (catalogue: SchemaCatalogue, known: CachedPrincipalDirectory) =>
-        new ForgettingWriter(new MongoRecordWriter(mongo, catalogue), known),
+        new ForgettingWriter(new MongoRecordWriter(mongo, catalogue), written.watchingRows(known)),
       inject: [SchemaCatalogue, CachedPrincipalDirectory],
     },
     {
@@ -129,7 +130,11 @@ function withDatabaseAlone(mongo: MongoConnection): Provider[] {
   ];
 }
 
-function withParseServer(mongo: MongoConnection | null, parse: ParseConnection): Provider[] {
+function withParseServer(
+  mongo: MongoConnection | null,
+  parse: ParseConnection,
+  written: WrittenClasses,
+): Provider[] {
   const asked = directoryOf({ mongo, parse });
   const directory = new CachedPrincipalDirectory(asked);
   const sessions = new SessionRecheck(asked, directory);
@@ -158,7 +163,7 @@ function withParseServer(mongo: MongoConnection | null, parse: ParseConnection):
       useFactory: (catalogue: SchemaCatalogue, conditions: RecordReader, known: CachedPrincipalDirectory) => {
         const rest = (credentials: ParseCredentials) =>
           new ParseRecordWriter({ connection: parse, credentials, catalogue, conditions });
-        return new ForgettingWriter(new RoutedRecordWriter({ rest, sessions }), known);
+        return new ForgettingWriter(new RoutedRecordWriter({ rest, sessions }), written.watchingRows(known));
       },
       inject: [SchemaCatalogue, RecordReader, CachedPrincipalDirectory],
     },

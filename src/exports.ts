@@ -3,7 +3,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { AuditSink } from '#audit';
 import type { SharedState } from '#cluster';
 import { GovernedRecordsSource } from '#data';
-import { ResourceRegistry, SealedText } from '#dispatcher';
+import { DataBudgets, ResourceRegistry, SealedText } from '#dispatcher';
 import {
   ExportDownloads,
   ExportFiles,
@@ -39,12 +39,13 @@ export function exportProviders({ loaded, shared }: ExportParts): Provider[] {
         records: GovernedRecordsSource,
         audit: AuditSink,
         events: EventEmitter2,
+        budgets: DataBudgets,
       ) =>
         new ExportFiles({
           office,
           runner,
           policy,
-          walk: new ExportWalk(records, settings),
+          walk: new ExportWalk(records, settings, budgets),
           journal: new ExportJournal(audit, policy),
           onCanary: (phrase, { agent }, className) => {
             events.emit('parse.agent.prompt_injection_detected', {
@@ -55,7 +56,7 @@ export function exportProviders({ loaded, shared }: ExportParts): Provider[] {
             });
           },
         }),
-      inject: [ToolRunner, GovernedRecordsSource, AuditSink, EventEmitter2],
+      inject: [ToolRunner, GovernedRecordsSource, AuditSink, EventEmitter2, DataBudgets],
     },
     {
       provide: Downloads,

@@ -9,6 +9,7 @@ import {
   type PromptRegistry,
   type RecordsSource,
   type ResourceRegistry,
+  type ResourceSubscriptions,
   type TaskDesk,
 } from '#dispatcher';
 import { type AbandonedDispatch, type Downloads, McpEdge, type Wire } from '#streaming';
@@ -44,6 +45,7 @@ export function createKernel(
   rounds: InputRounds,
   tasks: TaskDesk,
   { listChanges }: Wire,
+  subscriptions: ResourceSubscriptions,
 ): Kernel {
   return new Kernel({
     tools,
@@ -51,6 +53,7 @@ export function createKernel(
     prompts,
     resources,
     rounds,
+    subscriptions,
     tasks,
     listChanges,
     version: productVersion(),

@@ -31,7 +31,7 @@ interface ParseAnswer {
 const entry = fileURLToPath(new URL('./oracles/parse-server.mjs', import.meta.url));
 const installed = fileURLToPath(new URL('./oracles/node_modules/parse-server', import.meta.url));
 
-/** Starts Parse Server against a database. `options` are its own options, `liveQueryClasses` and `port` (default: a free one). */
+/** Starts Parse Server against a database. `options` are its own options, `liveQueryClasses`, `liveQueryKeyPairs` and `port`. */
 export async function startParseServer(
   databaseUri: string,
   options: Readonly<Record<string, unknown>> = {},

@@ -13,6 +13,7 @@ import {
 import { MongoConnection } from '#data-mongo';
 import {
   Approver,
+  DataBudgets,
   RecordingSchemaWriter,
   RecordingSearcher,
   RecordingStore,
@@ -77,11 +78,12 @@ export async function openRehearsal(
     const read = catalogueOf(connections);
     const approver = new RehearsingApprover();
     const directory = new RehearsingDirectory(directoryOf(connections));
+    // A rehearsal is nobody's call: replicas hear nothing of it.
+    const shared = processState();
     const service = AppModule.compose({
       loaded,
       connection: closed,
-      // A rehearsal is nobody's call: replicas hear nothing of it.
-      shared: processState(),
+      shared,
       gates: readEnvironmentGates(env),
     });
     const app = await NestFactory.createApplicationContext(
@@ -99,6 +101,7 @@ export async function openRehearsal(
           { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
           { provide: Approver, useValue: approver },
           { provide: AuditSink, useClass: NoAudit },
+          { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, null) },
         ],
       },
       { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },

@@ -1,4 +1,4 @@
-import { POLICY_CONFIG_SCHEMA } from '#policy';
+import { BUDGET_CONFIG_SCHEMA, POLICY_CONFIG_SCHEMA } from '#policy';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -123,6 +123,7 @@ const AGENT = {
     masterAtlas: { type: ['boolean', 'null'] },
     rateLimit: { type: 'integer', minimum: 1 },
     rateWindow: { type: 'number', exclusiveMinimum: 0 },
+    budget: BUDGET_CONFIG_SCHEMA,
     recursionDepth: { type: 'integer', minimum: 0 },
     strictToolFilter: { type: 'boolean' },
     strictClassFilter: { type: 'boolean' },
@@ -241,6 +242,24 @@ export const CONFIG_SCHEMA = {
       type: 'object',
       additionalProperties: false,
       properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } },
+    },
+    approvals: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        mode: { enum: ['client', 'desk', 'both'] },
+        approvers: strings,
+        webhook: {
+          type: ['object', 'null'],
+          additionalProperties: false,
+          required: ['url', 'secret'],
+          properties: {
+            url: { type: 'string', pattern: '^https?://' },
+            secret: { type: 'string', minLength: 16 },
+          },
+        },
+        expiry: { type: 'number', exclusiveMinimum: 0, maximum: 604_800 },
+      },
     },
     embeddings: EMBEDDINGS,
     plugins: strings,

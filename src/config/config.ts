@@ -1,5 +1,7 @@
 import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
+import type { SubscriptionOptions } from '#subscriptions';
+import type { LiveQueryConfig } from './live-query-config.js';
 
 export interface ServerConfig {
   /** Address to listen on. Anything but loopback needs authentication. Default `127.0.0.1`. */
@@ -99,6 +101,17 @@ export type AuthRuleConfig =
   | { readonly parseSession: true; readonly agent: string }
   | { readonly anonymous: true; readonly agent: string };
 
+export interface ApprovalsConfig {
+  /** Who is asked when the policy wants approval: whoever sits at the calling client, another person, or first one and then the other. Default `client`. */
+  readonly mode: 'client' | 'desk' | 'both';
+  /** Names of the agents that decide at the desk. Default none. */
+  readonly approvers: readonly string[];
+  /** Is told of cases that wait at the desk; `secret` signs what it is told. Default none. */
+  readonly webhook: { readonly url: string; readonly secret: string } | null;
+  /** Seconds that a case waits at the desk, and that an approval there may be used. Default 300. */
+  readonly expiry: number;
+}
+
 /** Where texts become vectors (docs/configuration.md#embeddings). */
 export interface EmbeddingsConfig {
   /** Base URL of an API that speaks OpenAI's `/embeddings`. */
@@ -123,10 +136,14 @@ export interface ParleyConfig {
   readonly database: DatabaseConfig;
   readonly parse: ParseConfig;
   readonly redis: RedisConfig;
+  /** From `parse`. */
+  readonly liveQuery: LiveQueryConfig;
+  readonly subscriptions: Required<SubscriptionOptions>;
   readonly tasks: TaskConfig;
   readonly exports: ExportConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
+  readonly approvals: ApprovalsConfig;
   readonly policy: PolicyConfig;
   /** Null: texts are not embedded. */
   readonly embeddings: EmbeddingsConfig | null;
@@ -148,6 +165,13 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   previousStateKeys: [],
   sessions: 'lenient',
   preAuthRateLimit: null,
+});
+
+export const DEFAULT_APPROVALS: ApprovalsConfig = Object.freeze({
+  mode: 'client',
+  approvers: [],
+  webhook: null,
+  expiry: 300,
 });
 
 export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
@@ -185,3 +209,9 @@ export const DEFAULT_PARSE: ParseConfig = Object.freeze({
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });
+
+export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freeze({
+  debounce: 0.25,
+  maxPerSession: 100,
+  maxSessions: 10_000,
+});

@@ -14,6 +14,7 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
   ['PARSE_SERVER_URL', 'parse', 'serverUrl'],
   ['PARSE_APP_ID', 'parse', 'appId'],
   ['PARSE_MASTER_KEY', 'parse', 'masterKey'],
+  ['PARSE_LIVE_QUERY_URL', 'parse', 'liveQueryUrl'],
   ['PARSE_REST_API_KEY', 'parse', 'restApiKey'],
 ];
 

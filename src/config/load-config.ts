@@ -4,11 +4,14 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { AgentShape } from '#agent';
 import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
+import { approvalFaults } from './approval-faults.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
+  DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
   DEFAULT_EXPORT_CONFIG,
+  DEFAULT_SUBSCRIPTIONS,
   DEFAULT_EMBEDDINGS,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
@@ -20,6 +23,7 @@ import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { embeddingFaults } from './embedding-faults.js';
 import { overlayEnvironment } from './environment.js';
+import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
@@ -64,6 +68,7 @@ export function loadConfig(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
     ...embeddingFaults(overlaid),
     ...redisFaults(overlaid),
+    ...liveQueryFaults(overlaid),
     ...unavailableFeatures(overlaid),
   );
   const policy = policyOf(overlaid, declared, env, faults);
@@ -81,7 +86,7 @@ export function loadConfig(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
-  faults.push(...identityFaults(config.auth, config.agents, identities));
+  faults.push(...identityFaults(config.auth, config.agents, identities), ...approvalFaults(config));
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };
 }
@@ -162,10 +167,13 @@ function withDefaults(
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     parse,
     redis: { ...DEFAULT_REDIS, ...given.redis },
+    liveQuery: liveQueryConfig(given),
+    subscriptions: { ...DEFAULT_SUBSCRIPTIONS, ...given.subscriptions },
     tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
     exports: { ...DEFAULT_EXPORT_CONFIG, ...given.exports },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
+    approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };

@@ -1,27 +1,12 @@
 import type { ConfigFault } from './config-faults.js';
 
-type Reader = (config: Record<string, Record<string, unknown> | undefined>) => unknown;
-
-/** Options whose part of the service does not exist yet: setting one is a fault, because ignoring it would be a silent lie. */
-const UNAVAILABLE: readonly (readonly [path: string, read: Reader, message: string])[] = [
-  [
-    'parse.liveQueryUrl',
-    (config) => config['parse']?.['liveQueryUrl'],
-    'LiveQuery is not part of this version',
-  ],
-];
-
 const isObject = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object';
 
+/** Options whose part of the service does not exist yet: setting one is a fault, because ignoring it would be a silent lie. */
 export function unavailableFeatures(config: unknown): ConfigFault[] {
   if (!isObject(config)) return [];
-  const faults = UNAVAILABLE.filter(([, read]) => read(config as Parameters<Reader>[0])).map(
-    ([path, , message]) => ({
-      path,
-      message,
-    }),
-  );
+  const faults: ConfigFault[] = [];
   const agents = isObject(config['agents']) ? config['agents'] : {};
   for (const [name, agent] of Object.entries(agents)) {
     if (!isObject(agent)) continue;

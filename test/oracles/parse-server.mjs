@@ -23,12 +23,18 @@ const appId = 'oracle';
 const masterKey = 'oracle-master';
 const restAPIKey = 'oracle-rest';
 
+const {
+  liveQueryClasses = [],
+  liveQueryKeyPairs = {},
+  port = 0,
+  ...extra
+} = JSON.parse(process.env.PARSE_OPTIONS ?? '{}');
+
 const app = express();
 const http = createServer(app);
 // An idle connection is the client's to close: on a busy machine the default of five seconds ends one in the very
 // moment in which a test sends on it.
 http.keepAliveTimeout = 0;
-const { liveQueryClasses = [], port = 0, ...extra } = JSON.parse(process.env.PARSE_OPTIONS ?? '{}');
 await new Promise((resolve) => http.listen(port, '127.0.0.1', resolve));
 const origin = `127.0.0.1:${http.address().port}`;
 const url = `http://${origin}/parse`;
@@ -49,7 +55,12 @@ const parse = new ParseServer({
 });
 await parse.start();
 app.use('/parse', parse.app);
-await ParseServer.createLiveQueryServer(http);
+await ParseServer.createLiveQueryServer(http, {
+  appId,
+  masterKey,
+  serverURL: url,
+  keyPairs: liveQueryKeyPairs,
+});
 
 const stop = async () => {
   http.close();

@@ -9,6 +9,11 @@ class Telling {
     return { counted: steps };
   }
 
+  async askWhether(_args, call) {
+    const schema = { type: 'object', properties: { sure: { type: 'boolean' } }, required: ['sure'] };
+    return call.ask('sure', { kind: 'form', message: 'Sure?', schema });
+  }
+
   /** Goes on until its caller has had enough. */
   untilCancelled(_args, call) {
     call.progress({ progress: 1 });
@@ -27,6 +32,7 @@ declare('count_to', 'countTo', {
   properties: { steps: { type: 'integer' } },
   required: ['steps'],
 });
+declare('ask_whether', 'askWhether', { type: 'object', properties: {} });
 declare('until_cancelled', 'untilCancelled', { type: 'object', properties: {} });
 
 export default class TellingModule {}

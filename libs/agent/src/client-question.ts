@@ -36,7 +36,9 @@ export type ClientQuestion = FormQuestion | UrlQuestion | SamplingQuestion | Roo
 
 /** `content` fits the schema that was sent. */
 export type FormAnswer =
-  { readonly action: 'accept'; readonly content: Members } | { readonly action: 'decline' | 'cancel' };
+  | { readonly action: 'accept'; readonly content: Members }
+  | { readonly action: 'decline' }
+  | { readonly action: 'cancel' };
 
 export interface UrlAnswer {
   readonly action: 'accept' | 'decline' | 'cancel';
@@ -59,7 +61,7 @@ export type AnswerTo<Question extends ClientQuestion> = Question extends FormQue
 
 export interface AskOptions {
   /**
-   * The answer is a decision: the first call that gets it uses it up, on whichever replica. Default false. `holdsFor` says
+   * The answer is a decision: the first run that gets it uses it up, on whichever replica. Default false. `holdsFor` says
    * what was decided upon; when that is no longer the same, the answer counts for nothing and `QuestionChanged` is thrown.
    */
   readonly once?: { readonly holdsFor: string };
@@ -87,6 +89,18 @@ export interface ClientAsks {
    * Absent where a call can wait.
    */
   postpone?(): never;
+  /**
+   * Keeps what was granted elsewhere while the call goes on asking: it is run again, and would otherwise be held up again.
+   * Absent where a call is run once, and for what it runs in turn.
+   */
+  readonly granted?: GrantsOfCall;
+}
+
+/** What was granted to a call in one of its runs. */
+export interface GrantsOfCall {
+  keep(key: string, holdsFor: string, by: string): void;
+  /** By whom it was granted in an earlier run, for the same thing; uses that up. @throws an error of the protocol */
+  recall(key: string, holdsFor: string): Promise<string | undefined>;
 }
 
 /** What a tool or prompt is given of it. */

@@ -56,7 +56,7 @@ export abstract class BudgetLedger {
 /** Parts of a window. */
 export const BUDGET_STEPS = 20;
 
-/** @returns null for a budget that limits nothing. @throws TypeError naming what is wrong */
+/** @throws TypeError naming what is wrong, a budget that limits nothing included */
 export function compileBudget(options: BudgetOptions | null | undefined): DataBudget | null {
   if (options === null || options === undefined) return null;
   const { window = DEFAULT_BUDGET_WINDOW, ...limits } = options;
@@ -68,7 +68,8 @@ export function compileBudget(options: BudgetOptions | null | undefined): DataBu
       throw new TypeError(`budget.${quantity}: must be a positive whole number`);
   }
   const given = Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== undefined));
-  return Object.keys(given).length === 0 ? null : Object.freeze({ window, limits: Object.freeze(given) });
+  if (Object.keys(given).length === 0) throw new TypeError(`budget: needs one of ${QUANTITIES.join(', ')}`);
+  return Object.freeze({ window, limits: Object.freeze(given) });
 }
 
 /** The verdict on a used-up quantity. */

@@ -1,5 +1,5 @@
-/** Hears what the operations of one call take from the database, as it happens. */
+/** Hears what the operations of one call take from the database, as they happen. */
 export interface DataMeter {
-  /** @param milliseconds that the operation took; @param rows that it handed out */
-  spent(milliseconds: number, rows: number): void;
+  /** An operation begins. @returns called once at its end, with the rows that it handed out */
+  begins(): (rows: number) => void;
 }

@@ -6,13 +6,6 @@ import type { Widening } from './widening.js';
 
 /** The refusal catalogue: every text an agent can be told, in one place. */
 
-const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
-  calls: 'calls',
-  rows: 'rows',
-  bytes: 'bytes',
-  databaseTime: 'ms of database time',
-};
-
 const listed = (names: Iterable<string>): string => [...names].join(', ');
 
 export function invalidArgument(message: string, gate = 'arguments'): Refusal {
@@ -245,6 +238,13 @@ export function rateLimited(limit: number, window: number, retryAfter: number): 
     retryAfter: Number(seconds.toFixed(2)),
   };
 }
+
+const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
+  calls: 'calls',
+  rows: 'rows',
+  bytes: 'bytes',
+  databaseTime: 'ms of database time',
+};
 
 /** Something of the data budget is used up; `quantity` in the words of an agent. */
 export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetVerdict): Refusal {

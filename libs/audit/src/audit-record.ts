@@ -1,4 +1,4 @@
-import type { DenialKind, ErrorCode } from '#agent';
+import type { DenialKind, ErrorCode, Tier } from '#agent';
 import type { AuditedAgent } from './audited-agent.js';
 
 /** What a call asked of an embeddings endpoint. */
@@ -57,6 +57,28 @@ export function resultCost(
   };
 }
 
+/** One per decision upon a call that needed one, and one when nobody could or would decide. No values, as above. */
+export interface ApprovalRecord {
+  readonly at: string;
+  readonly tool: string;
+  readonly effective_permission: Tier;
+  readonly outcome: 'approve' | 'deny' | 'unavailable';
+  readonly reason?: string;
+  /** The principal who decided; absent when nobody did. */
+  readonly approver?: string;
+  /** `client`: whoever sits at the calling client. `desk`: another person. */
+  readonly via?: 'client' | 'desk';
+  /** Of the desk. */
+  readonly approval_id?: string;
+  /** Who asked. */
+  readonly principal: string;
+  readonly agent_name: string;
+  readonly tenant_id?: string | number;
+  readonly correlation_id?: string;
+  /** Since it was asked. */
+  readonly duration_ms: number;
+}
+
 /** The part of a record that tells what embeddings cost; nothing when none were made. */
 export function embeddingCost(
   { calls, tokens }: EmbeddingSpend,
@@ -75,6 +97,9 @@ export function embeddingCost(
 /** Where audit records go. A sink must not change the outcome of the call it hears of. */
 export abstract class AuditSink {
   abstract record(entry: AuditRecord): void;
+
+  /** Default: not kept. */
+  recordApproval(_entry: ApprovalRecord): void {}
 }
 
 const SENSITIVE_ARGUMENTS = new Set([

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { type AuditRecord, AuditSink } from './audit-record.js';
+import { type ApprovalRecord, type AuditRecord, AuditSink } from './audit-record.js';
 import { oneLine } from './terminal-text.js';
 
 /**
@@ -18,6 +18,11 @@ export class LoggerAuditSink extends AuditSink {
     const posture = entry.success ? postureOf(entry) : null;
     if (posture !== null && Logger.isLevelEnabled('log'))
       this.logger.log(oneLine(`${entry.tool} ${posture}`));
+  }
+
+  /** Always a warning: somebody let a call happen that may not happen by itself, or did not. */
+  override recordApproval(entry: ApprovalRecord): void {
+    this.logger.warn(oneLine(JSON.stringify({ type: 'approval', ...entry })));
   }
 }
 

@@ -1,9 +1,11 @@
 import { ProcessRateLimiters } from '#agent';
 import { ProcessApprovalDesk } from './process-approval-desk.js';
+import { ProcessBudgetLedger } from './process-budget-ledger.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessSessionStore } from './process-session-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
+import { ProcessSubscriptionBook } from './process-subscription-book.js';
 import { ProcessVersionedStore } from './process-versioned-store.js';
 import { ProcessSecrets } from './shared-secrets.js';
 import type { SharedState, SharedStateLog } from './shared-state.js';
@@ -24,9 +26,11 @@ export function processState(): SharedState {
     bus: new ProcessMessageBus(),
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
+    subscriptions: new ProcessSubscriptionBook(),
     tasks: new ProcessVersionedStore(),
     exports: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
+    budgets: new ProcessBudgetLedger(),
     approvals: new ProcessApprovalDesk(),
     secrets: new ProcessSecrets(),
     isUp: () => Promise.resolve(true),

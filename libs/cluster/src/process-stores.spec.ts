@@ -1,16 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessRateLimiters } from '#agent';
 import { approvalDeskContract } from './contracts/approval-desk.contract.js';
+import { budgetLedgerContract } from './contracts/budget-ledger.contract.js';
 import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
 import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
+import { subscriptionBookContract } from './contracts/subscription-book.contract.js';
 import { versionedStoreContract } from './contracts/versioned-store.contract.js';
 import { ProcessApprovalDesk } from './process-approval-desk.js';
+import { ProcessBudgetLedger } from './process-budget-ledger.js';
 import { ProcessMessageBus } from './process-message-bus.js';
 import { ProcessOneTimeStore } from './process-one-time-store.js';
 import { ProcessStreamLog } from './process-stream-log.js';
+import { ProcessSubscriptionBook } from './process-subscription-book.js';
 import { ProcessVersionedStore } from './process-versioned-store.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
 
@@ -29,6 +33,14 @@ oneTimeStoreContract('ProcessOneTimeStore', () => {
 streamLogContract('ProcessStreamLog', () => {
   const { now, pass } = handClock();
   return { port: new ProcessStreamLog(TIGHT_LOG, 100, now), pass };
+});
+subscriptionBookContract('ProcessSubscriptionBook', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessSubscriptionBook(undefined, 100, now), pass };
+});
+budgetLedgerContract('ProcessBudgetLedger', () => {
+  const { now, pass } = handClock();
+  return { port: new ProcessBudgetLedger(100, now), pass };
 });
 rateLimitersContract('ProcessRateLimiters', () => {
   const { now, pass } = handClock();

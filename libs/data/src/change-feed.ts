@@ -10,5 +10,12 @@ export interface RowChange {
 
 /** Changes of one class, from now on. Errors with StoreError when the source is lost for good. */
 export abstract class ChangeFeed {
+  /** Whether this store tells changes at all, as far as is known at this moment. */
+  abstract readonly available: boolean;
   abstract changes(className: string): Observable<RowChange>;
+  /**
+   * Resolves once nothing that happens to the classes watched at this moment is missed any more.
+   * @throws StoreError when the source is lost
+   */
+  abstract listening(): Promise<void>;
 }

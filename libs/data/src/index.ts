@@ -1,14 +1,17 @@
 export * from './change-feed.js';
+export * from './change-source.js';
 export * from './governed-methods.js';
 export * from './governed-records.js';
 export * from './governed-search.js';
 export * from './governed-writes.js';
 export * from './record-search.js';
 export * from './record-store.js';
+export * from './row-view.js';
 export * from './schema-catalogue.js';
 export * from './schema-writer.js';
 export { type CallBudget, maxTimeMs } from './governed/operation.js';
 export { GovernedRecordsSource } from './governed/records-source.js';
+export { GovernedViews } from './governed/governed-views.js';
 export { GovernedSearchSource } from './governed/search-source.js';
 export { GovernedWritesSource } from './governed/writes-source.js';
 export { CachedPrincipalDirectory, type DirectoryCacheOptions } from './identity/cached-directory.js';

@@ -1,10 +1,11 @@
+import { IntrinsicException } from '@nestjs/common';
 import type { JsonObject } from './json-object.js';
 
 /** Why a client could not be asked; the words go to nobody but the caller of the request. */
 export type UnreachableReason = 'no-session' | 'no-stream' | 'not-delivered' | 'timed-out' | 'aborted';
 
 /** A request to the client came to no reply. */
-export class ClientUnreachable extends Error {
+export class ClientUnreachable extends IntrinsicException {
   constructor(readonly reason: UnreachableReason) {
     super(`the client could not be asked: ${reason}`);
     this.name = 'ClientUnreachable';

@@ -41,13 +41,10 @@ export * from './tasks/task-responses.js';
 export * from './tasks/tasks-extension.js';
 export * from './warning-log.js';
 export { describeTool } from './methods/tool-descriptor.js';
-export {
-  type ApprovalDecision,
-  type ApprovalRequest,
-  Approver,
-  NoApprover,
-} from './tool-pipeline/approver.js';
+export type { ApprovalPreview } from './tool-pipeline/approval-preview.js';
+export { type ApprovalDecision, type ApprovalRequest, Approver } from './tool-pipeline/approver.js';
 export { CallJournal, type JournalParts } from './tool-pipeline/call-journal.js';
+export { DataBudgets } from './tool-pipeline/data-budgets.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';

@@ -1,3 +1,5 @@
+import { IntrinsicException } from '@nestjs/common';
+
 /** JSON-RPC codes that cross the wire. */
 export const RPC = {
   parseError: -32700,
@@ -20,7 +22,7 @@ export const RPC = {
  * A protocol-level "no": becomes a JSON-RPC error. The message is told to the client.
  * `status` is the HTTP status in the stateless era; the legacy era answers 200.
  */
-export class ProtocolFault extends Error {
+export class ProtocolFault extends IntrinsicException {
   override readonly name = 'ProtocolFault';
   constructor(
     readonly code: number,

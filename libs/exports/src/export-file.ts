@@ -57,7 +57,9 @@ export class ExportFile {
         const lines = batch.map(({ id, row }) => ({ id, text: writer.line(row) }));
         phrase = inspect(batch) ?? phrase;
         rows += lines.length;
-        bytes += lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+        const written = lines.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+        bytes += written;
+        await walk.written(reader, written);
         yield lines;
       }
       ended = true;

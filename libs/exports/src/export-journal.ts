@@ -65,6 +65,7 @@ function failure(fault: unknown) {
   if (fault === undefined)
     return { error_code: 'cancelled' as const, error_class: 'Refused', gate: 'cancellation' };
   const error_class = fault instanceof Error ? fault.constructor.name : typeof fault;
+  const cause = fault instanceof Error ? fault.message : 'not an error';
   if (fault instanceof Unauthorized)
     return {
       error_code: 'access_denied' as const,
@@ -72,8 +73,8 @@ function failure(fault: unknown) {
       gate: 'identity',
       cause: 'the session has ended',
     };
-  return { error_code: 'internal_error' as const, error_class, cause: String(fault) };
+  return { error_code: 'internal_error' as const, error_class, cause };
 }
 
 /** What of a call a reading is written down with. */
-export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'meter'>;
+export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId'>;

@@ -1,5 +1,6 @@
-import { type CallContext, Refused, refusals } from '#agent';
-import type { FindOptions, GovernedClass, GovernedRecordsSource, ParseRow } from '#data';
+import { type CallContext, type DataMeter, Refused, refusals } from '#agent';
+import type { FindOptions, GovernedClass, GovernedRecords, GovernedRecordsSource, ParseRow } from '#data';
+import type { DataBudgets } from '#dispatcher';
 import { BATCH_ROWS, BATCH_SECONDS, type ExportSettings } from './export-settings.js';
 import type { ExportOrder } from '#tools';
 
@@ -14,7 +15,7 @@ export interface WalkStart {
 export const FROM_THE_START: WalkStart = Object.freeze({ after: '', rows: 0 });
 
 /** Who walks. */
-export interface Walker extends Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'meter'> {
+export interface Walker extends Pick<CallContext, 'agent' | 'signal' | 'correlationId'> {
   /** Asked before each batch; throws when there shall be no further one. */
   readonly proceed: () => Promise<void>;
 }
@@ -33,6 +34,7 @@ export class ExportWalk {
   constructor(
     private readonly records: Pick<GovernedRecordsSource, 'for'>,
     private readonly settings: Pick<ExportSettings, 'maxRows'>,
+    private readonly budgets: DataBudgets,
   ) {}
 
   /** @throws Refused when the class is closed to the agent */
@@ -52,8 +54,8 @@ export class ExportWalk {
       if (wanted <= 0) return;
       await walker.proceed();
       const options: FindOptions = { where, keys, include, after, limit: wanted, expectsScan: true };
-      const found = await withinTime(walker.signal, (signal) =>
-        this.door(walker, signal).find(className, options),
+      const found = await this.paid(walker, (meter) =>
+        withinTime(walker.signal, (signal) => this.door(walker, signal, meter).find(className, options)),
       );
       rows += found.length;
       if (rows > this.settings.maxRows) throw new Refused(tooMany(this.settings.maxRows));
@@ -70,7 +72,31 @@ export class ExportWalk {
     }
   }
 
-  private door({ agent, correlationId, meter }: Omit<Walker, 'proceed'>, signal: AbortSignal) {
+  /** To data budgets each batch is a call: what is used up by then ends the walk. */
+  private async paid<T>({ agent }: Walker, batch: (meter: DataMeter | undefined) => Promise<T>): Promise<T> {
+    const { budgets } = this;
+    const budgeted = budgets.open(agent);
+    if (!budgeted) return batch(undefined);
+    await budgets.admit(budgeted);
+    try {
+      return await batch(budgeted);
+    } finally {
+      await budgets.charge(budgeted, budgeted.settle(0));
+    }
+  }
+
+  /** Charges what was made of a batch, which is known only once it is written. */
+  async written({ agent }: Pick<Walker, 'agent'>, bytes: number): Promise<void> {
+    const { budgets } = this;
+    const budgeted = budgets.open(agent);
+    if (budgeted) await budgets.charge(budgeted, budgeted.settle(bytes));
+  }
+
+  private door(
+    { agent, correlationId }: Omit<Walker, 'proceed'>,
+    signal: AbortSignal,
+    meter?: DataMeter,
+  ): GovernedRecords {
     const context: CallContext = {
       agent,
       signal,

@@ -1,6 +1,6 @@
 import { Agent, type AgentShapeOptions, compileAgentShape, type Identity } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
-import { ProcessVersionedStore } from '#cluster';
+import { ProcessBudgetLedger, ProcessVersionedStore } from '#cluster';
 import {
   ClassSchemas,
   type FindQuery,
@@ -12,7 +12,7 @@ import {
   SchemaCatalogue,
   type SessionOwner,
 } from '#data';
-import { processSecret, SealedText, type StateKeys } from '#dispatcher';
+import { DataBudgets, processSecret, SealedText, type StateKeys } from '#dispatcher';
 import { AgentScopes, compilePolicy, type PolicyConfig } from '#policy';
 import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
 import { ExportDownloads } from './export-downloads.js';
@@ -142,7 +142,7 @@ export function openRoom(rows: readonly ParseRow[], options: RoomOptions = {}) {
   const files = new ExportFiles({
     office,
     policy,
-    walk: new ExportWalk(records, settings),
+    walk: new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), null)),
     journal: new ExportJournal(audit, policy),
     runner: { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
     onCanary: (phrase) => canaries.push(phrase),

@@ -97,6 +97,26 @@ describe('an export', () => {
     expect(room.audit.entries).toMatchObject([{ success: false, error_code: refusal.code, rows: 1000 }]);
   });
 
+  it('is broken off when the data budget of its owner is used up, and begun no more', async () => {
+    const room = openRoom(songs(5000));
+    const modest = agentOf('ann', { budget: { rows: 1500 } });
+    const id = await promise(room, modest);
+    const exhausted = refusedWith({ code: 'rate_limited', gate: 'budget' });
+    await expect(download(room, id, modest)).rejects.toMatchObject(exhausted);
+    expect(room.audit.entries).toMatchObject([{ success: false, rows: 2000 }]);
+    await expect(download(room, id, modest)).rejects.toMatchObject(exhausted);
+    expect(room.reader.queries).toHaveLength(2);
+  });
+
+  it('is charged with its bytes', async () => {
+    const room = openRoom(songs(2000));
+    const modest = agentOf('ann', { budget: { bytes: 100 } });
+    await expect(download(room, await promise(room, modest), modest)).rejects.toMatchObject(
+      refusedWith({ gate: 'budget' }),
+    );
+    expect(room.audit.entries).toMatchObject([{ success: false, rows: 1000 }]);
+  });
+
   it('tells the operator of a canary that does not refuse', async () => {
     const room = openRoom(songs(10), { policy: { promptInjectionCanaries: ['song 3'] } });
     await download(room, await promise(room, ANN), ANN);

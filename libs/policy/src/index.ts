@@ -10,6 +10,7 @@ export {
   POLICY_CONFIG_SCHEMA,
   type PolicyConfig,
   type PropertyConfig,
+  BUDGET_CONFIG_SCHEMA,
 } from './compile/policy-config.js';
 export {
   type EnvironmentGates,

@@ -203,6 +203,12 @@ describe('McpEdge options', () => {
     [{ maxBodySize: 0 }, 'maxBodySize'],
     [{ maxBodySize: 1.5 }, 'maxBodySize'],
     [{ bodyTimeout: -1 }, 'bodyTimeout'],
+    [{ maxConcurrentDispatchers: 0 }, 'maxConcurrentDispatchers'],
+    [{ maxConcurrentDispatchers: -1 }, 'maxConcurrentDispatchers'],
+    [{ maxConcurrentDispatchers: 1.5 }, 'maxConcurrentDispatchers'],
+    [{ maxStreamBuffer: 0 }, 'maxStreamBuffer'],
+    [{ maxBatchSize: 0 }, 'maxBatchSize'],
+    [{ heartbeatInterval: Number.NaN }, 'heartbeatInterval'],
     [{ sessions: 'loose' }, 'sessions'],
     [{ preAuthRateLimiter: {} }, 'preAuthRateLimiter'],
     [{ requireCustomHeader: { a: '1', b: '2' } }, 'requireCustomHeader'],
@@ -214,6 +220,14 @@ describe('McpEdge options', () => {
     await expect(edgeUnderTest(options as unknown as McpEdgeOptions)).rejects.toThrow(
       expect.objectContaining({ name: 'TypeError', message: expect.stringMatching(`^${option}`) }),
     );
+  });
+
+  it('warns once where nothing bounds how many streams are open', async () => {
+    const { ask, warnings } = await serving({ maxConcurrentDispatchers: null });
+    await ask({ headers: { Accept: 'text/event-stream' }, body: ping() });
+    expect(warnings).toEqual([
+      '[McpEdge] maxConcurrentDispatchers is null: nothing bounds how many streams are open',
+    ]);
   });
 
   it('takes a blank custom header and blank lists as none', async () => {

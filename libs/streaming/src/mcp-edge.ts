@@ -58,6 +58,8 @@ export class McpEdge {
     const { kernel, authenticator, sessions, wire, downloads, onAbandoned } = given;
     const log = harmless(given.log);
     const settings = compileEdgeOptions(options);
+    if (settings.maxConcurrentDispatchers === null)
+      log.warn('[McpEdge] maxConcurrentDispatchers is null: nothing bounds how many streams are open');
     this.parts = {
       settings,
       kernel,

@@ -2,7 +2,7 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { SharedStateUnavailable } from '#cluster';
 import type { DispatchContext } from '#dispatcher';
 import { call, cancel, EVENTS, listening, sessionOf, until } from './contracts/calls.js';
-import { edgeUnderTest, type EdgeUnderTest, replicaState } from './contracts/edge-under-test.js';
+import { edgeUnderTest, type EdgeUnderTest, initialize, replicaState } from './contracts/edge-under-test.js';
 
 const state = replicaState();
 const here = await edgeUnderTest({}, state);
@@ -141,10 +141,8 @@ describe('a client that cannot be asked', () => {
   });
 
   it('is every one while the shared state is away', async () => {
-    const { oneTime } = state;
-    const broken = Object.assign(replicaState(), { sessions: state.sessions });
+    const broken = replicaState();
     broken.oneTime.keep = () => Promise.reject(new SharedStateUnavailable());
-    expect(oneTime).not.toBe(broken.oneTime);
     const edge = await edgeUnderTest({}, broken);
     edge.tools.work = ask();
     const answer = await edge.open({
@@ -154,6 +152,12 @@ describe('a client that cannot be asked', () => {
     await answer.over;
     expect(await outcome()).toEqual([{ unreachable: 'not-delivered' }]);
     expect(answer.messages()).toHaveLength(1);
+    broken.sessions.create = () => Promise.reject(new SharedStateUnavailable());
+    const opening = await edge.open({ headers: EVENTS, body: initialize() });
+    await opening.over;
+    expect(opening.messages()).toEqual([
+      { jsonrpc: '2.0', id: 0, error: { code: -32000, message: 'server busy' } },
+    ]);
     await edge.stop();
   });
 });

@@ -12,6 +12,7 @@ export * from './methods/class.decorators.js';
 export * from './methods/effective-tier.js';
 export * from './methods/method-declaration.js';
 export * from './methods/method-registry.js';
+export { fieldsOf } from './mutation/write-arguments.js';
 export * from './permitted-tools.js';
 export * from './registry/tool-catalogue.js';
 export * from './registry/tool-registry.js';

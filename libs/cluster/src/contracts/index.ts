@@ -1,4 +1,5 @@
 export * from './approval-desk.contract.js';
+export * from './budget-ledger.contract.js';
 export * from './message-bus.contract.js';
 export * from './one-time-store.contract.js';
 export * from './port-under-test.js';
@@ -7,4 +8,5 @@ export * from './redis-room.js';
 export * from './redis-server.js';
 export * from './session-store.contract.js';
 export * from './stream-log.contract.js';
+export * from './subscription-book.contract.js';
 export * from './versioned-store.contract.js';

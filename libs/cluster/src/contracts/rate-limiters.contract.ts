@@ -17,55 +17,53 @@ export function rateLimitersContract(
   describe(`${name} keeps the contract of rate limits`, () => {
     it('permits the limit per window, refuses the next with the time to wait, and does not count refusals', async () => {
       const { port, pass } = await make();
-      const limiter = port.limiter('a', { limit: 2, window: 10 });
+      const limiter = port.limiter('a', { limit: 2, window: 1000 });
       expect(await limiter.check('p')).toBeNull();
-      await pass(4_000);
+      await pass(400_000);
       expect(await limiter.check('p')).toBeNull();
-      await pass(1_000);
+      await pass(100_000);
       for (let attempt = 0; attempt < 3; attempt += 1) {
         const verdict = await limiter.check('p');
-        expect(verdict).toMatchObject({ limit: 2, window: 10 });
-        expect(verdict?.retryAfter).toBeLessThanOrEqual(5);
+        expect(verdict).toMatchObject({ limit: 2, window: 1000 });
+        expect(verdict?.retryAfter).toBeLessThanOrEqual(500);
         expect(verdict?.retryAfter).toBeGreaterThan(0);
       }
-      await pass(5_000);
+      await pass(500_000);
       expect(await limiter.check('p')).toBeNull();
       expect(await limiter.check('p')).not.toBeNull();
     });
 
     it('never tells a wait shorter than a tenth of a second', async () => {
       const { port, pass } = await make();
-      const limiter = port.limiter('a', { limit: 1, window: 0.05 });
-      await fc.assert(
-        fc.asyncProperty(fc.integer({ min: 0, max: 60 }), async (milliseconds) => {
-          await pass(milliseconds);
-          const verdict = await limiter.check('p');
-          expect(verdict?.retryAfter ?? 0.1).toBeGreaterThanOrEqual(0.1);
-        }),
-        { numRuns: Math.min(runs, 30) },
-      );
+      const limiter = port.limiter('a', { limit: 1, window: 100 });
+      await limiter.check('p');
+      await pass(99_950);
+      // Over a network the call may be free by now.
+      const [verdict, usage] = [await limiter.check('p'), await limiter.usage('p')];
+      for (const wait of [verdict?.retryAfter, usage.retryAfter])
+        expect(wait ?? 0.1).toBeGreaterThanOrEqual(0.1);
     });
 
     it('tells where a principal stands without spending, and forgets it when told', async () => {
       const { port, pass } = await make();
-      const limiter = port.limiter('a', { limit: 2, window: 10 });
+      const limiter = port.limiter('a', { limit: 2, window: 1000 });
       expect(await limiter.usage('p')).toEqual({
         limit: 2,
-        window: 10,
+        window: 1000,
         used: 0,
         remaining: 2,
         retryAfter: null,
       });
       await limiter.check('p');
-      await pass(4_000);
+      await pass(400_000);
       await limiter.check('p');
       for (let asked = 0; asked < 3; asked += 1) {
         const usage = await limiter.usage('p');
         expect(usage).toMatchObject({ used: 2, remaining: 0 });
-        expect(usage.retryAfter).toBeLessThanOrEqual(6);
-        expect(usage.retryAfter).toBeGreaterThan(1);
+        expect(usage.retryAfter).toBeLessThanOrEqual(600);
+        expect(usage.retryAfter).toBeGreaterThan(100);
       }
-      await pass(6_000);
+      await pass(600_000);
       expect(await limiter.usage('p')).toMatchObject({ used: 1, remaining: 1, retryAfter: null });
       await limiter.reset('p');
       expect(await limiter.usage('p')).toMatchObject({ used: 0, remaining: 2 });
@@ -73,12 +71,12 @@ export function rateLimitersContract(
 
     it('counts principals, names and rates apart, and the same ones together', async () => {
       const { port } = await make();
-      const rate = { limit: 1, window: 10 };
+      const rate = { limit: 1, window: 1000 };
       expect(await port.limiter('a', rate).check('p')).toBeNull();
       expect(await port.limiter('a', rate).check('p')).not.toBeNull();
       expect(await port.limiter('a', rate).check('q')).toBeNull();
       expect(await port.limiter('b', rate).check('p')).toBeNull();
-      expect(await port.limiter('a', { limit: 2, window: 10 }).check('p')).toBeNull();
+      expect(await port.limiter('a', { limit: 2, window: 1000 }).check('p')).toBeNull();
       expect(await port.limiter('a","b', rate).check('p')).toBeNull();
     });
 
@@ -95,11 +93,12 @@ export function rateLimitersContract(
       await fc.assert(
         fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 30 }), async (gaps) => {
           round += 1;
-          const limiter = port.limiter(`round ${round}`, { limit: 3, window: 7 });
+          const limiter = port.limiter(`round ${round}`, { limit: 3, window: 700 });
+          // In hundreds of seconds.
           const permitted: number[] = [];
           let at = 0;
           for (const gap of gaps) {
-            if (gap > 0) await pass(gap * 1000);
+            if (gap > 0) await pass(gap * 100_000);
             at += gap;
             if ((await limiter.check('p')) === null) permitted.push(at);
           }

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+import { BUDGET_STEPS } from '#agent';
+import { BUDGET_WINDOW_UNDER_TEST } from './budget-ledger.contract.js';
 import { openRedisState } from '../redis/open-redis-state.js';
 import type { SharedState } from '../shared-state.js';
 import { type RedisServer, startRedis } from './redis-server.js';
@@ -22,15 +24,33 @@ export interface RedisRoom {
 
 const SILENT = { warn: () => undefined };
 
+/** The steps of a budget under test, which time passes in. */
+async function ageSteps(client: Redis, key: string, milliseconds: number): Promise<void> {
+  const steps = Math.floor((milliseconds * BUDGET_STEPS) / (BUDGET_WINDOW_UNDER_TEST * 1000));
+  if (steps === 0) return;
+  const aged = Object.entries(await client.hgetall(key)).map(([field, used]): [string, string] => {
+    const [step = '0', quantity = ''] = field.split(':');
+    return [`${Number(step) - steps}:${quantity}`, used];
+  });
+  const left = await client.pttl(key);
+  await client
+    .multi()
+    .del(key)
+    .hset(key, ...aged.flat())
+    .pexpire(key, left)
+    .exec();
+}
+
 /** Times of calls are values, which do not age with their key. */
-async function age(client: Redis, key: string, milliseconds: number): Promise<void> {
+async function ageStamps(client: Redis, key: string, milliseconds: number): Promise<void> {
   const stamps = await client.lrange(key, 0, -1);
   for (const [at, stamp] of stamps.entries()) await client.lset(key, at, Number(stamp) - milliseconds * 1000);
 }
 
 async function elapse(client: Redis, prefix: string, milliseconds: number): Promise<void> {
   for (const key of await client.keys(`${prefix}:*`)) {
-    if (key.includes('{rate:')) await age(client, key, milliseconds);
+    if (key.includes('{rate:')) await ageStamps(client, key, milliseconds);
+    if (key.includes('{budget:')) await ageSteps(client, key, milliseconds);
     const left = await client.pttl(key);
     if (left >= 0) await client.pexpire(key, Math.max(left - milliseconds, 0));
   }

@@ -1,5 +1,6 @@
 import type { SharedState, SharedStateLog } from '../shared-state.js';
 import { RedisApprovalDesk } from './redis-approval-desk.js';
+import { RedisBudgetLedger } from './redis-budget-ledger.js';
 import { RedisConnection, type RedisSettings } from './redis-connection.js';
 import { RedisMessageBus } from './redis-message-bus.js';
 import { RedisOneTimeStore } from './redis-one-time-store.js';
@@ -7,6 +8,7 @@ import { RedisRateLimiters } from './redis-rate-limiters.js';
 import { RedisSecrets } from './redis-secrets.js';
 import { RedisSessionStore } from './redis-session-store.js';
 import { RedisStreamLog } from './redis-stream-log.js';
+import { RedisSubscriptionBook } from './redis-subscription-book.js';
 import { RedisVersionedStore } from './redis-versioned-store.js';
 
 /** Milliseconds the start waits for Redis. */
@@ -24,9 +26,11 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     bus,
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
+    subscriptions: new RedisSubscriptionBook(commands),
     tasks: new RedisVersionedStore(commands, 'task'),
     exports: new RedisVersionedStore(commands, 'export'),
     limiters: new RedisRateLimiters(commands),
+    budgets: new RedisBudgetLedger(commands),
     approvals: new RedisApprovalDesk(commands),
     secrets: new RedisSecrets(commands),
     isUp: async () => {

@@ -55,6 +55,7 @@ export class RedisConnection {
   /** Undefined while it is to hear none. */
   private channelHeard: boolean | undefined;
   private whenUsable: (() => void) | undefined;
+  private readonly returnListeners: (() => void)[] = [];
 
   constructor(
     { url, prefix = 'parley' }: RedisSettings,
@@ -140,6 +141,11 @@ export class RedisConnection {
     });
   }
 
+  /** After every outage: Redis may have lost what it held. */
+  onReturn(listener: () => void): void {
+    this.returnListeners.push(listener);
+  }
+
   close(): void {
     this.ended = true;
     this.redis.disconnect();
@@ -155,6 +161,7 @@ export class RedisConnection {
     this.whenUsable?.();
     if (!this.away) return;
     this.away = false;
+    for (const listener of this.returnListeners) listener();
     this.log.warn(`[Redis] ${this.role}: available again`);
   }
 }

@@ -38,6 +38,8 @@ describe('a Redis that goes away and comes back', () => {
     state.streams.after('s', '1-1'),
     state.streams.forget('s'),
     state.bus.publish('t', {}),
+    state.subscriptions.of('s'),
+    state.subscriptions.forget('s'),
     state.approvals.open(draftOf(), 1000),
     state.approvals.find('x'),
     state.approvals.pending('x'),
@@ -91,6 +93,27 @@ describe('a Redis that goes away and comes back', () => {
     const losses = log.lines.filter((line) => line.includes('commands: unavailable'));
     const returns = log.lines.filter((line) => line.includes('commands: available again'));
     expect(losses).toHaveLength(returns.length);
+  });
+});
+
+describe('a Redis that lost everything', () => {
+  it('leaves all replicas with one new secret, so that nothing sealed before is honoured again', async () => {
+    const server = await startRedis();
+    const replicas = [
+      await openSharedState({ url: server.url, log: logBook() }),
+      await openSharedState({ url: server.url, log: logBook() }),
+    ];
+    const secrets = () => Promise.all(replicas.map(({ secrets: kept }) => kept.secret('state')));
+    const [before] = await secrets();
+    await server.stop();
+    await server.start();
+    for (const replica of replicas)
+      await vi.waitFor(async () => expect(await replica.isUp()).toBe(true), WAIT);
+    const [here, there] = await secrets();
+    expect(here).toEqual(there);
+    expect(here).not.toEqual(before);
+    await Promise.all(replicas.map((replica) => replica.close()));
+    await server.stop();
   });
 });
 

@@ -9,6 +9,8 @@ export class RedisSecrets extends SharedSecrets {
 
   constructor(private readonly redis: RedisConnection) {
     super();
+    // A Redis that lost its secrets lost its claims as well: what was sealed before must not be honoured again.
+    redis.onReturn(() => this.known.clear());
   }
 
   async secret(name: string): Promise<Buffer> {

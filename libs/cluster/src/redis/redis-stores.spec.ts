@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { approvalDeskContract, draftOf } from '../contracts/approval-desk.contract.js';
+import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract } from '../contracts/one-time-store.contract.js';
 import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
 import { openRedisRoom, type RedisRoom } from '../contracts/redis-room.js';
 import { sessionStoreContract } from '../contracts/session-store.contract.js';
 import { streamLogContract, TIGHT_LOG } from '../contracts/stream-log.contract.js';
+import { subscriptionBookContract } from '../contracts/subscription-book.contract.js';
 import { versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import type { SharedState } from '../shared-state.js';
 import { RedisConnection } from './redis-connection.js';
@@ -43,6 +45,15 @@ sessionStoreContract(
   'RedisSessionStore',
   portOf((state) => state.sessions),
 );
+subscriptionBookContract(
+  'RedisSubscriptionBook',
+  portOf((state) => state.subscriptions),
+);
+budgetLedgerContract(
+  'RedisBudgetLedger',
+  portOf((state) => state.budgets),
+  10,
+);
 rateLimitersContract(
   'RedisRateLimiters',
   portOf((state) => state.limiters),
@@ -74,14 +85,16 @@ describe('what Redis holds', () => {
 
   it('always ends by itself', async () => {
     const prefix = room.freshPrefix();
-    const { sessions, oneTime, streams, tasks } = await room.enter(prefix);
+    const { sessions, oneTime, streams, tasks, subscriptions } = await room.enter(prefix);
     await sessions.create({ owner: 'ada', version: '2025-11-25', capabilities: {} });
+    await subscriptions.add('s', 'parse://A/count', { maxPerSession: 1, maxSessions: 1 });
+    await subscriptions.hold('s', 'one');
     await oneTime.keep('k', { n: 1 }, 60_000);
     await oneTime.claim('k', 60_000);
     await streams.append('s', 'frame');
     await tasks.create('t', {}, 60_000);
     const keys = await keysOf(prefix);
-    expect(keys).toHaveLength(6);
+    expect(keys).toHaveLength(9);
     for (const key of keys) expect(await room.client.pttl(key)).toBeGreaterThan(0);
   });
 

@@ -78,6 +78,29 @@ describe('the change feed of MongoDB', PATIENT, () => {
     subscription.unsubscribe();
   });
 
+  it('is available exactly where the server has change streams', async () => {
+    expect(store.feed.available).toBe(false);
+    await store.feed.probe();
+    expect(store.feed.available).toBe(true);
+    const alone = await EmbeddedMongo.start({ replSet: false });
+    const connection = new MongoConnection({ uri: alone.uri, database: 'x' });
+    const feed = new MongoChangeFeed(connection, new MongoSchemaCatalogue(connection));
+    await feed.probe();
+    expect(feed.available).toBe(false);
+    await connection.close();
+    await alone.close();
+  });
+
+  it('tells who waits for it to listen that the source is lost', async () => {
+    const alone = await EmbeddedMongo.start({ replSet: false });
+    const connection = new MongoConnection({ uri: alone.uri, database: 'x' });
+    const feed = new MongoChangeFeed(connection, new MongoSchemaCatalogue(connection));
+    feed.changes('Album').subscribe({ error: () => undefined });
+    await expect(feed.listening()).rejects.toMatchObject({ name: 'StoreError', code: 'unsupported' });
+    await connection.close();
+    await alone.close();
+  });
+
   it('says that a server without change streams is not supported', async () => {
     const alone = await EmbeddedMongo.start({ replSet: false });
     const connection = new MongoConnection({ uri: alone.uri, database: 'x' });

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ChangeStream, ResumeToken } from 'mongodb';
-import { Observable, Subject } from 'rxjs';
+import { ChangeStream, type ResumeToken } from 'mongodb';
+import { BehaviorSubject, filter, firstValueFrom, Observable, Subject } from 'rxjs';
 import { ChangeFeed, type RowChange, type SchemaCatalogue, StoreError } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { storeErrorOf } from '../errors.js';
 import { StoredClasses } from '../storage/stored-classes.js';
+import { ChangeStreamSupport } from './change-stream-support.js';
 import { rowChangeOf, WATCHED_OPERATIONS } from './row-change.js';
 
 export interface ChangeFeedOptions {
@@ -31,6 +32,8 @@ export class MongoChangeFeed extends ChangeFeed {
   private stream: ChangeStream | null = null;
   private token: ResumeToken;
   private running = false;
+  private readonly opened = new BehaviorSubject<boolean | StoreError>(false);
+  private readonly support: ChangeStreamSupport;
 
   constructor(
     private readonly connection: MongoConnection,
@@ -38,6 +41,21 @@ export class MongoChangeFeed extends ChangeFeed {
     private readonly options: ChangeFeedOptions = {},
   ) {
     super();
+    this.support = new ChangeStreamSupport(connection);
+  }
+
+  get available(): boolean {
+    return this.support.known;
+  }
+
+  /** Asks the server whether it has change streams; until then it has none. Never rejects. */
+  probe(): Promise<void> {
+    return this.support.probe();
+  }
+
+  async listening(): Promise<void> {
+    const outcome = await firstValueFrom(this.opened.pipe(filter((state) => state !== false)));
+    if (outcome instanceof StoreError) throw outcome;
   }
 
   changes(className: string): Observable<RowChange> {
@@ -79,6 +97,7 @@ export class MongoChangeFeed extends ChangeFeed {
     }
     const { stream } = this;
     this.stream = null;
+    this.opened.next(false);
     // A close that fails has closed all the same: the loop sees the stream end.
     stream?.close().catch(() => undefined);
   }
@@ -120,7 +139,12 @@ export class MongoChangeFeed extends ChangeFeed {
       comment: 'parley change feed',
       ...(this.token !== undefined && { resumeAfter: this.token }),
     });
-    return this.stream;
+    const { stream } = this;
+    // The driver says no other way that the cursor exists: the first batch brings a token, with events or without.
+    stream.once(ChangeStream.RESUME_TOKEN_CHANGED, () => {
+      if (this.stream === stream) this.opened.next(true);
+    });
+    return stream;
   }
 
   /** The next event, or null when the stream was closed to be opened anew. */
@@ -160,6 +184,7 @@ export class MongoChangeFeed extends ChangeFeed {
     const fault = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
     const subjects = [...this.watched.values()];
     this.watched.clear();
+    this.opened.next(fault);
     for (const subject of subjects) subject.error(fault);
   }
 }

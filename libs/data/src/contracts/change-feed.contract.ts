@@ -48,6 +48,19 @@ export function changeFeedContract(name: string, open: (seed: unknown) => Promis
       return seen;
     };
 
+    it('misses nothing from the moment it says that it listens', async () => {
+      const seen = collect(store.feed.changes('Label'));
+      await store.feed.listening();
+      const first = await store.writer.create('Label', { name: 'first' }, unhurried());
+      const others = collect(store.feed.changes('Artist'));
+      await store.feed.listening();
+      const second = await store.writer.create('Artist', { name: 'second' }, unhurried());
+      const third = await store.writer.create('Label', { name: 'third' }, unhurried());
+      await until(() => seen.length === 2 && others.length === 1);
+      expect(seen.map((change) => change.objectId)).toEqual([first['objectId'], third['objectId']]);
+      expect(others.map((change) => change.objectId)).toEqual([second['objectId']]);
+    });
+
     it('carries creations, updates and deletions with the row in Parse form', async () => {
       const seen = await listening('Label', { name: 'warm-up' });
       const { objectId } = await store.writer.create('Label', { name: 'East' }, unhurried());

@@ -6,7 +6,7 @@ import type {
   GovernedSearch,
   TextSearchRequest,
 } from '../governed-search.js';
-import type { GovernedClassWrites, GovernedWrites } from '../governed-writes.js';
+import type { GovernedClassWrites, GovernedWrites, ProposedWrite } from '../governed-writes.js';
 
 /** Opens a governed door at first use and keeps it for the call. */
 class OpenedOnce<Door> {
@@ -30,6 +30,10 @@ export class DeferredWrites extends OpenedOnce<GovernedWrites> implements Govern
 
   async delete(className: unknown, objectId: unknown) {
     return (await this.door).delete(className, objectId);
+  }
+
+  async judge(write: ProposedWrite) {
+    return (await this.door).judge(write);
   }
 }
 

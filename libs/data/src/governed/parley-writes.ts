@@ -11,7 +11,7 @@ import {
   type Where,
   type WritePlan,
 } from '#policy';
-import type { GovernedWrites } from '../governed-writes.js';
+import type { GovernedWrites, JudgedWrite, ProposedWrite } from '../governed-writes.js';
 import type { ParseRow, RecordWriter } from '../record-store.js';
 import { assertClassPermits } from './class-permission.js';
 import { ParleyRecords } from './parley-records.js';
@@ -60,6 +60,22 @@ export class ParleyWrites implements GovernedWrites {
     const { writer, operation } = this.parts;
     const deleted = await atWriter(operation, () => writer.delete(access.className, id, limits, operation));
     if (!deleted) throw new Refused(refusals.objectNotFound(access.className, id));
+  }
+
+  async judge(write: ProposedWrite): Promise<JudgedWrite> {
+    const { operation } = write;
+    const access = this.enter(write.className, operation);
+    const { className } = access;
+    if (operation === 'create') {
+      const { fields } = this.plan(access, write.fields, operation);
+      return { className, objectId: null, before: null, fields };
+    }
+    if (operation === 'delete') this.rules.tenant(className);
+    const objectId = readId(write.objectId);
+    const fields = operation === 'update' ? this.plan(access, write.fields, operation).fields : null;
+    await this.ownRow(access, objectId, operation);
+    const [before = null] = await readAsCaller(this.parts, className, objectId);
+    return { className, objectId, before, fields };
   }
 
   private enter(className: unknown, permission: ClassOperation): ClassAccess {

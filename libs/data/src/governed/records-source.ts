@@ -2,6 +2,7 @@ import type { Agent, CallContext } from '#agent';
 import type { AgentScope, AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
 import type { PrincipalResolver } from '../identity/principal-resolver.js';
+import { MeteredReader } from '../metering/metered-reader.js';
 import type { RecordReader } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-catalogue.js';
 import { DeferredRecords } from './deferred-records.js';
@@ -40,13 +41,14 @@ export class GovernedRecordsSource {
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent.shape, principals);
-    const { agent, trace } = context;
+    const { agent, trace, meter } = context;
+    const measured = (reader: RecordReader) => (meter ? new MeteredReader(reader, meter) : reader);
     const call = { agent, scope, tool: budget.tool };
     return {
       agent,
       operation,
-      reader: this.reader.forCall(call),
-      operatorReader: this.reader,
+      reader: measured(this.reader.forCall(call)),
+      operatorReader: measured(this.reader),
       scope,
       call,
       trace,

@@ -37,6 +37,8 @@ export interface RowPredicate {
   readonly declared: Where;
   /** All of it: the caller's rights in the database, then what was declared. No question to another class is left in it. */
   readonly where: Where;
+  /** Questions of `declared` to other classes stand in it as they were answered at that moment. */
+  readonly asked: boolean;
 }
 
 export interface PredicateOptions {
@@ -79,7 +81,7 @@ export class RowRules {
       ['canonical filter', canonicalFilter],
       ['row rights', rights],
     ]);
-    return { tenant, declared, where: allOf(rights, declared) };
+    return { tenant, declared, where: allOf(rights, declared), asked: asksOtherClasses(filters) };
   }
 
   private agentFilter(className: string): Promise<Where | null> {

@@ -1,5 +1,6 @@
 import type { CallContext } from '#agent';
 import type { GovernedSearch } from '../governed-search.js';
+import { MeteredSearcher } from '../metering/metered-searcher.js';
 import type { RecordSearcher } from '../record-search.js';
 import { DeferredSearch } from './deferred-doors.js';
 import type { CallBudget } from './operation.js';
@@ -17,7 +18,8 @@ export class GovernedSearchSource {
   for(context: CallContext, budget: CallBudget): GovernedSearch {
     return new DeferredSearch(async () => {
       const parts = await this.records.open(context, budget);
-      return new ParleySearch(parts, this.searcher.forCall(parts.call));
+      const searcher = this.searcher.forCall(parts.call);
+      return new ParleySearch(parts, context.meter ? new MeteredSearcher(searcher, context.meter) : searcher);
     });
   }
 }

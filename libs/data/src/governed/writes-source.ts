@@ -1,6 +1,7 @@
 import type { CallContext } from '#agent';
 import type { GovernedMethods } from '../governed-methods.js';
 import type { GovernedClassWrites, GovernedWrites } from '../governed-writes.js';
+import { MeteredWriter } from '../metering/metered-writer.js';
 import type { RecordWriter } from '../record-store.js';
 import type { SchemaWriter } from '../schema-writer.js';
 import { DeferredClassWrites, DeferredMethods, DeferredWrites } from './deferred-doors.js';
@@ -19,10 +20,11 @@ export class GovernedWritesSource {
   ) {}
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {
-    const { writer } = this;
     return new DeferredWrites(async () => {
       const parts = await this.records.open(context, budget);
-      return new ParleyWrites({ ...parts, writer: writer.forCall(parts.call) });
+      const own = this.writer.forCall(parts.call);
+      const writer = context.meter ? new MeteredWriter(own, context.meter) : own;
+      return new ParleyWrites({ ...parts, writer });
     });
   }
 

@@ -328,22 +328,29 @@ describe('a decision', () => {
     expect((await call({ requestState, inputResponses: yes })).content?.[0]?.text).toBe('"changed"');
   });
 
-  it('lasts while the call goes on asking, and each state serves once', async () => {
+  it('can be kept while the call goes on asking, for one run at a time and never for what it runs in turn', async () => {
+    const seen: unknown[] = [];
     const { call, refused } = caller(
-      served(
-        decide(
-          () => 'this',
-          (context) => asks(context).ask('more', form('And?')),
-        ),
-      ),
+      served(async (_, context) => {
+        const { granted } = asks(context);
+        seen.push([
+          await granted?.recall('desk', 'this'),
+          await granted?.recall('desk', 'that'),
+          asks(context).within().granted,
+        ]);
+        granted?.keep('desk', 'this', 'key:chief');
+        await asks(context).ask('name', form('Who?'));
+        return succeeded('done');
+      }),
     );
-    const first = await call();
-    const second = await call({ requestState: first.requestState, inputResponses: yes });
-    expect(Object.keys(second.inputRequests ?? {})).toEqual(['more']);
-    const more = { requestState: second.requestState, inputResponses: { more: accept({ name: 'yes' }) } };
+    const { requestState } = await call();
+    const more = { requestState, inputResponses: { name: accept({ name: 'Ada' }) } };
     expect((await call(more)).resultType).toBe('complete');
+    expect(seen).toEqual([
+      [undefined, undefined, undefined],
+      ['key:chief', undefined, undefined],
+    ]);
     expect(await refused(more)).toMatchObject(REPLAY);
-    expect(await refused({ requestState: first.requestState, inputResponses: yes })).toMatchObject(REPLAY);
   });
 
   it('upon what a call runs in turn is never the decision upon the call, nor upon the same thing again', async () => {
@@ -354,7 +361,11 @@ describe('a decision', () => {
     };
     const { call } = caller(
       served(async (_, context) => {
-        await asks(context).ask('approve', form('May I?'), { once: { holdsFor: 'call' } });
+        const { granted } = asks(context);
+        if (!(await granted?.recall('gate', 'call'))) {
+          await asks(context).ask('approve', form('May I?'), { once: { holdsFor: 'call' } });
+        }
+        granted?.keep('gate', 'call', 'ada');
         await Promise.all([nested(context, 'inner'), nested(context, 'inner')]);
         return succeeded('done');
       }),

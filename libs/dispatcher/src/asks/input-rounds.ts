@@ -53,7 +53,7 @@ export class InputRounds {
       useOnce: (name) =>
         this.parts.oneTime.claim(`decision:${name}`, (state?.exp ?? 0) - Date.now() + 60_000),
     });
-    const asks = new ModernAsks(round);
+    const asks = new ModernAsks(round, { postpones: true });
     try {
       const result = await handle({ ...request, round, context: { ...context, asks } });
       // A handler that went on without the answers it asked for has no result yet.

@@ -3,6 +3,7 @@ import {
   type AskOptions,
   type ClientAsks,
   type ClientQuestion,
+  type GrantsOfCall,
   QuestionChanged,
 } from '#agent';
 import { type JsonObject, member } from '../json-object.js';
@@ -29,7 +30,7 @@ export interface RoundParts {
 export const REPLAYED = 'Invalid or expired requestState';
 
 /** One run of a call in the stateless era: replays what was answered, and collects what has to be asked. */
-export class InputRound {
+export class InputRound implements GrantsOfCall {
   private readonly open = new Map<string, { readonly request: WireRequest; readonly digest: string }>();
   private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
   private readonly nested = new Map<string, number>();
@@ -67,15 +68,29 @@ export class InputRound {
     key: string,
     question: Question,
     { once }: AskOptions,
-    keep: boolean,
   ): Promise<AnswerTo<Question>> {
     const request = wireRequest(question, this.parts.dialect);
     const digest = digestOf(once ? { holdsFor: once.holdsFor } : request);
     const known = this.answerTo(key, question, digest, once !== undefined);
     if (known === undefined) return this.raise(key, question, request, digest);
     if (once && !(await this.parts.useOnce(`${this.parts.state?.jti}:${key}`))) throw invalidParams(REPLAYED);
-    if (keep) this.answered.set(key, { to: digest, answer: known });
+    // What was decided is kept by whoever asked, as a grant, and not by being answered.
+    if (!once) this.answered.set(key, { to: digest, answer: known });
     return known;
+  }
+
+  keep(key: string, holdsFor: string, by: string): void {
+    this.answered.set(key, { to: digestOf({ holdsFor }), answer: by });
+  }
+
+  /** @throws ProtocolFault when the state has been used before */
+  async recall(key: string, holdsFor: string): Promise<string | undefined> {
+    const { state, useOnce } = this.parts;
+    const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
+    if (kept?.to !== digestOf({ holdsFor }) || typeof kept.answer !== 'string') return undefined;
+    if (!(await useOnce(`${state?.jti}:${key}`))) throw invalidParams(REPLAYED);
+    this.answered.set(key, kept);
+    return kept.answer;
   }
 
   /** @throws InputRequired */
@@ -100,7 +115,7 @@ export class InputRound {
   ): AnswerTo<Question> | undefined {
     const { state, responses } = this.parts;
     if (!state) return undefined;
-    const recorded = Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
+    const recorded = !decision && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
     const given = member(responses, key);
     const to = recorded?.to ?? member(state.asked, key);
     if (to !== undefined && to !== digest) {
@@ -131,12 +146,25 @@ export class InputRound {
   }
 }
 
+export interface AsksOptions {
+  /** Of what a call runs in turn. Default false. */
+  readonly nested?: boolean;
+  /** The call can be answered with "ask again". Default false. */
+  readonly postpones?: boolean;
+}
+
 /** The round as a call sees it; what a call runs in turn sees it through `within`. */
 export class ModernAsks implements ClientAsks {
+  readonly granted?: GrantsOfCall;
+  readonly postpone?: () => never;
+
   constructor(
     private readonly round: InputRound,
-    private readonly isNested = false,
-  ) {}
+    private readonly options: AsksOptions = {},
+  ) {
+    if (!options.nested) this.granted = round;
+    if (options.postpones) this.postpone = () => round.postpone();
+  }
 
   canAnswer(question: ClientQuestion): boolean {
     return this.round.canAnswer(question);
@@ -148,17 +176,12 @@ export class ModernAsks implements ClientAsks {
     question: Question,
     options: AskOptions = {},
   ): Promise<AnswerTo<Question>> {
-    if (!options.once || !this.isNested) return this.round.ask(key, question, options, true);
-    // A decision upon something that a call did on its way is not kept: the next round would do it a second time.
+    if (!options.once || !this.options.nested) return this.round.ask(key, question, options);
     const own = `${key}.${digestOf(options.once.holdsFor).slice(0, 12)}`;
-    return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options, false);
+    return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options);
   }
 
   within(): ClientAsks {
-    return this.isNested ? this : new ModernAsks(this.round, true);
-  }
-
-  postpone(): never {
-    return this.round.postpone();
+    return this.options.nested ? this : new ModernAsks(this.round, { ...this.options, nested: true });
   }
 }

@@ -76,6 +76,7 @@ function hostOf(
     context,
     abort: () => undefined,
     flag: () => undefined,
+    budgeted: null,
     clock: new RunClock(),
     anotherCall: () => call,
   };
@@ -133,7 +134,7 @@ describe('approval', () => {
     });
     const { requests } = await asked(['write'], host);
     expect(seen).toEqual([]);
-    expect(await requests[0]?.preview()).toEqual({ would_call: 'archive' });
+    expect((await requests[0]?.preview())?.shown).toEqual({ would_call: 'archive' });
     expect(seen).toEqual([
       { class_name: 'Post', method_name: 'archive', arguments: { reason: 'old', dry_run: true } },
     ]);
@@ -144,7 +145,7 @@ describe('approval', () => {
       const host = callMethod('archive', {}, () => {
         throw fault;
       });
-      return (await asked(['write'], host)).requests[0]?.preview();
+      return (await (await asked(['write'], host)).requests[0]?.preview())?.shown;
     };
     const args = { class_name: 'Post', method_name: 'archive' };
     expect(await preview(new Refused(refusals.objectNotFound('Post', 'p1')))).toEqual({
@@ -166,7 +167,7 @@ describe('approval', () => {
       session_token: 'r:1',
     });
     const { requests } = await asked(['write'], host);
-    expect(await requests[0]?.preview()).toEqual({
+    expect((await requests[0]?.preview())?.shown).toEqual({
       tool: 'update_object',
       args: { class_name: 'Post', fields: { title: 'x' } },
     });

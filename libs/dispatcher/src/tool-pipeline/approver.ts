@@ -1,5 +1,6 @@
 import type { CallContext, Tier } from '#agent';
 import type { ToolDefinition } from '#tools';
+import type { ApprovalPreview } from './approval-preview.js';
 
 export interface ApprovalRequest {
   readonly tool: ToolDefinition;
@@ -7,24 +8,18 @@ export interface ApprovalRequest {
   readonly context: CallContext;
   /** The tier the call acts at: for call_method that of the method it names. */
   readonly effectivePermission: Tier;
-  /** What a person is shown: a dry run of a declared method, or the proposal itself. Runs nothing that changes data. */
-  preview(): Promise<unknown>;
+  /** What a person is shown, made anew each time. Changes no data. @throws Refused when the call would be refused anyway */
+  preview(): Promise<ApprovalPreview>;
 }
 
-export type ApprovalDecision =
-  { readonly outcome: 'approve' } | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string };
+export type ApprovalDecision = {
+  /** Who decided, and through what; absent when nobody did. */
+  readonly by?: { readonly principal: string; readonly via: 'client' | 'desk' };
+  /** Given in an earlier run of the same call, and told then. */
+  readonly again?: true;
+} & ({ readonly outcome: 'approve' } | { readonly outcome: 'deny' | 'unavailable'; readonly reason: string });
 
 /** Asks a person whether a gated call may run (docs/policy.md#approval). Anything but `approve` refuses it. */
 export abstract class Approver {
   abstract review(request: ApprovalRequest): Promise<ApprovalDecision>;
-}
-
-/** Nobody can be asked: every gated call is refused. */
-export class NoApprover extends Approver {
-  async review(): Promise<ApprovalDecision> {
-    return {
-      outcome: 'unavailable',
-      reason: 'approval required but the client did not advertise the elicitation capability',
-    };
-  }
 }

@@ -4,6 +4,7 @@ import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
 import { previewOf } from './approval-preview.js';
+import type { DataBudgets } from './data-budgets.js';
 import { ContinuesAsTask } from '../tasks/continues-as-task.js';
 import { tasksNotDeclared } from '../tasks/tasks-extension.js';
 import { toolExecutionOf } from './tool-execution.js';
@@ -62,6 +63,20 @@ export class EnvironmentGuard implements Gate {
   }
 }
 
+/** A call begins only while its data budgets have something left. */
+@Injectable()
+export class BudgetGuard implements Gate {
+  readonly gate = 'budget';
+
+  constructor(private readonly budgets: DataBudgets) {}
+
+  async canActivate(host: ExecutionContext): Promise<true> {
+    const { budgeted } = toolExecutionOf(host);
+    if (budgeted) await this.budgets.admit(budgeted);
+    return true;
+  }
+}
+
 /** Tools of a listed tier run only when someone said yes; nobody to ask is a no. */
 @Injectable()
 export class ApprovalGuard implements Gate {
@@ -78,16 +93,18 @@ export class ApprovalGuard implements Gate {
     // A task was begun by a call that came past here.
     if (!definition || context.background === 'running') return true;
     const effectivePermission = effectiveTier(definition, args, this.methods);
-    if (!this.policy.switches.requireApprovalFor.includes(effectivePermission)) return true;
+    const { switches, version: policyVersion } = this.policy;
+    if (!switches.requireApprovalFor.includes(effectivePermission)) return true;
+    const ground = { permission: effectivePermission, policyVersion };
     const decision = await this.approver.review({
       tool: definition,
       args,
       context,
       effectivePermission,
-      preview: () => previewOf(host),
+      preview: () => previewOf(host, ground),
     });
     if (decision.outcome === 'approve') return true;
-    throw new Refused({ code: 'approval_denied', gate: 'approval', message: decision.reason });
+    throw new Refused(refusals.approvalDenied(decision.reason));
   }
 }
 

@@ -2,9 +2,11 @@ import type { EventEmitter2 } from '@nestjs/event-emitter';
 import type { EnvironmentGates, Policy } from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
+import type { DataBudgets } from './data-budgets.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './call-announcements.js';
 import {
   ApprovalGuard,
+  BudgetGuard,
   CancellationGuard,
   EnvironmentGuard,
   RateLimitGuard,
@@ -24,6 +26,7 @@ export interface PipelineParts {
   readonly methods: CallableMethods;
   readonly events: EventEmitter2;
   readonly callbacks: ToolCallbacks;
+  readonly budgets: DataBudgets;
 }
 
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
@@ -35,12 +38,14 @@ export function createPipeline({
   methods,
   events,
   callbacks,
+  budgets,
 }: PipelineParts): ToolPipeline {
   return {
     guards: [
       new RateLimitGuard(),
       new ToolGuard(registry),
       new EnvironmentGuard(gates),
+      new BudgetGuard(budgets),
       new ApprovalGuard(policy, approver, methods),
       new BeforeCallGuard(callbacks),
       new CancellationGuard(),

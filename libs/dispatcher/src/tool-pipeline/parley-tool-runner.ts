@@ -22,8 +22,10 @@ import {
 import { InputRequired } from '../asks/input-required.js';
 import { ClientUnreachable } from '../client-link.js';
 import { ProtocolFault } from '../protocol-fault.js';
+import type { BudgetedCall } from './budgeted-call.js';
 import { ContinuesAsTask } from '../tasks/continues-as-task.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
+import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
 import { secondsFor, type ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
@@ -36,6 +38,7 @@ export interface RunnerParts {
   readonly pipeline: ToolPipeline;
   readonly gates: EnvironmentGates;
   readonly journal: CallJournal;
+  readonly budgets: DataBudgets;
 }
 
 interface Failure {
@@ -73,10 +76,30 @@ export class ParleyToolRunner extends ToolRunner {
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     const started = performance.now();
     const notes: CallNotes = {};
-    const outcome = await this.execute(name, args, context, notes);
+    const outcome = await this.paidFor(context.agent, (budgeted) =>
+      this.execute(name, args, context, notes, budgeted),
+    );
     const milliseconds = performance.now() - started;
     this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
     return outcome;
+  }
+
+  /** Whatever comes of a call, what it used is charged before it is answered: the next one finds it counted. */
+  private async paidFor(
+    agent: Agent,
+    call: (budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
+  ): Promise<ToolOutcome> {
+    const { budgets } = this.parts;
+    const budgeted = budgets.open(agent);
+    if (!budgeted) return call(null);
+    let bytes = 0;
+    try {
+      const outcome = await call(budgeted);
+      if (outcome.ok) bytes = Buffer.byteLength(outcome.text);
+      return outcome;
+    } finally {
+      await budgets.charge(budgeted, budgeted.settle(bytes));
+    }
   }
 
   private async execute(
@@ -84,6 +107,7 @@ export class ParleyToolRunner extends ToolRunner {
     args: unknown,
     context: CallContext,
     notes: CallNotes,
+    budgeted: BudgetedCall | null,
   ): Promise<ToolOutcome> {
     const { registry, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
@@ -98,6 +122,7 @@ export class ParleyToolRunner extends ToolRunner {
       context,
       abort: (reason) => run.abort(reason),
       flag: (phrase) => (notes.phrase = phrase),
+      budgeted,
       clock,
       anotherCall: () => makeCall(),
     };
@@ -106,6 +131,7 @@ export class ParleyToolRunner extends ToolRunner {
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
       ...(context.trace && { trace: context.trace }),
+      ...(budgeted && { meter: budgeted }),
       ...(context.asks && { asks: context.asks.within() }),
       progress: (update) => context.progress(update),
       ...(context.log && { log: (entry) => context.log?.(entry) }),

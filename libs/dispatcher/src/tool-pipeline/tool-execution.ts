@@ -1,6 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common';
 import type { CallContext } from '#agent';
 import type { ToolCall, ToolDefinition } from '#tools';
+import type { BudgetedCall } from './budgeted-call.js';
 import type { RunClock } from './run-clock.js';
 
 /** One run on its way through the pipeline: what guards and interceptors decide on. */
@@ -10,6 +11,8 @@ export interface ToolExecution {
   readonly definition: ToolDefinition | undefined;
   readonly args: unknown;
   readonly context: CallContext;
+  /** Who pays for the data that the call uses; null where nothing limits it. */
+  readonly budgeted: BudgetedCall | null;
   /** Of the handler: gates may wait longer. */
   readonly clock: RunClock;
   /** The call with doors of its own, for a preview: what is decided later asks about rights anew. */

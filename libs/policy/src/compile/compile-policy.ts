@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalClassName, Refused } from '#agent';
+import { canonicalClassName, compileBudget, Refused } from '#agent';
 import type { ClassPolicy, Policy, PolicySwitches } from '../model/class-policy.js';
 import { FieldNames } from '../model/field-names.js';
 import { translateWhere } from '../where/translate-where.js';
@@ -66,13 +66,22 @@ export interface CompiledPolicy {
   readonly faults: readonly PolicyFault[];
 }
 
+function compileTenantBudget(options: PolicyConfig['tenantBudget'], faults: PolicyFault[]) {
+  try {
+    return compileBudget(options);
+  } catch (error) {
+    faults.push({ path: 'policy.tenantBudget', message: (error as Error).message });
+    return null;
+  }
+}
+
 /** Compiles declarations that already passed `POLICY_CONFIG_SCHEMA`. */
 export function compilePolicy(
   config: PolicyConfig,
   environment: { readonly strictPointerShapes?: boolean } = {},
 ): CompiledPolicy {
   const faults: PolicyFault[] = [];
-  const { classes: declared = {}, ...switches } = config;
+  const { classes: declared = {}, tenantBudget, ...switches } = config;
   const classes = new Map<string, ClassPolicy>();
   for (const [name, classConfig] of Object.entries(declared)) {
     if (classes.has(canonicalClassName(name))) {
@@ -100,6 +109,7 @@ export function compilePolicy(
       ...switches,
       strictPointerShapes: environment.strictPointerShapes ?? true,
     }),
+    tenantBudget: compileTenantBudget(tenantBudget, faults),
     classes,
     hasVisibleClasses: all.some((one) => one.visible),
     hasTenantScopes: all.some((one) => one.tenantScope !== null),

@@ -1,3 +1,5 @@
+import type { BudgetOptions } from '#agent';
+
 /**
  * The `policy` section of the configuration as JSON Schema: unknown keys and wrong types are faults.
  * What a schema cannot say (names that clash, filters that do not translate) is checked by `compilePolicy`.
@@ -65,6 +67,21 @@ const CLASS = {
   },
 } as const;
 
+const atLeastOne = { type: 'integer', minimum: 1 } as const;
+
+/** Limits of data use, of an agent's principals or of a tenant. */
+export const BUDGET_CONFIG_SCHEMA = {
+  type: ['object', 'null'],
+  additionalProperties: false,
+  properties: {
+    calls: atLeastOne,
+    rows: atLeastOne,
+    bytes: atLeastOne,
+    databaseTime: atLeastOne,
+    window: { type: 'number', exclusiveMinimum: 0 },
+  },
+} as const;
+
 export const POLICY_CONFIG_SCHEMA = {
   type: 'object',
   additionalProperties: false,
@@ -87,6 +104,7 @@ export const POLICY_CONFIG_SCHEMA = {
     embedCostPerMillionTokens: cost,
     defaultRecursionDepth: { type: 'integer', minimum: 0 },
     maxLogSize: { type: 'integer', minimum: 1, maximum: 1_000_000 },
+    tenantBudget: BUDGET_CONFIG_SCHEMA,
     classes: {
       type: 'object',
       propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
@@ -135,4 +153,5 @@ export interface PolicyConfig extends Partial<
   Omit<import('../model/class-policy.js').PolicySwitches, 'strictPointerShapes'>
 > {
   readonly classes?: Readonly<Record<string, ClassConfig>>;
+  readonly tenantBudget?: BudgetOptions | null;
 }

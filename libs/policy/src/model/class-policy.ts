@@ -1,3 +1,5 @@
+import type { DataBudget } from '#agent';
+
 /** `no`: not hidden. `exceptMaster`: true master posture passes the class gate, and only that gate. */
 export type Hiding = 'no' | 'always' | 'exceptMaster';
 
@@ -89,6 +91,8 @@ export interface Policy {
   /** Digest of what was declared; changes when the policy changes. */
   readonly version: string;
   readonly switches: PolicySwitches;
+  /** What each tenant may take of the data, over all its agents. */
+  readonly tenantBudget: DataBudget | null;
   /** By canonical class name. */
   readonly classes: ReadonlyMap<string, ClassPolicy>;
   /** Some class is declared visible: listings and the relation graph are limited to visible classes. */

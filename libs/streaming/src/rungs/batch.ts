@@ -70,6 +70,6 @@ export async function answerBatch(
 
 async function answerOne(call: Call, exchange: Exchange, edge: EdgeParts): Promise<string> {
   const outcome = await runCall(call, exchange, edge, null);
-  const answer = outcome instanceof StreamedResult || outcome === null ? faultReply(call.message) : outcome;
+  const answer = outcome instanceof StreamedResult ? faultReply(call.message) : outcome;
   return jsonOf(answer);
 }

@@ -1,4 +1,5 @@
 import type { Agent } from '#agent';
+import { SharedStateUnavailable } from '#cluster';
 import { faultLine, StreamedResult } from '#dispatcher';
 import { callOf, faultReply, NOT_ACCEPTABLE, type Outcome, runCall } from '../answers/answer-call.js';
 import type { Carrier } from '../answers/carrier.js';
@@ -44,7 +45,8 @@ async function answerStreaming(
     outcome = await runCall(call, exchange, edge, carrier);
   } catch (fault) {
     edge.log.warn(faultLine('[McpEdge]', fault));
-    outcome = faultReply(call.message);
+    outcome =
+      fault instanceof SharedStateUnavailable ? serverBusy(call.message.id) : faultReply(call.message);
   } finally {
     edge.counts.dispatchers -= 1;
   }

@@ -15,7 +15,7 @@ const TOO_SLOW = errorReply(
   { Connection: 'close' },
 );
 const NOT_JSON = errorReply(400, { code: RPC.parseError, message: 'Parse error: invalid JSON' });
-export const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
+const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
 
 export const body: Rung = {
   name: 'body',

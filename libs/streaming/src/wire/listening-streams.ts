@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { filter, firstValueFrom, map, merge, type Observable, Subject, take, timer } from 'rxjs';
+import { type Observable, Subject } from 'rxjs';
 import type { Agent } from '#agent';
 import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
 import { notification } from '../sse/frames.js';
@@ -18,6 +18,8 @@ export interface Listener {
 /** The listening streams of this process, and the way to those of other replicas. */
 export class ListeningStreams extends SessionStreams {
   private readonly streams = new Map<string, Listener>();
+  /** Messages under way to another replica, by their id, until it says that it delivered. */
+  private readonly underWay = new Map<string, () => void>();
   private readonly opening = new Subject<OpenedStream>();
   private readonly leaving = new Subject<string>();
 
@@ -39,6 +41,8 @@ export class ListeningStreams extends SessionStreams {
       const [session, json, id] = [text(message, 'session'), text(message, 'json'), text(message, 'id')];
       if (session && json && id && this.deliverHere(session, json)) void signals.tell('taken', { id });
     });
+    // Listened to from the start: a subscription made for each message would come after its answer.
+    signals.heard('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
   }
 
   /** Takes the place of an older stream of the session, wherever that is, and ends it. */
@@ -81,20 +85,23 @@ export class ListeningStreams extends SessionStreams {
   /** Sends a message, of whichever kind, to a session. @returns whether a stream took it */
   async deliver(session: string, json: string): Promise<boolean> {
     if (this.streams.has(session)) return this.deliverHere(session, json);
-    if (this.alone) return false;
+    return this.alone ? false : this.deliverElsewhere(session, json);
+  }
+
+  private async deliverElsewhere(session: string, json: string): Promise<boolean> {
     const id = randomUUID();
-    const taken = firstValueFrom(
-      merge(
-        this.signals.heard('taken').pipe(
-          filter((message) => message.id === id),
-          map(() => true),
-          take(1),
-        ),
-        timer(TAKEN_WITHIN).pipe(map(() => false)),
-      ),
-    );
-    const [told, delivered] = await Promise.all([this.signals.tell('notice', { id, session, json }), taken]);
-    return told && delivered;
+    const taken = new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => resolve(false), TAKEN_WITHIN);
+      this.underWay.set(id, () => {
+        clearTimeout(timer);
+        resolve(true);
+      });
+    });
+    try {
+      return (await this.signals.tell('notice', { id, session, json })) && (await taken);
+    } finally {
+      this.underWay.delete(id);
+    }
   }
 
   private deliverHere(session: string, json: string): boolean {

@@ -17,6 +17,10 @@ export class ReplicatedListChanges extends ListChanges {
   readonly kinds: ReadonlySet<ListKind> = new Set<ChangingList>(['tools', 'prompts']);
   private readonly happened = new Subject<ChangingList>();
   private readonly told = new Subject<string>();
+  private readonly changed = new Subject<ChangingList>();
+
+  /** The lists themselves, as they change on whichever replica. */
+  readonly lists: Observable<ChangingList> = this.changed.asObservable();
 
   /** Of this replica and of the others. */
   readonly changes: Observable<ListKind> = this.happened.asObservable();
@@ -46,5 +50,6 @@ export class ReplicatedListChanges extends ListChanges {
     this.happened.next(list);
     this.listening.deliverToAll(NOTICES[list]);
     this.told.next(NOTICES[list]);
+    this.changed.next(list);
   }
 }

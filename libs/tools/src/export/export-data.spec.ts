@@ -10,6 +10,7 @@ import {
   sampleRows,
   switches,
 } from '../contracts/sample-records.js';
+import { ToolContent } from '../content.js';
 import type { ToolSwitches } from '../tool-switches.js';
 import { ExportData } from './export-data.js';
 import { ExportDesk, type ExportOrder, type PromisedExport } from './export-desk.js';
@@ -43,7 +44,7 @@ function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy:
     desk,
     run: async (args: object): Promise<Record<string, unknown>> => {
       const answer = await tool.export({ class_name: 'Song', ...args }, callOf(tool, records));
-      return { ...answer };
+      return answer instanceof ToolContent ? { blocks: answer.blocks, data: answer.data } : answer;
     },
   };
 }

@@ -1,0 +1,301 @@
+import { describe, expect, it } from 'vitest';
+import {
+  Agent,
+  type AnswerTo,
+  type AskOptions,
+  type CallContext,
+  type ClientAsks,
+  type ClientQuestion,
+  compileAgentShape,
+  type FormAnswer,
+  MASTER,
+  QuestionChanged,
+} from '#agent';
+import type { ApprovalRecord } from '#audit';
+import {
+  type ApprovalCase,
+  type ApprovalDesk,
+  processState,
+  type SharedState,
+  SharedStateUnavailable,
+} from '#cluster';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  Approver,
+  ClientUnreachable,
+  ProtocolFault,
+  type UnreachableReason,
+} from '#dispatcher';
+import { ApproversInTurn } from './approvers-in-turn.js';
+import { ClientApprover } from './client-approver.js';
+import { DeskApprover } from './desk-approver.js';
+import { RecordedApprover } from './recorded-approver.js';
+
+const agent = new Agent({
+  shape: compileAgentShape('writer', { permissions: 'write', tenantId: 'acme' }),
+  identity: MASTER,
+  principal: 'key:1',
+});
+const tool = {
+  name: 'update_object',
+  description: 'd',
+  category: 'mutation',
+  permission: 'write' as const,
+  timeout: 30,
+  inputSchema: { type: 'object' },
+  clientSafe: true,
+};
+
+/** A client in the same process that answers with what a test gives it. */
+class ClientInProcess implements ClientAsks {
+  readonly asked: { key: string; question: ClientQuestion; options: AskOptions | undefined }[] = [];
+  constructor(
+    private readonly answer: FormAnswer | Error,
+    private readonly capable = true,
+  ) {}
+
+  canAnswer(): boolean {
+    return this.capable;
+  }
+
+  ask<Q extends ClientQuestion>(key: string, question: Q, options?: AskOptions): Promise<AnswerTo<Q>> {
+    this.asked.push({ key, question, options });
+    return this.answer instanceof Error
+      ? Promise.reject(this.answer)
+      : Promise.resolve(this.answer as AnswerTo<Q>);
+  }
+
+  within(): ClientAsks {
+    return this;
+  }
+}
+
+function requestOf(more: Partial<CallContext> = {}, states: readonly string[] = ['row 1']): ApprovalRequest {
+  let shown = 0;
+  return {
+    tool,
+    args: { class_name: 'Post', object_id: 'p1', fields: { title: 'x' } },
+    context: {
+      agent,
+      signal: new AbortController().signal,
+      correlationId: 'session-1',
+      progress: () => undefined,
+      ...more,
+    },
+    effectivePermission: 'write',
+    preview: () => {
+      const holdsFor = states[Math.min(shown++, states.length - 1)] ?? '';
+      const title = 'old\u2028title\u001b[2J';
+      return Promise.resolve({ shown: { tool: 'update_object', change: { before: { title } } }, holdsFor });
+    },
+  };
+}
+
+const yes: FormAnswer = { action: 'accept', content: { approve: true } };
+
+describe('the approver at the client', () => {
+  const review = (asks: ClientAsks | undefined, states?: readonly string[]) =>
+    new ClientApprover(300).review(requestOf(asks && { asks }, states));
+
+  it('is asked with the tool, the tier and what would change, for a decision that is used once', async () => {
+    const client = new ClientInProcess(yes);
+    expect(await review(client)).toEqual({ outcome: 'approve', by: { principal: 'key:1', via: 'client' } });
+    expect(client.asked).toHaveLength(1);
+    expect(client.asked[0]).toMatchObject({
+      key: 'approve',
+      options: { once: { holdsFor: 'row 1' } },
+      question: {
+        kind: 'form',
+        schema: {
+          type: 'object',
+          properties: { approve: { type: 'boolean' } },
+          required: ['approve'],
+        },
+        meta: { 'parse.tool': 'update_object', 'parse.permission': 'write' },
+      },
+    });
+  });
+
+  it('reads stored text on one line of the message, whatever it holds', async () => {
+    const client = new ClientInProcess(yes);
+    await review(client);
+    const { question } = client.asked[0] ?? {};
+    const message = question?.kind === 'form' ? question.message : '';
+    expect(message).toMatch(/^Approve the write operation 'update_object'\? Review the change/);
+    // eslint-disable-next-line no-control-regex
+    expect(message).not.toMatch(/[\u2028\u001b]/);
+  });
+
+  it.each<[FormAnswer, string]>([
+    [{ action: 'decline' }, 'operation rejected by approver'],
+    [{ action: 'cancel' }, 'operation cancelled by approver'],
+    [{ action: 'accept', content: { approve: false } }, 'operation rejected by approver'],
+  ])('that answers %j says no', async (answer, reason) => {
+    expect(await review(new ClientInProcess(answer))).toMatchObject({ outcome: 'deny', reason });
+  });
+
+  it.each<[UnreachableReason, string]>([
+    ['no-stream', 'approval required but no listening stream is open to request it'],
+    ['no-session', 'approval required but no session correlation id is available'],
+    ['not-delivered', 'approval required but the elicitation request could not be delivered'],
+    ['timed-out', 'approval request timed out after 300s'],
+    ['aborted', 'approval request aborted (session terminated or stream closed)'],
+  ])('that cannot be reached (%s) is a no', async (unreachable, reason) => {
+    const decision = await review(new ClientInProcess(new ClientUnreachable(unreachable)));
+    expect(decision).toEqual({ outcome: 'unavailable', reason });
+  });
+
+  it('that never said it can be asked is not asked', async () => {
+    const client = new ClientInProcess(yes, false);
+    const reason = 'approval required but the client did not advertise the elicitation capability';
+    expect(await review(client)).toEqual({ outcome: 'unavailable', reason });
+    expect(await review(undefined)).toEqual({ outcome: 'unavailable', reason });
+    expect(client.asked).toEqual([]);
+  });
+
+  it('approved something else when the row has changed since', async () => {
+    expect(await review(new ClientInProcess(yes), ['row 1', 'row 2'])).toMatchObject({ outcome: 'deny' });
+    expect(await review(new ClientInProcess(new QuestionChanged()))).toMatchObject({ outcome: 'deny' });
+  });
+
+  it('is a no when it cannot be told whether the decision was used, and lets other faults pass', async () => {
+    const unavailable = await review(new ClientInProcess(new SharedStateUnavailable()));
+    expect(unavailable).toMatchObject({ outcome: 'unavailable' });
+    await expect(review(new ClientInProcess(new ProtocolFault(-32021, 'x')))).rejects.toBeInstanceOf(
+      ProtocolFault,
+    );
+  });
+});
+
+describe('the approver at the desk', () => {
+  function desk(expiry = 60, state = processState(), kept = state.approvals) {
+    const announced: ApprovalCase[] = [];
+    const parts = {
+      desk: kept,
+      bus: state.bus,
+      announce: (one: ApprovalCase) => announced.push(one),
+    };
+    return { state, announced, approver: new DeskApprover(parts, { expiry, patience: 10 }) };
+  }
+  const decide = (state: SharedState, id: string, approved: boolean) =>
+    state.approvals.decide(id, { approved, by: 'key:2', at: 1 });
+
+  it('lets a call wait and wakes it, also when the word of the decision is lost', async () => {
+    const { state, announced, approver } = desk();
+    const waiting = approver.review(requestOf());
+    await expect.poll(() => announced.length).toBe(1);
+    expect(announced[0]).toMatchObject({
+      requester: { principal: 'key:1', agent: 'writer', tenant: 'acme' },
+      permission: 'write',
+      correlationId: 'session-1',
+    });
+    await decide(state, announced[0]?.id ?? '', true);
+    expect(await waiting).toEqual({ outcome: 'approve', by: { principal: 'key:2', via: 'desk' } });
+  }, 20_000);
+
+  it('ends the wait at once when the call is gone, and keeps the case', async () => {
+    const { state, announced, approver } = desk();
+    const gone = new AbortController();
+    const waiting = approver.review(requestOf({ signal: gone.signal }));
+    await expect.poll(() => announced.length).toBe(1);
+    gone.abort('client_disconnect');
+    expect(await waiting).toMatchObject({
+      outcome: 'unavailable',
+      reason: expect.stringContaining('aborted'),
+    });
+    await decide(state, announced[0]?.id ?? '', true);
+    expect(await approver.review(requestOf())).toMatchObject({ outcome: 'approve' });
+    expect(announced).toHaveLength(1);
+  });
+
+  it('gives an approval to one call and never to one that would change something else', async () => {
+    const { state, announced, approver } = desk();
+    const first = approver.review(requestOf({}, ['row 1', 'row 2']));
+    await expect.poll(() => announced.length).toBe(1);
+    await decide(state, announced[0]?.id ?? '', true);
+    expect(await first).toMatchObject({ outcome: 'deny', reason: expect.stringContaining('has changed') });
+    void approver.review(requestOf());
+    await expect.poll(() => announced.length).toBe(2);
+  }, 20_000);
+
+  it('says no when nobody decided in time', async () => {
+    const { approver } = desk(0.05);
+    expect(await approver.review(requestOf())).toEqual({
+      outcome: 'unavailable',
+      reason: 'approval request timed out after 0.05s',
+    });
+  });
+
+  it('says no while the shared state cannot be reached', async () => {
+    const state = processState();
+    const away = Object.create(state.approvals) as ApprovalDesk;
+    away.open = () => Promise.reject(new SharedStateUnavailable());
+    const { approver } = desk(60, state, away);
+    expect(await approver.review(requestOf())).toMatchObject({ outcome: 'unavailable' });
+  });
+});
+
+describe('approvers in turn', () => {
+  class Says extends Approver {
+    asked = 0;
+    constructor(private readonly decision: ApprovalDecision | Error) {
+      super();
+    }
+    review(): Promise<ApprovalDecision> {
+      this.asked++;
+      return this.decision instanceof Error ? Promise.reject(this.decision) : Promise.resolve(this.decision);
+    }
+  }
+  const no = { outcome: 'deny', reason: 'no' } as const;
+  const ok = { outcome: 'approve' } as const;
+
+  it('all have to say yes, and nobody is asked after a no', async () => {
+    const [first, second] = [new Says(no), new Says(ok)];
+    expect(await new ApproversInTurn([first, second]).review(requestOf())).toEqual(no);
+    expect(second.asked).toBe(0);
+    expect(await new ApproversInTurn([new Says(ok), new Says(no)]).review(requestOf())).toEqual(no);
+    expect(await new ApproversInTurn([new Says(ok), new Says(ok)]).review(requestOf())).toEqual(ok);
+  });
+
+  it('are told of once: an event each, and a record unless the desk wrote one', async () => {
+    const events: [string, unknown][] = [];
+    const kept: ApprovalRecord[] = [];
+    const review = (decision: ApprovalDecision | Error) =>
+      new RecordedApprover(new Says(decision), 300, {
+        events: { emit: (name, payload) => events.push([String(name), payload]) > 0 },
+        audit: { recordApproval: (entry) => void kept.push(entry) },
+        log: { error: () => undefined },
+      }).review(requestOf());
+    await review(no);
+    await review({ ...ok, by: { principal: 'key:2', via: 'desk' } });
+    await expect(review(new ProtocolFault(-32021, 'missing'))).rejects.toThrow('missing');
+    expect(events.map(([, payload]) => payload)).toMatchObject([
+      {
+        tool: 'update_object',
+        effective_permission: 'write',
+        correlation_id: 'session-1',
+        timeout: 300,
+        outcome: 'deny',
+        reason: 'no',
+      },
+      { outcome: 'approve' },
+      { outcome: 'unavailable', reason: 'missing' },
+    ]);
+    expect(new Set(events.map(([name]) => name))).toEqual(new Set(['parse.agent.approval']));
+    expect(kept.map(({ outcome }) => outcome)).toEqual(['deny', 'unavailable']);
+    expect(kept[0]).toMatchObject({ principal: 'key:1', tenant_id: 'acme', correlation_id: 'session-1' });
+  });
+
+  it('decide the same when a listener fails', async () => {
+    const fails = () => {
+      throw new Error('full');
+    };
+    const approver = new RecordedApprover(new Says(ok), 300, {
+      events: { emit: fails },
+      audit: { recordApproval: fails },
+      log: { error: () => undefined },
+    });
+    expect(await approver.review(requestOf())).toEqual(ok);
+  });
+});

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { SUBSCRIPTION_TTL, type SubscriptionBook } from '../subscription-book.js';
+import type { MakePort } from './port-under-test.js';
+
+const LIMITS = { maxPerSession: 3, maxSessions: 2 };
+const [A, B, C, D] = ['parse://A/count', 'parse://B/count', 'parse://C/samples', 'parse://D/count'] as const;
+
+/** What every book of subscriptions promises. */
+export function subscriptionBookContract(name: string, make: MakePort<SubscriptionBook>): void {
+  describe(`${name} keeps the contract of the book of subscriptions`, () => {
+    it('remembers what a session subscribed to, once each', async () => {
+      const { port } = await make();
+      expect(await port.add('s', A, LIMITS)).toBe('added');
+      expect(await port.add('s', C, LIMITS)).toBe('added');
+      expect(await port.add('s', A, LIMITS)).toBe('present');
+      expect([...(await port.of('s'))].sort()).toEqual([A, C]);
+      expect(await port.of('other')).toEqual([]);
+    });
+
+    it('refuses one more than a session may have, and no repetition', async () => {
+      const { port } = await make();
+      for (const uri of [A, B, C]) await port.add('s', uri, LIMITS);
+      expect(await port.add('s', D, LIMITS)).toBe('session-full');
+      expect(await port.add('s', A, LIMITS)).toBe('present');
+      await port.remove('s', A);
+      expect(await port.add('s', D, LIMITS)).toBe('added');
+    });
+
+    it('refuses a new session when there are enough, and lets those there are add more', async () => {
+      const { port } = await make();
+      await port.add('s1', A, LIMITS);
+      await port.add('s2', A, LIMITS);
+      expect(await port.add('s3', A, LIMITS)).toBe('full');
+      expect(await port.of('s3')).toEqual([]);
+      expect(await port.add('s2', B, LIMITS)).toBe('added');
+    });
+
+    it('makes room when a session has nothing left, or is forgotten', async () => {
+      const { port } = await make();
+      await port.add('s1', A, LIMITS);
+      await port.add('s2', A, LIMITS);
+      await port.remove('s1', A);
+      expect(await port.add('s3', A, LIMITS)).toBe('added');
+      await port.forget('s2');
+      expect(await port.add('s4', A, LIMITS)).toBe('added');
+      expect(await port.add('s5', A, LIMITS)).toBe('full');
+    });
+
+    it('gives the last places to no more than there are, of many who ask at once', async () => {
+      const { port } = await make();
+      const asked = Array.from({ length: 10 }, (_, index) => port.add(`s${index}`, A, LIMITS));
+      expect((await Promise.all(asked)).filter((entry) => entry === 'added')).toHaveLength(2);
+    });
+
+    it('takes what was never written for gone', async () => {
+      const { port } = await make();
+      await port.remove('s', A);
+      await port.forget('s');
+      expect(await port.of('s')).toEqual([]);
+      expect(await port.holder('s')).toBeUndefined();
+    });
+
+    it('knows who holds a stream, and who held it before', async () => {
+      const { port } = await make();
+      expect(await port.hold('s', 'one')).toBeUndefined();
+      expect(await port.hold('s', 'two')).toBe('one');
+      expect(await port.holder('s')).toBe('two');
+      await port.forget('s');
+      expect(await port.holder('s')).toBeUndefined();
+    });
+
+    it('counts no session for its stream alone', async () => {
+      const { port } = await make();
+      for (const session of ['s1', 's2', 's3']) await port.hold(session, 'one');
+      expect(await port.add('s1', A, LIMITS)).toBe('added');
+      await port.remove('s1', A);
+      expect(await port.holder('s1')).toBe('one');
+    });
+
+    it('forgets what nobody touches, and the room it took', async () => {
+      const { port, pass } = await make();
+      await port.add('s1', A, LIMITS);
+      await port.hold('s1', 'one');
+      await port.add('s2', A, LIMITS);
+      await pass(SUBSCRIPTION_TTL / 2);
+      await port.touch(['s1', 'never']);
+      await pass(SUBSCRIPTION_TTL / 2);
+      expect(await port.of('s2')).toEqual([]);
+      expect(await port.of('s1')).toEqual([A]);
+      expect(await port.holder('s1')).toBe('one');
+      expect(await port.of('never')).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,123 @@
+import {
+  BUDGET_STEPS,
+  BudgetLedger,
+  type BudgetVerdict,
+  type DataBudget,
+  type DataUse,
+  exhausted,
+  QUANTITIES,
+} from '#agent';
+import { SharedStateUnavailable } from '../shared-state-unavailable.js';
+import type { RedisConnection } from './redis-connection.js';
+import { RedisScript } from './redis-script.js';
+
+/**
+ * A hash for each account: `step:quantity` → used, in steps of the server's clock. What left the window is removed on the
+ * way. ARGV: step in milliseconds, steps of a window.
+ */
+const READ = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local length, count = tonumber(ARGV[1]), tonumber(ARGV[2])
+local current = math.floor(now / length)
+local fields = redis.call('HGETALL', KEYS[1])
+local sums, steps = { 0, 0, 0, 0 }, {}
+for i = 1, #fields, 2 do
+  local step, quantity = string.match(fields[i], '^(%d+):([1-4])$')
+  step, quantity = tonumber(step), tonumber(quantity)
+  if not step or step < current - count then
+    redis.call('HDEL', KEYS[1], fields[i])
+  else
+    sums[quantity] = sums[quantity] + tonumber(fields[i + 1])
+    steps[#steps + 1] = { step, quantity, tonumber(fields[i + 1]) }
+  end
+end
+`;
+
+const ADD = `
+local function add(quantity, amount)
+  if amount > 0 then redis.call('HINCRBY', KEYS[1], string.format('%.0f:%d', current, quantity), amount) end
+  redis.call('PEXPIRE', KEYS[1], math.ceil(length * (count + 1)))
+end
+`;
+
+/** ARGV from 3: the limits, -1 for none. Returns the used-up quantity and the milliseconds until some of it is free. */
+const ADMIT = new RedisScript(`${READ}${ADD}
+table.sort(steps, function(a, b) return a[1] < b[1] end)
+local which, longest = 0, -1
+for quantity = 1, 4 do
+  local limit, counted = tonumber(ARGV[2 + quantity]), sums[quantity]
+  if limit >= 0 and counted >= limit then
+    for _, use in ipairs(steps) do
+      if use[2] == quantity then
+        counted = counted - use[3]
+        local wait = (use[1] + 1) * length + count * length - now
+        if counted < limit then
+          if wait > longest then which, longest = quantity, wait end
+          break
+        end
+      end
+    end
+  end
+end
+if which == 0 then add(1, 1) end
+return { which, math.ceil(longest) }`);
+
+/** ARGV from 3: what was used. */
+const CHARGE = new RedisScript(`${READ}${ADD}
+for quantity = 1, 4 do add(quantity, tonumber(ARGV[2 + quantity])) end
+return 1`);
+
+const USED = new RedisScript(`${READ}
+return sums`);
+
+/** What accounts used on all replicas together. */
+export class RedisBudgetLedger extends BudgetLedger {
+  constructor(private readonly redis: RedisConnection) {
+    super();
+  }
+
+  async admit(account: string, budget: DataBudget): Promise<BudgetVerdict | null> {
+    const limits = QUANTITIES.map((quantity) => budget.limits[quantity] ?? -1);
+    const [which = 0, wait = 0] = await this.run(ADMIT, account, budget, limits);
+    const quantity = QUANTITIES[which - 1];
+    return quantity ? exhausted(budget, quantity, wait / 1000) : null;
+  }
+
+  async charge(account: string, budget: DataBudget, use: Partial<DataUse>): Promise<void> {
+    const amounts = QUANTITIES.map((quantity) => Math.ceil(use[quantity] ?? 0));
+    await this.redis.send((redis) =>
+      CHARGE.run(redis, this.keys(account, budget), this.args(budget, amounts)),
+    );
+  }
+
+  async used(account: string, budget: DataBudget): Promise<DataUse> {
+    const [calls = 0, rows = 0, bytes = 0, databaseTime = 0] = await this.run(USED, account, budget, []);
+    return { calls, rows, bytes, databaseTime };
+  }
+
+  private async run(
+    script: RedisScript,
+    account: string,
+    budget: DataBudget,
+    args: readonly number[],
+  ): Promise<number[]> {
+    const reply = await this.redis.send((redis) =>
+      script.run(redis, this.keys(account, budget), this.args(budget, args)),
+    );
+    const numbers = Array.isArray(reply) ? (reply as unknown[]).map(Number) : [];
+    // Anything else is no answer, and no answer is no admission.
+    if (numbers.length < 2 || numbers.some((number) => !Number.isSafeInteger(number)))
+      throw new SharedStateUnavailable('an account could not be read');
+    return numbers;
+  }
+
+  /** The window belongs to the account: one that was changed starts anew. */
+  private keys(account: string, { window }: DataBudget): string[] {
+    return [this.redis.key('budget', JSON.stringify([account, window]))];
+  }
+
+  private args({ window }: DataBudget, rest: readonly number[]): number[] {
+    return [(window * 1000) / BUDGET_STEPS, BUDGET_STEPS, ...rest];
+  }
+}

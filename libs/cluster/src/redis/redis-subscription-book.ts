@@ -1,0 +1,113 @@
+import { hash } from 'node:crypto';
+import { type BookEntry, type BookLimits, SUBSCRIPTION_TTL, SubscriptionBook } from '../subscription-book.js';
+import type { RedisConnection } from './redis-connection.js';
+import { RedisScript } from './redis-script.js';
+
+const NOW = `local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+`;
+
+/** KEYS: a session's addresses, the index of sessions. ARGV: address, session, per session, sessions, ttl. */
+const ADD = new RedisScript(`${NOW}
+local known = redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 1
+if not known then
+  local count = redis.call('SCARD', KEYS[1])
+  if count == 0 then
+    redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+    if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then return 'full' end
+  elseif count >= tonumber(ARGV[3]) then
+    return 'session-full'
+  end
+  redis.call('SADD', KEYS[1], ARGV[1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+redis.call('ZADD', KEYS[2], now + ARGV[5], ARGV[2])
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+return known and 'present' or 'added'`);
+
+const REMOVE = new RedisScript(`
+redis.call('SREM', KEYS[1], ARGV[1])
+if redis.call('SCARD', KEYS[1]) == 0 then redis.call('ZREM', KEYS[2], ARGV[2]) end
+return 1`);
+
+const HOLD = new RedisScript(`
+local before = redis.call('GET', KEYS[1])
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return before`);
+
+const TOUCH = new RedisScript(`${NOW}
+redis.call('PEXPIRE', KEYS[3], ARGV[2])
+if redis.call('PEXPIRE', KEYS[1], ARGV[2]) == 0 then return 0 end
+redis.call('ZADD', KEYS[2], now + ARGV[2], ARGV[1])
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+return 1`);
+
+const FORGET = new RedisScript(`
+redis.call('DEL', KEYS[1], KEYS[3])
+redis.call('ZREM', KEYS[2], ARGV[1])
+return 1`);
+
+/** The book of all replicas: a set of addresses for each session, and an index that counts the sessions. */
+export class RedisSubscriptionBook extends SubscriptionBook {
+  /** @param ttl milliseconds that an untouched session is remembered. Default one hour */
+  constructor(
+    private readonly redis: RedisConnection,
+    private readonly ttl = SUBSCRIPTION_TTL,
+  ) {
+    super();
+  }
+
+  async add(session: string, uri: string, limits: BookLimits): Promise<BookEntry> {
+    const { maxPerSession, maxSessions } = limits;
+    const args = [uri, digest(session), maxPerSession, maxSessions, this.ttl];
+    return (await this.run(ADD, session, args)) as BookEntry;
+  }
+
+  async remove(session: string, uri: string): Promise<void> {
+    await this.run(REMOVE, session, [uri, digest(session)]);
+  }
+
+  async of(session: string): Promise<readonly string[]> {
+    const { uris } = this.keys(session);
+    return this.redis.send((redis) => redis.smembers(uris));
+  }
+
+  async hold(session: string, replica: string): Promise<string | undefined> {
+    const { holder } = this.keys(session);
+    const before = await this.redis.send((redis) => HOLD.run(redis, [holder], [replica, this.ttl]));
+    return typeof before === 'string' ? before : undefined;
+  }
+
+  async holder(session: string): Promise<string | undefined> {
+    const { holder } = this.keys(session);
+    return (await this.redis.send((redis) => redis.get(holder))) ?? undefined;
+  }
+
+  async touch(sessions: readonly string[]): Promise<void> {
+    for (const session of sessions) await this.run(TOUCH, session, [digest(session), this.ttl]);
+  }
+
+  async forget(session: string): Promise<void> {
+    await this.run(FORGET, session, [digest(session)]);
+  }
+
+  private run(script: RedisScript, session: string, args: readonly (string | number)[]): Promise<unknown> {
+    const { uris, index, holder } = this.keys(session);
+    return this.redis.send((redis) => script.run(redis, [uris, index, holder], args));
+  }
+
+  /** All on one node of a cluster: they change together. */
+  private keys(session: string): { uris: string; index: string; holder: string } {
+    const of = digest(session);
+    return {
+      uris: this.redis.key('subscriptions', 'book', `${of}:uris`),
+      holder: this.redis.key('subscriptions', 'book', `${of}:holder`),
+      index: this.redis.key('subscriptions', 'book', 'sessions'),
+    };
+  }
+}
+
+/** Short and harmless, whatever a caller chose. */
+function digest(session: string): string {
+  return hash('sha256', session, 'base64url');
+}

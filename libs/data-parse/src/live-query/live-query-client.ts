@@ -1,0 +1,246 @@
+import { inspect } from 'node:util';
+import { Observable, type Subscriber } from 'rxjs';
+import { SourceRefused, StoreError } from '#data';
+import { CircuitBreaker } from './circuit-breaker.js';
+import { EventQueue } from './event-queue.js';
+import {
+  assertHarmless,
+  connectFrame,
+  type EventOp,
+  type LiveQuery,
+  readFrame,
+  type ServerFrame,
+  subscribeFrame,
+  unsubscribeFrame,
+} from './live-query-frames.js';
+import { type LiveQueryOptions, type LiveQuerySettings, liveQuerySettings } from './live-query-options.js';
+import { LiveQuerySocket } from './live-query-socket.js';
+import { ReconnectDelay } from './reconnect-delay.js';
+
+export type ClientState = 'disconnected' | 'connecting' | 'connected' | 'closed';
+
+/** `subscribed` comes again after every reconnection: what happened in between is not known. */
+export type LiveQueryNews =
+  | { readonly op: 'subscribed' }
+  | { readonly op: 'lost' }
+  | { readonly op: EventOp; readonly objectId: string };
+
+export interface LiveQueryLog {
+  warn(line: string): void;
+}
+
+interface Registered {
+  readonly query: LiveQuery;
+  readonly subscriber: Subscriber<LiveQueryNews>;
+  /** The server has taken it once: it is kept through outages. */
+  taken: boolean;
+}
+
+type EventFrame = Extract<ServerFrame, { objectId: string }>;
+
+/** Unique in the process, so that a late frame of one connection is none of another. */
+let lastRequestId = 0;
+
+/**
+ * A client of Parse LiveQuery. It connects when there is something to watch, comes back by itself after every end that
+ * nobody asked for, and subscribes anew each time.
+ */
+export class LiveQueryClient {
+  private readonly settings: LiveQuerySettings;
+  private readonly registered = new Map<number, Registered>();
+  private readonly breaker: CircuitBreaker;
+  private readonly delay: ReconnectDelay;
+  private readonly queue: EventQueue<EventFrame>;
+  private socket: LiveQuerySocket | null = null;
+  private retry: NodeJS.Timeout | null = null;
+  private current: ClientState = 'disconnected';
+  private told = false;
+
+  /** @throws TypeError naming the option that cannot be used */
+  constructor(
+    options: LiveQueryOptions,
+    private readonly log: LiveQueryLog,
+  ) {
+    const settings = liveQuerySettings(options);
+    this.settings = settings;
+    this.breaker = new CircuitBreaker(settings.circuitFailureThreshold, settings.circuitResetTimeout * 1000);
+    this.delay = new ReconnectDelay({
+      initial: settings.initialReconnectInterval,
+      longest: settings.maxReconnectInterval,
+      multiplier: settings.reconnectMultiplier,
+      jitter: settings.reconnectJitter,
+    });
+    this.queue = new EventQueue<EventFrame>({
+      size: settings.eventQueueSize,
+      strategy: settings.backpressureStrategy,
+      consume: ({ requestId, op, objectId }) =>
+        this.registered.get(requestId)?.subscriber.next({ op, objectId }),
+      onDrop: () => this.tellAll({ op: 'lost' }),
+      onFull: () => this.socket?.pause(),
+      onRoom: () => this.socket?.resume(),
+    });
+  }
+
+  get state(): ClientState {
+    return this.current;
+  }
+
+  /** No row is withheld from what it watches, if the server honours the key. */
+  get isAdmin(): boolean {
+    return this.settings.useMasterKey && Boolean(this.settings.masterKey);
+  }
+
+  /** Counts of events since it was made. */
+  get counts(): Readonly<{ enqueued: number; processed: number; dropped: number }> {
+    return this.queue.counts;
+  }
+
+  /** Cold. Fails with SourceRefused when the server refuses the query, or the client is closed for good. */
+  watch(query: LiveQuery): Observable<LiveQueryNews> {
+    return new Observable((subscriber) => {
+      if (this.current === 'closed')
+        return subscriber.error(new SourceRefused(new Error('the client is closed')));
+      assertHarmless(query.where);
+      const requestId = (lastRequestId += 1);
+      this.registered.set(requestId, { query, subscriber, taken: false });
+      if (this.current === 'connected') this.socket?.send(subscribeFrame(requestId, query));
+      else this.connect();
+      return () => this.unwatch(requestId);
+    });
+  }
+
+  /** Ends for good: what is watched ends with it. */
+  close(): void {
+    if (this.current === 'closed') return;
+    this.current = 'closed';
+    if (this.retry) clearTimeout(this.retry);
+    this.queue.stop();
+    this.socket?.close();
+    this.failAll(new Error('the client was closed'));
+  }
+
+  /** What is shown of it holds no key and no token. */
+  [inspect.custom](): string {
+    return `LiveQueryClient { state: ${this.current}, admin: ${this.isAdmin}, watching: ${this.registered.size} }`;
+  }
+
+  toJSON(): unknown {
+    return { state: this.current, admin: this.isAdmin, watching: this.registered.size };
+  }
+
+  private unwatch(requestId: number): void {
+    if (!this.registered.delete(requestId)) return;
+    if (this.current === 'connected') this.socket?.send(unsubscribeFrame(requestId));
+    // With nothing left to watch there is nothing to be connected for.
+    if (this.registered.size === 0 && this.current !== 'closed') this.disconnect();
+  }
+
+  private disconnect(): void {
+    if (this.retry) clearTimeout(this.retry);
+    this.retry = null;
+    const { socket } = this;
+    this.socket = null;
+    this.current = 'disconnected';
+    socket?.close();
+  }
+
+  private connect(): void {
+    if (this.socket || this.retry || this.current === 'closed') return;
+    if (!this.breaker.admits()) {
+      this.reconnectIn(this.breaker.waiting);
+      return;
+    }
+    this.current = 'connecting';
+    const socket: LiveQuerySocket = new LiveQuerySocket(this.settings, {
+      opened: () => socket.send(connectFrame(this.settings)),
+      message: (text) => {
+        if (this.socket === socket) this.hear(readFrame(text));
+      },
+      ended: (reason) => {
+        if (this.socket === socket) this.ended(reason);
+      },
+    });
+    this.socket = socket;
+  }
+
+  private hear(frame: ServerFrame | null): void {
+    if (!frame) return;
+    if (frame.op === 'connected') this.connected();
+    else if (frame.op === 'error') this.refused(frame);
+    else if (frame.op === 'subscribed') this.taken(frame.requestId);
+    else if ('objectId' in frame) this.queue.add(frame);
+  }
+
+  private taken(requestId: number): void {
+    const registered = this.registered.get(requestId);
+    if (!registered) return;
+    registered.taken = true;
+    registered.subscriber.next({ op: 'subscribed' });
+  }
+
+  private connected(): void {
+    this.current = 'connected';
+    this.breaker.succeeded();
+    this.delay.reset();
+    if (this.told) this.log.warn('[LiveQuery] connected again');
+    this.told = false;
+    for (const [requestId, { query }] of this.registered) this.socket?.send(subscribeFrame(requestId, query));
+  }
+
+  private refused({ requestId, code, error, reconnect }: Extract<ServerFrame, { op: 'error' }>): void {
+    const registered = requestId === null ? undefined : this.registered.get(requestId);
+    if (requestId !== null && registered) {
+      this.registered.delete(requestId);
+      const context = `request_id=${requestId} class=${registered.query.className} ${error} (code: ${code})`;
+      registered.subscriber.error(new SourceRefused(new Error(context)));
+      return;
+    }
+    this.log.warn(`[LiveQuery] the server refuses: code ${code}`);
+    if (reconnect && this.current === 'connected') {
+      this.socket?.kill(`refused with ${code}`);
+      return;
+    }
+    // It does not want us, or not back: whoever watches must look for another source.
+    this.disconnect();
+    this.failAll(new Error(`refused for good (code: ${code})`));
+  }
+
+  private ended(reason: string): void {
+    this.socket = null;
+    if (this.current === 'closed') return;
+    this.current = 'disconnected';
+    this.breaker.failed();
+    if (!this.told) this.log.warn(`[LiveQuery] connection lost (${reason}); trying again`);
+    this.told = true;
+    // Who is not served yet need not wait: there may be another source.
+    this.fail(({ taken }) => !taken, new StoreError('unavailable'));
+    if (this.registered.size === 0) return;
+    if (this.settings.autoReconnect) this.reconnectIn(Math.max(this.delay.next(), this.breaker.waiting));
+    else this.failAll(new Error('the connection was lost'));
+  }
+
+  private reconnectIn(milliseconds: number): void {
+    if (this.retry) return;
+    this.retry = setTimeout(() => {
+      this.retry = null;
+      if (this.registered.size > 0) this.connect();
+    }, milliseconds).unref();
+  }
+
+  private tellAll(news: LiveQueryNews): void {
+    for (const { subscriber } of this.registered.values()) subscriber.next(news);
+  }
+
+  private failAll(cause: Error): void {
+    this.fail(() => true, cause);
+  }
+
+  private fail(which: (registered: Registered) => boolean, cause: Error): void {
+    // Who fails may watch something else at once, which must not fail with it.
+    const failing = [...this.registered].filter(([, registered]) => which(registered));
+    for (const [requestId, registered] of failing) {
+      this.registered.delete(requestId);
+      registered.subscriber.error(new SourceRefused(cause));
+    }
+  }
+}

@@ -1,0 +1,108 @@
+/** What is asked of Parse Server about one class. */
+export interface LiveQuery {
+  readonly className: string;
+  readonly where: Readonly<Record<string, unknown>>;
+  /** Fields that events carry. */
+  readonly keys?: readonly string[];
+  /** Fields whose change makes an update an event. */
+  readonly watch?: readonly string[];
+  /** Of the user on whose behalf rows are seen. Never on an admin connection. */
+  readonly sessionToken?: string;
+}
+
+export type EventOp = 'create' | 'update' | 'delete' | 'enter' | 'leave';
+
+/** A frame from Parse Server, as far as it is one we know. */
+export type ServerFrame =
+  | { readonly op: 'connected' }
+  | { readonly op: 'subscribed' | 'unsubscribed'; readonly requestId: number }
+  | { readonly op: EventOp; readonly requestId: number; readonly objectId: string }
+  | {
+      readonly op: 'error';
+      readonly code: number | null;
+      readonly error: string;
+      readonly requestId: number | null;
+      readonly reconnect: boolean;
+    };
+
+const EVENTS: ReadonlySet<unknown> = new Set<EventOp>(['create', 'update', 'delete', 'enter', 'leave']);
+
+/** Operators that run code or reach what no filter may name; Parse Server is not trusted to refuse them. */
+const DENIED_OPERATORS = new Set(['$where', '$function', '$accumulator', '$expr']);
+const MAX_DEPTH = 20;
+
+/** Null for whatever is not a frame of the protocol. */
+export function readFrame(text: string): ServerFrame | null {
+  let frame: unknown;
+  try {
+    frame = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (typeof frame !== 'object' || frame === null) return null;
+  const { op, requestId, object, code, error, reconnect } = frame as Record<string, unknown>;
+  if (op === 'connected') return { op };
+  if (op === 'error') {
+    return {
+      op,
+      code: typeof code === 'number' ? code : null,
+      error: typeof error === 'string' ? error : 'unknown error',
+      requestId: typeof requestId === 'number' ? requestId : null,
+      reconnect: reconnect !== false,
+    };
+  }
+  if (typeof requestId !== 'number') return null;
+  if (op === 'subscribed' || op === 'unsubscribed') return { op, requestId };
+  const objectId = (object as Record<string, unknown> | null | undefined)?.['objectId'];
+  if (!EVENTS.has(op) || typeof objectId !== 'string') return null;
+  return { op: op as EventOp, requestId, objectId };
+}
+
+export interface Greeting {
+  readonly applicationId: string;
+  readonly clientKey: string | null;
+  readonly restApiKey: string | null;
+  readonly masterKey: string | null;
+  readonly useMasterKey: boolean;
+}
+
+export function connectFrame({
+  applicationId,
+  clientKey,
+  restApiKey,
+  masterKey,
+  useMasterKey,
+}: Greeting): string {
+  return JSON.stringify({
+    op: 'connect',
+    applicationId,
+    ...(clientKey && { clientKey }),
+    ...(restApiKey && { restAPIKey: restApiKey }),
+    ...(useMasterKey && masterKey && { masterKey }),
+  });
+}
+
+export function subscribeFrame(requestId: number, query: LiveQuery): string {
+  const { className, where, keys = [], watch = [], sessionToken } = query;
+  return JSON.stringify({
+    op: 'subscribe',
+    requestId,
+    query: { className, where, ...(keys.length > 0 && { keys }), ...(watch.length > 0 && { watch }) },
+    ...(sessionToken !== undefined && { sessionToken }),
+  });
+}
+
+export function unsubscribeFrame(requestId: number): string {
+  return JSON.stringify({ op: 'unsubscribe', requestId });
+}
+
+/** @throws TypeError for a constraint that names what no filter may */
+export function assertHarmless(where: unknown, depth = 0): void {
+  if (typeof where !== 'object' || where === null) return;
+  if (depth > MAX_DEPTH) throw new TypeError('where: nested too deep');
+  for (const [key, value] of Object.entries(where)) {
+    const internal = key.startsWith('_') && !Array.isArray(where) && key !== '__type' && key !== '__op';
+    if (DENIED_OPERATORS.has(key) || internal) throw new TypeError('where: names what no filter may');
+    assertHarmless(value, depth + 1);
+  }
+}

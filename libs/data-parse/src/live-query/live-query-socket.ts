@@ -1,0 +1,115 @@
+import type { RequestOptions } from 'node:http';
+import { WebSocket, type ClientOptions, type RawData } from 'ws';
+import type { LiveQuerySettings } from './live-query-options.js';
+
+export interface SocketEvents {
+  readonly opened: () => void;
+  readonly message: (text: string) => void;
+  /** Once, whatever the end was, also when it never opened. @param reason for the log alone */
+  readonly ended: (reason: string) => void;
+}
+
+const HANDSHAKE_TIMEOUT = 10_000;
+const MAX_HEADERS = 16_384;
+
+/** One WebSocket that knows when it is dead: a peer that does not answer, or never ends what it began to say. */
+export class LiveQuerySocket {
+  private readonly socket: WebSocket;
+  private readonly pinging: NodeJS.Timeout;
+  private pongDue: NodeJS.Timeout | null = null;
+  private frameDue: NodeJS.Timeout | null = null;
+  private reason: string | null = null;
+  private hasEnded = false;
+
+  constructor(
+    private readonly settings: LiveQuerySettings,
+    private readonly events: SocketEvents,
+  ) {
+    this.socket = new WebSocket(settings.url, socketOptions(settings));
+    this.socket.on('upgrade', ({ socket }) => socket.on('data', () => this.awaitFrame()));
+    this.socket.on('open', () => events.opened());
+    this.socket.on('message', (data: RawData, isBinary) => {
+      this.frameArrived();
+      if (!isBinary) events.message((data as Buffer).toString('utf8'));
+    });
+    this.socket.on('ping', () => this.frameArrived());
+    this.socket.on('pong', () => {
+      this.frameArrived();
+      this.clear('pongDue');
+    });
+    // The words of an error may repeat the URL; its code says enough.
+    this.socket.on(
+      'error',
+      (error: NodeJS.ErrnoException) => (this.reason ??= error.code ?? 'protocol error'),
+    );
+    this.socket.on('close', (code) => this.end(`closed with ${code}`));
+    this.pinging = setInterval(() => this.ping(), settings.pingInterval * 1000).unref();
+  }
+
+  send(text: string): void {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(text);
+  }
+
+  pause(): void {
+    this.socket.pause();
+  }
+
+  resume(): void {
+    this.socket.resume();
+  }
+
+  /** Says goodbye, and waits for no answer beyond what the library waits for. */
+  close(): void {
+    this.socket.close(1000);
+  }
+
+  kill(reason: string): void {
+    this.reason ??= reason;
+    this.socket.terminate();
+  }
+
+  private ping(): void {
+    if (this.socket.readyState !== WebSocket.OPEN || this.pongDue) return;
+    this.socket.ping();
+    this.pongDue = setTimeout(() => this.kill('no pong'), this.settings.pongTimeout * 1000).unref();
+  }
+
+  /** Silence between frames is fine; a frame that has begun must end. */
+  private awaitFrame(): void {
+    this.frameDue ??= setTimeout(
+      () => this.kill('a frame was not finished'),
+      this.settings.frameReadTimeout * 1000,
+    ).unref();
+  }
+
+  private frameArrived(): void {
+    this.clear('frameDue');
+  }
+
+  private clear(timer: 'pongDue' | 'frameDue'): void {
+    const set = this[timer];
+    if (set) clearTimeout(set);
+    this[timer] = null;
+  }
+
+  private end(how: string): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    clearInterval(this.pinging);
+    this.clear('pongDue');
+    this.clear('frameDue');
+    this.events.ended(this.reason ?? how);
+  }
+}
+
+function socketOptions(settings: LiveQuerySettings): ClientOptions & Pick<RequestOptions, 'maxHeaderSize'> {
+  return {
+    handshakeTimeout: HANDSHAKE_TIMEOUT,
+    maxPayload: settings.maxMessageSize,
+    perMessageDeflate: false,
+    followRedirects: false,
+    maxHeaderSize: MAX_HEADERS,
+    minVersion: settings.sslMinVersion,
+    ...(settings.sslMaxVersion !== null && { maxVersion: settings.sslMaxVersion }),
+  };
+}

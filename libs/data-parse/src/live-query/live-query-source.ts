@@ -1,0 +1,114 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { catchError, concatMap, map, NEVER, type Observable, shareReplay, take } from 'rxjs';
+import type { Agent } from '#agent';
+import { ChangeSource, type RowView, SourceRefused, type SourceNews } from '#data';
+import { isCarried } from './carried-where.js';
+import { LiveQueryClient, type LiveQueryLog, type LiveQueryNews } from './live-query-client.js';
+import { type LiveQueryOptions, socketUrlFault } from './live-query-options.js';
+
+export type LiveQueryConnection = Omit<LiveQueryOptions, 'useMasterKey'>;
+
+/**
+ * Changes as Parse Server tells them: of the rows a session's user may read, over one connection, and of all rows, for the
+ * master key alone, over another. Users and roles that an agent merely acts for have no place there.
+ */
+export class LiveQuerySource extends ChangeSource {
+  private readonly scoped: LiveQueryClient;
+  private readonly admin: LiveQueryClient | null;
+  private readonly honoured: Observable<unknown>;
+  private warned = false;
+
+  /** @throws TypeError naming the option that cannot be used */
+  constructor(
+    options: LiveQueryConnection,
+    private readonly log: LiveQueryLog,
+  ) {
+    super();
+    const hasKey = typeof options.masterKey === 'string' && options.masterKey.trim() !== '';
+    this.scoped = new LiveQueryClient({ ...options, masterKey: null }, log);
+    this.admin = hasKey ? new LiveQueryClient({ ...options, useMasterKey: true }, log) : null;
+    this.honoured = this.probe();
+  }
+
+  /** Why a URL cannot be used; null when it can. */
+  static urlFault(url: string): string | null {
+    return socketUrlFault(url);
+  }
+
+  get available(): boolean {
+    return this.scoped.state !== 'closed';
+  }
+
+  channel(agent: Agent, view: RowView): string | null {
+    if (!this.clientFor(agent) || view.ownersOnly || !view.declared) return null;
+    if (!isCarried(view.declared, view.schema)) return null;
+    const { identity } = agent;
+    const caller = identity.kind === 'sessionToken' ? `session ${identity.token}` : 'master';
+    return `live ${digest(`${caller} ${view.className} ${JSON.stringify(view.declared)}`)}`;
+  }
+
+  news(agent: Agent, view: RowView): Observable<SourceNews> {
+    const client = this.clientFor(agent);
+    if (!client || !view.declared) throw new SourceRefused('not carried');
+    const { identity } = agent;
+    const told = client
+      .watch({
+        className: view.className,
+        where: view.declared,
+        keys: ['objectId'],
+        ...(identity.kind === 'sessionToken' && { sessionToken: identity.token }),
+      })
+      .pipe(map(toNews()));
+    if (!client.isAdmin) return told;
+    return this.honoured.pipe(concatMap(() => told));
+  }
+
+  close(): void {
+    this.scoped.close();
+    this.admin?.close();
+  }
+
+  /** The agent's own authority decides: no key of the process is lent to an agent that acts without it. */
+  private clientFor({ identity, usesMasterKey }: Agent): LiveQueryClient | null {
+    if (identity.kind === 'sessionToken') return identity.token === '' ? null : this.scoped;
+    return usesMasterKey ? this.admin : null;
+  }
+
+  /**
+   * A server whose LiveQuery was not given the master key takes it without a word, and then withholds rows. A query that
+   * only the master key may put tells which it is.
+   */
+  private probe(): Observable<unknown> {
+    const { admin } = this;
+    if (!admin) return NEVER;
+    const question = { className: '_User', where: { email: randomUUID() }, keys: ['objectId'] };
+    return admin.watch(question).pipe(
+      take(1),
+      catchError((fault: unknown) => {
+        if (!this.warned)
+          this.log.warn('[LiveQuery] the master key is not honoured: give LiveQuery its keyPairs');
+        this.warned = true;
+        throw fault;
+      }),
+      shareReplay(1),
+    );
+  }
+}
+
+function toNews(): (news: LiveQueryNews) => SourceNews {
+  let subscribedBefore = false;
+  return (news) => {
+    if (news.op === 'lost') return { kind: 'gap' };
+    if (news.op !== 'subscribed') {
+      return { kind: 'change', objectId: news.objectId, created: news.op === 'create' };
+    }
+    const kind = subscribedBefore ? 'gap' : 'listening';
+    subscribedBefore = true;
+    return { kind };
+  };
+}
+
+/** Tokens are credentials: what is kept could not be used as one. */
+function digest(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('base64');
+}

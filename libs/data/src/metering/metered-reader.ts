@@ -1,0 +1,55 @@
+import type { DataMeter } from '#agent';
+import {
+  type AggregateQuery,
+  type CountQuery,
+  type FindQuery,
+  type OperationContext,
+  type ParseRow,
+  type PipelineRoute,
+  type QueryPlan,
+  RecordReader,
+  type RelatedQuery,
+  type StoreCall,
+} from '../record-store.js';
+import { metered } from './metered.js';
+
+const rowsIn = (rows: readonly unknown[]): number => rows.length;
+const noRows = (): number => 0;
+
+/** Reads as the reader it wraps, and tells the meter of one call what each operation took. */
+export class MeteredReader extends RecordReader {
+  constructor(
+    private readonly reader: RecordReader,
+    private readonly meter: DataMeter,
+  ) {
+    super();
+  }
+
+  override get pipelineRoute(): PipelineRoute {
+    return this.reader.pipelineRoute;
+  }
+
+  override forCall(call: StoreCall): RecordReader {
+    return new MeteredReader(this.reader.forCall(call), this.meter);
+  }
+
+  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return metered(this.meter, () => this.reader.find(query, operation), rowsIn);
+  }
+
+  count(query: CountQuery, operation: OperationContext): Promise<number> {
+    return metered(this.meter, () => this.reader.count(query, operation), noRows);
+  }
+
+  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return metered(this.meter, () => this.reader.aggregate(query, operation), rowsIn);
+  }
+
+  related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    return metered(this.meter, () => this.reader.related(query, operation), rowsIn);
+  }
+
+  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+    return metered(this.meter, () => this.reader.explain(query, operation), noRows);
+  }
+}

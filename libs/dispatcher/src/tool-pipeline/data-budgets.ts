@@ -1,0 +1,114 @@
+import { Logger } from '@nestjs/common';
+import {
+  type Agent,
+  type BudgetLedger,
+  type DataBudget,
+  type DataUse,
+  QUANTITIES,
+  Refused,
+  refusals,
+} from '#agent';
+import { type BudgetAccount, BudgetedCall } from './budgeted-call.js';
+
+type Charge = Omit<DataUse, 'calls'>;
+
+/** Accounts whose last charges could not be written, remembered at once. */
+const MAX_DEBTORS = 10_000;
+
+/**
+ * Whose data budgets pay for a call, and the dealings with the ledger. A call is refused when something is used up or the
+ * ledger cannot be read; what it used is charged when it is known, so that calls at the same time may together use more.
+ */
+export class DataBudgets {
+  private readonly logger = new Logger(DataBudgets.name);
+  /** What the ledger did not take: charged before the account is admitted again. */
+  private readonly debts = new Map<string, Charge>();
+
+  /** @param tenantBudget of each tenant, over all agents that are bound to it */
+  constructor(
+    private readonly ledger: BudgetLedger,
+    private readonly tenantBudget: DataBudget | null,
+  ) {}
+
+  /** @returns null when nothing limits what this agent may use */
+  open(agent: Agent): BudgetedCall | null {
+    const accounts = this.accountsOf(agent);
+    return accounts.length === 0 ? null : new BudgetedCall(accounts);
+  }
+
+  /** @throws Refused when an account is used up; a ledger that fails says no for a random while */
+  async admit({ accounts }: BudgetedCall): Promise<void> {
+    for (const account of accounts) {
+      let verdict;
+      try {
+        await this.payDebt(account);
+        verdict = await this.ledger.admit(account.name, account.budget);
+      } catch (error) {
+        this.logger.error(`the ledger of data budgets failed: ${String(error)}`);
+        throw new Refused(refusals.budgetExhausted(unreadable(account.budget)));
+      }
+      if (verdict) throw new Refused(refusals.budgetExhausted(verdict));
+    }
+  }
+
+  /** Never throws: the answer is there, and what could not be charged is owed. */
+  async charge({ accounts }: BudgetedCall, use: Charge): Promise<void> {
+    if (use.rows === 0 && use.bytes === 0 && use.databaseTime === 0) return;
+    for (const account of accounts) {
+      try {
+        await this.ledger.charge(account.name, account.budget, use);
+      } catch (error) {
+        this.logger.error(`a call could not be charged yet: ${String(error)}`);
+        this.owe(account.name, use);
+      }
+    }
+  }
+
+  private accountsOf(agent: Agent): BudgetAccount[] {
+    const { shape, principal } = rootOf(agent);
+    const { tenantId } = agent;
+    const accounts: BudgetAccount[] = [];
+    if (shape.budget) {
+      accounts.push({ name: JSON.stringify(['agent', shape.name, principal]), budget: shape.budget });
+    }
+    if (this.tenantBudget && tenantId !== null) {
+      accounts.push({ name: JSON.stringify(['tenant', tenantId]), budget: this.tenantBudget });
+    }
+    return accounts;
+  }
+
+  private async payDebt({ name, budget }: BudgetAccount): Promise<void> {
+    const debt = this.debts.get(name);
+    if (!debt) return;
+    this.debts.delete(name);
+    try {
+      await this.ledger.charge(name, budget, debt);
+    } catch (error) {
+      this.owe(name, debt);
+      throw error;
+    }
+  }
+
+  private owe(name: string, use: Charge): void {
+    const before = this.debts.get(name) ?? { rows: 0, bytes: 0, databaseTime: 0 };
+    this.debts.delete(name);
+    this.debts.set(name, {
+      rows: before.rows + use.rows,
+      bytes: before.bytes + use.bytes,
+      databaseTime: before.databaseTime + use.databaseTime,
+    });
+    const oldest = this.debts.size > MAX_DEBTORS ? this.debts.keys().next().value : undefined;
+    if (oldest !== undefined) this.debts.delete(oldest);
+  }
+}
+
+/** A sub-agent spends what the agent at its root has, whatever it is called. */
+function rootOf(agent: Agent): Agent {
+  return agent.parent ? rootOf(agent.parent) : agent;
+}
+
+/** In the words of a budget that is used up: which of the two it was is nobody's business but the operator's. */
+function unreadable({ limits, window }: DataBudget) {
+  const quantity = QUANTITIES.find((name) => limits[name] !== undefined) ?? 'calls';
+  return { quantity, limit: limits[quantity] ?? 0, window, retryAfter: 1 + Math.random() * 4 };
+}

@@ -1,0 +1,55 @@
+import { Observable, retry, timer } from 'rxjs';
+import { type ChangeFeed, ChangeSource, SourceRefused, StoreError, type SourceNews } from '#data';
+
+/** Milliseconds before a lost feed is watched again; doubles up to the longest. */
+const FIRST_DELAY = 200;
+const LONGEST_DELAY = 10_000;
+
+/**
+ * Changes of the database itself, with every row of the class in them: what of them may be told, the view of each watcher
+ * decides. One watch serves everybody, whatever their rights.
+ */
+export class FeedSource extends ChangeSource {
+  constructor(private readonly feed: ChangeFeed) {
+    super();
+  }
+
+  get available(): boolean {
+    return this.feed.available;
+  }
+
+  channel(_agent: unknown, { className }: { readonly className: string }): string {
+    return `feed ${className}`;
+  }
+
+  /** A feed that is lost is watched anew, and what happened in between is a gap. One that never began is refused. */
+  news(_agent: unknown, { className }: { readonly className: string }): Observable<SourceNews> {
+    let begun = false;
+    const watch = new Observable<SourceNews>((subscriber) => {
+      const changes = this.feed.changes(className).subscribe({
+        next: ({ objectId, kind }) =>
+          subscriber.next({ kind: 'change', objectId, created: kind === 'create' }),
+        error: (fault: unknown) => subscriber.error(fault),
+      });
+      this.feed.listening().then(
+        () => {
+          const kind = begun ? 'gap' : 'listening';
+          begun = true;
+          subscriber.next({ kind });
+        },
+        (fault: unknown) => subscriber.error(fault),
+      );
+      return changes;
+    });
+    return watch.pipe(
+      retry({
+        resetOnSuccess: true,
+        delay: (fault: unknown, attempt) => {
+          const hopeless = fault instanceof StoreError && fault.code === 'unsupported';
+          if (hopeless || !begun) throw new SourceRefused(fault);
+          return timer(Math.min(FIRST_DELAY * 2 ** Math.min(attempt - 1, 10), LONGEST_DELAY));
+        },
+      }),
+    );
+  }
+}

@@ -1,0 +1,104 @@
+import type { Agent } from '#agent';
+import type { SessionStreams, SubscriptionBook } from '#cluster';
+import { faultLine, type WarningLog } from '#dispatcher';
+import type { WatchedResource } from './resource-address.js';
+import type { WatchDesk } from './watch-desk.js';
+import type { Watcher } from './watcher.js';
+
+interface Held {
+  /** Who opened the stream. */
+  agent: Agent;
+  readonly watchers: Map<string, Promise<Watcher>>;
+}
+
+export interface HeldSessionsParts {
+  readonly desk: WatchDesk;
+  readonly streams: SessionStreams;
+  readonly book: SubscriptionBook;
+  readonly log?: WarningLog | undefined;
+}
+
+/** The sessions whose listening stream is on this replica: what they watch is watched here. */
+export class HeldSessions {
+  private readonly held = new Map<string, Held>();
+
+  constructor(private readonly parts: HeldSessionsParts) {}
+
+  has(session: string): boolean {
+    return this.held.has(session);
+  }
+
+  /** Sessions that watch something. */
+  watching(): string[] {
+    return [...this.held].filter(([, { watchers }]) => watchers.size > 0).map(([session]) => session);
+  }
+
+  agentOf(session: string): Agent | undefined {
+    return this.held.get(session)?.agent;
+  }
+
+  /** @returns whether the stream is new here, and not merely a newer one of a session held already */
+  take(session: string, agent: Agent): boolean {
+    const known = this.held.get(session);
+    if (known) known.agent = agent;
+    else this.held.set(session, { agent, watchers: new Map() });
+    return known === undefined;
+  }
+
+  /** What the session watches is watched here no more. */
+  release(session: string): void {
+    const known = this.held.get(session);
+    if (!known) return;
+    this.held.delete(session);
+    for (const opening of known.watchers.values()) close(opening);
+  }
+
+  releaseAll(): void {
+    for (const session of this.held.keys()) this.release(session);
+  }
+
+  /** Idempotent. A session not held here is left alone. @throws as `WatchDesk.watch` */
+  async watch(session: string, resource: WatchedResource, agent: Agent): Promise<void> {
+    const held = this.held.get(session);
+    if (!held) return;
+    const known = held.watchers.get(resource.uri);
+    const opening = known ?? this.open(session, held, resource, agent);
+    await opening;
+  }
+
+  unwatch(session: string, uri: string): void {
+    const watchers = this.held.get(session)?.watchers;
+    const opening = watchers?.get(uri);
+    watchers?.delete(uri);
+    if (opening) close(opening);
+  }
+
+  tell(session: string, uri: string): void {
+    void this.parts.streams.notify(session, { method: 'notifications/resources/updated', params: { uri } });
+  }
+
+  private open(session: string, held: Held, resource: WatchedResource, agent: Agent): Promise<Watcher> {
+    const { uri } = resource;
+    const opening = this.parts.desk.watch(resource, agent, {
+      updated: () => this.tell(session, uri),
+      ended: () => {
+        if (held.watchers.get(uri) === opening) held.watchers.delete(uri);
+        this.parts.book.remove(session, uri).catch((fault: unknown) => {
+          this.parts.log?.warn(faultLine('[Subscriptions]', fault));
+        });
+      },
+    });
+    held.watchers.set(uri, opening);
+    opening.catch(() => {
+      if (held.watchers.get(uri) === opening) held.watchers.delete(uri);
+    });
+    return opening;
+  }
+}
+
+function close(opening: Promise<Watcher>): void {
+  opening.then(
+    (watcher) => watcher.close(),
+    () => undefined,
+  );
+}

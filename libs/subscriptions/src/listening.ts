@@ -1,0 +1,71 @@
+import { Observable, type Subscriber } from 'rxjs';
+import { type Agent, Refused, Unauthorized } from '#agent';
+import { type ListenEvent, ProtocolFault } from '#dispatcher';
+import type { WatchDesk } from './watch-desk.js';
+import type { Watcher } from './watcher.js';
+
+/** Refusals that pass: not this agent's lack of a right. */
+const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
+
+/** The resources of one listening request, watched while it is listened to. */
+export function listening(desk: WatchDesk, uris: readonly string[], agent: Agent): Observable<ListenEvent> {
+  return new Observable((subscriber) => {
+    const request = new Listening(desk, agent, subscriber);
+    request.open(uris).catch((fault: unknown) => subscriber.error(fault));
+    return () => request.close();
+  });
+}
+
+class Listening {
+  private readonly watchers = new Map<string, Watcher>();
+  /** Changed before the client knew what is watched. */
+  private early: Set<string> | null = new Set();
+  private closed = false;
+
+  constructor(
+    private readonly desk: WatchDesk,
+    private readonly agent: Agent,
+    private readonly subscriber: Subscriber<ListenEvent>,
+  ) {}
+
+  /** @throws what keeps it from being judged, such as a database that is down */
+  async open(uris: readonly string[]): Promise<void> {
+    await Promise.all(uris.map((uri) => this.watch(uri)));
+    if (this.closed) return;
+    this.subscriber.next({ watched: uris.filter((uri) => this.watchers.has(uri)) });
+    const { early } = this;
+    this.early = null;
+    for (const updated of early ?? []) if (this.watchers.has(updated)) this.subscriber.next({ updated });
+  }
+
+  close(): void {
+    this.closed = true;
+    for (const watcher of this.watchers.values()) watcher.close();
+    this.watchers.clear();
+  }
+
+  private async watch(uri: string): Promise<void> {
+    try {
+      const resource = await this.desk.admit(uri, this.agent);
+      const watcher = await this.desk.watch(resource, this.agent, {
+        updated: () => this.tell(uri),
+        ended: () => this.watchers.delete(uri),
+      });
+      if (this.closed) watcher.close();
+      else this.watchers.set(uri, watcher);
+    } catch (fault) {
+      if (!isDenial(fault)) throw fault;
+    }
+  }
+
+  private tell(uri: string): void {
+    if (this.early) this.early.add(uri);
+    else this.subscriber.next({ updated: uri });
+  }
+}
+
+/** What the agent may not watch, or nobody could, is left out; that is all it is told. */
+function isDenial(fault: unknown): boolean {
+  if (fault instanceof Refused) return !PASSING.has(fault.refusal.code);
+  return fault instanceof ProtocolFault || fault instanceof Unauthorized;
+}

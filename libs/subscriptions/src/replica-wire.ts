@@ -1,0 +1,52 @@
+import { filter, map, Observable, share } from 'rxjs';
+import type { BusMessage, MessageBus } from '#cluster';
+
+const TOPIC = 'subscriptions';
+
+/** How asking another replica came out. */
+export type WatchOutcome = 'watching' | 'denied' | 'failed';
+
+/** What replicas tell each other of subscriptions. */
+export type ReplicaMessage =
+  /** The stream of the session is here now. */
+  | { readonly do: 'hold'; readonly session: string; readonly replica: string }
+  /** Whoever holds the session's stream: watch this for it, and say how it came out. */
+  | { readonly do: 'watch'; readonly session: string; readonly uri: string; readonly ask: string }
+  | { readonly do: 'watched'; readonly ask: string; readonly outcome: WatchOutcome }
+  | { readonly do: 'unwatch'; readonly session: string; readonly uri: string };
+
+const MEMBERS: Readonly<Record<ReplicaMessage['do'], readonly string[]>> = {
+  hold: ['session', 'replica'],
+  watch: ['session', 'uri', 'ask'],
+  watched: ['ask', 'outcome'],
+  unwatch: ['session', 'uri'],
+};
+
+const OUTCOMES: ReadonlySet<unknown> = new Set<WatchOutcome>(['watching', 'denied', 'failed']);
+
+/** Messages between replicas. What does not look like one of ours is not one. */
+export class ReplicaWire {
+  readonly messages: Observable<ReplicaMessage>;
+
+  constructor(private readonly bus: MessageBus) {
+    this.messages = bus.messages(TOPIC).pipe(
+      map(read),
+      filter((message) => message !== null),
+      share(),
+    );
+  }
+
+  /** @throws SharedStateUnavailable */
+  publish(message: ReplicaMessage): Promise<void> {
+    return this.bus.publish(TOPIC, message);
+  }
+}
+
+function read(message: BusMessage): ReplicaMessage | null {
+  const kind = message['do'];
+  if (typeof kind !== 'string' || !Object.hasOwn(MEMBERS, kind)) return null;
+  const members = MEMBERS[kind as ReplicaMessage['do']];
+  if (!members.every((name) => typeof message[name] === 'string')) return null;
+  if (kind === 'watched' && !OUTCOMES.has(message['outcome'])) return null;
+  return message as unknown as ReplicaMessage;
+}

@@ -1,0 +1,396 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { ListenEvent } from '#dispatcher';
+import { acting, admin, contextOf, Newsroom, type Replica, signedIn, tenant } from './contracts/newsroom.js';
+
+const SOON = { timeout: 20_000, interval: 10 };
+const POSTS = 'parse://Post/count';
+const SAMPLES = 'parse://Post/samples';
+
+let newsroom: Newsroom;
+let here: Replica;
+beforeEach(async () => {
+  newsroom = await Newsroom.open();
+  here = await newsroom.replica();
+});
+afterEach(async () => {
+  await newsroom.close();
+  if (newsroom.warnings.length > 0) throw new Error(newsroom.warnings.join('\n'));
+});
+
+const updates = (session: string) => newsroom.streams.updatesOf(session);
+const expectUpdates = (session: string, count: number) =>
+  vi.waitFor(() => expect(updates(session)).toHaveLength(count), SOON);
+
+/** Subscribes with a stream that is open already. */
+async function subscribed(
+  session: string,
+  agent: Parameters<Replica['subscribe']>[2],
+  uri = POSTS,
+): Promise<void> {
+  newsroom.streams.listen(session, agent);
+  expect(await here.subscribe(session, uri, agent)).toBe(true);
+}
+
+describe('a subscription', () => {
+  it('tells of rows that come, change and go, and nothing but the address', async () => {
+    await subscribed('s', admin());
+    const id = await newsroom.create('Post', { title: 'one' });
+    await expectUpdates('s', 1);
+    await newsroom.update('Post', id, { title: 'two' });
+    await expectUpdates('s', 2);
+    await newsroom.delete('Post', id);
+    await expectUpdates('s', 3);
+    expect(newsroom.streams.sent[0]).toEqual({
+      session: 's',
+      notice: { method: 'notifications/resources/updated', params: { uri: POSTS } },
+    });
+  });
+
+  it('is one however often it is asked for', async () => {
+    await subscribed('s', admin());
+    expect(await here.subscribe('s', POSTS, admin())).toBe(true);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 1);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 2);
+  });
+
+  it('ends with unsubscribe, which may be repeated', async () => {
+    await subscribed('s', admin());
+    await subscribed('s', admin(), SAMPLES);
+    await here.unsubscribe('s', POSTS);
+    await here.unsubscribe('s', POSTS);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 1);
+    expect(updates('s')).toEqual([SAMPLES]);
+  });
+
+  it('ends when the session is left without a stream, and leaves nothing behind', async () => {
+    await subscribed('s', admin());
+    await subscribed('t', admin());
+    newsroom.streams.hangUp('s');
+    newsroom.streams.listen('s', admin());
+    await newsroom.create('Post', {});
+    await expectUpdates('t', 1);
+    expect(updates('s')).toEqual([]);
+    expect(await newsroom.book.of('s')).toEqual([]);
+  });
+
+  it('asked for before there is a stream begins with it', async () => {
+    expect(await here.subscribe('s', POSTS, admin())).toBe(true);
+    newsroom.streams.listen('s', admin());
+    await vi.waitFor(async () => {
+      await newsroom.create('Post', {});
+      expect(updates('s').length).toBeGreaterThan(0);
+    }, SOON);
+  });
+
+  it('is not told as made when the session ended while it was', async () => {
+    newsroom.streams.listen('s', admin());
+    const asking = here.subscribe('s', POSTS, admin());
+    const add = newsroom.book.add.bind(newsroom.book);
+    vi.spyOn(newsroom.book, 'add').mockImplementation(async (...entry) => {
+      const outcome = await add(...entry);
+      newsroom.streams.hangUp('s');
+      return outcome;
+    });
+    expect(await asking).toBe(false);
+    expect(await newsroom.book.of('s')).toEqual([]);
+  });
+
+  it('gathers what happens within the interval in one update', async () => {
+    here = await newsroom.replica({ debounce: 0.25 });
+    newsroom.streams.listen('d', admin(), 1);
+    await here.subscribe('d', POSTS, admin());
+    const made = Promise.all(Array.from({ length: 20 }, () => newsroom.create('Post', {})));
+    await made;
+    await vi.waitFor(() => expect(updates('d').length).toBeGreaterThan(0), SOON);
+    expect(updates('d').length).toBeLessThan(20);
+  });
+});
+
+describe('who may subscribe', () => {
+  it.each([
+    ['parse://Post', 'Invalid resource URI: parse://Post. Expected parse://<Class>/{count|samples}.'],
+    [
+      'parse://Post/counts',
+      'Invalid resource URI: parse://Post/counts. Expected parse://<Class>/{count|samples}.',
+    ],
+    ['PARSE://Post/count', 'Invalid resource URI'],
+    ['parse://Post/count\n', 'Invalid resource URI'],
+    ['', 'Invalid resource URI'],
+    ['parse://Post/schema', "Resource kind 'schema' is not subscribable"],
+  ])('nobody to %j', async (uri, message) => {
+    await expect(here.subscribe('s', uri, admin())).rejects.toMatchObject({
+      name: 'ProtocolFault',
+      code: -32602,
+      message: expect.stringContaining(message) as string,
+    });
+  });
+
+  it.each([undefined, ''])('nobody without a session: %j', async (session) => {
+    await expect(here.subscribe(session, POSTS, admin())).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringContaining('initialize') as string,
+    });
+  });
+
+  it.each([
+    ['a hidden class', 'parse://Secret/count', admin(), 'access_denied'],
+    ['a class that does not exist', 'parse://Nothing/count', admin(), 'invalid_argument'],
+    ['a tenant class without a tenant', POSTS, { ...tenant('x'), tenantId: null }, 'access_denied'],
+    ['a class that permits it to nobody', 'parse://Payroll/count', signedIn('ada'), 'access_denied'],
+    ['a role that does not exist', POSTS, acting({ kind: 'aclRole', role: 'none' }), 'access_denied'],
+  ])('no agent to %s, as reading would refuse it', async (_, uri, agent, code) => {
+    newsroom.streams.listen('s', agent);
+    await expect(here.subscribe('s', uri, agent)).rejects.toMatchObject({ refusal: { code } });
+    expect(await newsroom.book.of('s')).toEqual([]);
+  });
+
+  it('nobody whose session token is not known', async () => {
+    await expect(here.subscribe('s', POSTS, signedIn('mallory'))).rejects.toMatchObject({
+      name: 'Unauthorized',
+    });
+  });
+
+  it('users and roles that an agent acts for, over the changes of the database', async () => {
+    await subscribed('u', acting({ kind: 'aclUser', userId: 'ada' }));
+    await newsroom.create('Post', { title: 'x', ACL: { ada: { read: true } } });
+    await expectUpdates('u', 1);
+  });
+
+  it('up to the limit of a session, and of sessions', async () => {
+    here = await newsroom.replica({ maxPerSession: 1, maxSessions: 1 });
+    expect(await here.subscribe('s', POSTS, admin())).toBe(true);
+    await expect(here.subscribe('s', SAMPLES, admin())).rejects.toMatchObject({
+      message: 'Session subscription limit reached (1). Unsubscribe from a resource before adding another.',
+    });
+    await expect(here.subscribe('t', POSTS, admin())).rejects.toMatchObject({
+      message: 'Global subscription session limit reached (1). Try again later.',
+    });
+    await here.unsubscribe('s', POSTS);
+    expect(await here.subscribe('t', POSTS, admin())).toBe(true);
+  });
+
+  it('leaves no residue of an attempt that failed', async () => {
+    here = await newsroom.replica({ maxSessions: 1 });
+    await expect(here.subscribe('s', 'parse://Secret/count', admin())).rejects.toMatchObject({
+      refusal: { code: 'access_denied' },
+    });
+    expect(await here.subscribe('t', POSTS, admin())).toBe(true);
+  });
+});
+
+describe('a row that an agent may not read', () => {
+  /**
+   * The witness sees everything: once it was told of a change, the change has happened for everybody. One change is
+   * judged at a time, and a last one that both see proves that what came before was silent.
+   */
+  const expectSilence = async (
+    session: string,
+    changes: readonly (() => Promise<unknown>)[],
+    visible: () => Promise<unknown>,
+  ) => {
+    await subscribed('witness', admin());
+    let seen = 0;
+    for (const change of changes) {
+      await change();
+      seen += 1;
+      await expectUpdates('witness', seen);
+    }
+    expect(updates(session)).toEqual([]);
+    await visible();
+    await vi.waitFor(() => expect(updates(session)).not.toEqual([]), SOON);
+    expect(updates(session)).toHaveLength(1);
+  };
+
+  it('of another tenant never shows, whatever happens to it', async () => {
+    await subscribed('s', tenant('acme'));
+    let foreign = '';
+    await expectSilence(
+      's',
+      [
+        async () => (foreign = await newsroom.create('Post', { org: 'globex' })),
+        () => newsroom.update('Post', foreign, { title: 'x' }),
+        () => newsroom.delete('Post', foreign),
+      ],
+      () => newsroom.create('Post', { org: 'acme' }),
+    );
+  });
+
+  it('by the canonical filter never shows, not even to the master key', async () => {
+    await subscribed('s', admin());
+    for (let made = 0; made < 10; made += 1) {
+      await newsroom.delete('Post', await newsroom.create('Post', { archived: true }));
+    }
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 1);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 2);
+  });
+
+  it('by its own rights never shows', async () => {
+    await subscribed('s', signedIn('bob'));
+    let private_ = '';
+    await expectSilence(
+      's',
+      [
+        async () => (private_ = await newsroom.create('Post', { ACL: { ada: { read: true } } })),
+        () => newsroom.update('Post', private_, { title: 'x' }),
+        () => newsroom.update('Post', private_, { ACL: {} }),
+        () => newsroom.delete('Post', private_),
+      ],
+      () => newsroom.create('Post', { ACL: { bob: { read: true } } }),
+    );
+  });
+
+  it('that names somebody else in the field class permissions ask for never shows', async () => {
+    const owner = (objectId: string) => ({ owner: { __type: 'Pointer', className: '_User', objectId } });
+    await subscribed('s', signedIn('bob'), 'parse://Diary/samples');
+    await subscribed('w', admin(), 'parse://Diary/samples');
+    const foreign = await newsroom.create('Diary', owner('ada'));
+    await expectUpdates('w', 1);
+    await newsroom.delete('Diary', foreign);
+    await expectUpdates('w', 2);
+    expect(updates('s')).toEqual([]);
+    await newsroom.create('Diary', owner('bob'));
+    await expectUpdates('s', 1);
+  });
+
+  it('shows when its rights make it visible, and when they take it away', async () => {
+    await subscribed('s', signedIn('bob'));
+    const id = await newsroom.create('Post', { ACL: { ada: { read: true } } });
+    await newsroom.update('Post', id, { ACL: { bob: { read: true } } });
+    await expectUpdates('s', 1);
+    await newsroom.update('Post', id, { ACL: { ada: { read: true } } });
+    await expectUpdates('s', 2);
+  });
+
+  it('shows when a row that could be read is deleted', async () => {
+    const id = await newsroom.create('Post', { org: 'acme' });
+    await subscribed('s', tenant('acme'));
+    await newsroom.delete('Post', id);
+    await expectUpdates('s', 1);
+  });
+});
+
+describe('rights', () => {
+  it('are asked anew before anything is told: a session that has ended hears nothing more', async () => {
+    await subscribed('s', signedIn('bob'));
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 1);
+    await newsroom.endSession('r:bob');
+    await subscribed('witness', admin());
+    await newsroom.create('Post', {});
+    await expectUpdates('witness', 1);
+    await vi.waitFor(async () => expect(await newsroom.book.of('s')).toEqual([]), SOON);
+    expect(updates('s')).toHaveLength(1);
+  });
+});
+
+describe('replicas', () => {
+  it('watch where the stream is, whichever of them is asked', async () => {
+    const there = await newsroom.replica();
+    newsroom.streams.listen('s', admin(), 1);
+    await vi.waitFor(async () => expect(await newsroom.book.holder('s')).toBeDefined(), SOON);
+    expect(await here.subscribe('s', POSTS, admin())).toBe(true);
+    here.manager.close();
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 1);
+    await there.unsubscribe('s', POSTS);
+    await subscribedThere(there);
+    await newsroom.create('Post', {});
+    await expectUpdates('t', 1);
+    expect(updates('s')).toHaveLength(1);
+  });
+
+  const subscribedThere = async (there: Replica) => {
+    newsroom.streams.listen('t', admin(), 1);
+    await there.subscribe('t', POSTS, admin());
+  };
+
+  it('refuse for each other what the owner of the stream may not watch', async () => {
+    await newsroom.replica();
+    newsroom.streams.listen('s', signedIn('ada'), 1);
+    await vi.waitFor(async () => expect(await newsroom.book.holder('s')).toBeDefined(), SOON);
+    await expect(here.subscribe('s', 'parse://Payroll/count', admin())).rejects.toMatchObject({
+      refusal: { code: 'access_denied' },
+    });
+    expect(await newsroom.book.of('s')).toEqual([]);
+  });
+
+  it('end for each other what is unsubscribed', async () => {
+    await newsroom.replica();
+    newsroom.streams.listen('s', admin(), 1);
+    await vi.waitFor(async () => expect(await newsroom.book.holder('s')).toBeDefined(), SOON);
+    await here.subscribe('s', POSTS, admin());
+    await here.subscribe('s', SAMPLES, admin());
+    await here.unsubscribe('s', POSTS);
+    await vi.waitFor(async () => {
+      const before = updates('s').length;
+      await newsroom.create('Post', {});
+      await expectUpdates('s', before + 1);
+    }, SOON);
+    expect(updates('s').at(-1)).toBe(SAMPLES);
+  });
+
+  it('carry on for one that died, and tell that something may have been missed', async () => {
+    newsroom.streams.listen('s', admin());
+    await here.subscribe('s', POSTS, admin());
+    here.manager.close();
+    await newsroom.replica();
+    newsroom.streams.listen('s', admin(), 1);
+    await expectUpdates('s', 1);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 2);
+  });
+
+  it('leave a session to the one where its newer stream is', async () => {
+    newsroom.streams.listen('s', admin());
+    await here.subscribe('s', POSTS, admin());
+    await newsroom.replica();
+    newsroom.streams.listen('s', admin(), 1);
+    await expectUpdates('s', 1);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 2);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 3);
+  });
+});
+
+describe('listening', () => {
+  const listen = (agent: Parameters<typeof contextOf>[0], ...uris: string[]) => {
+    const events: ListenEvent[] = [];
+    const subscription = here.manager.listen(uris, contextOf(agent)).subscribe((event) => events.push(event));
+    return { events, subscription };
+  };
+
+  it('says first what is watched of what was asked, and then what changed of it', async () => {
+    const { events, subscription } = listen(
+      tenant('acme'),
+      POSTS,
+      'parse://Secret/count',
+      'nonsense',
+      SAMPLES,
+    );
+    await vi.waitFor(() => expect(events).toEqual([{ watched: [POSTS, SAMPLES] }]), SOON);
+    await newsroom.create('Post', { org: 'globex' });
+    await newsroom.create('Post', { org: 'acme' });
+    await vi.waitFor(() => expect(events).toHaveLength(3), SOON);
+    expect(events.slice(1)).toEqual(expect.arrayContaining([{ updated: POSTS }, { updated: SAMPLES }]));
+    subscription.unsubscribe();
+  });
+
+  it('watches no more addresses than a session could, and refuses too many requests', async () => {
+    here = await newsroom.replica({ maxPerSession: 1, maxSessions: 1 });
+    const { events, subscription } = listen(admin(), POSTS, SAMPLES);
+    await vi.waitFor(() => expect(events).toEqual([{ watched: [POSTS] }]), SOON);
+    expect(() => listen(admin(), POSTS)).toThrow(
+      'Global subscription session limit reached (1). Try again later.',
+    );
+    subscription.unsubscribe();
+    const again = listen(admin(), POSTS);
+    await vi.waitFor(() => expect(again.events).toHaveLength(1), SOON);
+    again.subscription.unsubscribe();
+  });
+});

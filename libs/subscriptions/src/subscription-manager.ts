@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import {
+  finalize,
+  firstValueFrom,
+  filter,
+  type Observable,
+  defer,
+  type Subscription,
+  timeout,
+  TimeoutError,
+} from 'rxjs';
+import { type Agent, Refused, refusals, Unauthorized } from '#agent';
+import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#cluster';
+import {
+  type DispatchContext,
+  faultLine,
+  invalidParams,
+  type ListenEvent,
+  ProtocolFault,
+  ResourceSubscriptions,
+} from '#dispatcher';
+import { HeldSessions } from './held-sessions.js';
+import { listening } from './listening.js';
+import { type ReplicaMessage, ReplicaWire, type WatchOutcome } from './replica-wire.js';
+import { type WatchedResource, watchedResource } from './resource-address.js';
+import {
+  type SubscriptionLimits,
+  type SubscriptionOptions,
+  subscriptionLimits,
+} from './subscription-options.js';
+import { WatchDesk, type WatchDeskParts } from './watch-desk.js';
+
+export interface SubscriptionParts extends WatchDeskParts {
+  readonly streams: SessionStreams;
+  readonly book: SubscriptionBook;
+  readonly bus: MessageBus;
+}
+
+/** Milliseconds another replica may take to begin a watch. */
+const PATIENCE = 12_000;
+/** Milliseconds between the marks that keep subscriptions in use from being forgotten. */
+const TOUCH = 600_000;
+
+/**
+ * Subscriptions to resources. A session's are written in the book and watched on the replica that holds its listening stream,
+ * whichever replica they were asked of; when the stream opens elsewhere, they go with it. Those of a listening request live
+ * and die with the request.
+ */
+export class SubscriptionManager extends ResourceSubscriptions {
+  private readonly replica = randomUUID();
+  private readonly limits: SubscriptionLimits;
+  private readonly desk: WatchDesk;
+  private readonly held: HeldSessions;
+  private readonly wire: ReplicaWire;
+  private readonly subscribing = new Map<string, Set<{ left: boolean }>>();
+  private readonly hearing: Subscription[];
+  private readonly touching: NodeJS.Timeout;
+  private listeners = 0;
+
+  /** @throws TypeError naming the option that cannot be used */
+  constructor(
+    private readonly parts: SubscriptionParts,
+    options: SubscriptionOptions = {},
+  ) {
+    super();
+    this.limits = subscriptionLimits(options);
+    this.desk = new WatchDesk(parts, this.limits.debounce);
+    this.held = new HeldSessions({ ...parts, desk: this.desk });
+    this.wire = new ReplicaWire(parts.bus);
+    this.hearing = [
+      parts.streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
+      parts.streams.left.subscribe((session) => this.inBackground(this.left(session))),
+      this.wire.messages.subscribe((message) => this.inBackground(this.hear(message))),
+    ];
+    this.touching = setInterval(
+      () => this.inBackground(parts.book.touch(this.held.watching())),
+      TOUCH,
+    ).unref();
+  }
+
+  get supported(): boolean {
+    return this.desk.available;
+  }
+
+  async subscribe(uri: string, { agent, sessionId }: DispatchContext): Promise<boolean> {
+    if (sessionId === undefined || sessionId === '') {
+      throw invalidParams('resources/subscribe: no session; initialize first and send its Mcp-Session-Id');
+    }
+    const resource = await this.desk.admit(uri, agent);
+    const attempt = this.begin(sessionId);
+    try {
+      if (!(await this.enter(sessionId, uri))) return true;
+      try {
+        await this.watchWhereHeld(sessionId, resource, agent);
+      } catch (fault) {
+        await this.parts.book.remove(sessionId, uri);
+        throw fault;
+      }
+      if (!attempt.left) return true;
+      this.held.unwatch(sessionId, uri);
+      await this.parts.book.remove(sessionId, uri);
+      return false;
+    } finally {
+      this.end(sessionId, attempt);
+    }
+  }
+
+  async unsubscribe(uri: string, { sessionId }: DispatchContext): Promise<void> {
+    if (sessionId === undefined) return;
+    this.held.unwatch(sessionId, uri);
+    await this.parts.book.remove(sessionId, uri);
+    if (!this.held.has(sessionId)) await this.wire.publish({ do: 'unwatch', session: sessionId, uri });
+  }
+
+  listen(uris: readonly string[], { agent }: DispatchContext): Observable<ListenEvent> {
+    if (this.listeners >= this.limits.maxSessions) throw this.full();
+    const some = uris.slice(0, this.limits.maxPerSession);
+    return defer(() => {
+      this.listeners += 1;
+      return listening(this.desk, some, agent).pipe(finalize(() => (this.listeners -= 1)));
+    });
+  }
+
+  /** Ends every watch; what the book says stays, for another replica to carry on. */
+  close(): void {
+    clearInterval(this.touching);
+    for (const subscription of this.hearing) subscription.unsubscribe();
+    this.held.releaseAll();
+    this.desk.close();
+  }
+
+  private begin(session: string): { left: boolean } {
+    const attempt = { left: false };
+    const running = this.subscribing.get(session) ?? new Set();
+    this.subscribing.set(session, running.add(attempt));
+    return attempt;
+  }
+
+  private end(session: string, attempt: { left: boolean }): void {
+    const running = this.subscribing.get(session);
+    running?.delete(attempt);
+    if (running?.size === 0) this.subscribing.delete(session);
+  }
+
+  /** @returns false when the session has subscribed to it already. @throws ProtocolFault when there is no room */
+  private async enter(session: string, uri: string): Promise<boolean> {
+    const entry = await this.parts.book.add(session, uri, this.limits);
+    if (entry === 'full') throw this.full();
+    if (entry === 'session-full') {
+      throw invalidParams(
+        `Session subscription limit reached (${this.limits.maxPerSession}). Unsubscribe from a resource before adding another.`,
+      );
+    }
+    return entry === 'added';
+  }
+
+  private full(): ProtocolFault {
+    return invalidParams(
+      `Global subscription session limit reached (${this.limits.maxSessions}). Try again later.`,
+    );
+  }
+
+  /** Without a stream anywhere nothing is watched yet: updates would reach nobody. */
+  private async watchWhereHeld(session: string, resource: WatchedResource, agent: Agent): Promise<void> {
+    if (this.held.has(session)) return this.held.watch(session, resource, agent);
+    const holder = await this.parts.book.holder(session);
+    // It may have opened here while the book was asked.
+    if (this.held.has(session)) return this.held.watch(session, resource, agent);
+    if (holder !== undefined && holder !== this.replica) await this.askHolder(session, resource.uri);
+  }
+
+  /** A holder that does not answer has died: who takes the stream over finds the subscription in the book. */
+  private async askHolder(session: string, uri: string): Promise<void> {
+    const ask = randomUUID();
+    const answer = firstValueFrom(
+      this.wire.messages.pipe(
+        filter((message) => message.do === 'watched' && message.ask === ask),
+        timeout({ first: PATIENCE }),
+      ),
+    ).catch((fault: unknown) => {
+      if (fault instanceof TimeoutError) return null;
+      throw fault;
+    });
+    await this.wire.publish({ do: 'watch', session, uri, ask });
+    const message = await answer;
+    if (message?.do !== 'watched' || message.outcome === 'watching') return;
+    throw new Refused(
+      message.outcome === 'denied'
+        ? refusals.accessDenied('subscription', 'Changes of this class cannot be told to this agent')
+        : refusals.parseError('changes cannot be told at the moment'),
+    );
+  }
+
+  private async opened({ session, agent }: OpenedStream): Promise<void> {
+    if (!this.held.take(session, agent)) return;
+    const before = await this.parts.book.hold(session, this.replica);
+    await this.wire.publish({ do: 'hold', session, replica: this.replica });
+    const carriedOn = before !== undefined && before !== this.replica;
+    for (const uri of await this.parts.book.of(session)) {
+      const outcome = await this.tryToWatch(session, uri, agent);
+      if (outcome === 'denied') await this.parts.book.remove(session, uri);
+      // Nobody can say what happened while nobody watched, and that is all that is said.
+      else if (carriedOn && outcome === 'watching') this.held.tell(session, uri);
+    }
+  }
+
+  private async left(session: string): Promise<void> {
+    for (const attempt of this.subscribing.get(session) ?? []) attempt.left = true;
+    this.held.release(session);
+    await this.parts.book.forget(session);
+  }
+
+  private async hear(message: ReplicaMessage): Promise<void> {
+    switch (message.do) {
+      case 'hold':
+        if (message.replica !== this.replica) this.held.release(message.session);
+        return;
+      case 'unwatch':
+        this.held.unwatch(message.session, message.uri);
+        return;
+      case 'watch': {
+        const agent = this.held.agentOf(message.session);
+        if (!agent) return;
+        const outcome = await this.tryToWatch(message.session, message.uri, agent);
+        await this.wire.publish({ do: 'watched', ask: message.ask, outcome });
+        return;
+      }
+      case 'watched':
+    }
+  }
+
+  private async tryToWatch(session: string, uri: string, agent: Agent): Promise<WatchOutcome> {
+    try {
+      await this.held.watch(session, watchedResource(uri), agent);
+      return 'watching';
+    } catch (fault) {
+      if (fault instanceof ProtocolFault || fault instanceof Unauthorized) return 'denied';
+      return fault instanceof Refused &&
+        fault.refusal.code !== 'parse_error' &&
+        fault.refusal.code !== 'timeout'
+        ? 'denied'
+        : 'failed';
+    }
+  }
+
+  private inBackground(work: Promise<void>): void {
+    work.catch((fault: unknown) => this.parts.log?.warn(faultLine('[Subscriptions]', fault)));
+  }
+}

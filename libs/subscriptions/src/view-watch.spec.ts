@@ -1,0 +1,110 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { RowView } from '#data';
+import { ChangedRows } from './changed-rows.js';
+import { Turns } from './turns.js';
+import { ViewWatch } from './view-watch.js';
+
+/** A class of rows in memory, and the view that holds those marked as mine. */
+class Rows {
+  readonly mine = new Map<string, boolean>();
+  readonly changes = new ChangedRows();
+
+  set(objectId: string, mine: boolean): void {
+    this.changes.add({ objectId, created: !this.mine.has(objectId) });
+    this.mine.set(objectId, mine);
+  }
+
+  delete(objectId: string): void {
+    if (this.mine.delete(objectId)) this.changes.add({ objectId, created: false });
+  }
+
+  get view(): RowView {
+    return {
+      className: 'Post',
+      schema: undefined,
+      key: 'mine',
+      everything: false,
+      declared: {},
+      ownersOnly: false,
+      holdsAny: (ids) => Promise.resolve(ids.some((id) => this.mine.get(id) === true)),
+      size: () => Promise.resolve([...this.mine.values()].filter(Boolean).length),
+    };
+  }
+
+  visible(): string[] {
+    return [...this.mine].filter(([, mine]) => mine).map(([id]) => id);
+  }
+}
+
+const id = fc.constantFrom('a', 'b', 'c', 'd', 'e');
+const step = fc.oneof(fc.record({ set: id, mine: fc.boolean() }), fc.record({ remove: id }));
+
+describe('a view of a class', () => {
+  it('never shows a change to a row that is outside it before and after, and always one that is not', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.array(step, { maxLength: 6 }), { maxLength: 12 }), async (batches) => {
+        const rows = new Rows();
+        rows.set('a', true);
+        rows.set('b', false);
+        const watch = new ViewWatch(rows.changes, new Turns(1), rows.changes.last);
+        await watch.measure(rows.view);
+        let seen = rows.changes.last;
+        for (const batch of batches) {
+          const before = rows.visible();
+          const touched = new Set<string>();
+          for (const one of batch) {
+            const target = 'set' in one ? one.set : one.remove;
+            if (rows.mine.get(target) === true || ('set' in one && one.mine)) touched.add(target);
+            if ('set' in one) rows.set(target, one.mine);
+            else rows.delete(target);
+          }
+          const after = rows.visible();
+          const { shown, judged } = await watch.shows(rows.view, seen);
+          seen = judged;
+          if (shown) expect(touched.size).toBeGreaterThan(0);
+          const moved = before.length !== after.length || after.some((row) => touched.has(row));
+          if (moved) expect(shown).toBe(true);
+          if (touched.size === 0) expect(shown).toBe(false);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('shows nothing that the database cannot judge, and judges it at the next occasion', async () => {
+    const rows = new Rows();
+    const watch = new ViewWatch(rows.changes, new Turns(1), 0);
+    await watch.measure(rows.view);
+    rows.set('a', true);
+    const broken: RowView = { ...rows.view, holdsAny: () => Promise.reject(new Error('down')) };
+    await expect(watch.shows(broken, 0)).rejects.toThrow('down');
+    expect(await watch.shows(rows.view, 0)).toEqual({ shown: true, judged: 1 });
+  });
+
+  it('tells after a gap, whatever happened', async () => {
+    const rows = new Rows();
+    const watch = new ViewWatch(rows.changes, new Turns(1), 0);
+    await watch.measure(rows.view);
+    rows.changes.addGap();
+    expect(await watch.shows(rows.view, 0)).toMatchObject({ shown: true });
+  });
+
+  it('asks nothing twice for those who share it', async () => {
+    const rows = new Rows();
+    const watch = new ViewWatch(rows.changes, new Turns(1), 0);
+    await watch.measure(rows.view);
+    let questions = 0;
+    const view: RowView = {
+      ...rows.view,
+      holdsAny: (ids) => {
+        questions += 1;
+        return rows.view.holdsAny(ids);
+      },
+    };
+    rows.set('a', true);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => watch.shows(view, 0)));
+    expect(answers.every(({ shown }) => shown)).toBe(true);
+    expect(questions).toBe(1);
+  });
+});

@@ -1,0 +1,75 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { RowView } from '#data';
+import type { ChangedRows } from './changed-rows.js';
+import type { Turns } from './turns.js';
+
+/** Rows asked about in one question. */
+const CHUNK = 500;
+
+/** Questions may take a fourth of the time at most. */
+const REST = 3;
+const LONGEST_REST = 10_000;
+
+/**
+ * Tells which changes of a class could be seen through one view of it. A change shows when the changed row is in the view
+ * afterwards, or when the view has lost or gained a row; a row outside, before and after, never shows. What the database
+ * cannot say does not show.
+ */
+export class ViewWatch {
+  private lastVisible = 0;
+  private size: number | null = null;
+  private asking: Promise<void> | null = null;
+  private restUntil = 0;
+
+  /** @param judged changes up to this number need no judgement */
+  constructor(
+    private readonly changes: ChangedRows,
+    private readonly turns: Turns,
+    private judged: number,
+  ) {}
+
+  /** Learns how many rows there are, against which rows that go are noticed. @throws Refused */
+  async measure(view: RowView): Promise<void> {
+    this.size ??= await this.turns.run(() => view.size());
+  }
+
+  /** Whether a change after `number` showed, of all that were judged: everything that has happened by now. @throws Refused */
+  async shows(view: RowView, number: number): Promise<{ shown: boolean; judged: number }> {
+    const now = this.changes.last;
+    while (this.judged < now) {
+      this.asking ??= this.judge(view).finally(() => (this.asking = null));
+      await this.asking;
+    }
+    return { shown: this.lastVisible > number, judged: this.judged };
+  }
+
+  private async judge(view: RowView): Promise<void> {
+    const rest = this.restUntil - performance.now();
+    if (rest > 0) await delay(rest, undefined, { ref: false });
+    await this.turns.run(async () => {
+      const began = performance.now();
+      const upTo = this.changes.last;
+      const { ids, onlyCreated, gap } = this.changes.since(this.judged);
+      // After a gap everybody is told, whatever happened: that tells nothing of any row.
+      const entered = gap || (await holdsAny(view, ids));
+      const moved = (entered || !onlyCreated) && (await this.sizeMoved(view));
+      if (entered || moved) this.lastVisible = upTo;
+      this.judged = upTo;
+      const now = performance.now();
+      this.restUntil = now + Math.min((now - began) * REST, LONGEST_REST);
+    });
+  }
+
+  private async sizeMoved(view: RowView): Promise<boolean> {
+    const before = this.size;
+    this.size = await view.size();
+    return before !== null && before !== this.size;
+  }
+}
+
+async function holdsAny(view: RowView, ids: readonly string[]): Promise<boolean> {
+  for (let from = 0; from < ids.length; from += CHUNK) {
+    if (await view.holdsAny(ids.slice(from, from + CHUNK))) return true;
+  }
+  return false;
+}

@@ -1,0 +1,58 @@
+import type { Agent, CallContext } from '#agent';
+import type { RowViews, ChangeSource } from '#data';
+import type { WarningLog } from '#dispatcher';
+import { Channels } from './channels.js';
+import { Debouncer } from './debouncer.js';
+import { type WatchedResource, watchedResource } from './resource-address.js';
+import { Watcher, type WatcherEvents, type WatcherParts } from './watcher.js';
+
+export interface WatchDeskParts {
+  readonly views: RowViews;
+  /** In the order in which they are preferred. */
+  readonly sources: readonly ChangeSource[];
+  readonly log?: WarningLog | undefined;
+}
+
+/** Where watching begins: everything that watchers of this replica share. */
+export class WatchDesk {
+  private readonly parts: WatcherParts;
+  private readonly channels: Channels;
+  private readonly closing = new AbortController();
+
+  /** @param debounce milliseconds */
+  constructor({ views, sources, log }: WatchDeskParts, debounce: number) {
+    this.channels = new Channels(sources);
+    const debouncer = new Debouncer<Watcher>(debounce, (watcher) => void watcher.settle());
+    this.parts = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };
+  }
+
+  /** Whether anything could be watched at this moment. */
+  get available(): boolean {
+    return this.channels.available;
+  }
+
+  /**
+   * Whether the agent may watch the resource: judged as reading it is, before anything is opened.
+   * @throws ProtocolFault for what is no such resource; Refused and Unauthorized as reading would
+   */
+  async admit(uri: string, agent: Agent): Promise<WatchedResource> {
+    const resource = watchedResource(uri);
+    const view = await this.parts.views.open(this.contextOf(agent), resource.className, resource.operation);
+    this.channels.assertCarried(agent, view);
+    return resource;
+  }
+
+  /** @throws as `admit` */
+  watch(resource: WatchedResource, agent: Agent, events: WatcherEvents): Promise<Watcher> {
+    return Watcher.open(resource, this.contextOf(agent), this.parts, events);
+  }
+
+  /** Ends the questions that run. */
+  close(): void {
+    this.closing.abort('server_shutdown');
+  }
+
+  private contextOf(agent: Agent): CallContext {
+    return { agent, signal: this.closing.signal, progress: () => undefined };
+  }
+}

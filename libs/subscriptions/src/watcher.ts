@@ -1,0 +1,206 @@
+import { type CallContext, Refused, Unauthorized } from '#agent';
+import type { RowView, RowViews } from '#data';
+import { faultLine, type WarningLog } from '#dispatcher';
+import type { Channel, ChannelMember } from './channel.js';
+import type { Channels } from './channels.js';
+import type { Debouncer } from './debouncer.js';
+import type { WatchedResource } from './resource-address.js';
+import type { ViewWatch } from './view-watch.js';
+
+export interface WatcherParts {
+  readonly views: RowViews;
+  readonly channels: Channels;
+  readonly debouncer: Debouncer<Watcher>;
+  /** Updates are not gathered: one for each change, where changes can be told apart. */
+  readonly perChange: boolean;
+  /** Hears of faults that are ours. */
+  readonly log?: WarningLog | undefined;
+}
+
+export interface WatcherEvents {
+  /** The resource has changed for the agent. */
+  readonly updated: (uri: string) => void;
+  /** The agent may not watch it any more, or nobody can tell. */
+  readonly ended: (uri: string) => void;
+}
+
+/** Faults that say nothing of the agent's rights: the question is put again. Everything else ends the watching. */
+const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
+
+/** Times in a row that a question is put again before the next change. */
+const ATTEMPTS = 5;
+
+interface Watching {
+  readonly channel: Channel;
+  readonly view: RowView;
+  /** Absent where everything shows. */
+  readonly watch: ViewWatch | null;
+}
+
+/**
+ * Watches one resource on behalf of one agent, whose rights are asked anew each time before anything is told. A change of
+ * rights alone is no event.
+ */
+export class Watcher implements ChannelMember {
+  private now: Watching | null = null;
+  /** The number of the last change that was judged. */
+  private seen = 0;
+  private failures = 0;
+  private settling = false;
+  private stirred = false;
+  private closed = false;
+
+  private constructor(
+    private readonly resource: WatchedResource,
+    private readonly context: CallContext,
+    private readonly parts: WatcherParts,
+    private readonly events: WatcherEvents,
+  ) {}
+
+  /** Nothing that happens after it resolves is missed. @throws Refused and Unauthorized as reading the resource would */
+  static async open(
+    resource: WatchedResource,
+    context: CallContext,
+    parts: WatcherParts,
+    events: WatcherEvents,
+  ): Promise<Watcher> {
+    const watcher = new Watcher(resource, context, parts, events);
+    try {
+      await watcher.watch(await watcher.view());
+      return watcher;
+    } catch (fault) {
+      watcher.close();
+      throw fault;
+    }
+  }
+
+  close(): void {
+    this.closed = true;
+    this.parts.debouncer.cancel(this);
+    this.release();
+  }
+
+  stir(): void {
+    if (!this.closed) this.parts.debouncer.touch(this);
+  }
+
+  /** Its source is lost: another one may carry it on. */
+  cutOff(): void {
+    if (this.closed || !this.now) return;
+    this.release();
+    void this.settle();
+  }
+
+  /** Judges what has happened since the last time, and tells once if any of it shows. */
+  async settle(): Promise<void> {
+    if (this.settling) {
+      this.stirred = true;
+      return;
+    }
+    this.settling = true;
+    try {
+      do {
+        this.stirred = false;
+        await this.judge();
+      } while (this.stirred && !this.closed);
+    } finally {
+      this.settling = false;
+    }
+  }
+
+  private view(): Promise<RowView> {
+    const { className, operation } = this.resource;
+    return this.parts.views.open(this.context, className, operation);
+  }
+
+  private async watch(view: RowView): Promise<void> {
+    const channel = await this.parts.channels.join(this.context.agent, view, this);
+    if (this.closed) {
+      channel.leave(this);
+      return;
+    }
+    this.seen = channel.changes.last;
+    const watch = view.everything ? null : channel.useView(view, this.seen);
+    this.now = { channel, view, watch };
+    await watch?.measure(view);
+  }
+
+  private release(): void {
+    if (!this.now) return;
+    const { channel, view, watch } = this.now;
+    this.now = null;
+    if (watch) channel.dropView(view.key);
+    channel.leave(this);
+  }
+
+  private async judge(): Promise<void> {
+    try {
+      const view = await this.view();
+      if (this.closed) return;
+      const updates = await this.updates(view);
+      for (let told = 0; told < updates && !this.closed; told += 1) this.events.updated(this.resource.uri);
+      this.failures = 0;
+      this.rest();
+    } catch (fault) {
+      if (this.closed) return;
+      if (isPassing(fault)) this.askAgain();
+      else this.end(fault);
+    }
+  }
+
+  /** How often the client is to be told of what happened since the last time. */
+  private async updates(view: RowView): Promise<number> {
+    const watching = this.now;
+    if (!watching || !this.parts.channels.keysFor(this.context.agent, view).includes(watching.channel.key)) {
+      // Other rights, another watch: it begins where it begins. Without the old one something may have been missed.
+      this.release();
+      await this.watch(view);
+      return watching ? 0 : 1;
+    }
+    const { channel } = watching;
+    const watch = this.watchFor(view, watching);
+    if (watch) {
+      const { shown, judged } = await watch.shows(view, this.seen);
+      this.seen = judged;
+      return shown ? 1 : 0;
+    }
+    const changes = channel.changes.last - this.seen;
+    this.seen = channel.changes.last;
+    return this.parts.perChange ? changes : Math.min(changes, 1);
+  }
+
+  /** The watch for the view as it is now: rights may have changed since. */
+  private watchFor(view: RowView, { channel, view: before, watch }: Watching): ViewWatch | null {
+    if (view.key === before.key) return watch;
+    const next = view.everything ? null : channel.useView(view, this.seen);
+    if (watch) channel.dropView(before.key);
+    this.now = { channel, view, watch: next };
+    return next;
+  }
+
+  /** What came in while it was judging is judged after another wait. */
+  private rest(): void {
+    if (!this.now) return;
+    const { channel } = this.now;
+    if (channel.changes.last > this.seen) this.stir();
+    else channel.settled(this);
+  }
+
+  private askAgain(): void {
+    this.failures += 1;
+    if (this.failures < ATTEMPTS) this.stir();
+    else this.now?.channel.settled(this);
+  }
+
+  private end(fault: unknown): void {
+    if (!(fault instanceof Refused) && !(fault instanceof Unauthorized)) {
+      this.parts.log?.warn(faultLine('[Subscriptions]', fault));
+    }
+    this.close();
+    this.events.ended(this.resource.uri);
+  }
+}
+
+function isPassing(fault: unknown): boolean {
+  return fault instanceof Refused && PASSING.has(fault.refusal.code);
+}

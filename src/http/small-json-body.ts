@@ -1,0 +1,44 @@
+import type { IncomingMessage } from 'node:http';
+
+/** Why a body is not one that a route can use: an HTTP status and its words. */
+export class UnusableBody extends Error {
+  override readonly name = 'UnusableBody';
+  constructor(
+    readonly status: 400 | 413 | 415,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Bytes. */
+const MAX_BODY = 16_384;
+const JSON_TYPE = /^application\/json\s*(;|$)/i;
+
+/**
+ * Reads a small JSON object. Only the JSON content type is taken: a form of another site cannot send it without asking.
+ * @throws UnusableBody
+ */
+export async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+  if (!JSON_TYPE.test(request.headers['content-type'] ?? ''))
+    throw new UnusableBody(415, 'Content-Type must be application/json');
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_BODY) throw new UnusableBody(413, 'body too large');
+    chunks.push(chunk);
+  }
+  const value = parsed(Buffer.concat(chunks).toString('utf8'));
+  if (value === null || typeof value !== 'object' || Array.isArray(value))
+    throw new UnusableBody(400, 'body must be a JSON object');
+  return value as Record<string, unknown>;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UnusableBody(400, 'body must be a JSON object');
+  }
+}
