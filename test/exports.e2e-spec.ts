@@ -163,7 +163,7 @@ describe('an export', () => {
   let two: Service;
   beforeAll(async () => {
     [one, two] = [await start(), await start()];
-  }, 60_000);
+  }, 120_000);
 
   it('of all rows comes whole from another replica, in memory that does not grow with it', async () => {
     const { path } = await order(one, { columns: ['objectId', 'value', 'note'] });
@@ -190,7 +190,7 @@ describe('an export', () => {
     expect(text).not.toContain(SECRET);
     // The file alone has 30 MB; as rows it would be several times that.
     expect(grown).toBeLessThan(150);
-  }, 60_000);
+  }, 120_000);
 
   it('has the very cells of an inline export of the same rows', async () => {
     const asked = { where: { sensor: 's7' }, columns: ['value', 'note'] };
@@ -262,7 +262,7 @@ describe('an export', () => {
     }
     expect(parts).toBeGreaterThan(1);
     expect(values).toEqual(Array.from({ length: 30_000 }, (_, index) => index));
-  }, 60_000);
+  }, 120_000);
 
   it('refuses places that were tampered with, are of another export, or are somebody else’s', async () => {
     const args = { where: { value: { $lt: 30_000 } } };
@@ -294,7 +294,7 @@ describe('an export', () => {
     );
     expect(now - before).toBeLessThan(ROWS / 1000 - 20);
     response.destroy();
-  }, 60_000);
+  }, 120_000);
 
   it('ends in the database when its reader goes away, and says so in the audit', async () => {
     // One row is found at once; the rest of a batch is looked for in vain, and slowly.
@@ -319,7 +319,7 @@ describe('an export', () => {
       expect(line).toContain('"success":false');
       expect(line).toContain('"error_code":"cancelled"');
     }, PATIENCE);
-  }, 60_000);
+  }, 120_000);
 
   it('breaks off, visibly, when it is taken back while it is read', async () => {
     const { path } = await order(one);
@@ -384,7 +384,7 @@ describe('an export that is read later', () => {
     });
     expect((await fetchFrom(closed, path)).status).toBe(403);
     await closed.stop();
-  }, 60_000);
+  }, 120_000);
 
   it('is gone when its time is over, and when a newer one takes its place', async () => {
     const brief = await start({ exports: { lifetime: 2, maxPerPrincipal: 2 } });
@@ -399,7 +399,7 @@ describe('an export that is read later', () => {
       expect(status).toBe(404);
     }, PATIENCE);
     await brief.stop();
-  });
+  }, 120_000);
 
   it('with more rows than an export may have is broken off instead of cut', async () => {
     const small = await start({ exports: { maxRows: 2500 } });
@@ -409,5 +409,5 @@ describe('an export that is read later', () => {
     const { whole, text } = await rest(await slowly(small, limited.path));
     expect([whole, text.split('\r\n').length]).toEqual([true, 2502]);
     await small.stop();
-  });
+  }, 120_000);
 });

@@ -184,6 +184,15 @@ describe('an export', () => {
 });
 
 describe('the ticket of an export', () => {
+  it('that was taken back makes room for another', async () => {
+    const room = openRoom([], { settings: { maxPerOwner: 2 } });
+    const [kept, back] = [await promise(room, ANN), await promise(room, ANN)];
+    await room.office.revoke(back, ANN);
+    await promise(room, ANN);
+    expect(await room.office.find(kept, ANN)).toBeDefined();
+    expect(await room.office.open(ANN)).toHaveLength(2);
+  });
+
   it('is found by its owner alone: same principal, tenant and agent, and no sub-agent', async () => {
     const { office } = openRoom([]);
     const agent = agentOf('ann', { tenantId: 'acme' });

@@ -12,6 +12,7 @@ export const EXPORT_SCHEME = 'export';
 
 /** Ids of an owner's exports, each with the time it ends. */
 type Open = Readonly<Record<string, number>>;
+type Listed = readonly [id: string, expires: number];
 
 /** Promises exports and keeps the promises where all replicas find them, a bounded number for each owner. */
 export class TicketOffice extends ExportDesk {
@@ -57,26 +58,37 @@ export class TicketOffice extends ExportDesk {
   async revoke(id: string, agent: Agent): Promise<boolean> {
     if (!(await this.find(id, agent))) return false;
     await this.store.remove(id);
+    await this.changeList(agent, (open) => open.filter(([known]) => known !== id));
     return true;
   }
 
   private async list(agent: Agent, id: string, expires: number): Promise<void> {
+    const { maxPerOwner } = this.settings;
+    let dropped: readonly Listed[] = [];
+    await this.changeList(agent, (open) => {
+      dropped = open.slice(0, Math.max(0, open.length + 1 - maxPerOwner));
+      return [...open.slice(dropped.length), [id, expires]];
+    });
+    for (const [old] of dropped) await this.store.remove(old);
+  }
+
+  /** @param change gets what has not ended, the oldest first; may be asked again */
+  private async changeList(
+    agent: Agent,
+    change: (open: readonly Listed[]) => readonly Listed[],
+  ): Promise<void> {
     const key = listOf(agent);
-    const { lifetime, maxPerOwner } = this.settings;
+    const { lifetime } = this.settings;
     for (;;) {
       const found = await this.store.find(key);
       const known = Object.entries(found ? openIn(found.value) : {})
         .filter(([, end]) => end > Date.now())
         .sort(([, a], [, b]) => a - b);
-      const dropped = known.slice(0, Math.max(0, known.length + 1 - maxPerOwner));
-      const open = Object.fromEntries([...known.slice(dropped.length), [id, expires]]);
-      const value = { open };
+      const value = { open: Object.fromEntries(change(known)) };
       const stored = found
         ? await this.store.replace(key, found.revision, value, lifetime)
         : await this.store.create(key, value, lifetime);
-      if (!stored) continue;
-      for (const [old] of dropped) await this.store.remove(old);
-      return;
+      if (stored) return;
     }
   }
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames } from '#policy';
 import { walked } from './walked-rows.js';
 
-const ACCESS: ClassAccess = { className: 'Song', names: new FieldNames(), readable: null, schema: null };
+const ACCESS: ClassAccess = { className: 'Song', names: new FieldNames(), readable: null, schema: undefined };
 const BY_ID = [{ field: 'objectId', descending: false }];
 
 describe('a class that is walked in parts', () => {
