@@ -2,7 +2,7 @@ import { Logger, type OnApplicationShutdown, type Provider } from '@nestjs/commo
 import { SessionStreams, type SharedState } from '#cluster';
 import { type ChangeSource, GovernedRecordsSource, GovernedViews, SchemaCatalogue } from '#data';
 import { MongoChangeFeed, type MongoConnection } from '#data-mongo';
-import { ResourceSubscriptions } from '#dispatcher';
+import { ResourceRegistry, ResourceSubscriptions } from '#dispatcher';
 import { FeedSource, SubscriptionManager } from '#subscriptions';
 import type { ParleyConfig } from './config/config.js';
 import { liveQuerySource } from './live-query.js';
@@ -52,11 +52,18 @@ export function subscriptionProviders(
     },
     {
       provide: SubscriptionManager,
-      useFactory: (records: GovernedRecordsSource, streams: SessionStreams, { preferred }: Sources) =>
+      useFactory: (
+        records: GovernedRecordsSource,
+        streams: SessionStreams,
+        resources: ResourceRegistry,
+        { preferred }: Sources,
+      ) =>
         new SubscriptionManager(
           {
             views: new GovernedViews(records),
             sources: preferred,
+            provided: (uri, context) =>
+              resources.providerOf(uri)?.changes?.(uri, { ...context, records: records.for(context) }),
             streams,
             book: shared.subscriptions,
             bus: shared.bus,
@@ -64,7 +71,7 @@ export function subscriptionProviders(
           },
           subscriptions,
         ),
-      inject: [GovernedRecordsSource, SessionStreams, SOURCES],
+      inject: [GovernedRecordsSource, SessionStreams, ResourceRegistry, SOURCES],
     },
     { provide: ResourceSubscriptions, useExisting: SubscriptionManager },
     {

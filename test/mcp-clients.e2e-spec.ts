@@ -73,6 +73,11 @@ describe.each<[client: string, connect: () => Promise<Host>]>([
       'distinct',
       'export_data',
       'call_method',
+      'atlas_text_search',
+      'atlas_autocomplete',
+      'atlas_faceted_search',
+      'semantic_search',
+      'find_similar',
     ]);
   });
 

@@ -1,3 +1,4 @@
+import { NEVER } from 'rxjs';
 import { PromptRegistry, ResourceRegistry, ToolRegistry } from 'parley';
 import { declareTools, PNG, said, textBlock } from './declare.mjs';
 
@@ -18,6 +19,7 @@ const resources = {
       description: 'Conformance fixture.',
       mimeType,
     })),
+  changes: (uri) => (Object.hasOwn(STATIC, uri) ? NEVER : undefined),
   read: (uri) => {
     if (Object.hasOwn(STATIC, uri)) return [{ uri, ...STATIC[uri] }];
     const id = TEMPLATE.exec(uri)?.[1];

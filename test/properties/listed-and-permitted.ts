@@ -91,9 +91,8 @@ export class ListedAndPermitted {
     const { data } = await this.ask({ method: 'resources/list', params: {} });
     const listed = (data['resources'] as { uri: string }[]).map(({ uri }) => uri).sort();
     const permitted: string[] = [];
-    const sight = new AgentSight(this.world);
-    for (const name of hasListing ? CLASSES : []) {
-      if ((CLASS_NAMES as readonly string[]).includes(name) && sight.isWithheld(name as ClassName)) continue;
+    // Resources are of the classes that are listed: one that may be counted and nothing else is in no listing.
+    for (const name of hasListing ? (await this.classes()).listed : []) {
       for (const kind of KINDS) {
         const uri = `parse://${name}/${kind}`;
         const { code } = await this.ask({ method: 'resources/read', params: { uri } });

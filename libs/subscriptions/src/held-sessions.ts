@@ -3,12 +3,12 @@ import type { SessionStreams, SubscriptionBook } from '#cluster';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchedResource } from './resource-address.js';
 import type { WatchDesk } from './watch-desk.js';
-import type { Watcher } from './watcher.js';
+import type { WatchHandle } from './watcher.js';
 
 interface Held {
   /** Who opened the stream. */
   agent: Agent;
-  readonly watchers: Map<string, Promise<Watcher>>;
+  readonly watchers: Map<string, Promise<WatchHandle>>;
 }
 
 export interface HeldSessionsParts {
@@ -77,7 +77,7 @@ export class HeldSessions {
     void this.parts.streams.notify(session, { method: 'notifications/resources/updated', params: { uri } });
   }
 
-  private open(session: string, held: Held, resource: WatchedResource, agent: Agent): Promise<Watcher> {
+  private open(session: string, held: Held, resource: WatchedResource, agent: Agent): Promise<WatchHandle> {
     const { uri } = resource;
     const opening = this.parts.desk.watch(resource, agent, {
       updated: () => this.tell(session, uri),
@@ -96,7 +96,7 @@ export class HeldSessions {
   }
 }
 
-function close(opening: Promise<Watcher>): void {
+function close(opening: Promise<WatchHandle>): void {
   opening.then(
     (watcher) => watcher.close(),
     () => undefined,

@@ -2,7 +2,7 @@ import { Observable, type Subscriber } from 'rxjs';
 import { type Agent, Refused, Unauthorized } from '#agent';
 import { type ListenEvent, ProtocolFault } from '#dispatcher';
 import type { WatchDesk } from './watch-desk.js';
-import type { Watcher } from './watcher.js';
+import type { WatchHandle } from './watcher.js';
 
 /** Refusals that pass: not this agent's lack of a right. */
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
@@ -17,7 +17,7 @@ export function listening(desk: WatchDesk, uris: readonly string[], agent: Agent
 }
 
 class Listening {
-  private readonly watchers = new Map<string, Watcher>();
+  private readonly watchers = new Map<string, WatchHandle>();
   /** Changed before the client knew what is watched. */
   private early: Set<string> | null = new Set();
   private closed = false;

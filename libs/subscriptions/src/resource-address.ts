@@ -1,20 +1,24 @@
 import { invalidParams } from '#dispatcher';
 import type { WatchedOperation } from '#data';
+import type { ProvidedResource } from './provided-watch.js';
 
-/** A resource that can be subscribed to. */
-export interface WatchedResource {
+/** A resource made of the rows of a class. */
+export interface WatchedRows {
   /** As the client wrote it: what it is told when it changed. */
   readonly uri: string;
   readonly className: string;
   readonly operation: WatchedOperation;
 }
 
+/** A resource that can be subscribed to. */
+export type WatchedResource = WatchedRows | ProvidedResource;
+
 const RESOURCE = /^parse:\/\/([A-Za-z_][A-Za-z0-9_]*)\/(schema|count|samples)$/;
 
 const OPERATIONS: Readonly<Record<string, WatchedOperation>> = { count: 'count', samples: 'find' };
 
 /** @throws ProtocolFault for anything but `parse://<Class>/count` and `parse://<Class>/samples` */
-export function watchedResource(uri: string): WatchedResource {
+export function watchedRows(uri: string): WatchedRows {
   const match = RESOURCE.exec(uri);
   const [whole, className, kind] = match ?? [];
   // `$` also matches before a final line break.

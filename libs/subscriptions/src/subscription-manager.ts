@@ -22,7 +22,7 @@ import {
 import { HeldSessions } from './held-sessions.js';
 import { listening } from './listening.js';
 import { type ReplicaMessage, ReplicaWire, type WatchOutcome } from './replica-wire.js';
-import { type WatchedResource, watchedResource } from './resource-address.js';
+import type { WatchedResource } from './resource-address.js';
 import {
   type SubscriptionLimits,
   type SubscriptionOptions,
@@ -231,7 +231,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
 
   private async tryToWatch(session: string, uri: string, agent: Agent): Promise<WatchOutcome> {
     try {
-      await this.held.watch(session, watchedResource(uri), agent);
+      await this.held.watch(session, this.desk.resource(uri, agent), agent);
       return 'watching';
     } catch (fault) {
       if (fault instanceof ProtocolFault || fault instanceof Unauthorized) return 'denied';

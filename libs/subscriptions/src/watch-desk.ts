@@ -1,15 +1,19 @@
+import type { Observable } from 'rxjs';
 import type { Agent, CallContext } from '#agent';
 import type { RowViews, ChangeSource } from '#data';
 import type { WarningLog } from '#dispatcher';
 import { Channels } from './channels.js';
 import { Debouncer } from './debouncer.js';
-import { type WatchedResource, watchedResource } from './resource-address.js';
-import { Watcher, type WatcherEvents, type WatcherParts } from './watcher.js';
+import { watchProvided } from './provided-watch.js';
+import { type WatchedResource, watchedRows } from './resource-address.js';
+import { Watcher, type WatcherEvents, type WatcherParts, type WatchHandle } from './watcher.js';
 
 export interface WatchDeskParts {
   readonly views: RowViews;
   /** In the order in which they are preferred. */
   readonly sources: readonly ChangeSource[];
+  /** The changes of a resource that is not made of rows, as this caller may hear them. Default: there are none. */
+  readonly provided?: (uri: string, context: CallContext) => Observable<unknown> | undefined;
   readonly log?: WarningLog | undefined;
 }
 
@@ -17,10 +21,15 @@ export interface WatchDeskParts {
 export class WatchDesk {
   private readonly parts: WatcherParts;
   private readonly channels: Channels;
+  private readonly provided: NonNullable<WatchDeskParts['provided']>;
   private readonly closing = new AbortController();
 
   /** @param debounce milliseconds */
-  constructor({ views, sources, log }: WatchDeskParts, debounce: number) {
+  constructor(
+    { views, sources, provided, log }: WatchDeskParts,
+    private readonly debounce: number,
+  ) {
+    this.provided = provided ?? (() => undefined);
     this.channels = new Channels(sources);
     const debouncer = new Debouncer<Watcher>(debounce, (watcher) => void watcher.settle());
     this.parts = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };
@@ -36,14 +45,22 @@ export class WatchDesk {
    * @throws ProtocolFault for what is no such resource; Refused and Unauthorized as reading would
    */
   async admit(uri: string, agent: Agent): Promise<WatchedResource> {
-    const resource = watchedResource(uri);
+    const resource = this.resource(uri, agent);
+    if ('changes' in resource) return resource;
     const view = await this.parts.views.open(this.contextOf(agent), resource.className, resource.operation);
     this.channels.assertCarried(agent, view);
     return resource;
   }
 
+  /** What an address names for the agent, before its rights are asked. @throws ProtocolFault for what is no such resource */
+  resource(uri: string, agent: Agent): WatchedResource {
+    const changes = this.provided(uri, this.contextOf(agent));
+    return changes ? { uri, changes } : watchedRows(uri);
+  }
+
   /** @throws as `admit` */
-  watch(resource: WatchedResource, agent: Agent, events: WatcherEvents): Promise<Watcher> {
+  async watch(resource: WatchedResource, agent: Agent, events: WatcherEvents): Promise<WatchHandle> {
+    if ('changes' in resource) return watchProvided(resource, this.debounce, events);
     return Watcher.open(resource, this.contextOf(agent), this.parts, events);
   }
 

@@ -4,7 +4,7 @@ import { faultLine, type WarningLog } from '#dispatcher';
 import type { Channel, ChannelMember } from './channel.js';
 import type { Channels } from './channels.js';
 import type { Debouncer } from './debouncer.js';
-import type { WatchedResource } from './resource-address.js';
+import type { WatchedRows } from './resource-address.js';
 import type { ViewWatch } from './view-watch.js';
 
 export interface WatcherParts {
@@ -24,6 +24,11 @@ export interface WatcherEvents {
   readonly ended: (uri: string) => void;
 }
 
+/** A watch that goes on until it is closed. */
+export interface WatchHandle {
+  close(): void;
+}
+
 /** Faults that say nothing of the agent's rights: the question is put again. Everything else ends the watching. */
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
@@ -41,7 +46,7 @@ interface Watching {
  * Watches one resource on behalf of one agent, whose rights are asked anew each time before anything is told. A change of
  * rights alone is no event.
  */
-export class Watcher implements ChannelMember {
+export class Watcher implements ChannelMember, WatchHandle {
   private now: Watching | null = null;
   /** The number of the last change that was judged. */
   private seen = 0;
@@ -51,7 +56,7 @@ export class Watcher implements ChannelMember {
   private closed = false;
 
   private constructor(
-    private readonly resource: WatchedResource,
+    private readonly resource: WatchedRows,
     private readonly context: CallContext,
     private readonly parts: WatcherParts,
     private readonly events: WatcherEvents,
@@ -59,7 +64,7 @@ export class Watcher implements ChannelMember {
 
   /** Nothing that happens after it resolves is missed. @throws Refused and Unauthorized as reading the resource would */
   static async open(
-    resource: WatchedResource,
+    resource: WatchedRows,
     context: CallContext,
     parts: WatcherParts,
     events: WatcherEvents,

@@ -1,3 +1,4 @@
+import type { Observable } from 'rxjs';
 import type { CallContext } from '#agent';
 import type { GovernedRecords } from '#data';
 import type { EmbeddedResource } from '#tools';
@@ -42,4 +43,9 @@ export interface ResourceProvider {
     uri: string,
     call: ResourceCall,
   ): Promise<readonly EmbeddedResource[] | undefined> | readonly EmbeddedResource[] | undefined;
+  /**
+   * Emits after each change of a resource, for as long as this caller may read it; completes when it may not any more.
+   * `undefined`: it cannot be subscribed to, which is so for all where the provider leaves this out.
+   */
+  changes?(uri: string, call: ResourceCall): Observable<unknown> | undefined;
 }
