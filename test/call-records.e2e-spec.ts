@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { Unauthorized } from '#agent';
+import { type Agent, Unauthorized } from '#agent';
 import type { AuditRecord } from '#audit';
-import { ToolCallbacks } from '#dispatcher';
+import { AgentIntrospection, ToolCallbacks } from '#dispatcher';
 import { Tool, type ToolCall } from '#tools';
 import { loadConfig } from '../src/config/load-config.js';
 import { openDatabase } from '../src/database/open-database.js';
@@ -29,9 +29,15 @@ class Listening {
   readonly heard: string[] = [];
   /** Lets `waits` end. */
   release: () => void = () => undefined;
+  /** Of the last report. */
+  agent: Agent | undefined;
   private gate = Promise.resolve();
 
-  constructor(@Inject(EventEmitter2) events: EventEmitter2, @Inject(ToolCallbacks) callbacks: ToolCallbacks) {
+  constructor(
+    @Inject(EventEmitter2) events: EventEmitter2,
+    @Inject(ToolCallbacks) callbacks: ToolCallbacks,
+    @Inject(AgentIntrospection) readonly introspection: AgentIntrospection,
+  ) {
     Listening.latest = this;
     events.on('parley.audit', (record: AuditRecord) => this.recorded.push(record));
     events.on('parse.agent.tool_call', (record: AuditRecord) => this.executed.push(record));
@@ -55,6 +61,13 @@ class Listening {
     return { waited: true };
   }
 
+  @Tool({ name: 'reports', description: 'Tells how far it is', input: { type: 'object' } })
+  reports({ progress }: Record<string, unknown>, call: ToolCall) {
+    this.agent = call.agent;
+    call.progress({ progress: progress as number });
+    return { told: true };
+  }
+
   @Tool({ name: 'expelled', description: 'Loses its session', input: { type: 'object' } })
   expelled() {
     throw new Unauthorized('the session ended');
@@ -65,6 +78,7 @@ const FORM = { type: 'object', properties: { sure: { type: 'boolean' } }, requir
 const AGENTS = {
   reader: { tenantId: 'acme', rateLimit: 1_000_000 },
   single: { tenantId: 'acme', rateLimit: 1, rateWindow: 3600 },
+  ada: { permissions: 'admin', identity: { user: 'u1' }, tenantId: 'acme' },
   client: {
     clientMode: true,
     permissions: 'write',
@@ -74,11 +88,19 @@ const AGENTS = {
   },
 };
 
+const LOCKED = {
+  className: 'Locked',
+  fields: { x: { type: 'Number' } },
+  classLevelPermissions: { find: { '*': true }, update: {}, delete: { u1: true } },
+};
+const SEED = { ...NEWSROOM, schemas: [...NEWSROOM.schemas, LOCKED] };
+const GATES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'on', PARSE_AGENT_ALLOW_RAW_CRUD: 'on' };
+
 const folder = mkdtempSync(join(tmpdir(), 'parley-call-records-'));
 let service: { url: string; stop: () => Promise<unknown> };
 let self: Listening;
 beforeAll(async () => {
-  writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
+  writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   writeFileSync(
     join(folder, 'parley.yaml'),
     stringify({
@@ -92,7 +114,7 @@ beforeAll(async () => {
   );
   const loaded = loadConfig({}, folder);
   const database = await openDatabase(loaded.config.database);
-  const running = await startHttpService(loaded, database.connection, {}, [Listening]);
+  const running = await startHttpService(loaded, database.connection, GATES, [Listening]);
   // In this process the service would log into the test's own output.
   Logger.overrideLogger(false);
   service = { url: running.url, stop: () => running.close().then(() => database.close()) };
@@ -202,8 +224,34 @@ describe('callbacks before a call', () => {
   });
 });
 
+describe('the progress of a tool', () => {
+  it('is a number, or the tool has failed, whoever listens', async () => {
+    expect((await callTool(service, 'reports', { progress: 0.5 }, key('reader'))).isError).toBe(false);
+    for (const progress of ['half', null, undefined]) {
+      const { code, text } = await callTool(service, 'reports', { progress }, key('reader'));
+      expect([code, text]).toEqual(['internal_error', 'reports failed: internal error']);
+    }
+  });
+});
+
+describe('what would be permitted', () => {
+  it('is judged by class-level permissions for the operation that is asked about, and only then', async () => {
+    await callTool(service, 'reports', { progress: 1 }, key('ada'));
+    const { agent, introspection } = self;
+    const asked = (op?: 'find' | 'update' | 'delete') =>
+      introspection.wouldPermit(agent!, 'update_object', { class_name: 'Locked', ...(op && { op }) });
+    expect(await asked('update')).toEqual({
+      allowed: false,
+      reason: 'clp_denied',
+      denied_at: 'assert_class_accessible!',
+    });
+    for (const op of ['find', 'delete', undefined] as const)
+      expect(await asked(op)).toEqual({ allowed: true });
+  });
+});
+
 describe('the ceiling of client mode', () => {
-  it('names the tools that the agent may use instead, and none that a gate would refuse', async () => {
+  it('names the tools that the agent may use instead, and none that a filter or gate would refuse', async () => {
     const headers = { ...key('client'), 'X-Parse-Session-Token': `r:${SECRET}` };
     const { code, text } = await callTool(service, 'aggregate', { class_name: 'Post' }, headers);
     expect(code).toBe('access_denied');

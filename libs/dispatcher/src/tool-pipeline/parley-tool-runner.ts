@@ -3,6 +3,7 @@ import {
   type AgentShape,
   askingCall,
   type CallContext,
+  checkedProgress,
   type Refusal,
   Refused,
   refusals,
@@ -147,7 +148,7 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.trace && { trace: context.trace }),
       ...(budgeted && { meter: budgeted }),
       ...(context.asks && { asks: context.asks.within() }),
-      progress: (update) => context.progress(update),
+      progress: (update) => context.progress(checkedProgress(update)),
       ...(context.log && { log: (entry) => context.log?.(entry) }),
       ...(context.endStream && { endStream: () => context.endStream?.() }),
     };
