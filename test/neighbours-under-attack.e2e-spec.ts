@@ -1,0 +1,124 @@
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { callTool, rpc, type Service, startService } from './service.js';
+import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
+
+const free = { rateLimit: 1_000_000, tenantId: 'acme' };
+const AGENTS = {
+  writer: { ...free, permissions: 'admin' },
+  chief: { ...free, permissions: 'admin' },
+  stranger: { ...free, classes: { except: ['Author'] } },
+  narrow: { ...free, filters: { Post: { likes: { $gte: 0 } } } },
+};
+const as = (agent: string) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
+const start = (server: object = {}) =>
+  startService({
+    seed: NEWSROOM,
+    config: {
+      server,
+      agents: AGENTS,
+      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
+      plugins: [fileURLToPath(new URL('plugins/publishing.mjs', import.meta.url))],
+      policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
+      approvals: { mode: 'desk', approvers: ['chief', 'stranger', 'narrow'] },
+    },
+    env: { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_RAW_CRUD: 'true' },
+  });
+
+describe('an approver', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await start();
+  });
+  afterAll(() => service.stop());
+
+  const get = async (agent: string, path = '') => {
+    const response = await fetch(`${service.origin}/approvals${path}`, { headers: as(agent) });
+    return (await response.json()) as { approvals: { id: string }[]; preview: Record<string, unknown> };
+  };
+  /** What each approver is shown of a call, which is then denied. */
+  const shownOf = async (tool: string, args: object) => {
+    const call = callTool(service, tool, args, as('writer'));
+    const id = await vi.waitFor(
+      async () => {
+        const [first] = (await get('chief')).approvals;
+        if (!first) throw new Error('no case is open yet');
+        return first.id;
+      },
+      { timeout: 20_000, interval: 50 },
+    );
+    const shown = {
+      chief: (await get('chief', `/${id}`)).preview,
+      stranger: (await get('stranger', `/${id}`)).preview,
+      narrow: (await get('narrow', `/${id}`)).preview,
+    };
+    await fetch(`${service.origin}/approvals/${id}`, {
+      method: 'POST',
+      headers: { ...as('chief'), 'Content-Type': 'application/json' },
+      body: '{"decision":"deny"}',
+    });
+    expect((await call).code).toBe('approval_denied');
+    return shown;
+  };
+
+  it.each<[string, string, object]>([
+    ['of a row that goes', 'delete_object', { class_name: 'Post', object_id: 'p01' }],
+    [
+      'of fields that change',
+      'update_object',
+      {
+        class_name: 'Post',
+        object_id: 'p02',
+        fields: { author: { __type: 'Pointer', className: 'Author', objectId: 'a1' } },
+      },
+    ],
+    [
+      'inside a list of a new row',
+      'create_object',
+      {
+        class_name: 'Post',
+        data: { title: 'New', tags: [{ __type: 'Pointer', className: 'Author', objectId: 'a1' }] },
+      },
+    ],
+  ])('learns no id of a class that it may not know: %s', async (_, tool, args) => {
+    const { chief, stranger } = await shownOf(tool, args);
+    expect(JSON.stringify(chief)).toContain('"objectId":"a1"');
+    expect(JSON.stringify(stranger)).not.toContain('"a1"');
+    expect(JSON.stringify(stranger)).toContain('"__redacted":true');
+  });
+
+  it('is not told what a method told a caller who may read more than itself', async () => {
+    const { chief, stranger, narrow } = await shownOf('call_method', {
+      class_name: 'Post',
+      method_name: 'publish',
+      object_id: 'p03',
+    });
+    expect(chief).toMatchObject({ result: { headline: 'Publish: Body of post 3' } });
+    for (const limited of [stranger, narrow]) {
+      expect(limited).toEqual({
+        class_name: 'Post',
+        method: 'publish',
+        object_id: 'p03',
+        withheld_from_you: ['result'],
+      });
+    }
+  });
+});
+
+describe('guessing keys beside MCP', () => {
+  it.each(['/tools', '/approvals', '/approvals/x'])('is counted with guesses on it: %s', async (path) => {
+    const service = await start({ preAuthRateLimit: { limit: 3, window: 600 } });
+    try {
+      const guess = () => fetch(`${service.origin}${path}`, { headers: as('nobody') });
+      for (let round = 0; round < 3; round++) expect((await guess()).status).toBe(401);
+      const refused = await guess();
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      const known = await fetch(`${service.origin}${path}`, { headers: as('chief') });
+      expect(known.status).toBe(429);
+      expect((await rpc(service, 'ping', {}, as('chief'))).status).toBe(429);
+    } finally {
+      await service.stop();
+    }
+  });
+});
