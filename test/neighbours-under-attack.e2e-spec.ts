@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, rpc, type Service, startService } from './service.js';
@@ -120,5 +121,52 @@ describe('guessing keys beside MCP', () => {
     } finally {
       await service.stop();
     }
+  });
+});
+
+describe('a crowd beside MCP', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await start();
+  });
+  afterAll(() => service.stop());
+
+  it('does not make the service look away: every probe of a crowd finds it ready', async () => {
+    const states = await Promise.all(
+      Array.from({ length: 200 }, async () => (await fetch(`${service.origin}/ready`)).status),
+    );
+    expect(new Set(states)).toEqual(new Set([200]));
+  });
+
+  it('that leaves in the middle of a decision is no fault of the service', async () => {
+    const { port } = new URL(service.origin);
+    const head = [
+      'POST /approvals/x HTTP/1.1',
+      'Host: localhost',
+      'X-MCP-API-Key: key-of-chief',
+      'Content-Type: application/json',
+      'Content-Length: 100',
+    ];
+    await Promise.all(
+      Array.from(
+        { length: 20 },
+        () =>
+          new Promise<void>((resolve) => {
+            const socket = connect(Number(port), '127.0.0.1', () => {
+              socket.write(`${head.join('\r\n')}\r\nExpect: 100-continue\r\n\r\n{`);
+            });
+            // Once it is told to go on, its request is being worked on.
+            socket.once('data', () => socket.destroy());
+            socket.once('close', () => resolve());
+          }),
+      ),
+    );
+    const decision = await fetch(`${service.origin}/approvals/x`, {
+      method: 'POST',
+      headers: { ...as('chief'), 'Content-Type': 'application/json' },
+      body: '{"decision":"deny"}',
+    });
+    expect(decision.status).toBe(404);
+    expect(service.output().stderr).not.toContain('approvals failed');
   });
 });
