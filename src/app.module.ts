@@ -36,7 +36,7 @@ import {
 } from '#dispatcher';
 import { ProcessTaskQueue, type TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates } from '#policy';
-import { McpEdge, Wire } from '#streaming';
+import { Downloads, McpEdge, Wire } from '#streaming';
 import {
   BUILT_IN_TOOLS,
   CallableMethods,
@@ -55,6 +55,7 @@ import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
+import { exportProviders } from './exports.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { createInputRounds } from './input-rounds.js';
@@ -117,6 +118,7 @@ export class AppModule {
         ...wireProviders(shared),
         ...subscriptionProviders(config, connection, shared),
         ...taskProviders({ loaded, shared, queue }),
+        ...exportProviders({ loaded, shared }),
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
@@ -213,6 +215,7 @@ export class AppModule {
             authenticator: Authenticator,
             sessions: SessionStore,
             wire: Wire,
+            downloads: Downloads,
             events: EventEmitter2,
           ) =>
             createEdge(config, {
@@ -220,10 +223,11 @@ export class AppModule {
               authenticator,
               sessions,
               wire,
+              downloads,
               limiters: shared.limiters,
               onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
             }),
-          inject: [Kernel, Authenticator, SessionStore, Wire, EventEmitter2],
+          inject: [Kernel, Authenticator, SessionStore, Wire, Downloads, EventEmitter2],
         },
       ],
     };

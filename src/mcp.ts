@@ -12,7 +12,7 @@ import {
   type ResourceSubscriptions,
   type TaskDesk,
 } from '#dispatcher';
-import { type AbandonedDispatch, McpEdge, type Wire } from '#streaming';
+import { type AbandonedDispatch, type Downloads, McpEdge, type Wire } from '#streaming';
 import type { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
 import { isLoopbackHost } from './start-gate.js';
@@ -67,6 +67,7 @@ export interface EdgeParts {
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
   readonly wire: Wire;
+  readonly downloads: Downloads;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
   readonly limiters: RateLimiters;
 }

@@ -1,3 +1,4 @@
+export * from './downloads/downloads.js';
 export type { McpEdgeOptions } from './edge-options.js';
 export * from './mcp-edge.js';
 export { trustedHeaders } from './request-headers.js';
