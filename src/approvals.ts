@@ -10,6 +10,7 @@ import {
 } from '#approvals';
 import { AuditSink } from '#audit';
 import type { SharedState } from '#cluster';
+import { GovernedWritesSource } from '#data';
 import { Approver, RecordsSource } from '#dispatcher';
 import type { ApprovalsConfig, ParleyConfig } from './config/config.js';
 
@@ -63,16 +64,17 @@ export function approvalProviders(config: ParleyConfig, shared: SharedState): Pr
     },
     {
       provide: ApprovalOffice,
-      useFactory: (records: RecordsSource, audit: AuditSink) =>
+      useFactory: (records: RecordsSource, writes: GovernedWritesSource, audit: AuditSink) =>
         new ApprovalOffice({
           desk: shared.approvals,
           bus: shared.bus,
           records,
+          presenting: (context) => writes.methods(context, { tool: 'approvals', timeout: 10 }),
           audit,
           approvers: approvals.approvers,
           log: new Logger(ApprovalOffice.name),
         }),
-      inject: [RecordsSource, AuditSink],
+      inject: [RecordsSource, GovernedWritesSource, AuditSink],
     },
   ];
 }

@@ -1,10 +1,11 @@
 import { Controller, Get, Inject, Logger, Param, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { type Agent, Unauthorized } from '#agent';
+import type { Agent } from '#agent';
 import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from '#approvals';
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
 import { McpEdge } from '#streaming';
+import { callerOf, NotServed } from './caller.js';
 import { readSmallJson, UnusableBody } from './small-json-body.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
@@ -28,9 +29,9 @@ export class ApprovalsController {
   private readonly logger = new Logger(ApprovalsController.name);
 
   constructor(
-    @Inject(Authenticator) private readonly authenticator: Authenticator,
+    @Inject(Authenticator) readonly authenticator: Authenticator,
     @Inject(ApprovalOffice) private readonly office: ApprovalOffice,
-    @Inject(McpEdge) private readonly edge: McpEdge,
+    @Inject(McpEdge) readonly edge: McpEdge,
   ) {}
 
   @Get()
@@ -63,13 +64,8 @@ export class ApprovalsController {
   ): Promise<void> {
     response.setHeader('Cache-Control', 'no-store');
     const refuse = (status: number, error: string) => void response.status(status).json({ error });
-    if (!this.edge.admits(request.headers)) return refuse(403, 'Host or Origin not allowed');
     try {
-      const agent = await this.authenticator.authenticate({
-        headers: request.headers,
-        remoteAddress: request.socket.remoteAddress,
-        method: request.method,
-      });
+      const agent = await callerOf(request, response, this);
       const spent = await agent.shape.rateLimiter.check(agent.principal);
       if (spent) {
         response.setHeader('Retry-After', String(Math.ceil(spent.retryAfter)));
@@ -79,7 +75,7 @@ export class ApprovalsController {
       if (answered.ok) response.status(200).json(answered.value);
       else refuse(...REFUSED[answered.refusal]);
     } catch (error) {
-      if (error instanceof Unauthorized) return refuse(401, 'Unauthorized: invalid or missing API key');
+      if (error instanceof NotServed) return error.answer(response);
       if (error instanceof UnusableBody) return refuse(error.status, error.message);
       if (error instanceof SharedStateUnavailable)
         return refuse(503, 'approvals cannot be reached at the moment');

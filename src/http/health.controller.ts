@@ -10,6 +10,9 @@ const PROBE_TIMEOUT = 1_000;
 /** Liveness and readiness, without credentials and without details. */
 @Controller()
 export class HealthController {
+  /** Requests at the same time share one look: however many ask, no dependency is asked more often for it. */
+  private looking: Promise<Dependencies> | null = null;
+
   constructor(
     @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
     @Inject(ParseConnection) private readonly parse: ParseConnection | null,
@@ -24,17 +27,24 @@ export class HealthController {
 
   @Get('ready')
   async ready(@Res() response: Response): Promise<void> {
+    this.looking ??= this.look().finally(() => (this.looking = null));
+    const dependencies = await this.looking;
+    const ready = Object.values(dependencies).every((state) => state === 'up');
+    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'unavailable', dependencies });
+  }
+
+  private async look(): Promise<Dependencies> {
     const probed = await Promise.all([
       probe('mongodb', this.mongo),
       probe('parse', this.parse),
       // Memory of this process is no dependency.
       probe('redis', this.shared.reach === 'replicas' ? sharedProbe(this.shared) : null),
     ]);
-    const dependencies = Object.fromEntries(probed.flat());
-    const ready = Object.values(dependencies).every((state) => state === 'up');
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'unavailable', dependencies });
+    return Object.fromEntries(probed.flat());
   }
 }
+
+type Dependencies = Readonly<Record<string, 'up' | 'down'>>;
 
 /** What can be asked whether it answers. */
 interface Probed {

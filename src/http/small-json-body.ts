@@ -22,17 +22,27 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
 export async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
   if (!JSON_TYPE.test(request.headers['content-type'] ?? ''))
     throw new UnusableBody(415, 'Content-Type must be application/json');
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_BODY) throw new UnusableBody(413, 'body too large');
-    chunks.push(chunk);
-  }
-  const value = parsed(Buffer.concat(chunks).toString('utf8'));
+  const value = parsed(await readText(request));
   if (value === null || typeof value !== 'object' || Array.isArray(value))
     throw new UnusableBody(400, 'body must be a JSON object');
   return value as Record<string, unknown>;
+}
+
+/** @throws UnusableBody for a body that is too large, and for one whose sender left in the middle of it */
+async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > MAX_BODY) throw new UnusableBody(413, 'body too large');
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof UnusableBody) throw error;
+    throw new UnusableBody(400, 'body must be a JSON object');
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parsed(text: string): unknown {

@@ -2,7 +2,13 @@ import { type Agent, isTier, type Tier } from '#agent';
 import { type AuditSink, oneLine } from '#audit';
 import type { ApprovalCase, ApprovalDesk, MessageBus } from '#cluster';
 import type { RecordsSource } from '#dispatcher';
-import { type ApprovalView, CaseViews, type DetailedApprovalView, summaryOf } from './case-view.js';
+import {
+  type ApprovalView,
+  CaseViews,
+  type DetailedApprovalView,
+  type Presenting,
+  summaryOf,
+} from './case-view.js';
 import { DECIDED } from './desk-approver.js';
 
 /** Why an approver was not served; `forbidden` also says nothing of what there is. */
@@ -14,6 +20,8 @@ export interface OfficeParts {
   readonly desk: ApprovalDesk;
   readonly bus: MessageBus;
   readonly records: RecordsSource;
+  /** What a viewer may be shown of values that were read for somebody else. */
+  readonly presenting: Presenting;
   readonly audit: Pick<AuditSink, 'recordApproval'>;
   /** Names of the agents that may decide. */
   readonly approvers: readonly string[];
@@ -36,7 +44,7 @@ export class ApprovalOffice {
   private readonly views: CaseViews;
 
   constructor(private readonly parts: OfficeParts) {
-    this.views = new CaseViews(parts.records);
+    this.views = new CaseViews(parts.records, parts.presenting);
   }
 
   /** @throws SharedStateUnavailable */

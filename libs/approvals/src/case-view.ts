@@ -1,5 +1,6 @@
 import { type Agent, type CallContext, Refused } from '#agent';
 import type { ApprovalCase } from '#cluster';
+import type { GovernedMethods } from '#data';
 import type { RecordsSource } from '#dispatcher';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -52,11 +53,19 @@ const isObject = (value: unknown): value is Members =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /** Members of a change that hold values of a row, wherever a preview has them. */
-const ROWS = ['before', 'after'] as const;
+const ROWS = ['before', 'after'];
+/** Arguments that hold them. */
+const WRITTEN = ['fields', 'data'];
+
+/** Cuts plain values to what the caller of a context may be shown. */
+export type Presenting = (context: CallContext) => Pick<GovernedMethods, 'present'>;
 
 /** Narrows what the requester may see to what the viewer may: whoever approves learns no more than by reading. */
 export class CaseViews {
-  constructor(private readonly records: RecordsSource) {}
+  constructor(
+    private readonly records: RecordsSource,
+    private readonly presenting: Presenting,
+  ) {}
 
   async detailed(known: ApprovalCase, viewer: Agent, signal: AbortSignal): Promise<DetailedApprovalView> {
     return { ...summaryOf(known, viewer), preview: await this.previewFor(known, viewer, signal) };
@@ -68,7 +77,8 @@ export class CaseViews {
     const context: CallContext = { agent: viewer, signal, progress: () => undefined };
     const readable = await this.fieldsOf(className, objectId, context);
     if (!readable) return { tool: known.tool, preview_error: 'of a class or row that you may not read' };
-    return narrowed(preview, new Set(readable));
+    const narrow = new Narrowing(new Set(readable), (row) => this.presenting(context).present(row));
+    return narrow.preview(preview, readsEverything(viewer));
   }
 
   private async fieldsOf(
@@ -89,31 +99,49 @@ export class CaseViews {
   }
 }
 
-function narrowed(preview: Members, readable: ReadonlySet<string>): Members {
-  const withheld = new Set<string>();
-  const cut = (row: unknown) => {
+/** Whether only what the policy keeps from everybody is kept from this agent. */
+function readsEverything({ identity, shape }: Agent): boolean {
+  return (
+    identity.kind === 'master' && !shape.clientMode && !shape.classes.isActive && shape.filters.size === 0
+  );
+}
+
+class Narrowing {
+  private readonly withheld = new Set<string>();
+
+  constructor(
+    private readonly readable: ReadonlySet<string>,
+    /** Withholds pointers to classes that the viewer may not know. */
+    private readonly present: (row: Members) => Promise<unknown>,
+  ) {}
+
+  /** @param whole whether the viewer may see what a method told the requester: no field of it says where it was read */
+  async preview(preview: Members, whole: boolean): Promise<Members> {
+    const { change, args, result, ...others } = preview;
+    const shown = {
+      ...others,
+      ...(args !== undefined && { args: await this.members(args, WRITTEN) }),
+      ...(change !== undefined && { change: await this.members(change, ROWS) }),
+      ...(result !== undefined && whole && { result }),
+    };
+    if (result !== undefined && !whole) this.withheld.add('result');
+    return this.withheld.size === 0 ? shown : { ...shown, withheld_from_you: [...this.withheld].sort() };
+  }
+
+  private async members(held: unknown, rows: readonly string[]): Promise<unknown> {
+    if (!isObject(held)) return held;
+    const narrowed = Object.entries(held).map(async ([name, value]) => [
+      name,
+      rows.includes(name) ? await this.row(value) : value,
+    ]);
+    return Object.fromEntries(await Promise.all(narrowed)) as Members;
+  }
+
+  private async row(row: unknown): Promise<unknown> {
     if (!isObject(row)) return row;
-    return Object.fromEntries(
-      Object.entries(row).filter(([name]) => readable.has(name) || (withheld.add(name), false)),
+    const kept = Object.entries(row).filter(
+      ([name]) => this.readable.has(name) || (this.withheld.add(name), false),
     );
-  };
-  const { change, args } = preview;
-  const shown = {
-    ...preview,
-    ...(isObject(change) && {
-      change: {
-        ...change,
-        ...Object.fromEntries(ROWS.filter((name) => name in change).map((name) => [name, cut(change[name])])),
-      },
-    }),
-    ...(isObject(args) && {
-      args: Object.fromEntries(
-        Object.entries(args).map(([name, value]) => [
-          name,
-          name === 'fields' || name === 'data' ? cut(value) : value,
-        ]),
-      ),
-    }),
-  };
-  return withheld.size === 0 ? shown : { ...shown, withheld_from_you: [...withheld].sort() };
+    return this.present(Object.fromEntries(kept));
+  }
 }

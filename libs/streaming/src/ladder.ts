@@ -56,3 +56,6 @@ export const LADDER: readonly Rung[] = [
   acknowledge,
   dispatch,
 ];
+
+/** What every route that authenticates stands behind: a limit that one of them does not count is none. */
+export const NEIGHBOUR_LADDER: readonly Rung[] = [host, accepting, preAuthLimit, origin];

@@ -1,4 +1,5 @@
-import { connect } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
 import { edgeUnderTest, type EdgeUnderTest, ping } from './contracts/edge-under-test.js';
@@ -40,13 +41,35 @@ describe('McpEdge', () => {
     for (const url of ['/', '/mcpx', '/MCP', '/health/x', '']) expect(edge.claims(url)).toBe(false);
   });
 
-  it('lends its host and origin checks to neighbouring routes', async () => {
-    const { edge } = await serving();
-    expect(edge.admits({ host: 'localhost:3001' })).toBe(true);
-    expect(edge.admits({ host: 'localhost', origin: 'http://localhost:5173' })).toBe(true);
-    expect(edge.admits({ host: 'evil.example' })).toBe(false);
-    expect(edge.admits({ host: 'localhost', origin: 'https://evil.example' })).toBe(false);
-    expect(edge.admits({})).toBe(false);
+  it('lends what stands before authentication to neighbouring routes', async () => {
+    let left = 8;
+    const preAuthRateLimiter = {
+      check: () => Promise.resolve(left-- > 0 ? null : { limit: 8, window: 60, retryAfter: 6.5 }),
+    };
+    const { edge } = await serving({ preAuthRateLimiter });
+    const neighbour = createServer((request, response) => {
+      void edge.refusalFor(request, response).then((refused) => {
+        response.writeHead(refused?.status ?? 200, { Connection: 'close', ...refused?.headers }).end();
+      });
+    });
+    await new Promise<void>((resolve) => neighbour.listen(0, '127.0.0.1', resolve));
+    const { port } = neighbour.address() as AddressInfo;
+    const asked = async (...headers: string[]) => {
+      const head = ['GET /tools HTTP/1.1', ...headers, '', ''].join('\r\n');
+      return (await exchangeBytes(port, [head])).split('\r\n');
+    };
+    expect((await asked('Host: localhost:3001'))[0]).toContain('200');
+    expect((await asked('Host: localhost', 'Origin: http://localhost:5173'))[0]).toContain('200');
+    expect((await asked('Host: evil.example'))[0]).toContain('403');
+    expect((await asked('Host: localhost', 'Host: evil.example'))[0]).toContain('400');
+    expect((await asked('Host: localhost', 'Origin: https://evil.example'))[0]).toContain('403');
+    while (left > 0) await asked('Host: localhost');
+    const limited = await asked('Host: localhost');
+    expect(limited[0]).toContain('429');
+    expect(limited).toContain('Retry-After: 7');
+    await edge.close();
+    expect((await asked('Host: localhost'))[0]).toContain('503');
+    await new Promise((resolve) => neighbour.close(resolve));
   });
 
   it('shows an authenticator no header whose name has an underscore', async () => {

@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
@@ -6,7 +6,7 @@ import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
 import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads/download-rungs.js';
 import type { Downloads } from './downloads/downloads.js';
-import { LADDER } from './ladder.js';
+import { LADDER, NEIGHBOUR_LADDER } from './ladder.js';
 import { serverBusy } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
 import { internalErrorReply } from './reply.js';
@@ -29,6 +29,12 @@ export interface McpEdgeDependencies {
   readonly onAbandoned?: (dispatch: AbandonedDispatch) => void;
   /** Default: nobody hears. */
   readonly log?: WarningLog;
+}
+
+/** Why a neighbouring route does not work on a request. */
+export interface NeighbourRefusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Milliseconds that aborted calls have to say so to their clients. */
@@ -116,10 +122,18 @@ export class McpEdge {
     return this.running.size;
   }
 
-  /** The host and origin checks alone, for neighbouring routes that tell something. */
-  admits({ host, origin }: Pick<IncomingHttpHeaders, 'host' | 'origin'>): boolean {
-    const { hosts, origins } = this.parts.settings;
-    return hosts.permits(host) && origins.permits(origin);
+  /**
+   * What stands before authentication, for neighbouring routes that tell something: host, limit, origin.
+   * @returns the refusal, or null to let the request pass
+   */
+  async refusalFor(request: IncomingMessage, response: ServerResponse): Promise<NeighbourRefusal | null> {
+    const exchange = new Exchange(request, response);
+    for (const rung of NEIGHBOUR_LADDER) {
+      const verdict = await rung.check(exchange, this.parts);
+      if (verdict !== null && typeof verdict === 'object')
+        return { status: verdict.status, headers: verdict.headers ?? {} };
+    }
+    return null;
   }
 
   /** Answers one request. Never rejects. */
