@@ -73,7 +73,7 @@ export interface RedisConfig {
 }
 
 /** With whose rights an agent reads (docs/configuration.md#identities). */
-export type IdentityConfig =
+type IdentityConfig =
   | 'master'
   | { readonly session: 'caller' }
   | { readonly user: string; readonly label?: string }
