@@ -6,6 +6,7 @@ export * from './governed-search.js';
 export * from './governed-writes.js';
 export * from './record-search.js';
 export * from './record-store.js';
+export * from './renewed-catalogue.js';
 export * from './row-view.js';
 export * from './schema-catalogue.js';
 export * from './schema-writer.js';
