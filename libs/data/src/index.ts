@@ -10,7 +10,7 @@ export * from './renewed-catalogue.js';
 export * from './row-view.js';
 export * from './schema-catalogue.js';
 export * from './schema-writer.js';
-export { type CallBudget, maxTimeMs } from './governed/operation.js';
+export type { CallBudget } from './governed/operation.js';
 export { GovernedRecordsSource } from './governed/records-source.js';
 export { GovernedViews } from './governed/governed-views.js';
 export { GovernedSearchSource } from './governed/search-source.js';
