@@ -12,6 +12,7 @@ export const mayImport = {
   embeddings: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit', 'embeddings'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
+  exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
   auth: ['agent', 'policy'],

@@ -50,6 +50,7 @@ import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
+import { exportProviders } from './exports.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { mcpProviders } from './mcp.js';
@@ -111,6 +112,7 @@ export class AppModule {
         ...wireProviders(shared),
         ...subscriptionProviders(config, connection, shared),
         ...taskProviders({ loaded, shared, queue }),
+        ...exportProviders({ loaded, shared }),
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>

@@ -14,7 +14,7 @@ import {
   ResourceSubscriptions,
   TaskDesk,
 } from '#dispatcher';
-import { type AbandonedDispatch, McpEdge, Wire } from '#streaming';
+import { type AbandonedDispatch, Downloads, McpEdge, Wire } from '#streaming';
 import { ToolRunner } from '#tools';
 import type { ParleyConfig } from './config/config.js';
 import { createInputRounds } from './input-rounds.js';
@@ -60,6 +60,7 @@ export function mcpProviders(config: ParleyConfig, shared: SharedState): Provide
         authenticator: Authenticator,
         sessions: SessionStore,
         wire: Wire,
+        downloads: Downloads,
         events: EventEmitter2,
       ) =>
         createEdge(config, {
@@ -67,10 +68,11 @@ export function mcpProviders(config: ParleyConfig, shared: SharedState): Provide
           authenticator,
           sessions,
           wire,
+          downloads,
           limiters: shared.limiters,
           onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
         }),
-      inject: [Kernel, Authenticator, SessionStore, Wire, EventEmitter2],
+      inject: [Kernel, Authenticator, SessionStore, Wire, Downloads, EventEmitter2],
     },
   ];
 }
@@ -105,6 +107,7 @@ interface EdgeParts {
   readonly authenticator: Authenticator;
   readonly sessions: SessionStore;
   readonly wire: Wire;
+  readonly downloads: Downloads;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
   readonly limiters: RateLimiters;
 }

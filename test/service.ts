@@ -19,6 +19,7 @@ export interface ServiceOptions {
 export interface Service {
   readonly url: string;
   readonly origin: string;
+  readonly pid: number;
   /** Everything written to stdout and stderr so far. */
   output(): { readonly stdout: string; readonly stderr: string };
   isRunning(): boolean;
@@ -69,6 +70,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   return {
     url,
     origin: new URL(url).origin,
+    pid: child.pid as number,
     output: () => ({ stdout, stderr }),
     isRunning: () => child.exitCode === null && child.signalCode === null,
     kill: async () => {

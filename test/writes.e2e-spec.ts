@@ -104,7 +104,9 @@ describe('the gates in front of raw writes', () => {
     expect(await raw('noMutations')).toEqual(['create_class', 'delete_class']);
     expect(await raw('client')).toEqual([]);
     expect(await raw('mutatingClient')).toEqual(['create_object', 'update_object', 'delete_object']);
-    expect((await listed('admin')).slice(-6)).toEqual(['call_method', ...RAW]);
+    const names = await listed('admin');
+    const after = names.slice(names.indexOf('call_method'));
+    expect(after.filter((name) => RAW.includes(name))).toEqual(RAW);
   });
 
   it('name the tier before anything else', async () => {

@@ -137,6 +137,15 @@ export const CONFIG_SCHEMA = {
         concurrency: { type: 'integer', minimum: 1 },
       },
     },
+    exports: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        lifetime: { type: 'number', minimum: 1 },
+        maxRows: { type: 'integer', minimum: 1 },
+        maxPerPrincipal: { type: 'integer', minimum: 1 },
+      },
+    },
     llm: {
       type: 'object',
       additionalProperties: false,

@@ -65,6 +65,16 @@ export interface TaskConfig {
   readonly concurrency: number;
 }
 
+/** Exports that are fetched after they were asked for (docs/exports.md). */
+export interface ExportConfig {
+  /** Seconds that one can be fetched. Default 3600. */
+  readonly lifetime: number;
+  /** Rows that none goes beyond. Default 1,000,000. */
+  readonly maxRows: number;
+  /** That one principal may have at once; the oldest gives way. Default 20. */
+  readonly maxPerPrincipal: number;
+}
+
 export interface RedisConfig {
   /** `redis://` or `rediss://`: where replicas share their state. Default null: this process keeps it alone. */
   readonly url: string | null;
@@ -130,6 +140,7 @@ export interface ParleyConfig {
   readonly liveQuery: LiveQueryConfig;
   readonly subscriptions: Required<SubscriptionOptions>;
   readonly tasks: TaskConfig;
+  readonly exports: ExportConfig;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly approvals: ApprovalsConfig;
@@ -168,6 +179,12 @@ export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
   pollInterval: 1,
   heartbeat: 5,
   concurrency: 4,
+});
+
+export const DEFAULT_EXPORT_CONFIG: ExportConfig = Object.freeze({
+  lifetime: 3600,
+  maxRows: 1_000_000,
+  maxPerPrincipal: 20,
 });
 
 export const DEFAULT_DATABASE: DatabaseConfig = Object.freeze({

@@ -5,6 +5,7 @@ import {
   DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
   DEFAULT_EMBEDDINGS,
+  DEFAULT_EXPORT_CONFIG,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
   DEFAULT_SERVER,
@@ -48,6 +49,7 @@ const TABLES = {
     DEFAULT_SUBSCRIPTIONS,
   ],
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
+  exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
 } as const;
 

@@ -11,6 +11,7 @@ import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
+  DEFAULT_EXPORT_CONFIG,
   DEFAULT_EMBEDDINGS,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
@@ -169,6 +170,7 @@ function withDefaults(
     liveQuery: liveQueryConfig(given),
     subscriptions: { ...DEFAULT_SUBSCRIPTIONS, ...given.subscriptions },
     tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
+    exports: { ...DEFAULT_EXPORT_CONFIG, ...given.exports },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },

@@ -18,6 +18,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly success: boolean;
   /** Bytes of the result text. */
   readonly result_size?: number;
+  /** Rows that an export handed out. */
+  readonly rows?: number;
   /** What the result costs whoever reads it to a model: a quarter of its bytes. */
   readonly est_input_tokens?: number;
   /** In the currency of `tokenCostPerMillionInput`, when that is set. */

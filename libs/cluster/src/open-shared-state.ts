@@ -28,6 +28,7 @@ export function processState(): SharedState {
     streams: new ProcessStreamLog(),
     subscriptions: new ProcessSubscriptionBook(),
     tasks: new ProcessVersionedStore(),
+    exports: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
     budgets: new ProcessBudgetLedger(),
     approvals: new ProcessApprovalDesk(),

@@ -24,6 +24,8 @@ export abstract class SharedState {
   abstract readonly subscriptions: SubscriptionBook;
   /** Long calls and what came of them. */
   abstract readonly tasks: VersionedStore;
+  /** What was promised to be exported, and to whom. */
+  abstract readonly exports: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly budgets: BudgetLedger;
   abstract readonly approvals: ApprovalDesk;

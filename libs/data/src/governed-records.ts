@@ -8,6 +8,8 @@ export interface FindOptions {
   readonly skip?: number;
   /** `"-createdAt,title"`. */
   readonly order?: unknown;
+  /** An object id: the rows behind it, in the order of ids and in no other; `''` begins. For walking a class in parts. */
+  readonly after?: string;
   readonly keys?: unknown;
   readonly include?: unknown;
   /** Only `false` switches the class's canonical filter off. */

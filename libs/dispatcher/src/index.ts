@@ -12,7 +12,7 @@ export { digestOf } from './asks/canonical-json.js';
 export { InputRounds, type InputRoundsParts } from './asks/input-rounds.js';
 export type { WireRequest } from './asks/question-wire.js';
 export { type AskedSoFar, RequestStateSeal } from './asks/request-state.js';
-export { SealedText, type StateKeys } from './asks/sealed-text.js';
+export { processSecret, SealedText, type StateKeys } from './asks/sealed-text.js';
 export * from './client-link.js';
 export * from './dispatch-context.js';
 export * from './envelope-keys.js';
@@ -47,6 +47,7 @@ export { DataBudgets } from './tool-pipeline/data-budgets.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
+export { spendCall } from './tool-pipeline/spend-call.js';
 export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
 export {
   type AfterToolCall,

@@ -4,6 +4,8 @@ export class EdgeCounts {
   dispatchers = 0;
   /** Streams that stay open by themselves. */
   listeningStreams = 0;
+  /** Files that are being sent. */
+  downloads = 0;
   /** Calls that still ran when their client left, since the start. */
   abandonedDispatchers = 0;
 }

@@ -40,6 +40,8 @@ export interface McpEdgeOptions {
   readonly maxConcurrentDispatchers?: number | null;
   /** Bytes that may wait for the reader of a stream before it loses the stream. Default 1,048,576. */
   readonly maxStreamBuffer?: number;
+  /** Milliseconds that the reader of a file may take nothing of it before it is broken off. Default 60,000. */
+  readonly downloadPatience?: number;
   /** Messages in one body, where the revision has batches. Default 50. */
   readonly maxBatchSize?: number;
 }
@@ -61,6 +63,7 @@ export interface EdgeSettings {
   readonly heartbeatInterval: number;
   readonly maxConcurrentDispatchers: number | null;
   readonly maxStreamBuffer: number;
+  readonly downloadPatience: number;
   readonly maxBatchSize: number;
 }
 
@@ -134,6 +137,7 @@ export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
         ? null
         : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers'),
     maxStreamBuffer: positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer'),
+    downloadPatience: positive(options.downloadPatience ?? 60_000, 'downloadPatience'),
     maxBatchSize: positive(options.maxBatchSize ?? 50, 'maxBatchSize'),
   });
 }

@@ -1,3 +1,4 @@
+export * from './downloads/downloads.js';
 export type { McpEdgeOptions } from './edge-options.js';
 export * from './mcp-edge.js';
 export type { AbandonedDispatch } from './rungs/rung.js';

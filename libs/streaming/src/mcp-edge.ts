@@ -4,11 +4,13 @@ import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
+import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads/download-rungs.js';
+import type { Downloads } from './downloads/downloads.js';
 import { LADDER } from './ladder.js';
 import { serverBusy } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
 import { internalErrorReply } from './reply.js';
-import type { AbandonedDispatch, EdgeParts, RungVerdict } from './rungs/rung.js';
+import type { AbandonedDispatch, EdgeParts, Rung, RungVerdict } from './rungs/rung.js';
 import { KeepAlives } from './sse/keep-alives.js';
 import { sendWhole } from './whole-answer.js';
 import { processWire } from './wire/process-wire.js';
@@ -21,6 +23,8 @@ export interface McpEdgeDependencies {
   readonly sessions?: SessionStore;
   /** Default: one that serves this process only. */
   readonly wire?: Wire;
+  /** Files that are served beside MCP, under `/exports/`. Default: none. */
+  readonly downloads?: Downloads;
   /** Hears of every client that left before its answer. Default: nobody hears. */
   readonly onAbandoned?: (dispatch: AbandonedDispatch) => void;
   /** Default: nobody hears. */
@@ -51,7 +55,7 @@ export class McpEdge {
 
   /** @throws TypeError naming the option that cannot be used */
   constructor(given: McpEdgeDependencies, options: McpEdgeOptions = {}) {
-    const { kernel, authenticator, sessions, wire, onAbandoned } = given;
+    const { kernel, authenticator, sessions, wire, downloads, onAbandoned } = given;
     const log = harmless(given.log);
     const settings = compileEdgeOptions(options);
     if (settings.maxConcurrentDispatchers === null)
@@ -65,6 +69,7 @@ export class McpEdge {
       keepAlives: new KeepAlives(settings.heartbeatInterval),
       counts: new EdgeCounts(),
       openStreams: new Set(),
+      downloads,
       onAbandoned: onAbandoned ?? (() => undefined),
       log,
       accepting: true,
@@ -98,7 +103,12 @@ export class McpEdge {
   claims(url: string): boolean {
     const asked = pathOf(url);
     const { path, healthPath } = this.parts.settings;
-    return asked === path || asked.startsWith(`${path}/`) || asked === healthPath;
+    return (
+      asked === path ||
+      asked.startsWith(`${path}/`) ||
+      asked === healthPath ||
+      (this.parts.downloads !== undefined && asked.startsWith(DOWNLOADS))
+    );
   }
 
   /** Requests that have come in and are not answered yet. */
@@ -159,9 +169,15 @@ export class McpEdge {
     return new Promise((resolve) => response.once('close', resolve));
   }
 
+  private ladderOf({ path: asked }: Exchange): readonly Rung[] {
+    const { downloads, settings } = this.parts;
+    const isMcp = asked === settings.path || asked.startsWith(`${settings.path}/`);
+    return downloads && !isMcp && asked.startsWith(DOWNLOADS) ? DOWNLOAD_LADDER : LADDER;
+  }
+
   private async climb(exchange: Exchange): Promise<RungVerdict> {
     try {
-      for (const rung of LADDER) {
+      for (const rung of this.ladderOf(exchange)) {
         const verdict = rung.check(exchange, this.parts);
         const settled = verdict instanceof Promise ? await verdict : verdict;
         if (settled) return settled;

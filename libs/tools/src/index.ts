@@ -5,6 +5,8 @@ export * from './declaration/tool.decorator.js';
 export * from './declaration/tool-declaration.js';
 export * from './declared-methods.js';
 export * from './environment.js';
+export * from './export/export-desk.js';
+export * from './export/line-formats.js';
 export * from './methods/agent-method.decorator.js';
 export * from './methods/class.decorators.js';
 export * from './methods/effective-tier.js';

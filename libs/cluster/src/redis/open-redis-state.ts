@@ -28,6 +28,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     streams: new RedisStreamLog(commands),
     subscriptions: new RedisSubscriptionBook(commands),
     tasks: new RedisVersionedStore(commands, 'task'),
+    exports: new RedisVersionedStore(commands, 'export'),
     limiters: new RedisRateLimiters(commands),
     budgets: new RedisBudgetLedger(commands),
     approvals: new RedisApprovalDesk(commands),

@@ -1,5 +1,5 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import { allOf, type ClassAccess, foreignRow, parseKeys, parseOrder, type ReadOperation } from '#policy';
+import { allOf, type ClassAccess, foreignRow, parseKeys, type ReadOperation } from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -19,6 +19,7 @@ import { readOptOut, readPage } from './page-options.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
 import { shownClass, shownRows } from './shown-rows.js';
+import { walked } from './walked-rows.js';
 import { atStore } from './store-faults.js';
 
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
@@ -38,12 +39,12 @@ export class ParleyRecords implements GovernedRecords {
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
     const access = this.enter(className, 'find');
     const canonical = !readOptOut(options.applyCanonicalFilter);
-    const { where, asked } = await this.constraints.composed(access, options.where, {
+    const { where: admitted, asked } = await this.constraints.composed(access, options.where, {
       canonical,
       operation: 'find',
     });
     const { limit, skip } = readPage(options);
-    const order = parseOrder(options.order, access);
+    const { where, order } = walked(admitted, options, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;

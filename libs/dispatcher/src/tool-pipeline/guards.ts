@@ -1,5 +1,5 @@
 import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
-import { DEFAULT_RATE_LIMIT, orThrow, Refused, refusals } from '#agent';
+import { orThrow, Refused, refusals } from '#agent';
 import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
@@ -8,11 +8,12 @@ import type { DataBudgets } from './data-budgets.js';
 import { ContinuesAsTask } from '../tasks/continues-as-task.js';
 import { tasksNotDeclared } from '../tasks/tasks-extension.js';
 import { toolExecutionOf } from './tool-execution.js';
+import { spendCall } from './spend-call.js';
 import type { Gate } from './tool-pipeline.js';
 
 // A guard never answers false: it throws the refusal, so that the reason survives.
 
-/** Spends one call of the principal's budget. A limiter that fails counts as exhausted, for a random while. */
+/** Spends one call of the principal's limit. */
 @Injectable()
 export class RateLimitGuard implements Gate {
   readonly gate = 'rate_limit';
@@ -22,16 +23,7 @@ export class RateLimitGuard implements Gate {
     const { agent, background } = toolExecutionOf(host).context;
     // Counted when it was called.
     if (background === 'running') return true;
-    let verdict;
-    try {
-      verdict = await agent.shape.rateLimiter.check(agent.principal);
-    } catch (error) {
-      this.logger.error(`the rate limiter of '${agent.shape.name}' failed: ${String(error)}`);
-      // The same words as a real limit: which of the two it was is nobody's business but the operator's.
-      const { limit, window } = agent.shape.rateLimiter.rate ?? DEFAULT_RATE_LIMIT;
-      throw new Refused(refusals.rateLimited(limit, window, 1 + Math.random() * 4));
-    }
-    if (verdict) throw new Refused(refusals.rateLimited(verdict.limit, verdict.window, verdict.retryAfter));
+    await spendCall(agent, this.logger);
     return true;
   }
 }

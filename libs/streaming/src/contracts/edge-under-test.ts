@@ -7,6 +7,7 @@ import type { GovernedRecords } from '#data';
 import { type DispatchContext, Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { Authenticator, type CredentialSource } from '#auth';
+import type { Downloads } from '../downloads/downloads.js';
 import type { McpEdgeOptions } from '../edge-options.js';
 import { McpEdge } from '../mcp-edge.js';
 import type { AbandonedDispatch } from '../rungs/rung.js';
@@ -180,6 +181,7 @@ export function replicaState(): SharedState {
 export async function edgeUnderTest(
   options: McpEdgeOptions = {},
   state: SharedState = processState(),
+  downloads?: Downloads,
 ): Promise<EdgeUnderTest> {
   const tools = new EdgeTools();
   const warnings: string[] = [];
@@ -199,7 +201,8 @@ export async function edgeUnderTest(
     log,
   });
   const onAbandoned = (dispatch: AbandonedDispatch) => void abandoned.push(dispatch);
-  const edge = new McpEdge({ kernel, authenticator, sessions, wire, onAbandoned, log }, options);
+  const given = { kernel, authenticator, sessions, wire, onAbandoned, log, ...(downloads && { downloads }) };
+  const edge = new McpEdge(given, options);
   const server = createServer((request, response) => void edge.handle(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

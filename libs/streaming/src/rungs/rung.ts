@@ -1,6 +1,7 @@
 import type { SessionStore } from '#cluster';
 import type { Kernel, WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
+import type { Downloads } from '../downloads/downloads.js';
 import type { EdgeCounts } from '../edge-counts.js';
 import type { EdgeSettings } from '../edge-options.js';
 import type { Exchange } from '../exchange.js';
@@ -32,6 +33,8 @@ export interface EdgeParts {
   readonly keepAlives: KeepAlives;
   readonly counts: EdgeCounts;
   readonly openStreams: Set<OpenStream>;
+  /** Absent where no files are served. */
+  readonly downloads: Downloads | undefined;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
   readonly log: WarningLog;
   /** False once the edge is closing. */

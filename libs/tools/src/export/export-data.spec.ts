@@ -10,18 +10,42 @@ import {
   sampleRows,
   switches,
 } from '../contracts/sample-records.js';
+import { ToolContent } from '../content.js';
 import type { ToolSwitches } from '../tool-switches.js';
 import { ExportData } from './export-data.js';
+import { ExportDesk, type ExportOrder, type PromisedExport } from './export-desk.js';
+
+/** Promises whatever it is asked for, and keeps the orders. */
+class SampleDesk extends ExportDesk {
+  readonly maxRows = 5000;
+  readonly orders: ExportOrder[] = [];
+
+  promise(order: ExportOrder): Promise<PromisedExport> {
+    this.orders.push(order);
+    return Promise.resolve({
+      uri: 'export://abc',
+      path: '/exports/abc',
+      fileName: 'Song.csv',
+      mimeType: 'text/csv',
+      expiresAt: '2030-01-01T00:00:00.000Z',
+      maxRows: this.maxRows,
+    });
+  }
+}
 
 function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy: Partial<ClassPolicy> = {}) {
   const records = new SampleRecords(rows, [
     sampleClass('Song', { title: { type: 'String' }, playCount: { type: 'Number' } }, policy),
   ]);
-  const tool = new ExportData(process);
+  const desk = new SampleDesk();
+  const tool = new ExportData(process, desk);
   return {
     records,
-    run: (args: object): Promise<Record<string, unknown>> =>
-      tool.export({ class_name: 'Song', ...args }, callOf(tool, records)),
+    desk,
+    run: async (args: object): Promise<Record<string, unknown>> => {
+      const answer = await tool.export({ class_name: 'Song', ...args }, callOf(tool, records));
+      return answer instanceof ToolContent ? { blocks: answer.blocks, data: answer.data } : answer;
+    },
   };
 }
 
@@ -167,6 +191,53 @@ describe('export_data', () => {
       refusal: { code: 'invalid_argument', message: expect.stringMatching(message) as string },
     });
     expect(records.asked).toEqual([]);
+  });
+
+  it('answers delivery resource with a link, reading one row to find out whether it may', async () => {
+    const { records, desk, run } = setUp(SONGS);
+    const where = { title: 'A' };
+    const answer = await run({ delivery: 'resource', where, keys: ['title'], columns: ['title'] });
+    expect(records.asked).toEqual([
+      {
+        method: 'page',
+        className: 'Song',
+        options: { where, keys: ['title'], include: undefined, after: '', limit: 1, expectsScan: true },
+      },
+    ]);
+    const columns = [{ header: 'title', path: 'title' }];
+    expect(desk.orders).toEqual([
+      { className: 'Song', format: 'csv', where, keys: ['title'], columns, limit: null },
+    ]);
+    expect(answer).toMatchObject({
+      blocks: [{ type: 'text' }, { type: 'resource_link', uri: 'export://abc', name: 'Song.csv' }],
+      data: { uri: 'export://abc', path: '/exports/abc', max_rows: 5000 },
+    });
+    expect(JSON.stringify(answer)).not.toContain('Bob');
+  });
+
+  it.each<[object, RegExp]>([
+    [{ order: 'title' }, /order cannot be used with delivery resource/],
+    [{ skip: 1 }, /skip cannot be used/],
+    [{ pipeline: [] }, /pipeline cannot be used/],
+    [{ row_cap: 5 }, /row_cap cannot be used/],
+    [{ limit: 5001 }, /limit must be between 1 and 5000/],
+    [{ limit: 0 }, /limit must be between 1 and 5000/],
+    [{ format: 'table' }, /format must be one of csv, ndjson, markdown/],
+    [{ columns: ['authData'] }, /cannot be exported/],
+  ])('promises nothing for %j', async (args, message) => {
+    const { records, desk, run } = setUp(SONGS);
+    await expect(run({ delivery: 'resource', ...args })).rejects.toMatchObject({
+      refusal: { code: 'invalid_argument', message: expect.stringMatching(message) as string },
+    });
+    expect(records.asked).toEqual([]);
+    expect(desk.orders).toEqual([]);
+  });
+
+  it('promises nothing when the rows are refused', async () => {
+    const { records, desk, run } = setUp(SONGS);
+    records.find = () => Promise.reject(new Error('refused'));
+    await expect(run({ delivery: 'resource' })).rejects.toThrow('refused');
+    expect(desk.orders).toEqual([]);
   });
 
   const INTERNAL = fc.constantFrom(

@@ -15,7 +15,12 @@ import { type Column, formatRows, inferColumns, TEXT_FORMATS } from '../shaping/
 import type { ToolCall } from '../tool.js';
 import { ToolSwitches } from '../tool-switches.js';
 import { exportColumns } from './export-columns.js';
+import { ExportDesk } from './export-desk.js';
+import { promisedExport } from './export-promise.js';
+import { LINE_FORMATS } from './line-formats.js';
 
+const DELIVERIES = ['inline', 'resource'] as const;
+const FORMATS = [...new Set([...TEXT_FORMATS, ...LINE_FORMATS])];
 const LIMIT = { default: 100, min: 1, max: 1000 };
 const SKIP = { default: 0, min: 0, max: Number.MAX_SAFE_INTEGER };
 const ROW_CAP = { default: 1000, max: 10_000 };
@@ -24,15 +29,19 @@ const NO_ROWS: readonly Column[] = [{ header: 'objectId', path: 'objectId' }];
 
 @Injectable()
 export class ExportData {
-  constructor(private readonly switches: ToolSwitches) {}
+  constructor(
+    private readonly switches: ToolSwitches,
+    private readonly desk: ExportDesk,
+  ) {}
 
   @Tool({
     name: 'export_data',
     title: 'Export data',
     description:
       'Objects of a class, or the rows of an aggregation pipeline, as one CSV, Markdown or text-table. With a pipeline ' +
-      'the query arguments are ignored. At most 1000 rows are queried at once: page with skip. To read rows yourself ' +
-      "use query_class. The class's default filter always applies.",
+      'the query arguments are ignored. At most 1000 rows are queried at once: page with skip, or ask for ' +
+      'delivery resource, which answers with a link to a file of all rows that match, in the order of their ids. To read ' +
+      "rows yourself use query_class. The class's default filter always applies.",
     category: 'export',
     timeout: 60,
     task: 'optional',
@@ -44,14 +53,20 @@ export class ExportData {
         keys: described(listOf(STRING), 'Fields to return, at most 64.'),
         include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
         order: described(STRING, 'e.g. -createdAt,title'),
-        limit: described(INTEGER, 'Default 100, max 1000.'),
+        limit: described(INTEGER, 'Default 100, max 1000; as a resource: all rows.'),
         skip: INTEGER,
         pipeline: described(listOf(OBJECT), 'As in aggregate, instead of a query.'),
         columns: described(
           listOf({ anyOf: [STRING, mapOf(STRING)] }),
           'e.g. ["title", {"author.name": "Author"}]; at most 200. Default: the fields of the first row.',
         ),
-        format: { type: 'string', enum: TEXT_FORMATS },
+        format: { type: 'string', enum: FORMATS, description: 'ndjson only as a resource, table never.' },
+        delivery: {
+          type: 'string',
+          enum: DELIVERIES,
+          description:
+            'resource: a link to rows of any number, without order, skip, pipeline and row_cap. Default inline.',
+        },
         row_cap: described(INTEGER, 'Rows written at most: default 1000, max 10000.'),
       },
       ['class_name'],
@@ -67,13 +82,19 @@ export class ExportData {
         available_rows: INTEGER,
         row_cap: INTEGER,
         hint: STRING,
+        uri: STRING,
+        path: STRING,
+        expires_at: STRING,
+        max_rows: INTEGER,
       },
-      ['class_name', 'format', 'headers', 'row_count', 'output'],
+      ['class_name', 'format'],
     ),
   })
   async export(args: Arguments, call: ToolCall) {
     const className = requiredString(args, 'class_name');
     const known = await call.records.admit(className);
+    if (oneOf(args, 'delivery', DELIVERIES, 'inline') === 'resource')
+      return promisedExport(args, known, call, this.desk);
     const format = oneOf(args, 'format', TEXT_FORMATS, 'csv');
     const cap = rowCap(args);
     const chosen = exportColumns(args);

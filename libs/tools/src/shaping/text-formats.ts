@@ -36,7 +36,7 @@ export function inferColumns(rows: readonly ParseRow[]): readonly Column[] {
     .map((key) => ({ header: key, path: key }));
 }
 
-function valueAt(row: Readonly<ParseRow>, path: string): unknown {
+export function valueAt(row: Readonly<ParseRow>, path: string): unknown {
   if (Object.hasOwn(row, path)) return row[path];
   let value: unknown = row;
   for (const segment of path.split('.')) {
@@ -46,7 +46,7 @@ function valueAt(row: Readonly<ParseRow>, path: string): unknown {
   return value;
 }
 
-function cellText(value: unknown): string {
+export function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'string') return value;
   if (value instanceof Date) return value.toISOString();
@@ -60,7 +60,7 @@ type Cells = readonly (readonly string[])[];
 /** What a spreadsheet takes for the start of a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-function csvCell(text: string, { neutralizeFormulas }: TextFormatOptions): string {
+export function csvCell(text: string, { neutralizeFormulas }: TextFormatOptions): string {
   const safe = neutralizeFormulas && FORMULA.test(text) ? `'${text}` : text;
   return safe === '' || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
@@ -69,11 +69,17 @@ function csv(lines: Cells, options: TextFormatOptions): string {
   return lines.map((line) => `${line.map((cell) => csvCell(cell, options)).join(',')}\n`).join('');
 }
 
+export function markdownLine(cells: readonly string[]): string {
+  return `| ${cells.join(' | ')} |`;
+}
+
+export function markdownCell(text: string): string {
+  return text.replace(/[\\|]/g, '\\$&').replace(/\r\n|\r|\n/g, ' ');
+}
+
 function markdown([headers = [], ...rows]: Cells): string {
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  const cell = (text: string) => text.replace(/[\\|]/g, '\\$&').replace(/\r\n|\r|\n/g, ' ');
-  return [headers.map(cell), headers.map(() => '---'), ...rows.map((row) => row.map(cell))]
-    .map(line)
+  return [headers.map(markdownCell), headers.map(() => '---'), ...rows.map((row) => row.map(markdownCell))]
+    .map(markdownLine)
     .join('\n');
 }
 

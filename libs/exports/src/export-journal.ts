@@ -1,0 +1,80 @@
+import { Logger } from '@nestjs/common';
+import { type Agent, type CallContext, Refused, Unauthorized } from '#agent';
+import { auditedAgent, type AuditSink, resultCost } from '#audit';
+import type { Policy } from '#policy';
+
+/** One reading of an export, whole or a part of it. */
+export interface ExportReading {
+  readonly agent: Agent;
+  readonly correlationId?: string | undefined;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly milliseconds: number;
+  /** Whether it ended by itself. */
+  readonly ended: boolean;
+  readonly fault?: unknown;
+  /** The operator's phrase that was found in it. */
+  readonly phrase?: string | undefined;
+}
+
+/** Writes down every reading, those that were broken off with the rows and bytes that had left by then. */
+export class ExportJournal {
+  private readonly logger = new Logger(ExportJournal.name);
+
+  constructor(
+    private readonly audit: AuditSink,
+    private readonly policy: Pick<Policy, 'version' | 'switches'>,
+  ) {}
+
+  record({ agent, correlationId, rows, bytes, milliseconds, ended, fault, phrase }: ExportReading): void {
+    const { version, switches } = this.policy;
+    const entry = {
+      at: new Date().toISOString(),
+      tool: 'export_read',
+      args_keys: [],
+      ...auditedAgent(agent),
+      policy_version: version,
+      ...(correlationId !== undefined && { correlation_id: correlationId }),
+      success: ended,
+      ...resultCost(bytes, switches.tokenCostPerMillionInput),
+      rows,
+      ...(phrase !== undefined && { prompt_injection_phrase: phrase }),
+      duration_ms: Math.round(milliseconds * 100) / 100,
+      ...(!ended && failure(fault)),
+    };
+    try {
+      this.audit.record(entry);
+    } catch (error) {
+      this.logger.error(`the audit sink failed: ${String(error)}`);
+    }
+  }
+}
+
+function failure(fault: unknown) {
+  if (fault instanceof Refused) {
+    const { code, gate, cause, details } = fault.refusal;
+    return {
+      error_code: code,
+      error_class: 'Refused',
+      gate,
+      ...(details?.kind && { denial_kind: details.kind }),
+      ...(cause !== undefined && { cause }),
+    };
+  }
+  // Ended from outside, by whoever read it.
+  if (fault === undefined)
+    return { error_code: 'cancelled' as const, error_class: 'Refused', gate: 'cancellation' };
+  const error_class = fault instanceof Error ? fault.constructor.name : typeof fault;
+  const cause = fault instanceof Error ? fault.message : 'not an error';
+  if (fault instanceof Unauthorized)
+    return {
+      error_code: 'access_denied' as const,
+      error_class,
+      gate: 'identity',
+      cause: 'the session has ended',
+    };
+  return { error_code: 'internal_error' as const, error_class, cause };
+}
+
+/** What of a call a reading is written down with. */
+export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId'>;

@@ -1,0 +1,110 @@
+import { Refused, refusals } from '#agent';
+import {
+  type ListedResource,
+  MAX_RESPONSE_BYTES,
+  type ResourceCall,
+  type ResourceProvider,
+  type SealedText,
+  taskOwner,
+} from '#dispatcher';
+import { type EmbeddedResource, MEDIA_TYPES } from '#tools';
+import type { ExportFile } from './export-file.js';
+import type { ExportFiles } from './export-files.js';
+import { FROM_THE_START, type WalkStart } from './export-walk.js';
+import { EXPORT_SCHEME, type TicketOffice } from './ticket-office.js';
+
+const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
+
+/** Where the address of the next part stands: a resource of its own, in a form that every revision has. */
+const NEXT_PART = 'text/uri-list';
+
+interface Position extends WalkStart {
+  readonly columns: string;
+}
+
+interface Part {
+  readonly text: string;
+  /** Of the last row in it; undefined: there is no further one. */
+  readonly next: WalkStart | undefined;
+}
+
+export interface ExportResourcesParts {
+  readonly files: ExportFiles;
+  readonly office: TicketOffice;
+  /** Of the places where parts begin: clients carry them. */
+  readonly sealed: SealedText;
+  /** Bytes of a part at most. Default: what one answer may hold. */
+  readonly partBytes?: number;
+}
+
+/** Exports as resources: the first part, and in each the address of the next one. Parts are whole lines. */
+export class ExportResources implements ResourceProvider {
+  readonly scheme = EXPORT_SCHEME;
+
+  constructor(private readonly parts: ExportResourcesParts) {}
+
+  async list(call: ResourceCall): Promise<ListedResource[]> {
+    const { files, office } = this.parts;
+    if (!files.permits(call)) return [];
+    const open = await office.open(call.agent);
+    return open.map(({ uri, fileName, mimeType, expiresAt }) => ({
+      uri,
+      name: fileName,
+      description: `An export that can be read until ${expiresAt}`,
+      mimeType,
+    }));
+  }
+
+  async read(uri: string, call: ResourceCall): Promise<EmbeddedResource[] | undefined> {
+    const [, id, sealed] = ADDRESS.exec(uri) ?? [];
+    if (id === undefined) return undefined;
+    const opened = await this.parts.files.open(id, call);
+    if (!opened) return undefined;
+    const { file, ticket } = opened;
+    const bound = JSON.stringify([id, taskOwner(call.agent)]);
+    const position = sealed === undefined ? undefined : await this.positionOf(sealed, bound);
+    if (sealed !== undefined && position === undefined) return undefined;
+    if (position && position.columns !== file.columnsDigest)
+      throw new Refused(
+        refusals.invalidQuery('The columns of this export have changed: read it from its start'),
+      );
+    const { text, next } = await this.partFrom(file, position ?? FROM_THE_START);
+    const part = { uri, mimeType: MEDIA_TYPES[ticket.order.format], text };
+    if (!next) return [part];
+    const after = await this.parts.sealed.seal(
+      JSON.stringify({ ...next, columns: file.columnsDigest } satisfies Position),
+      bound,
+    );
+    const address = `${EXPORT_SCHEME}://${id}?after=${after}`;
+    return [part, { uri: address, mimeType: NEXT_PART, text: `${address}\r\n` }];
+  }
+
+  private async positionOf(sealed: string, bound: string): Promise<Position | undefined> {
+    const plain = await this.parts.sealed.open(sealed, bound);
+    return plain === undefined ? undefined : (JSON.parse(plain) as Position);
+  }
+
+  private async partFrom(file: ExportFile, start: WalkStart): Promise<Part> {
+    const room = this.parts.partBytes ?? MAX_RESPONSE_BYTES;
+    const texts = start.after === '' ? [file.head] : [];
+    let bytes = Buffer.byteLength(file.head);
+    let { after, rows } = start;
+    for await (const lines of file.lines(start, false)) {
+      for (const { id, text } of lines) {
+        bytes += Buffer.byteLength(text);
+        if (bytes > room) {
+          if (after === start.after) throw new Refused(tooLarge(room));
+          return { text: texts.join(''), next: { after, rows } };
+        }
+        texts.push(text);
+        after = id;
+        rows += 1;
+      }
+    }
+    return { text: texts.join(''), next: undefined };
+  }
+}
+
+function tooLarge(room: number) {
+  return refusals.invalidQuery(`A row of this export exceeds ${room} bytes: order fewer columns`);
+}

@@ -1,0 +1,136 @@
+import { type CallContext, type DataMeter, Refused, refusals } from '#agent';
+import type { FindOptions, GovernedClass, GovernedRecords, GovernedRecordsSource, ParseRow } from '#data';
+import type { DataBudgets } from '#dispatcher';
+import { BATCH_ROWS, BATCH_SECONDS, type ExportSettings } from './export-settings.js';
+import type { ExportOrder } from '#tools';
+
+/** Whose rows are walked, from where. */
+export interface WalkStart {
+  /** Id of the last row that was handed out; `''`: none was. */
+  readonly after: string;
+  /** Rows that were handed out. */
+  readonly rows: number;
+}
+
+export const FROM_THE_START: WalkStart = Object.freeze({ after: '', rows: 0 });
+
+/** Who walks. */
+export interface Walker extends Pick<CallContext, 'agent' | 'signal' | 'correlationId'> {
+  /** Asked before each batch; throws when there shall be no further one. */
+  readonly proceed: () => Promise<void>;
+}
+
+/** A row with its id. */
+export interface WalkedRow {
+  readonly id: string;
+  readonly row: ParseRow;
+}
+
+/**
+ * Walks the rows of an order in the order of their ids. Every batch is a call of its own through the governed door: who asks,
+ * what they may read and which rows exist for them is settled anew each time.
+ */
+export class ExportWalk {
+  constructor(
+    private readonly records: Pick<GovernedRecordsSource, 'for'>,
+    private readonly settings: Pick<ExportSettings, 'maxRows'>,
+    private readonly budgets: DataBudgets,
+  ) {}
+
+  /** @throws Refused when the class is closed to the agent */
+  admit({ className }: ExportOrder, walker: Omit<Walker, 'proceed'>): Promise<GovernedClass> {
+    return withinTime(walker.signal, (signal) => this.door(walker, signal).admit(className));
+  }
+
+  /**
+   * @yields batches, of which only the last is short
+   * @throws Refused; also for a row too many, because a part must not pass for the whole
+   */
+  async *batches(order: ExportOrder, walker: Walker, start: WalkStart): AsyncGenerator<readonly WalkedRow[]> {
+    const { className, limit, where, keys, include } = order;
+    let { after, rows } = start;
+    for (;;) {
+      const wanted = limit === null ? BATCH_ROWS : Math.min(BATCH_ROWS, limit - rows);
+      if (wanted <= 0) return;
+      await walker.proceed();
+      const options: FindOptions = { where, keys, include, after, limit: wanted, expectsScan: true };
+      const found = await this.paid(walker, (meter) =>
+        withinTime(walker.signal, (signal) => this.door(walker, signal, meter).find(className, options)),
+      );
+      rows += found.length;
+      if (rows > this.settings.maxRows) throw new Refused(tooMany(this.settings.maxRows));
+      if (found.length > 0) {
+        const batch = found.map((row) => ({ id: idOf(row), row }));
+        // A database that did not walk on would be asked for the same rows for ever.
+        const last = (batch.at(-1) as WalkedRow).id;
+        if (Buffer.compare(Buffer.from(last), Buffer.from(after)) <= 0)
+          throw new Error('the rows of an export did not come in the order of their ids');
+        after = last;
+        yield batch;
+      }
+      if (found.length < wanted) return;
+    }
+  }
+
+  /** To data budgets each batch is a call: what is used up by then ends the walk. */
+  private async paid<T>({ agent }: Walker, batch: (meter: DataMeter | undefined) => Promise<T>): Promise<T> {
+    const { budgets } = this;
+    const budgeted = budgets.open(agent);
+    if (!budgeted) return batch(undefined);
+    await budgets.admit(budgeted);
+    try {
+      return await batch(budgeted);
+    } finally {
+      await budgets.charge(budgeted, budgeted.settle(0));
+    }
+  }
+
+  /** Charges what was made of a batch, which is known only once it is written. */
+  async written({ agent }: Pick<Walker, 'agent'>, bytes: number): Promise<void> {
+    const { budgets } = this;
+    const budgeted = budgets.open(agent);
+    if (budgeted) await budgets.charge(budgeted, budgeted.settle(bytes));
+  }
+
+  private door(
+    { agent, correlationId }: Omit<Walker, 'proceed'>,
+    signal: AbortSignal,
+    meter?: DataMeter,
+  ): GovernedRecords {
+    const context: CallContext = {
+      agent,
+      signal,
+      ...(correlationId !== undefined && { correlationId }),
+      ...(meter && { meter }),
+      progress: () => undefined,
+    };
+    return this.records.for(context, { tool: 'export_data', timeout: BATCH_SECONDS });
+  }
+}
+
+function tooMany(maxRows: number) {
+  return refusals.invalidQuery(
+    `The export has more than ${maxRows} rows; narrow it, or order fewer with limit`,
+  );
+}
+
+function idOf(row: ParseRow): string {
+  const id = row['objectId'];
+  if (typeof id !== 'string' || id === '') throw new Error('a row of an export has no object id');
+  return id;
+}
+
+/** Runs one batch under a signal of its own: nothing of it is left on the walk's signal afterwards. */
+async function withinTime<T>(outer: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  if (outer.aborted) throw new Refused(refusals.cancelled());
+  const own = new AbortController();
+  const stop = () => own.abort(outer.reason);
+  outer.addEventListener('abort', stop, { once: true });
+  const timer = setTimeout(() => own.abort('timeout'), BATCH_SECONDS * 1000);
+  try {
+    return await work(own.signal);
+  } finally {
+    clearTimeout(timer);
+    outer.removeEventListener('abort', stop);
+  }
+}

@@ -1,0 +1,198 @@
+import { Agent, type AgentShapeOptions, compileAgentShape, type Identity } from '#agent';
+import { type AuditRecord, AuditSink } from '#audit';
+import { ProcessBudgetLedger, ProcessVersionedStore } from '#cluster';
+import {
+  ClassSchemas,
+  type FindQuery,
+  GovernedRecordsSource,
+  type ParseRow,
+  PrincipalDirectory,
+  PrincipalResolver,
+  RecordReader,
+  SchemaCatalogue,
+  type SessionOwner,
+} from '#data';
+import { DataBudgets, processSecret, SealedText, type StateKeys } from '#dispatcher';
+import { AgentScopes, compilePolicy, type PolicyConfig } from '#policy';
+import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
+import { ExportDownloads } from './export-downloads.js';
+import { ExportFiles } from './export-files.js';
+import { ExportJournal } from './export-journal.js';
+import { ExportResources } from './export-resources.js';
+import { DEFAULT_EXPORTS, type ExportSettings } from './export-settings.js';
+import { ExportWalk } from './export-walk.js';
+import { TicketOffice } from './ticket-office.js';
+
+const unused = (): never => {
+  throw new Error('an export only finds');
+};
+
+/** Rows in memory, which knows of constraints only what a walk adds. */
+export class WalkedReader extends RecordReader {
+  readonly queries: FindQuery[] = [];
+  /** Runs before each find. */
+  before: () => void = () => undefined;
+
+  constructor(public rows: readonly ParseRow[]) {
+    super();
+  }
+
+  override count = unused;
+  override aggregate = unused;
+  override related = unused;
+  override explain = unused;
+
+  async find(query: FindQuery): Promise<ParseRow[]> {
+    this.queries.push(query);
+    this.before();
+    const after = /"\$gt":"([^"]*)"/.exec(JSON.stringify(query.where))?.[1] ?? '';
+    const { keys } = query;
+    return this.rows
+      .filter((row) => String(row['objectId']) > after)
+      .slice(0, query.limit)
+      .map((row) =>
+        keys ? Object.fromEntries(Object.entries(row).filter(([field]) => keys.includes(field))) : { ...row },
+      );
+  }
+}
+
+class Songs extends SchemaCatalogue {
+  private readonly known = new ClassSchemas([
+    {
+      className: 'Song',
+      fields: new Map([
+        ['objectId', { type: 'String' }],
+        ['title', { type: 'String' }],
+        ['secret', { type: 'String' }],
+        ['ACL', { type: 'ACL' }],
+      ]),
+      indexes: [],
+      classLevelPermissions: null,
+    },
+  ]);
+  snapshot = () => Promise.resolve(this.known);
+  invalidate = () => undefined;
+}
+
+/** Sessions that a test can end. */
+export class Sessions extends PrincipalDirectory {
+  readonly open = new Set<string>();
+  ownerOfSession = (token: string): Promise<SessionOwner | null> =>
+    Promise.resolve(this.open.has(token) ? { userId: 'ann', expiresAt: null } : null);
+  rolesOfUser = () => Promise.resolve([]);
+  rolesOfRole = (name: string) => Promise.resolve([name]);
+}
+
+class KeptAudit extends AuditSink {
+  readonly entries: AuditRecord[] = [];
+  record(entry: AuditRecord): void {
+    this.entries.push(entry);
+  }
+}
+
+export const SECRET = 'never-in-any-byte';
+
+export function songs(count: number, title = (index: number) => `Song ${index}`): ParseRow[] {
+  return Array.from({ length: count }, (_, index) => ({
+    objectId: `s${String(index).padStart(6, '0')}`,
+    title: title(index),
+    secret: SECRET,
+    ACL: { '*': { read: true } },
+  }));
+}
+
+export function agentOf(
+  principal = 'ann',
+  shape: AgentShapeOptions = {},
+  identity?: Identity,
+  name = 'reader',
+): Agent {
+  return new Agent({
+    shape: compileAgentShape(name, { rateLimit: 1_000_000, ...shape }),
+    principal,
+    ...(identity && { identity }),
+  });
+}
+
+export interface RoomOptions {
+  readonly settings?: Partial<ExportSettings>;
+  readonly policy?: Partial<PolicyConfig>;
+  readonly partBytes?: number;
+  /** What replicas have in common. */
+  readonly store?: ProcessVersionedStore;
+  readonly keys?: StateKeys;
+}
+
+/** Everything of exports over the real governed door, with rows in memory. */
+export function openRoom(rows: readonly ParseRow[], options: RoomOptions = {}) {
+  const settings = { ...DEFAULT_EXPORTS, ...options.settings };
+  const { policy } = compilePolicy({ classes: { Song: { fields: ['title'] } }, ...options.policy });
+  const reader = new WalkedReader(rows);
+  const sessions = new Sessions();
+  const audit = new KeptAudit();
+  const office = new TicketOffice(options.store ?? new ProcessVersionedStore(), settings);
+  const canaries: string[] = [];
+  const records = new GovernedRecordsSource(
+    new AgentScopes(policy),
+    reader,
+    new Songs(),
+    new PrincipalResolver(sessions),
+  );
+  const tool = { name: 'export_data' } as ToolDefinition;
+  const files = new ExportFiles({
+    office,
+    policy,
+    walk: new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), null)),
+    journal: new ExportJournal(audit, policy),
+    runner: { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
+    onCanary: (phrase) => canaries.push(phrase),
+  });
+  const sealed = new SealedText(options.keys ?? processSecret(), 'test');
+  const { partBytes } = options;
+  const resources = new ExportResources({ files, office, sealed, ...(partBytes && { partBytes }) });
+  const downloads = new ExportDownloads(files, office);
+  return { reader, sessions, audit, office, canaries, resources, downloads, records };
+}
+
+export type Room = ReturnType<typeof openRoom>;
+
+export const orderOf = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
+  className: 'Song',
+  format: 'csv',
+  columns: [{ header: 'title', path: 'title' }],
+  limit: null,
+  ...changes,
+});
+
+/** The id of a promised export. */
+export async function promise({ office }: Room, agent: Agent, order = orderOf()): Promise<string> {
+  return (await office.promise(order, { agent })).uri.slice('export://'.length);
+}
+
+export async function download(
+  { downloads }: Room,
+  id: string,
+  agent: Agent,
+  signal = new AbortController().signal,
+): Promise<string[]> {
+  const opened = await downloads.open(id, { agent, signal });
+  if (!opened) throw new Error('no such export');
+  const pieces: string[] = [];
+  for await (const piece of opened.pieces) pieces.push(piece);
+  return pieces;
+}
+
+/** Every part of an export as a client would read it, one after the other. */
+export async function readParts({ resources, records }: Room, id: string, agent: Agent): Promise<string[]> {
+  const context = { agent, signal: new AbortController().signal, progress: () => undefined };
+  const call = { ...context, records: records.for(context) };
+  const parts: string[] = [];
+  for (let uri: string | undefined = `export://${id}`; uri !== undefined;) {
+    const contents: readonly EmbeddedResource[] | undefined = await resources.read(uri, call);
+    const [part, next] = contents ?? [];
+    if (!part || !('text' in part)) throw new Error('no such part');
+    parts.push(part.text);
+    uri = next?.uri;
+  }
+  return parts;
+}

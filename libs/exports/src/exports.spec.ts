@@ -1,0 +1,235 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { deriveAgent, Refused, sessionIdentity, Unauthorized } from '#agent';
+import { ProcessVersionedStore } from '#cluster';
+import { processSecret } from '#dispatcher';
+import {
+  agentOf,
+  download,
+  openRoom,
+  orderOf,
+  promise,
+  readParts,
+  SECRET,
+  songs,
+} from './exports-under-test.js';
+
+const ANN = agentOf('ann');
+const refusedWith = (refusal: object) => ({ refusal: expect.objectContaining(refusal) as unknown });
+
+describe('an export', () => {
+  it('has every row once, in the order of ids, up to its limit, whatever the number of batches', async () => {
+    const counts = fc.integer({ min: 0, max: 2500 });
+    const limits = fc.option(fc.integer({ min: 1, max: 2600 }));
+    await fc.assert(
+      fc.asyncProperty(counts, limits, async (count, limit) => {
+        const rows = songs(count);
+        const room = openRoom(rows);
+        const text = (await download(room, await promise(room, ANN, orderOf({ limit })), ANN)).join('');
+        const titles = rows.slice(0, limit ?? count).map(({ title }) => title);
+        expect(text.split('\r\n')).toEqual(['title', ...titles, '']);
+        expect(room.audit.entries).toMatchObject([
+          { success: true, rows: titles.length, tool: 'export_read', principal: 'ann' },
+        ]);
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  it('is the same read in parts, each of whole lines and never above its bytes, and never holds a hidden field', async () => {
+    const title = fc.string({ maxLength: 30 });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(title, { maxLength: 40 }),
+        fc.integer({ min: 200, max: 900 }),
+        fc.constantFrom('csv' as const, 'ndjson' as const, 'markdown' as const),
+        fc.boolean(),
+        async (titles, partBytes, format, chosen) => {
+          const rows = songs(titles.length, (index) => titles[index] as string);
+          const room = openRoom(rows, { partBytes });
+          const order = orderOf({ format, ...(!chosen && { columns: [] }) });
+          const id = await promise(room, ANN, order);
+          const whole = (await download(room, id, ANN)).join('');
+          const parts = await readParts(room, id, ANN);
+          expect(parts.join('')).toBe(whole);
+          for (const part of parts) expect(Buffer.byteLength(part)).toBeLessThanOrEqual(partBytes);
+          expect(whole).not.toContain(SECRET);
+          expect(whole).not.toContain('secret');
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('asks nothing of the store before its first piece, and nothing more while no further one is taken', async () => {
+    const room = openRoom(songs(5000));
+    const id = await promise(room, ANN);
+    const opened = await room.downloads.open(id, { agent: ANN, signal: new AbortController().signal });
+    expect(room.reader.queries).toEqual([]);
+    await opened?.pieces.next();
+    expect(room.reader.queries).toHaveLength(1);
+    await opened?.pieces.return();
+    expect(room.reader.queries).toHaveLength(1);
+    expect(room.audit.entries).toMatchObject([{ success: false, error_code: 'cancelled', rows: 1000 }]);
+  });
+
+  it('ends with the session of its reader, between two batches', async () => {
+    const room = openRoom(songs(3000));
+    const reader = agentOf('ann', {}, sessionIdentity('r:1'));
+    room.sessions.open.add('r:1');
+    const id = await promise(room, reader);
+    room.reader.before = () => room.sessions.open.clear();
+    await expect(download(room, id, reader)).rejects.toBeInstanceOf(Unauthorized);
+    expect(room.reader.queries).toHaveLength(1);
+    expect(room.audit.entries).toMatchObject([{ success: false, gate: 'identity', rows: 1000 }]);
+  });
+
+  it.each([
+    ['a row too many', { settings: { maxRows: 1500 } }, { code: 'invalid_query' }],
+    [
+      'a canary, where finding one refuses',
+      { policy: { promptInjectionCanaries: ['Song 1200'], canaryAction: 'refuse' as const } },
+      { code: 'security_blocked' },
+    ],
+  ])('is broken off for %s', async (_, options, refusal) => {
+    const room = openRoom(songs(3000), options);
+    await expect(download(room, await promise(room, ANN), ANN)).rejects.toMatchObject(refusedWith(refusal));
+    expect(room.audit.entries).toMatchObject([{ success: false, error_code: refusal.code, rows: 1000 }]);
+  });
+
+  it('is broken off when the data budget of its owner is used up, and begun no more', async () => {
+    const room = openRoom(songs(5000));
+    const modest = agentOf('ann', { budget: { rows: 1500 } });
+    const id = await promise(room, modest);
+    const exhausted = refusedWith({ code: 'rate_limited', gate: 'budget' });
+    await expect(download(room, id, modest)).rejects.toMatchObject(exhausted);
+    expect(room.audit.entries).toMatchObject([{ success: false, rows: 2000 }]);
+    await expect(download(room, id, modest)).rejects.toMatchObject(exhausted);
+    expect(room.reader.queries).toHaveLength(2);
+  });
+
+  it('is charged with its bytes', async () => {
+    const room = openRoom(songs(2000));
+    const modest = agentOf('ann', { budget: { bytes: 100 } });
+    await expect(download(room, await promise(room, modest), modest)).rejects.toMatchObject(
+      refusedWith({ gate: 'budget' }),
+    );
+    expect(room.audit.entries).toMatchObject([{ success: false, rows: 1000 }]);
+  });
+
+  it('tells the operator of a canary that does not refuse', async () => {
+    const room = openRoom(songs(10), { policy: { promptInjectionCanaries: ['song 3'] } });
+    await download(room, await promise(room, ANN), ANN);
+    expect(room.canaries).toEqual(['song 3']);
+    expect(room.audit.entries).toMatchObject([{ success: true, prompt_injection_phrase: 'song 3' }]);
+  });
+
+  it('is broken off when it is taken back', async () => {
+    const room = openRoom(songs(3000));
+    const id = await promise(room, ANN);
+    room.reader.before = () => void room.office.revoke(id, ANN);
+    await expect(download(room, id, ANN)).rejects.toMatchObject(refusedWith({ code: 'cancelled' }));
+  });
+
+  it('is broken off when its reader is gone', async () => {
+    const room = openRoom(songs(3000));
+    const reading = new AbortController();
+    room.reader.before = () => reading.abort();
+    const id = await promise(room, ANN);
+    await expect(download(room, id, ANN, reading.signal)).rejects.toMatchObject(
+      refusedWith({ code: 'cancelled' }),
+    );
+    expect(room.reader.queries).toHaveLength(1);
+  });
+
+  it('never goes round in circles when a store does not walk on', async () => {
+    const room = openRoom(songs(2000));
+    const find = room.reader.find.bind(room.reader);
+    room.reader.find = (query) => find({ ...query, where: {} });
+    await expect(download(room, await promise(room, ANN), ANN)).rejects.toThrow('order of their ids');
+  });
+
+  it('is refused when the tool, the class or the rate is closed to its owner by then', async () => {
+    const room = openRoom(songs(3));
+    const id = await promise(room, ANN);
+    const signal = new AbortController().signal;
+    const open = (agent: ReturnType<typeof agentOf>) => room.downloads.open(id, { agent, signal });
+    await expect(open(agentOf('ann', { tools: { except: ['export_data'] } }))).rejects.toMatchObject(
+      refusedWith({ code: 'tool_filtered' }),
+    );
+    await expect(open(agentOf('ann', { classes: { except: ['Song'] } }))).rejects.toMatchObject(
+      refusedWith({ code: 'access_denied' }),
+    );
+    const hurried = agentOf('ann', { rateLimit: 1 });
+    await open(hurried);
+    await expect(open(hurried)).rejects.toMatchObject(refusedWith({ code: 'rate_limited' }));
+    expect(room.reader.queries).toEqual([]);
+  });
+
+  it('whose columns changed between two parts is not put together', async () => {
+    const [store, keys] = [new ProcessVersionedStore(), processSecret()];
+    const common = { partBytes: 300, store, keys };
+    const wide = openRoom(songs(30), { ...common, policy: { classes: { Song: {} } } });
+    const narrow = openRoom(songs(30), common);
+    const id = await promise(wide, ANN, orderOf({ columns: [] }));
+    const call = { agent: ANN, signal: new AbortController().signal, progress: () => undefined };
+    const read = ({ resources, records }: typeof wide, uri: string) =>
+      resources.read(uri, { ...call, records: records.for(call) });
+    const next = (await read(wide, `export://${id}`))?.[1]?.uri as string;
+    expect(await read(wide, next)).toHaveLength(2);
+    await expect(read(narrow, next)).rejects.toMatchObject(refusedWith({ code: 'invalid_query' }));
+    expect(JSON.stringify(await read(narrow, `export://${id}`))).not.toContain(SECRET);
+    expect(await read(wide, `${next}A`)).toBeUndefined();
+  });
+});
+
+describe('the ticket of an export', () => {
+  it('that was taken back makes room for another', async () => {
+    const room = openRoom([], { settings: { maxPerOwner: 2 } });
+    const [kept, back] = [await promise(room, ANN), await promise(room, ANN)];
+    await room.office.revoke(back, ANN);
+    await promise(room, ANN);
+    expect(await room.office.find(kept, ANN)).toBeDefined();
+    expect(await room.office.open(ANN)).toHaveLength(2);
+  });
+
+  it('is found by its owner alone: same principal, tenant and agent, and no sub-agent', async () => {
+    const { office } = openRoom([]);
+    const agent = agentOf('ann', { tenantId: 'acme' });
+    const id = (await office.promise(orderOf(), { agent })).uri.slice('export://'.length);
+    expect(await office.find(id, agentOf('ann', { tenantId: 'acme' }))).toBeDefined();
+    const others = [
+      agentOf('bob', { tenantId: 'acme' }),
+      agentOf('ann', { tenantId: 'globex' }),
+      agentOf('ann'),
+      agentOf('ann', { tenantId: 'acme' }, undefined, 'other'),
+      deriveAgent(agent),
+    ];
+    for (const other of others) {
+      expect(await office.find(id, other)).toBeUndefined();
+      expect(await office.revoke(id, other)).toBe(false);
+      expect(await office.open(other)).toEqual([]);
+    }
+    await expect(office.promise(orderOf(), { agent: deriveAgent(agent) })).rejects.toBeInstanceOf(Refused);
+    expect(await office.revoke(id, agent)).toBe(true);
+    expect(await office.find(id, agent)).toBeUndefined();
+  });
+
+  it('never stands beside more than the allowed number, and the oldest give way', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: 0, max: 12 }),
+        async (most, asked) => {
+          const { office } = openRoom([], { settings: { maxPerOwner: most } });
+          const uris: string[] = [];
+          for (let n = 0; n < asked; n += 1) uris.push((await office.promise(orderOf(), { agent: ANN })).uri);
+          const open = (await office.open(ANN)).map(({ uri }) => uri);
+          expect(open.toSorted()).toEqual(uris.slice(-most).toSorted());
+          expect(new Set(uris).size).toBe(asked);
+        },
+      ),
+      { numRuns: 30 },
+    );
+  });
+});

@@ -1,0 +1,122 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { type Agent, type CallContext, Refused, refusals } from '#agent';
+import type { VersionedStore } from '#cluster';
+import { taskOwner } from '#dispatcher';
+import { ExportDesk, type ExportOrder, FILE_ENDINGS, MEDIA_TYPES, type PromisedExport } from '#tools';
+import type { ExportSettings } from './export-settings.js';
+import { type ExportTicket, ownedBy, readTicket } from './export-ticket.js';
+
+const ID_BYTES = 24;
+
+export const EXPORT_SCHEME = 'export';
+
+/** Ids of an owner's exports, each with the time it ends. */
+type Open = Readonly<Record<string, number>>;
+type Listed = readonly [id: string, expires: number];
+
+/** Promises exports and keeps the promises where all replicas find them, a bounded number for each owner. */
+export class TicketOffice extends ExportDesk {
+  constructor(
+    private readonly store: VersionedStore,
+    private readonly settings: ExportSettings,
+  ) {
+    super();
+  }
+
+  get maxRows(): number {
+    return this.settings.maxRows;
+  }
+
+  async promise(order: ExportOrder, { agent }: Pick<CallContext, 'agent'>): Promise<PromisedExport> {
+    // No name stands for the limits of a sub-agent: it could not be told from others later.
+    if (agent.parent)
+      throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));
+    const id = randomBytes(ID_BYTES).toString('base64url');
+    const expires = Date.now() + this.settings.lifetime;
+    const ticket: ExportTicket = { owner: taskOwner(agent), order, expires };
+    // Listed first: what is not listed could never be revoked for a newer one.
+    await this.list(agent, id, expires);
+    await this.store.create(id, { ...ticket }, this.settings.lifetime);
+    return promised(id, ticket, this.settings);
+  }
+
+  /** @returns `undefined` when this agent has no such export */
+  async find(id: string, agent: Agent): Promise<ExportTicket | undefined> {
+    const found = await this.store.find(id);
+    const ticket = found && readTicket(found.value);
+    return ticket && ticket.expires > Date.now() && ownedBy(ticket, agent) ? ticket : undefined;
+  }
+
+  async open(agent: Agent): Promise<readonly PromisedExport[]> {
+    const found = await this.store.find(listOf(agent));
+    const ids = Object.keys(found ? openIn(found.value) : {});
+    const tickets = await Promise.all(ids.map(async (id) => ({ id, ticket: await this.find(id, agent) })));
+    return tickets.flatMap(({ id, ticket }) => (ticket ? [promised(id, ticket, this.settings)] : []));
+  }
+
+  /** @returns false when this agent has no such export */
+  async revoke(id: string, agent: Agent): Promise<boolean> {
+    if (!(await this.find(id, agent))) return false;
+    await this.store.remove(id);
+    await this.changeList(agent, (open) => open.filter(([known]) => known !== id));
+    return true;
+  }
+
+  private async list(agent: Agent, id: string, expires: number): Promise<void> {
+    const { maxPerOwner } = this.settings;
+    let dropped: readonly Listed[] = [];
+    await this.changeList(agent, (open) => {
+      dropped = open.slice(0, Math.max(0, open.length + 1 - maxPerOwner));
+      return [...open.slice(dropped.length), [id, expires]];
+    });
+    for (const [old] of dropped) await this.store.remove(old);
+  }
+
+  /** @param change gets what has not ended, the oldest first; may be asked again */
+  private async changeList(
+    agent: Agent,
+    change: (open: readonly Listed[]) => readonly Listed[],
+  ): Promise<void> {
+    const key = listOf(agent);
+    const { lifetime } = this.settings;
+    for (;;) {
+      const found = await this.store.find(key);
+      const known = Object.entries(found ? openIn(found.value) : {})
+        .filter(([, end]) => end > Date.now())
+        .sort(([, a], [, b]) => a - b);
+      const value = { open: Object.fromEntries(change(known)) };
+      const stored = found
+        ? await this.store.replace(key, found.revision, value, lifetime)
+        : await this.store.create(key, value, lifetime);
+      if (stored) return;
+    }
+  }
+}
+
+function promised(id: string, { order, expires }: ExportTicket, { maxRows }: ExportSettings): PromisedExport {
+  return {
+    uri: `${EXPORT_SCHEME}://${id}`,
+    path: `/exports/${id}`,
+    fileName: fileNameOf(order),
+    mimeType: MEDIA_TYPES[order.format],
+    expiresAt: new Date(expires).toISOString(),
+    maxRows,
+  };
+}
+
+/** Class names are identifiers, so nothing in it can leave a header or a folder. */
+export function fileNameOf({ className, format }: ExportOrder): string {
+  return `${className.replace(/[^A-Za-z0-9_]/g, '')}.${FILE_ENDINGS[format]}`;
+}
+
+/** Cannot be the id of a ticket: those have no colon. */
+function listOf(agent: Agent): string {
+  const { principal, tenant, agent: name } = taskOwner(agent);
+  return `of:${createHash('sha256')
+    .update(JSON.stringify([principal, tenant, name]))
+    .digest('base64url')}`;
+}
+
+function openIn({ open }: Readonly<Record<string, unknown>>): Open {
+  return open !== null && typeof open === 'object' ? (open as Open) : {};
+}

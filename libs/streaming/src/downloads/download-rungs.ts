@@ -1,0 +1,88 @@
+import { sanitizeCorrelationId } from '#agent';
+import { isFull } from '../answers/carrier-choice.js';
+import type { Exchange } from '../exchange.js';
+import { reply, type Reply } from '../reply.js';
+import { headerText } from '../request-headers.js';
+import { accepting, host, preAuthLimit } from '../rungs/arrival.js';
+import { customHeader, origin } from '../rungs/browser-origin.js';
+import { authenticate } from '../rungs/caller.js';
+import type { EdgeParts, Rung, RungVerdict } from '../rungs/rung.js';
+import { BUSY, refusalReply } from './refusal-reply.js';
+import { sendDownload } from './send-download.js';
+
+/** Below it every path is the id of a file. */
+export const DOWNLOADS = '/exports/';
+
+const ID = /^[A-Za-z0-9_-]{1,128}$/;
+
+/** The same for ids that never were, that are somebody else's, and that have expired. */
+const NOT_FOUND = reply(404, '{"error":"Not Found"}', { 'Cache-Control': 'no-store' });
+const METHOD_NOT_ALLOWED = reply(405, '{"error":"Method Not Allowed"}', { Allow: 'GET, DELETE' });
+const REVOKED: Reply = reply(204, '');
+
+const verb: Rung = {
+  name: 'verb',
+  check: ({ verb: asked }) => (asked === 'GET' || asked === 'DELETE' ? null : METHOD_NOT_ALLOWED),
+};
+
+const download: Rung = {
+  name: 'download',
+  check: async (exchange, edge) => {
+    const { downloads } = edge;
+    const id = exchange.path.slice(DOWNLOADS.length);
+    const { agent } = exchange;
+    if (!downloads || !agent || !ID.test(id)) return NOT_FOUND;
+    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge);
+    if (isFull(edge.counts.downloads, edge)) return BUSY;
+    edge.counts.downloads += 1;
+    try {
+      return await send(id, exchange, edge);
+    } finally {
+      edge.counts.downloads -= 1;
+    }
+  },
+};
+
+async function revoke(revoking: Promise<boolean>, edge: EdgeParts): Promise<Reply> {
+  try {
+    return (await revoking) ? REVOKED : NOT_FOUND;
+  } catch (fault) {
+    return refusalReply(fault, edge);
+  }
+}
+
+async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+  const { agent } = exchange;
+  if (!agent || !edge.downloads) return NOT_FOUND;
+  const running = new AbortController();
+  const stop = () => running.abort('client_disconnect');
+  exchange.onGone = stop;
+  if (exchange.isGone) return 'gone';
+  const stream = { shutDown: () => running.abort('server_shutdown') };
+  edge.openStreams.add(stream);
+  try {
+    const correlationId = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
+    const opened = await edge.downloads.open(id, {
+      agent,
+      signal: running.signal,
+      ...(correlationId !== undefined && { correlationId }),
+    });
+    return opened ? await sendDownload(exchange, opened, running, edge) : NOT_FOUND;
+  } catch (fault) {
+    return refusalReply(fault, edge);
+  } finally {
+    edge.openStreams.delete(stream);
+  }
+}
+
+/** What stands before a file: the edge's own rungs, in its order, as far as they do not concern messages. */
+export const DOWNLOAD_LADDER: readonly Rung[] = [
+  host,
+  accepting,
+  preAuthLimit,
+  verb,
+  origin,
+  customHeader,
+  authenticate,
+  download,
+];

@@ -1,0 +1,72 @@
+import type { ParseRow } from '#data';
+import {
+  cellText,
+  type Column,
+  csvCell,
+  markdownCell,
+  markdownLine,
+  type TextFormatOptions,
+  valueAt,
+} from '../shaping/text-formats.js';
+
+/** The formats in which a row is a line of its own, whatever the others hold. */
+export const LINE_FORMATS = ['csv', 'ndjson', 'markdown'] as const;
+export type LineFormat = (typeof LINE_FORMATS)[number];
+
+export const MEDIA_TYPES: Readonly<Record<LineFormat, string>> = {
+  csv: 'text/csv; charset=utf-8',
+  ndjson: 'application/x-ndjson',
+  markdown: 'text/markdown; charset=utf-8',
+};
+
+export const FILE_ENDINGS: Readonly<Record<LineFormat, string>> = {
+  csv: 'csv',
+  ndjson: 'ndjson',
+  markdown: 'md',
+};
+
+/** Writes a file row by row. Every text ends with a line break. */
+export interface LineWriter {
+  /** What stands above the rows; empty where nothing does. */
+  readonly head: string;
+  line(row: ParseRow): string;
+}
+
+export interface LineOptions extends TextFormatOptions {
+  /** NDJSON only: rows as they are instead of the columns. Default false. */
+  readonly wholeRows?: boolean;
+}
+
+/** @param columns decide the cells, and the members of NDJSON objects */
+export function lineWriter(
+  format: LineFormat,
+  columns: readonly Column[],
+  options: LineOptions = {},
+): LineWriter {
+  const headers = columns.map(({ header }) => header);
+  const cells = (row: ParseRow) => columns.map(({ path }) => cellText(valueAt(row, path)));
+  switch (format) {
+    case 'csv': {
+      // RFC 4180 ends records with CRLF.
+      const line = (texts: readonly string[]) =>
+        `${texts.map((text) => csvCell(text, options)).join(',')}\r\n`;
+      return { head: line(headers), line: (row) => line(cells(row)) };
+    }
+    case 'markdown': {
+      const line = (texts: readonly string[]) => `${markdownLine(texts.map(markdownCell))}\n`;
+      return {
+        head: line(headers) + line(headers.map(() => '---')),
+        line: (row) => line(cells(row)),
+      };
+    }
+    case 'ndjson':
+      return {
+        head: '',
+        line: (row) => `${JSON.stringify(options.wholeRows ? row : picked(row, columns))}\n`,
+      };
+  }
+}
+
+function picked(row: ParseRow, columns: readonly Column[]): ParseRow {
+  return Object.fromEntries(columns.map(({ header, path }) => [header, valueAt(row, path) ?? null]));
+}
