@@ -17,7 +17,7 @@ export default defineConfig({
           isolate: false,
           maxWorkers: 2,
           // Generous, because property tests share two cores with whatever else runs; no test waits for it.
-          testTimeout: 30_000,
+          testTimeout: 60_000,
           setupFiles: ['reflect-metadata'],
         },
       },
@@ -28,8 +28,9 @@ export default defineConfig({
           include: ['test/**/*.e2e-spec.ts'],
           pool: 'forks',
           maxWorkers: 2,
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
+          // A bound for what hangs: tests wait for conditions, and start several processes each.
+          testTimeout: 120_000,
+          hookTimeout: 180_000,
           setupFiles: ['reflect-metadata'],
         },
       },

@@ -1,6 +1,6 @@
 import { Logger, type OnApplicationBootstrap, type OnModuleDestroy, type Provider } from '@nestjs/common';
 import type { SharedState } from '#cluster';
-import { BackgroundCalls, SealedText, TaskDesk } from '#dispatcher';
+import { BackgroundCalls, CallJournal, SealedText, TaskDesk } from '#dispatcher';
 import {
   AgentReferences,
   StoredTaskDesk,
@@ -48,15 +48,25 @@ export function taskProviders({ loaded, shared, queue }: TaskParts): Provider[] 
   const agents = new AgentReferences(loaded.agents, new SealedText(keys, 'parley task agent'));
   const { bus, oneTime } = shared;
   return [
-    { provide: TaskDesk, useFactory: () => new StoredTaskDesk({ records, queue, bus, agents, settings }) },
+    {
+      provide: BackgroundCalls,
+      useFactory: (runner: ToolRunner, journal: CallJournal) =>
+        new BackgroundCalls(runner, new Logger('Tasks'), journal),
+      inject: [ToolRunner, CallJournal],
+    },
+    {
+      provide: TaskDesk,
+      useFactory: (calls: BackgroundCalls) =>
+        new StoredTaskDesk({ records, queue, bus, agents, settings, calls }),
+      inject: [BackgroundCalls],
+    },
     {
       provide: TaskService,
-      useFactory: (runner: ToolRunner, registry: ToolRegistry) => {
-        const calls = new BackgroundCalls(runner, new Logger('Tasks'));
+      useFactory: (calls: BackgroundCalls, registry: ToolRegistry) => {
         const parts = { records, calls, registry, agents, bus, oneTime, settings };
         return new TaskService(new TaskWorker(parts), queue);
       },
-      inject: [ToolRunner, ToolRegistry],
+      inject: [BackgroundCalls, ToolRegistry],
     },
   ];
 }

@@ -21,7 +21,7 @@ class Hearing {
 
   constructor(@Inject(EventEmitter2) events: EventEmitter2) {
     Hearing.latest = this;
-    events.on('parse.agent.tool_call', (record: AuditRecord) => this.records.push(record));
+    events.on('parley.audit', (record: AuditRecord) => this.records.push(record));
   }
 }
 

@@ -9,6 +9,14 @@ export interface ProgressUpdate {
   readonly message?: string;
 }
 
+/** What a tool reports, as it may be sent on. @throws TypeError when `progress` or `total` is no finite number */
+export function checkedProgress(update: ProgressUpdate): ProgressUpdate {
+  const { progress, total = 0 } = update;
+  if (!Number.isFinite(progress) || !Number.isFinite(total))
+    throw new TypeError('progress and total are finite numbers');
+  return update;
+}
+
 /** From the least to the most urgent (RFC 5424). */
 export const LOG_LEVELS = [
   'debug',
@@ -52,7 +60,7 @@ export interface CallContext {
    * counted and approved. Absent: neither (docs/tasks.md).
    */
   readonly background?: 'offered' | 'running';
-  /** A no-op when the transport cannot carry progress. */
+  /** A no-op when the transport cannot carry progress. @throws TypeError, to a tool, for what is no number */
   progress(update: ProgressUpdate): void;
   /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */
   log?(entry: LogEntry): void;

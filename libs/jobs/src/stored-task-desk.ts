@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, merge, timer } from 'rxjs';
 import type { MessageBus } from '#cluster';
 import {
+  type BackgroundCalls,
   fittingResponses,
   type JsonObject,
   type TaskCall,
@@ -23,6 +24,8 @@ export interface TaskDeskParts {
   readonly bus: MessageBus;
   readonly agents: AgentReferences;
   readonly settings: TaskSettings;
+  /** Hears of tasks that end while nothing runs. */
+  readonly calls: Pick<BackgroundCalls, 'recordUnfinished'>;
 }
 
 /** Silences of a run after which it is taken for lost. */
@@ -73,11 +76,25 @@ export class StoredTaskDesk extends TaskDesk {
   async cancel(taskId: string, owner: TaskOwner): Promise<boolean> {
     const record = await this.owned(taskId, owner);
     if (!record) return false;
-    const changed = await this.parts.records.change(taskId, (current) =>
-      hasEnded(current) ? null : { ...current, status: 'cancelled' },
-    );
-    if (changed) await this.parts.bus.publish(CANCELLED, { taskId });
+    let waited = false;
+    const changed = await this.parts.records.change(taskId, (current) => {
+      waited = current.status === 'input_required' || !current.begun;
+      return hasEnded(current) ? null : { ...current, status: 'cancelled' };
+    });
+    if (!changed) return true;
+    await this.parts.bus.publish(CANCELLED, { taskId });
+    // A run that is going on hears of it, and records how it ended.
+    if (waited) await this.recordCancelled(taskId, changed);
     return true;
+  }
+
+  private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
+    const agent = await this.parts.agents.read(record.agent, taskId);
+    if (!agent) return;
+    this.parts.calls.recordUnfinished(
+      { ...record, agent, begun: false },
+      refusals.cancelled('task_cancelled'),
+    );
   }
 
   private async owned(taskId: string, owner: TaskOwner): Promise<TaskRecord | undefined> {

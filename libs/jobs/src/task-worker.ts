@@ -1,6 +1,7 @@
 import { filter, type Subscription } from 'rxjs';
 import type { MessageBus, OneTimeStore } from '#cluster';
-import { type BackgroundCalls, type BackgroundOutcome, RPC } from '#dispatcher';
+import { refusals } from '#agent';
+import { type BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
 import type { ToolRegistry } from '#tools';
 import type { AgentReferences } from './agent-references.js';
 import { HandedOver, type TaskJob } from './task-queue.js';
@@ -18,6 +19,11 @@ export interface TaskWorkerParts {
   readonly settings: TaskSettings;
 }
 
+interface RunningTask {
+  readonly controller: AbortController;
+  readonly mayRunAgain: boolean;
+}
+
 const failed = (message: string): BackgroundOutcome => ({
   kind: 'error',
   error: { code: RPC.internalError, message },
@@ -28,14 +34,14 @@ const INTERRUPTED = failed('The task was interrupted and is not run again: it ma
 /** Runs tasks that are due. A run that changes data happens once: where a worker died in the middle, the task has failed. */
 export class TaskWorker {
   private closing = false;
-  private readonly running = new Map<string, AbortController>();
+  private readonly running = new Map<string, RunningTask>();
   private readonly listening: Subscription;
 
   constructor(private readonly parts: TaskWorkerParts) {
     this.listening = parts.bus
       .messages(CANCELLED)
       .pipe(filter(({ taskId }) => typeof taskId === 'string'))
-      .subscribe(({ taskId }) => this.running.get(taskId as string)?.abort('task_cancelled'));
+      .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
   }
 
   /** @throws HandedOver when this worker closes before the run has ended */
@@ -43,7 +49,7 @@ export class TaskWorker {
     const { records } = this.parts;
     const seen = await records.find(taskId);
     if (!seen || !isDue(seen, run)) return;
-    if (seen.begun && !this.mayRunAgain(seen)) return this.settle(taskId, run, INTERRUPTED);
+    if (seen.begun && !this.mayRunAgain(seen)) return this.giveUp(taskId, seen);
     const begun = await records.change(taskId, (record) =>
       isDue(record, run) && record.begun === seen.begun ? { ...record, begun: true } : null,
     );
@@ -54,7 +60,20 @@ export class TaskWorker {
   close(): void {
     this.closing = true;
     this.listening.unsubscribe();
-    for (const controller of this.running.values()) controller.abort('server_shutdown');
+    for (const { controller, mayRunAgain } of this.running.values())
+      controller.abort(mayRunAgain ? RUN_HANDED_OVER : 'server_shutdown');
+  }
+
+  /** The worker of its run is gone, and with it whoever would have recorded how it ended. */
+  private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
+    if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
+    const { agents, calls } = this.parts;
+    const agent = await agents.read(record.agent, taskId);
+    if (!agent) return;
+    calls.recordUnfinished(
+      { ...record, agent },
+      refusals.internalError(record.tool, 'the worker of this task ended before its run did'),
+    );
   }
 
   private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
@@ -62,7 +81,7 @@ export class TaskWorker {
     const agent = await agents.read(record.agent, taskId);
     if (!agent) return AGENT_GONE;
     const controller = new AbortController();
-    this.running.set(taskId, controller);
+    this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.parts.settings.heartbeat);
     try {
       const { tool, args, version, capabilities, correlationId, soFar, responses } = record;
@@ -99,18 +118,20 @@ export class TaskWorker {
   private async beat(taskId: string, run: number): Promise<void> {
     try {
       const alive = await this.parts.records.change(taskId, (record) => (isDue(record, run) ? record : null));
-      if (!alive) this.running.get(taskId)?.abort('task_cancelled');
+      if (!alive) this.running.get(taskId)?.controller.abort('task_cancelled');
     } catch {
       // Told by the next one.
     }
   }
 
-  private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<void> {
+  /** @returns whether this was how the run ended */
+  private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<boolean> {
     const settled = await this.parts.records.change(taskId, (record) =>
       isDue(record, run) ? { ...record, ...settledBy(outcome) } : null,
     );
     // For a caller that still waits; everybody else asks.
     if (settled) await this.parts.bus.publish(ENDED, { taskId }).catch(() => undefined);
+    return settled !== undefined;
   }
 
   private mayRunAgain({ tool }: TaskRecord): boolean {

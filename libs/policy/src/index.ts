@@ -14,6 +14,7 @@ export {
   isTruthy,
   readEnvironmentGates,
   toolGate,
+  mayUse,
 } from './gates/tool-gates.js';
 export { fieldsNamed } from './lint/fields-named.js';
 export { isExposedToEveryTenant, lintPolicy } from './lint/lint-policy.js';

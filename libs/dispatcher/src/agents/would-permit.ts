@@ -1,13 +1,20 @@
 import { type Agent, canonicalClassName, type Refusal } from '#agent';
 import type { GovernedRecordsSource } from '#data';
-import { type EnvironmentGates, envGate, isRefusal, methodGate, type ReadOperation, toolGate } from '#policy';
+import {
+  type ClassOperation,
+  type EnvironmentGates,
+  envGate,
+  isRefusal,
+  methodGate,
+  toolGate,
+} from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 
 /** What is asked about; left out parts are not judged. */
 export interface PermitQuestion {
   readonly class_name?: string;
   /** What is done with the class, as class-level permissions call it; without it they are not consulted. */
-  readonly op?: ReadOperation;
+  readonly op?: ClassOperation;
   /** For `call_method`. */
   readonly method_name?: string;
 }

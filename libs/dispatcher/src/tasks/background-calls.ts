@@ -1,4 +1,4 @@
-import type { Agent, ProgressUpdate } from '#agent';
+import type { Agent, ProgressUpdate, Refusal } from '#agent';
 import type { ToolRunner } from '#tools';
 import { InputRound, ModernAsks, type UseOnce } from '../asks/modern-asks.js';
 import type { AskedSoFar } from '../asks/request-state.js';
@@ -8,6 +8,7 @@ import type { RpcError } from '../kernel-reply.js';
 import { toolResult } from '../methods/tool-result.js';
 import { ProtocolFault, RPC } from '../protocol-fault.js';
 import { dialectOf } from '../protocol-versions.js';
+import type { CallJournal } from '../tool-pipeline/call-journal.js';
 import { faultLine, type WarningLog } from '../warning-log.js';
 
 /** One run of a call that goes on as a task. */
@@ -36,12 +37,35 @@ export type BackgroundOutcome =
       readonly soFar: AskedSoFar;
     };
 
+/** A call that no run came to an end of. */
+export interface UnfinishedCall extends Pick<BackgroundRun, 'agent' | 'tool' | 'args' | 'correlationId'> {
+  /** When it was made, in milliseconds since 1970. */
+  readonly createdAt: number;
+  /** Its handler was running, somewhere. */
+  readonly begun: boolean;
+}
+
 /** Runs calls outside any request, through the same pipeline, under the rights that the agent has at that moment. */
 export class BackgroundCalls {
   constructor(
     private readonly runner: ToolRunner,
     private readonly log: WarningLog,
+    private readonly journal: Pick<CallJournal, 'record'>,
   ) {}
+
+  /** Writes down what came of a call that was given up while it waited, or lost with its worker. */
+  recordUnfinished({ createdAt, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
+    const { agent, tool, args, correlationId } = call;
+    const context = {
+      agent,
+      signal: new AbortController().signal,
+      ...(correlationId !== undefined && { correlationId }),
+      progress: () => undefined,
+    };
+    const milliseconds = Date.now() - createdAt;
+    const outcome = { ok: false, refusal } as const;
+    this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+  }
 
   /** Never rejects. */
   async run(run: BackgroundRun): Promise<BackgroundOutcome> {

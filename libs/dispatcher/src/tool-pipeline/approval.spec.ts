@@ -76,6 +76,7 @@ function hostOf(
     context,
     abort: () => undefined,
     flag: () => undefined,
+    begin: () => undefined,
     budgeted: null,
     clock: new RunClock(),
     anotherCall: () => call,

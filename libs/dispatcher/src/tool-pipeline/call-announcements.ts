@@ -2,6 +2,7 @@ import { type CallHandler, type ExecutionContext, Injectable, type NestIntercept
 import { catchError, type Observable, tap, throwError } from 'rxjs';
 import { Refused } from '#agent';
 import type { ToolOutcome } from '#tools';
+import { beginsTask } from '../tasks/continues-as-task.js';
 import type { AnnouncedCall, ToolCallbacks } from './tool-callbacks.js';
 import { toolExecutionOf } from './tool-execution.js';
 import type { Gate } from './tool-pipeline.js';
@@ -19,17 +20,19 @@ export class BeforeCallGuard implements Gate {
   constructor(private readonly callbacks: ToolCallbacks) {}
 
   canActivate(host: ExecutionContext): true {
-    this.callbacks.announceBefore(announced(host));
+    // Told when the task runs.
+    if (!beginsTask(toolExecutionOf(host))) this.callbacks.announceBefore(announced(host));
     return true;
   }
 }
 
-/** Outermost around the handler: tells of the result, and of a cancellation that came after the call began. */
+/** Outermost around the handler: the call begins here. Tells of the result, and of a cancellation that came after that. */
 @Injectable()
 export class AfterCallInterceptor implements NestInterceptor {
   constructor(private readonly callbacks: ToolCallbacks) {}
 
   intercept(host: ExecutionContext, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    toolExecutionOf(host).begin();
     const tell = (outcome: ToolOutcome) => this.callbacks.announceAfter(announced(host), outcome);
     return next.handle().pipe(
       tap((outcome) => {

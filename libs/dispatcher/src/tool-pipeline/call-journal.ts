@@ -17,6 +17,8 @@ import type { ToolCallbacks } from './tool-callbacks.js';
 
 /** What a run noted on its way, besides its outcome. */
 export interface CallNotes {
+  /** Every gate of the pipeline let it pass. */
+  begun?: boolean;
   /** What was thrown. */
   error?: unknown;
   /** The operator's phrase that was found in the result. */
@@ -42,8 +44,13 @@ export interface JournalParts {
   readonly events: EventEmitter2;
 }
 
+/** Every record, refusals at the gates included. */
+const RECORDED = 'parley.audit';
+/** The records of calls that reached their tool: what a gate refused never ran. */
+const EXECUTED = 'parse.agent.tool_call';
+
 /**
- * Writes down what came of each call, once for each listener: audit record, event, operation log, error callbacks. A
+ * Writes down what came of each call, once for each listener: audit record, events, operation log, error callbacks. A
  * listener that fails changes neither the outcome nor what the others hear.
  */
 export class CallJournal {
@@ -58,7 +65,8 @@ export class CallJournal {
     const entry = this.entryOf(run);
     const refusal = outcome.ok ? undefined : outcome.refusal;
     this.write(tool, () => audit.record(entry));
-    this.write(tool, () => events.emit('parse.agent.tool_call', entry));
+    this.write(tool, () => events.emit(RECORDED, entry));
+    if (notes.begun) this.write(tool, () => events.emit(EXECUTED, entry));
     this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
     if (refusal) callbacks.announceError(notes.error ?? new Refused(refusal), { tool, args, agent });
   }

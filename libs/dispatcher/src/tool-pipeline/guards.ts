@@ -1,11 +1,11 @@
 import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
-import { orThrow, Refused, refusals } from '#agent';
-import { type EnvironmentGates, envGate, type Policy, toolGate } from '#policy';
+import { type Agent, orThrow, Refused, refusals } from '#agent';
+import { type EnvironmentGates, envGate, mayUse, type Policy, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
 import { previewOf } from './approval-preview.js';
 import type { DataBudgets } from './data-budgets.js';
-import { ContinuesAsTask } from '../tasks/continues-as-task.js';
+import { beginsTask, ContinuesAsTask } from '../tasks/continues-as-task.js';
 import { tasksNotDeclared } from '../tasks/tasks-extension.js';
 import { toolExecutionOf } from './tool-execution.js';
 import { spendCall } from './spend-call.js';
@@ -33,19 +33,24 @@ export class RateLimitGuard implements Gate {
 export class ToolGuard implements Gate {
   readonly gate = 'tool';
 
-  constructor(private readonly registry: ToolRegistry) {}
+  constructor(
+    private readonly registry: ToolRegistry,
+    private readonly gates: EnvironmentGates,
+  ) {}
 
   canActivate(host: ExecutionContext): true {
     const { name, definition, context } = toolExecutionOf(host);
-    orThrow(toolGate(context.agent, name, definition, () => this.clientSafeNames()));
+    orThrow(toolGate(context.agent, name, definition, () => this.clientSafeNames(context.agent)));
     return true;
   }
 
-  private clientSafeNames(): string[] {
+  /** Of those, what a gate would refuse is not offered. */
+  private clientSafeNames(agent: Agent): string[] {
     return this.registry
       .all()
-      .filter(({ definition }) => definition.clientSafe)
-      .map(({ definition }) => definition.name);
+      .map(({ definition }) => definition)
+      .filter((tool) => tool.clientSafe && mayUse(agent, tool, this.gates))
+      .map(({ name }) => name);
   }
 }
 
@@ -130,8 +135,7 @@ export class TaskGuard implements Gate {
     const { background } = context;
     if (background === 'running') return true;
     if (definition?.task === 'required' && background === undefined) throw tasksNotDeclared();
-    const begins = definition?.task === 'required' || definition?.task === 'optional';
-    if (begins && background === 'offered') throw new ContinuesAsTask();
+    if (beginsTask(toolExecutionOf(host))) throw new ContinuesAsTask();
     return true;
   }
 }

@@ -43,7 +43,7 @@ export function createPipeline({
   return {
     guards: [
       new RateLimitGuard(),
-      new ToolGuard(registry),
+      new ToolGuard(registry, gates),
       new EnvironmentGuard(gates),
       new BudgetGuard(budgets),
       new ApprovalGuard(policy, approver, methods),

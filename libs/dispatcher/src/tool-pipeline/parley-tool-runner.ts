@@ -3,6 +3,7 @@ import {
   type AgentShape,
   askingCall,
   type CallContext,
+  checkedProgress,
   type Refusal,
   Refused,
   refusals,
@@ -10,7 +11,7 @@ import {
 } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
-import { type EnvironmentGates, envGate, toolGate } from '#policy';
+import { type EnvironmentGates, mayUse } from '#policy';
 import {
   type ToolCall,
   type ToolDefinition,
@@ -23,10 +24,11 @@ import { InputRequired } from '../asks/input-required.js';
 import { ClientUnreachable } from '../client-link.js';
 import { ProtocolFault } from '../protocol-fault.js';
 import type { BudgetedCall } from './budgeted-call.js';
-import { ContinuesAsTask } from '../tasks/continues-as-task.js';
+import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
+import { refusalByProtocol } from './refusal-by-protocol.js';
 import { secondsFor, type ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
@@ -76,12 +78,24 @@ export class ParleyToolRunner extends ToolRunner {
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     const started = performance.now();
     const notes: CallNotes = {};
-    const outcome = await this.paidFor(context.agent, (budgeted) =>
-      this.execute(name, args, context, notes, budgeted),
-    );
-    const milliseconds = performance.now() - started;
-    this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
-    return outcome;
+    const record = (outcome: ToolOutcome) => {
+      const milliseconds = performance.now() - started;
+      this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
+    };
+    try {
+      const outcome = await this.paidFor(context.agent, (budgeted) =>
+        this.execute(name, args, context, notes, budgeted),
+      );
+      if (context.signal.reason !== RUN_HANDED_OVER) record(outcome);
+      return outcome;
+    } catch (fault) {
+      const refusal = refusalByProtocol(fault);
+      if (refusal) {
+        notes.error = fault;
+        record({ ok: false, refusal });
+      }
+      throw fault;
+    }
   }
 
   /** Whatever comes of a call, what it used is charged before it is answered: the next one finds it counted. */
@@ -121,6 +135,7 @@ export class ParleyToolRunner extends ToolRunner {
       args,
       context,
       abort: (reason) => run.abort(reason),
+      begin: () => (notes.begun = true),
       flag: (phrase) => (notes.phrase = phrase),
       budgeted,
       clock,
@@ -133,7 +148,7 @@ export class ParleyToolRunner extends ToolRunner {
       ...(context.trace && { trace: context.trace }),
       ...(budgeted && { meter: budgeted }),
       ...(context.asks && { asks: context.asks.within() }),
-      progress: (update) => context.progress(update),
+      progress: (update) => context.progress(checkedProgress(update)),
       ...(context.log && { log: (entry) => context.log?.(entry) }),
       ...(context.endStream && { endStream: () => context.endStream?.() }),
     };
@@ -177,10 +192,7 @@ export class ParleyToolRunner extends ToolRunner {
     return registry
       .all()
       .map(({ definition }) => definition)
-      .filter((tool) => {
-        const { name } = tool;
-        return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
-      });
+      .filter((tool) => mayUse(agent, tool, gates));
   }
 }
 

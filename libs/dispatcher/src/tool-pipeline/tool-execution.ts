@@ -19,6 +19,8 @@ export interface ToolExecution {
   anotherCall(): ToolCall;
   /** Ends the run's own signal: its time is up. */
   abort(reason: unknown): void;
+  /** Notes that every gate let it pass: from here on it is a run. */
+  begin(): void;
   /** Notes for the audit record that the result holds one of the operator's canaries. */
   flag(phrase: string): void;
 }

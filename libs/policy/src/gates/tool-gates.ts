@@ -80,6 +80,12 @@ export function envGate(
   return open.length > 0 ? refusals.writeGatesClosed(name, open) : null;
 }
 
+/** Whether both gates let the agent use the tool: what is listed. */
+export function mayUse(agent: Agent, tool: GatedTool, gates: EnvironmentGates): boolean {
+  const { name } = tool;
+  return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
+}
+
 /** Declared methods ask by their own tier instead. */
 const GATES_OF_NEEDS: Readonly<Record<string, readonly (keyof EnvironmentGates)[]>> = {
   rows: ['PARSE_AGENT_ALLOW_WRITE_TOOLS'],

@@ -14,7 +14,7 @@ import { ALWAYS_KEEP, type ClassPolicy, type Policy } from '../model/class-polic
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import type { Where } from '../model/where.js';
 import { AccessRights } from '../rights/access-rights.js';
-import type { ReadOperation } from '../rights/class-permissions.js';
+import type { ClassOperation, ReadOperation } from '../rights/class-permissions.js';
 import { DeclaredScope } from './declared-scope.js';
 import { suggestNames } from './suggest-names.js';
 
@@ -85,7 +85,7 @@ export class AgentScope {
   enter(
     agent: Agent,
     className: unknown,
-    operation: ReadOperation | 'describe' | null = 'find',
+    operation: ClassOperation | 'describe' | null = 'find',
   ): ClassAccess | Refusal {
     const name = this.admit(agent, className);
     if (typeof name !== 'string') return name;
