@@ -1,6 +1,6 @@
 // Import directions of docs/architecture.md, checked on the built tree (plain ES modules).
 // A lib may import the libs listed beside it, and only through their front door (src/index.js).
-const mayImport = {
+export const mayImport = {
   agent: [],
   policy: ['agent'],
   data: ['agent', 'policy'],

@@ -3,7 +3,7 @@ import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
 import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
-import { SessionStore, type SharedState } from '#cluster';
+import type { SharedState } from '#cluster';
 import {
   GovernedRecordsSource,
   GovernedSearchSource,
@@ -22,21 +22,16 @@ import {
   CallJournal,
   createPipeline,
   DataBudgets,
-  InputRounds,
-  Kernel,
   MethodExplorer,
   ParleyToolRunner,
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
-  ResourceSubscriptions,
-  TaskDesk,
   ToolCallbacks,
   ToolExplorer,
 } from '#dispatcher';
 import { ProcessTaskQueue, type TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates } from '#policy';
-import { Downloads, McpEdge, Wire } from '#streaming';
 import {
   BUILT_IN_TOOLS,
   CallableMethods,
@@ -58,8 +53,7 @@ import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { exportProviders } from './exports.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
-import { createInputRounds } from './input-rounds.js';
-import { createEdge, createKernel } from './mcp.js';
+import { mcpProviders } from './mcp.js';
 import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
@@ -190,45 +184,8 @@ export class AppModule {
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },
-        { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
-        ResourceRegistry,
-        { provide: InputRounds, useFactory: () => createInputRounds(config.server, shared) },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
-        {
-          provide: Kernel,
-          useFactory: createKernel,
-          inject: [
-            ToolRunner,
-            RecordsSource,
-            PromptRegistry,
-            ResourceRegistry,
-            InputRounds,
-            TaskDesk,
-            Wire,
-            ResourceSubscriptions,
-          ],
-        },
-        {
-          provide: McpEdge,
-          useFactory: (
-            kernel: Kernel,
-            authenticator: Authenticator,
-            sessions: SessionStore,
-            wire: Wire,
-            downloads: Downloads,
-            events: EventEmitter2,
-          ) =>
-            createEdge(config, {
-              kernel,
-              authenticator,
-              sessions,
-              wire,
-              downloads,
-              limiters: shared.limiters,
-              onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
-            }),
-          inject: [Kernel, Authenticator, SessionStore, Wire, Downloads, EventEmitter2],
-        },
+        ...mcpProviders(config, shared),
       ],
     };
   }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface EmbeddingRequest {
+interface EmbeddingRequest {
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: { readonly input: string; readonly model: string };

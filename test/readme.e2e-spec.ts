@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -19,6 +19,21 @@ describe('a page of the documentation', () => {
       ([, path]) => path ?? '',
     );
     expect(targets.filter((path) => !existsSync(join(root, dirname(page), path)))).toEqual([]);
+  });
+});
+
+describe('the page on architecture', () => {
+  it('tells the imports that are checked, of every lib', async () => {
+    const rules = (await import(pathToFileURL(join(root, '.dependency-cruiser.mjs')).href)) as {
+      mayImport: Record<string, string[]>;
+    };
+    const rows = [...textOf('docs/architecture.md').matchAll(/^\| `([\w-]+)` .*\| ([^|]+) \|$/gm)];
+    const told = rows.map(([, lib, imports = '']) => [
+      lib,
+      [...imports.matchAll(/`([\w-]+)`/g)].map(([, name = '']) => name).sort(),
+    ]);
+    const checked = Object.entries(rules.mayImport).map(([lib, imports]) => [lib, [...imports].sort()]);
+    expect(Object.fromEntries(told)).toEqual({ ...Object.fromEntries(checked), src: [] });
   });
 });
 

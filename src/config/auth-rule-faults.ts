@@ -1,9 +1,7 @@
 import type { ConfigFault } from './config-faults.js';
+import { isSection } from './section.js';
 
 const KINDS = ['apiKey', 'anonymous', 'parseSession', 'oauth'] as const;
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
 
 /**
  * What a schema cannot say of `auth`: each rule is of one kind and names an agent that exists. Reads whatever shape the
@@ -11,12 +9,12 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
  * @param fallback the agent that exists when the file names none
  */
 export function authRuleFaults(config: unknown, fallback: string): ConfigFault[] {
-  if (!isObject(config) || !Array.isArray(config['auth'])) return [];
-  const declared = isObject(config['agents']) ? Object.keys(config['agents']) : [];
+  if (!isSection(config) || !Array.isArray(config['auth'])) return [];
+  const declared = isSection(config['agents']) ? Object.keys(config['agents']) : [];
   const names = new Set(declared.length > 0 ? declared : [fallback]);
   const faults: ConfigFault[] = [];
   for (const [index, rule] of (config['auth'] as unknown[]).entries()) {
-    if (!isObject(rule)) continue;
+    if (!isSection(rule)) continue;
     const { agent } = rule;
     if (typeof agent === 'string' && !names.has(agent))
       faults.push({ path: `auth.${index}.agent`, message: `no agent named '${agent}'` });

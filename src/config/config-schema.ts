@@ -1,21 +1,10 @@
-import { BUDGET_CONFIG_SCHEMA, POLICY_CONFIG_SCHEMA } from '#policy';
+import { POLICY_CONFIG_SCHEMA } from '#policy';
+import { AGENT_SCHEMA } from './agent-schema.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
 /** What can stand in a header. */
 const headerValue = { type: ['string', 'null'], pattern: '^[\\x21-\\x7e]+$' } as const;
-const nameFilter = {
-  anyOf: [
-    strings,
-    { type: 'null' },
-    { type: 'object', additionalProperties: false, properties: { only: strings, except: strings } },
-  ],
-} as const;
-
-/** An id, or a pointer. */
-const reference = { type: ['string', 'object'] } as const;
-const label = { type: 'string' } as const;
-
 const SERVER = {
   type: 'object',
   additionalProperties: false,
@@ -46,87 +35,6 @@ const SERVER = {
       required: ['limit', 'window'],
       properties: { limit: { type: 'integer', minimum: 1 }, window: { type: 'number', exclusiveMinimum: 0 } },
     },
-  },
-} as const;
-
-const AGENT = {
-  type: 'object',
-  additionalProperties: false,
-  properties: {
-    permissions: { enum: ['readonly', 'write', 'admin'] },
-    permission: { enum: ['readonly', 'write', 'admin'] },
-    identity: {
-      anyOf: [
-        { const: 'master' },
-        {
-          type: 'object',
-          additionalProperties: false,
-          required: ['session'],
-          properties: { session: { const: 'caller' } },
-        },
-        {
-          type: 'object',
-          additionalProperties: false,
-          required: ['user'],
-          properties: { user: { type: 'string' }, label },
-        },
-        {
-          type: 'object',
-          additionalProperties: false,
-          required: ['impersonate'],
-          properties: { impersonate: { type: 'string' }, mint: { type: 'boolean' }, label },
-        },
-        {
-          type: 'object',
-          additionalProperties: false,
-          required: ['role'],
-          properties: { role: { type: 'string' }, label },
-        },
-      ],
-    },
-    sessionToken: { type: 'string' },
-    aclUser: reference,
-    aclRole: reference,
-    impersonateUser: reference,
-    impersonationUser: reference,
-    impersonateMint: { type: 'boolean' },
-    impersonationMint: { type: 'boolean' },
-    impersonationLabel: label,
-    impersonateLabel: label,
-    tools: {
-      anyOf: [
-        ...nameFilter.anyOf,
-        {
-          type: 'object',
-          additionalProperties: false,
-          required: ['profile'],
-          properties: { profile: { type: 'string' } },
-        },
-      ],
-    },
-    methods: nameFilter,
-    classes: nameFilter,
-    filters: { type: 'object', additionalProperties: { type: 'object' } },
-    tenantId: {
-      anyOf: [
-        { type: ['string', 'number', 'null'] },
-        {
-          type: 'object',
-          additionalProperties: false,
-          required: ['claim'],
-          properties: { claim: { type: 'string' } },
-        },
-      ],
-    },
-    allowMutations: { type: 'boolean' },
-    clientMode: { type: 'boolean' },
-    masterAtlas: { type: ['boolean', 'null'] },
-    rateLimit: { type: 'integer', minimum: 1 },
-    rateWindow: { type: 'number', exclusiveMinimum: 0 },
-    budget: BUDGET_CONFIG_SCHEMA,
-    recursionDepth: { type: 'integer', minimum: 0 },
-    strictToolFilter: { type: 'boolean' },
-    strictClassFilter: { type: 'boolean' },
   },
 } as const;
 
@@ -266,7 +174,7 @@ export const CONFIG_SCHEMA = {
     agents: {
       type: 'object',
       propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' },
-      additionalProperties: AGENT,
+      additionalProperties: AGENT_SCHEMA,
     },
     auth: { type: 'array', items: AUTH_RULE },
     policy: POLICY_CONFIG_SCHEMA,

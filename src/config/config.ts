@@ -59,7 +59,7 @@ export interface TaskConfig {
   readonly lifetime: number;
   /** Seconds between two questions of a client. Default 1. */
   readonly pollInterval: number;
-  /** Seconds between two signs of life of a run; after five without one it is given to another worker. Default 5. */
+  /** Seconds between two signs of life of a run; after two without one it is given to another worker. Default 5. */
   readonly heartbeat: number;
   /** Runs at once in this process. Default 4. */
   readonly concurrency: number;
@@ -83,7 +83,7 @@ export interface RedisConfig {
 }
 
 /** With whose rights an agent reads (docs/configuration.md#identities). */
-export type IdentityConfig =
+type IdentityConfig =
   | 'master'
   | { readonly session: 'caller' }
   | { readonly user: string; readonly label?: string }
@@ -209,9 +209,3 @@ export const DEFAULT_PARSE: ParseConfig = Object.freeze({
 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });
-
-export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freeze({
-  debounce: 0.25,
-  maxPerSession: 100,
-  maxSessions: 10_000,
-});

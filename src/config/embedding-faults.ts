@@ -1,8 +1,6 @@
 import { isAllowedEndpoint, isSafeTransport } from '#embeddings';
 import type { ConfigFault } from './config-faults.js';
-
-const isSection = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
+import { isSection } from './section.js';
 
 /** Where texts of agents may be sent: one place, encrypted on the way, and among those the operator allows. */
 export function embeddingFaults(config: unknown): ConfigFault[] {

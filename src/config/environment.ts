@@ -1,7 +1,6 @@
 import type { ConfigFault } from './config-faults.js';
 import type { Environment } from './read-config-file.js';
-
-type Section = Record<string, unknown>;
+import { isSection, type Section } from './section.js';
 
 /** Environment variables that win over the file, and where they go. */
 const OVERLAYS: readonly (readonly [variable: string, section: string, key: string])[] = [
@@ -17,9 +16,6 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
   ['PARSE_LIVE_QUERY_URL', 'parse', 'liveQueryUrl'],
   ['PARSE_REST_API_KEY', 'parse', 'restApiKey'],
 ];
-
-const isSection = (value: unknown): value is Section =>
-  value !== null && typeof value === 'object' && !Array.isArray(value);
 
 function typed(variable: string, value: string, faults: ConfigFault[]): unknown {
   if (variable !== 'PORT') return value;

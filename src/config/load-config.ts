@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { AgentShape } from '#agent';
 import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
+import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { approvalFaults } from './approval-faults.js';
 import { authRuleFaults } from './auth-rule-faults.js';
@@ -11,7 +12,6 @@ import {
   DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
   DEFAULT_EXPORT_CONFIG,
-  DEFAULT_SUBSCRIPTIONS,
   DEFAULT_EMBEDDINGS,
   DEFAULT_PARSE,
   DEFAULT_REDIS,

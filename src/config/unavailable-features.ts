@@ -1,16 +1,14 @@
 import type { ConfigFault } from './config-faults.js';
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object';
+import { isSection } from './section.js';
 
 /** Options whose part of the service does not exist yet: setting one is a fault, because ignoring it would be a silent lie. */
 export function unavailableFeatures(config: unknown): ConfigFault[] {
-  if (!isObject(config)) return [];
+  if (!isSection(config)) return [];
   const faults: ConfigFault[] = [];
-  const agents = isObject(config['agents']) ? config['agents'] : {};
+  const agents = isSection(config['agents']) ? config['agents'] : {};
   for (const [name, agent] of Object.entries(agents)) {
-    if (!isObject(agent)) continue;
-    if (isObject(agent['tenantId'])) {
+    if (!isSection(agent)) continue;
+    if (isSection(agent['tenantId'])) {
       faults.push({
         path: `agents.${name}.tenantId`,
         message: 'tenants from token claims are not part of this version',
@@ -19,7 +17,7 @@ export function unavailableFeatures(config: unknown): ConfigFault[] {
   }
   const rules = Array.isArray(config['auth']) ? (config['auth'] as unknown[]) : [];
   for (const [index, rule] of rules.entries()) {
-    if (isObject(rule) && 'oauth' in rule) {
+    if (isSection(rule) && 'oauth' in rule) {
       faults.push({ path: `auth.${index}.oauth`, message: 'oauth is not part of this version' });
     }
   }

@@ -28,7 +28,7 @@ const anyNameAnywhere: fc.Arbitrary<string> = fc.constantFrom(
 );
 
 /** An expression over rows of a class, with every way to bring a value under another name. */
-export const expression = madeOnce((name: ClassName, depth: number): fc.Arbitrary<unknown> => {
+const expression = madeOnce((name: ClassName, depth: number): fc.Arbitrary<unknown> => {
   const leaf = fc.oneof(
     { weight: 6, arbitrary: reference(name) },
     { weight: 1, arbitrary: fc.constantFrom<unknown>(1, 2, 'plain 1', null, true) },
@@ -211,7 +211,7 @@ const pointerNames = (name: ClassName): readonly string[] =>
     .map((column) => column.name);
 
 /** Any stage, also those that no caller may use. */
-export const stage = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
+const stage = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
   const value = fc.oneof(
     { weight: 4, arbitrary: expression(name, 1) },
     { weight: 1, arbitrary: expression(name, 2) },

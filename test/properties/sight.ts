@@ -210,7 +210,7 @@ export class AgentSight {
   }
 }
 
-export function tenantOf(className: ClassName, row: RowSpec): string | null {
+function tenantOf(className: ClassName, row: RowSpec): string | null {
   const chosen = row.values[TENANT_COLUMN[className]] ?? null;
   return chosen === null ? null : (TENANTS[chosen % 2] ?? null);
 }

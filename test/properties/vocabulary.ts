@@ -1,7 +1,7 @@
 import type { PolicyConfig } from '#policy';
 
 /** How a column's values look, and so how they are written in a request. */
-export type Kind =
+type Kind =
   'text' | 'number' | 'date' | 'place' | 'flag' | 'object' | 'texts' | 'pointer' | 'pointers' | 'relation';
 
 export interface Column {

@@ -13,7 +13,7 @@ import {
 
 export type OwnClass = (typeof OWN_CLASSES)[number];
 export type Rule = 'unset' | 'open' | 'nobody' | 'authenticated' | 'role' | 'owner';
-export type Acl = 'none' | 'public' | 'caller' | 'role' | 'other' | 'nobody';
+type Acl = 'none' | 'public' | 'caller' | 'role' | 'other' | 'nobody';
 
 export interface ClassRules {
   readonly hidden: 'no' | 'always' | 'exceptMaster';

@@ -227,7 +227,7 @@ function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
   };
 }
 
-export function policyOf(world: World): PolicyConfig {
+function policyOf(world: World): PolicyConfig {
   const classes: ClassConfigs = Object.fromEntries(
     CLASS_NAMES.map((name) => [name, classConfig(name, world.classes[name])]),
   );

@@ -3,7 +3,7 @@ export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/extended-json-pipelines.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
-export { MongoSchemaCatalogue, type SchemaCatalogueOptions } from './schema/mongo-schema-catalogue.js';
+export { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
 export { loadSeed, type LoadedSeed, type LoadSeedOptions } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';

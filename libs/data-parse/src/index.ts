@@ -1,5 +1,3 @@
-export { LiveQueryClient, type LiveQueryNews } from './live-query/live-query-client.js';
-export type { LiveQueryOptions } from './live-query/live-query-options.js';
 export { LiveQuerySource } from './live-query/live-query-source.js';
 export { ParseConnection, type ParseConnectionOptions } from './connection/parse-connection.js';
 export { MASTER_KEY, type ParseCredentials } from './connection/parse-credentials.js';

@@ -1,5 +1,17 @@
-import type { FieldSchema } from '#policy';
+import type { ClassLevelPermissions, FieldSchema } from '#policy';
 import type { OperationContext } from './record-store.js';
+
+/** With what a new class begins: every operation named and given to nobody. */
+export const NO_PERMISSIONS: ClassLevelPermissions = Object.freeze({
+  find: {},
+  count: {},
+  get: {},
+  create: {},
+  update: {},
+  delete: {},
+  addField: {},
+  protectedFields: { '*': [] },
+});
 
 export interface NewClass {
   readonly className: string;

@@ -9,7 +9,6 @@ export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js'
 export { SubAgents } from './agents/sub-agents.js';
 export { type PermitAnswer, type PermitQuestion } from './agents/would-permit.js';
 export { digestOf } from './asks/canonical-json.js';
-export { InputRequired } from './asks/input-required.js';
 export { InputRounds, type InputRoundsParts } from './asks/input-rounds.js';
 export type { WireRequest } from './asks/question-wire.js';
 export { type AskedSoFar, RequestStateSeal } from './asks/request-state.js';

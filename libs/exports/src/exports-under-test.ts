@@ -28,7 +28,7 @@ const unused = (): never => {
 };
 
 /** Rows in memory, which knows of constraints only what a walk adds. */
-export class WalkedReader extends RecordReader {
+class WalkedReader extends RecordReader {
   readonly queries: FindQuery[] = [];
   /** Runs before each find. */
   before: () => void = () => undefined;
@@ -75,7 +75,7 @@ class Songs extends SchemaCatalogue {
 }
 
 /** Sessions that a test can end. */
-export class Sessions extends PrincipalDirectory {
+class Sessions extends PrincipalDirectory {
   readonly open = new Set<string>();
   ownerOfSession = (token: string): Promise<SessionOwner | null> =>
     Promise.resolve(this.open.has(token) ? { userId: 'ann', expiresAt: null } : null);

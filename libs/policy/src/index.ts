@@ -1,10 +1,5 @@
 export { compileClass, HIDDEN_BY_DEFAULT, type PolicyFault } from './compile/compile-class.js';
-export {
-  type CompiledPolicy,
-  compilePolicy,
-  constraintFault,
-  DEFAULT_SWITCHES,
-} from './compile/compile-policy.js';
+export { type CompiledPolicy, compilePolicy, constraintFault } from './compile/compile-policy.js';
 export {
   type ClassConfig,
   POLICY_CONFIG_SCHEMA,
@@ -45,18 +40,11 @@ export { parseOrder, type SortKey } from './where/order.js';
 export { translateWhere, type WhereOptions } from './where/translate-where.js';
 export { redact, type Withheld } from './redaction/redact.js';
 export { withholdUnreadable } from './redaction/embedded-rights.js';
-export { AccessRights, type RowOperation } from './rights/access-rights.js';
-export {
-  type ClassOperation,
-  judgeOperation,
-  type PermissionVerdict,
-  type ReadOperation,
-} from './rights/class-permissions.js';
-export { type ProtectedColumns, protectedColumns } from './rights/protected-columns.js';
+export type { RowOperation } from './rights/access-rights.js';
+export type { ClassOperation, ReadOperation } from './rights/class-permissions.js';
 export { allTextFields, facetField, searchedField, stringFields } from './search/searched-fields.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export { type JoinProjection, joinProjection } from './scope/join-projection.js';
-export { suggestNames } from './scope/suggest-names.js';
 export {
   foreignRow,
   isTenantRefusal,

@@ -1,18 +1,14 @@
 import { TimeoutError } from 'rxjs';
-import { type Agent, type Refusal, Refused, refusals } from '#agent';
+import { type Agent, Refused } from '#agent';
 import { type ChangeSource, type RowView, SourceRefused, StoreError } from '#data';
 import { Channel, type ChannelMember } from './channel.js';
 import { Turns } from './turns.js';
+import { neverTold, notToldNow } from './watch-refusals.js';
 
 /** Questions to the database that run at a time, for all subscriptions together. */
 const QUESTIONS_AT_ONCE = 8;
 
 const UNCARRIED = 'no source of changes can carry the rights of this agent';
-
-function uncarried(cause: string): Refusal {
-  const told = refusals.accessDenied('subscription', 'Changes of this class cannot be told to this agent');
-  return { ...told, cause };
-}
 
 /** The channels that are open, and the choice of a source for each. */
 export class Channels {
@@ -28,7 +24,7 @@ export class Channels {
 
   /** @throws Refused `access_denied` when no source could ever tell this agent */
   assertCarried(agent: Agent, view: RowView): void {
-    if (this.candidates(agent, view).length === 0) throw new Refused(uncarried(UNCARRIED));
+    if (this.candidates(agent, view).length === 0) throw new Refused(neverTold(UNCARRIED));
   }
 
   /** Keys of the channels that could carry this view for this agent, the preferred one first. */
@@ -55,10 +51,7 @@ export class Channels {
         else final = fault;
       }
     }
-    if (passing !== undefined) {
-      throw new Refused(refusals.parseError('changes cannot be told at the moment', causeOf(passing)));
-    }
-    throw new Refused(uncarried(causeOf(final)));
+    throw new Refused(passing === undefined ? neverTold(causeOf(final)) : notToldNow(causeOf(passing)));
   }
 
   private candidates(agent: Agent, view: RowView): { source: ChangeSource; key: string }[] {

@@ -1,3 +1,3 @@
 export { FeedSource } from './feed-source.js';
-export { SubscriptionManager, type SubscriptionParts } from './subscription-manager.js';
-export type { SubscriptionOptions } from './subscription-options.js';
+export { SubscriptionManager } from './subscription-manager.js';
+export { DEFAULT_SUBSCRIPTIONS, type SubscriptionOptions } from './subscription-options.js';

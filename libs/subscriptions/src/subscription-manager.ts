@@ -9,7 +9,7 @@ import {
   timeout,
   TimeoutError,
 } from 'rxjs';
-import { type Agent, Refused, refusals, Unauthorized } from '#agent';
+import { type Agent, Refused, Unauthorized } from '#agent';
 import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#cluster';
 import {
   type DispatchContext,
@@ -29,6 +29,7 @@ import {
   subscriptionLimits,
 } from './subscription-options.js';
 import { WatchDesk, type WatchDeskParts } from './watch-desk.js';
+import { neverTold, notToldNow } from './watch-refusals.js';
 
 export interface SubscriptionParts extends WatchDeskParts {
   readonly streams: SessionStreams;
@@ -184,11 +185,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     await this.wire.publish({ do: 'watch', session, uri, ask });
     const message = await answer;
     if (message?.do !== 'watched' || message.outcome === 'watching') return;
-    throw new Refused(
-      message.outcome === 'denied'
-        ? refusals.accessDenied('subscription', 'Changes of this class cannot be told to this agent')
-        : refusals.parseError('changes cannot be told at the moment'),
-    );
+    throw new Refused(message.outcome === 'denied' ? neverTold() : notToldNow());
   }
 
   private async opened({ session, agent }: OpenedStream): Promise<void> {

@@ -7,6 +7,12 @@ export interface SubscriptionOptions {
   readonly maxSessions?: number;
 }
 
+export const DEFAULT_SUBSCRIPTIONS: Required<SubscriptionOptions> = Object.freeze({
+  debounce: 0.25,
+  maxPerSession: 100,
+  maxSessions: 10_000,
+});
+
 export interface SubscriptionLimits {
   /** Milliseconds. */
   readonly debounce: number;
@@ -16,7 +22,11 @@ export interface SubscriptionLimits {
 
 /** @throws TypeError naming the option that cannot be used */
 export function subscriptionLimits(options: SubscriptionOptions = {}): SubscriptionLimits {
-  const { debounce = 0.25, maxPerSession = 100, maxSessions = 10_000 } = options;
+  const {
+    debounce = DEFAULT_SUBSCRIPTIONS.debounce,
+    maxPerSession = DEFAULT_SUBSCRIPTIONS.maxPerSession,
+    maxSessions = DEFAULT_SUBSCRIPTIONS.maxSessions,
+  } = options;
   if (!Number.isFinite(debounce)) throw new TypeError('debounce: expected a number of seconds');
   return {
     debounce: debounce * 1000,

@@ -1,26 +1,19 @@
 import { canonicalClassName, isClassName } from '#agent';
-import { type ClassLevelPermissions, type FieldSchema, type FieldType, isSameType, typeName } from '#policy';
+import {
+  type ClassLevelPermissions,
+  FIELD_TYPES,
+  type FieldSchema,
+  type FieldType,
+  isSameType,
+  typeName,
+} from '#policy';
 import { BUILT_IN_COLUMNS, SYSTEM_COLUMNS } from '../schema/default-columns.js';
 import type { StoredIndex } from '../schema/schema-row.js';
 import { isPlainObject } from '../storage/own-property.js';
 import type { FaultList } from './fault-list.js';
 import type { SeedClass } from './seed.js';
 
-const FIELD_TYPES = new Set<string>([
-  'String',
-  'Number',
-  'Boolean',
-  'Date',
-  'Object',
-  'Array',
-  'GeoPoint',
-  'File',
-  'Pointer',
-  'Relation',
-  'Bytes',
-  'Polygon',
-  'ACL',
-] satisfies FieldType[]);
+const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 
 const PERMISSIONS = [
   'ACL',
@@ -118,8 +111,8 @@ function parseFields(value: unknown, path: string, draft: DraftClass, faults: Fa
     const field = faults.object(declared, at, ['type', 'targetClass', 'required', 'defaultValue']);
     const { type, targetClass, required, defaultValue } = field;
     if (!isFieldName(name)) faults.add(at, 'is not a field name');
-    if (typeof type !== 'string' || !FIELD_TYPES.has(type)) {
-      faults.add(`${at}.type`, `must be one of ${[...FIELD_TYPES].join(', ')}`);
+    if (typeof type !== 'string' || !TYPES.has(type)) {
+      faults.add(`${at}.type`, `must be one of ${FIELD_TYPES.join(', ')}`);
       continue;
     }
     const points = type === 'Pointer' || type === 'Relation';

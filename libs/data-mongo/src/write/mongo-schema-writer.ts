@@ -1,22 +1,17 @@
 import type { Document, OptionalUnlessRequiredId } from 'mongodb';
-import { type NewClass, type OperationContext, type SchemaCatalogue, SchemaWriter, StoreError } from '#data';
-import type { ClassLevelPermissions, FieldSchema } from '#policy';
+import {
+  type NewClass,
+  NO_PERMISSIONS,
+  type OperationContext,
+  type SchemaCatalogue,
+  SchemaWriter,
+  StoreError,
+} from '#data';
+import type { FieldSchema } from '#policy';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { schemaRow } from '../schema/schema-row.js';
 import { addColumns } from './schema-columns.js';
-
-/** Every operation named and given to nobody. */
-const CLOSED: ClassLevelPermissions = {
-  find: {},
-  count: {},
-  get: {},
-  create: {},
-  update: {},
-  delete: {},
-  addField: {},
-  protectedFields: { '*': [] },
-};
 
 /** Changes `_SCHEMA` as Parse Server does. A change that was sent is finished: its signal only keeps it from starting. */
 export class MongoSchemaWriter extends SchemaWriter {
@@ -29,7 +24,7 @@ export class MongoSchemaWriter extends SchemaWriter {
 
   createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
     return this.change(operation, async () => {
-      const row = schemaRow({ className, fields, classLevelPermissions: CLOSED, indexes: [] });
+      const row = schemaRow({ className, fields, classLevelPermissions: NO_PERMISSIONS, indexes: [] });
       await this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
     });
   }

@@ -7,7 +7,7 @@ import { isPlainObject, isTyped } from './plain-value.js';
  * Who keeps to the rights that a constraint names (`$readableBy`, `$writableBy`): with a session Parse Server does by
  * itself, with the master key it must be asked to.
  */
-export type RightsKeeper = 'server' | 'constraint';
+type RightsKeeper = 'server' | 'constraint';
 
 export interface RestForm {
   readonly rightsKeeper: RightsKeeper;

@@ -1,7 +1,7 @@
 import type { AggregateQuery, ParseRow } from '#data';
 
 /** A pipeline over stored columns, in extended JSON, with the way back from its documents to rows. */
-export interface StoredPipeline {
+interface StoredPipeline {
   readonly stages: readonly Readonly<Record<string, unknown>>[];
   rows(documents: readonly unknown[]): ParseRow[];
 }

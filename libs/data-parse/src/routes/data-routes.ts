@@ -24,7 +24,7 @@ export interface DataRoutes {
 /** Why a route that the table names is not taken. */
 export const NEEDS_DIRECT =
   'This needs direct access to MongoDB (database.uri), which is not configured: Parse Server does not answer it';
-export const NOT_THIS_WAY =
+const NOT_THIS_WAY =
   'This cannot be asked of Parse Server on behalf of this caller, and no other way is open to it';
 
 /** The first route of a cell that is open and can be asked. @throws Refused when there is none */

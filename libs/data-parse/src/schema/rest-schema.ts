@@ -1,22 +1,15 @@
 import { ClassSchemas } from '#data';
-import type { ClassLevelPermissions, ClassSchema, FieldSchema, FieldType, IndexSchema } from '#policy';
+import {
+  type ClassLevelPermissions,
+  type ClassSchema,
+  FIELD_TYPES,
+  type FieldSchema,
+  type FieldType,
+  type IndexSchema,
+} from '#policy';
 import { isPlainObject } from '../query/plain-value.js';
 
-const TYPES = new Set<string>([
-  'String',
-  'Number',
-  'Boolean',
-  'Date',
-  'Object',
-  'Array',
-  'GeoPoint',
-  'File',
-  'Pointer',
-  'Relation',
-  'Bytes',
-  'Polygon',
-  'ACL',
-] satisfies FieldType[]);
+const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 
 /** Credentials that a schema names and no catalogue does. */
 const UNLISTED = new Set(['password', 'authData', 'sessionToken']);

@@ -1,21 +1,16 @@
-import { type NewClass, type OperationContext, type SchemaCatalogue, SchemaWriter, StoreError } from '#data';
+import {
+  type NewClass,
+  NO_PERMISSIONS,
+  type OperationContext,
+  type SchemaCatalogue,
+  SchemaWriter,
+  StoreError,
+} from '#data';
 import type { FieldSchema } from '#policy';
 import { classPath } from '../connection/checked-path.js';
 import type { ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
 import { MASTER_KEY } from '../connection/parse-credentials.js';
 import { CLASS_NOT_EMPTY, ParseFault } from '../connection/parse-faults.js';
-
-/** Every operation named and given to nobody. */
-const CLOSED = {
-  find: {},
-  count: {},
-  get: {},
-  create: {},
-  update: {},
-  delete: {},
-  addField: {},
-  protectedFields: { '*': [] },
-};
 
 /**
  * Changes classes through Parse Server, whose own memory of them would be out of date otherwise. Needs the master key. A
@@ -31,7 +26,7 @@ export class ParseSchemaWriter extends SchemaWriter {
 
   async createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
     if (await this.exists(className)) throw new StoreError('duplicate', { store: 'Parse Server' });
-    const body = { className, fields: Object.fromEntries(fields), classLevelPermissions: CLOSED };
+    const body = { className, fields: Object.fromEntries(fields), classLevelPermissions: NO_PERMISSIONS };
     await this.send('POST', className, operation, body);
   }
 

@@ -12,7 +12,7 @@ export interface CallBudget {
  * The database gives up before the tool does, so that a slow query is answered as one:
  * five seconds earlier, at least one second; short tools leave a fifth.
  */
-export function maxTimeMs(timeoutSeconds: number): number {
+function maxTimeMs(timeoutSeconds: number): number {
   return timeoutSeconds <= 6 ? Math.round(timeoutSeconds * 800) : Math.max(1000, (timeoutSeconds - 5) * 1000);
 }
 

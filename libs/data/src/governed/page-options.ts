@@ -1,7 +1,7 @@
 import { Refused, refusals } from '#agent';
 import type { FindOptions } from '../governed-records.js';
 
-export const QUERY_LIMITS = { default: 100, max: 1000 } as const;
+const QUERY_LIMITS = { default: 100, max: 1000 } as const;
 
 /** Only `false` opts out of the canonical filter; what is neither boolean nor absent is refused. */
 export function readOptOut(applyCanonicalFilter: unknown): boolean {

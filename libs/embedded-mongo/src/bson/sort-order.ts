@@ -61,7 +61,7 @@ export function sortComparator(spec: Document, collation?: Collation): (a: Docum
   return (a, b) => order.compareKeys(keys(a), keys(b));
 }
 
-export function sortDirection(value: unknown): 1 | -1 {
+function sortDirection(value: unknown): 1 | -1 {
   if (numberKind(value) === undefined) {
     throw mongoError(
       15974,

@@ -9,7 +9,7 @@ export interface FoundDocument {
 }
 
 /** The score of a document; null when it does not match. */
-export type Matcher = (doc: Document) => number | null;
+type Matcher = (doc: Document) => number | null;
 
 /** Whether a word of the path is one of those that were looked for: what highlights mark. */
 export type HitTest = (path: string, term: string) => boolean;

@@ -2,7 +2,7 @@ import { getField, isDocument, type Document } from '../bson/document.js';
 import { toDouble } from '../bson/number.js';
 import { badValue } from '../errors.js';
 
-export const SIMILARITIES = ['cosine', 'dotProduct', 'euclidean'] as const;
+const SIMILARITIES = ['cosine', 'dotProduct', 'euclidean'] as const;
 export type Similarity = (typeof SIMILARITIES)[number];
 
 /** What a vector index says of one path. */

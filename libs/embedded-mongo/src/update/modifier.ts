@@ -7,7 +7,7 @@ export const unchanged = Symbol('unchanged');
 export const absent = Symbol('absent');
 
 /** What a modifier knows of the place it changes. */
-export interface Target {
+interface Target {
   /** The concrete path, for error texts. */
   readonly path: string;
   readonly doc: Document;

@@ -7,7 +7,7 @@ import { compileClass, type PolicyFault } from './compile-class.js';
 import type { PolicyConfig } from './policy-config.js';
 
 /** Every switch at its starting value (docs/policy.md#switches). */
-export const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
+const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   requireApprovalFor: [],
   refuseCollscan: false,
   exposeExplain: false,

@@ -1,18 +1,21 @@
 /** Parse field types as stored in `_SCHEMA` and told by Parse Server. */
-export type FieldType =
-  | 'String'
-  | 'Number'
-  | 'Boolean'
-  | 'Date'
-  | 'Object'
-  | 'Array'
-  | 'GeoPoint'
-  | 'File'
-  | 'Pointer'
-  | 'Relation'
-  | 'Bytes'
-  | 'Polygon'
-  | 'ACL';
+export const FIELD_TYPES = [
+  'String',
+  'Number',
+  'Boolean',
+  'Date',
+  'Object',
+  'Array',
+  'GeoPoint',
+  'File',
+  'Pointer',
+  'Relation',
+  'Bytes',
+  'Polygon',
+  'ACL',
+] as const;
+
+export type FieldType = (typeof FIELD_TYPES)[number];
 
 export interface FieldSchema {
   readonly type: FieldType;

@@ -1,6 +1,6 @@
 import { isClassName } from '#agent';
 import { canonicalClassName } from '#agent';
-import type { FieldSchema, FieldType } from '../model/class-schema.js';
+import { FIELD_TYPES, type FieldSchema, type FieldType } from '../model/class-schema.js';
 import { isPlainObject } from '../model/plain-object.js';
 import { isNeverGiven } from './refused-keys.js';
 import { type JudgeClass, refuseFields } from './written-value.js';
@@ -8,20 +8,7 @@ import { type JudgeClass, refuseFields } from './written-value.js';
 const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 const MAX_FIELDS = 500;
 const TARGETED: ReadonlySet<string> = new Set(['Pointer', 'Relation']);
-const TYPES: ReadonlySet<string> = new Set<FieldType>([
-  'String',
-  'Number',
-  'Boolean',
-  'Date',
-  'Object',
-  'Array',
-  'GeoPoint',
-  'File',
-  'Pointer',
-  'Relation',
-  'Bytes',
-  'Polygon',
-]);
+const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES.filter((type) => type !== 'ACL'));
 
 /**
  * The columns of a class to be made: `{ name: 'String' }` or `{ name: { type: 'Pointer', targetClass: 'Author' } }`.
