@@ -26,6 +26,8 @@ export function ensureRedisServer() {
 
 /** A Redis of one's own on a free loopback port, which keeps nothing. */
 export async function startRedisServer() {
+  const missing = ensureRedisServer();
+  if (missing) throw new Error(missing);
   const port = await freePort();
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const child = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'inherit'] });
