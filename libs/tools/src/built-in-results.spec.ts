@@ -7,7 +7,9 @@ import { type Embedding, EmbeddingProvider, QueryEmbeddings } from '#embeddings'
 import { type FieldType, readEnvironmentGates } from '#policy';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
 import { SampleSearch } from './contracts/sample-search.js';
+import { SampleDesk } from './contracts/sample-desk.js';
 import { sampleClass, SampleRecords, callOf, switches } from './contracts/sample-records.js';
+import { ExportDesk } from './export/export-desk.js';
 import { CallableMethods } from './declared-methods.js';
 import { toolsOf } from './declaration/tool.decorator.js';
 import { ToolEnvironment } from './environment.js';
@@ -38,6 +40,7 @@ async function providers(includeSourceProvenance: boolean): Promise<object[]> {
       { provide: PermittedTools, useValue: { list: () => definitions } },
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
+      { provide: ExportDesk, useClass: SampleDesk },
       { provide: QueryEmbeddings, useFactory: () => new QueryEmbeddings(new LetterEmbeddings()) },
     ],
   }).compile();

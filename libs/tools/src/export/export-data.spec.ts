@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import type { ClassPolicy } from '#policy';
+import { SampleDesk } from '../contracts/sample-desk.js';
 import {
   callOf,
   QUIET,
@@ -13,25 +14,6 @@ import {
 import { ToolContent } from '../content.js';
 import type { ToolSwitches } from '../tool-switches.js';
 import { ExportData } from './export-data.js';
-import { ExportDesk, type ExportOrder, type PromisedExport } from './export-desk.js';
-
-/** Promises whatever it is asked for, and keeps the orders. */
-class SampleDesk extends ExportDesk {
-  readonly maxRows = 5000;
-  readonly orders: ExportOrder[] = [];
-
-  promise(order: ExportOrder): Promise<PromisedExport> {
-    this.orders.push(order);
-    return Promise.resolve({
-      uri: 'export://abc',
-      path: '/exports/abc',
-      fileName: 'Song.csv',
-      mimeType: 'text/csv',
-      expiresAt: '2030-01-01T00:00:00.000Z',
-      maxRows: this.maxRows,
-    });
-  }
-}
 
 function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy: Partial<ClassPolicy> = {}) {
   const records = new SampleRecords(rows, [
