@@ -34,6 +34,7 @@ async function startReplica(redisUrl) {
     },
     stdio: ['ignore', 'inherit', 'pipe'],
   });
+  process.once('exit', () => child.kill('SIGKILL'));
   const port = await new Promise((resolve, reject) => {
     let told = '';
     child.stderr.on('data', (chunk) => {

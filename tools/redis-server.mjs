@@ -31,6 +31,8 @@ export async function startRedisServer() {
   const port = await freePort();
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const child = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'inherit'] });
+  // Whatever ends its owner ends it as well.
+  process.once('exit', () => child.kill('SIGKILL'));
   await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`redis-server ended with ${code}`)));
