@@ -23,10 +23,12 @@ import {
   DataBudgets,
   MethodExplorer,
   ParleyToolRunner,
+  PromptExplorer,
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
   ToolCallbacks,
+  ToolContext,
   ToolExplorer,
 } from '#dispatcher';
 import { ProcessTaskQueue, type TaskQueue } from '#jobs';
@@ -95,7 +97,9 @@ export class AppModule {
       providers: [
         ...BUILT_IN_TOOLS,
         ...features,
+        ToolContext,
         ToolExplorer,
+        PromptExplorer,
         MethodExplorer,
         MethodRegistry,
         { provide: DeclaredMethods, useExisting: MethodRegistry },
