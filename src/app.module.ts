@@ -1,7 +1,6 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
-import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import type { SharedState } from '#cluster';
 import {
@@ -45,6 +44,7 @@ import {
 } from '#tools';
 import { agentProviders } from './agents.js';
 import { approvalProviders } from './approvals.js';
+import { auditProviders } from './audit.js';
 import { createAuthenticator } from './auth.js';
 import { EditionAuthenticator } from './editions/edition-authenticator.js';
 import { Editions } from './editions/editions.js';
@@ -109,7 +109,7 @@ export class AppModule {
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
-        { provide: AuditSink, useClass: LoggerAuditSink },
+        ...auditProviders(),
         ...agentProviders(policies, gates),
         ...sharedStateProviders(shared),
         {
