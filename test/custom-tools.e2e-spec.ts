@@ -92,7 +92,7 @@ class LibraryTools {
 
   @Tool({ name: 'overdue', description: 'By a class.', input: Overdue })
   overdue(input: Overdue) {
-    return { isInstance: input instanceof Overdue, ...input };
+    return { isInstance: input instanceof Overdue, days: input.days };
   }
 
   @Tool({
