@@ -5,9 +5,13 @@ import {
   type ClassAccess,
   columnRefusal,
   fetchableColumns,
+  isAskable,
+  isMasked,
   isRefusal,
   joinProjection,
+  mayShow,
   rootOf,
+  shownColumns,
   withheldTarget,
 } from '#policy';
 import type { IncludePlan } from '../record-store.js';
@@ -99,7 +103,7 @@ export class IncludeResolver {
     const [spelling, ...rest] = segments;
     if (spelling === undefined) return;
     const field = parent.names.wireName(spelling);
-    if (!(fetchableColumns(parent)?.has(field) ?? true))
+    if (isMasked(parent, field) || !(fetchableColumns(parent)?.has(field) ?? true))
       orThrow(columnRefusal('include', spelling, field, parent));
     const targetClass = this.targetOf(parent, field);
     if (targetClass === undefined) return;
@@ -136,11 +140,10 @@ export class IncludeResolver {
     truncated: Record<string, readonly string[]>,
   ): Promise<Included> {
     const { target } = hop;
-    const fetchable = fetchableColumns(target);
     const projected =
       this.namedKeys(field, target, keys) ??
-      this.autoProjected(field, hop, keys, truncated)?.filter((key) => fetchable?.has(rootOf(key)) ?? true) ??
-      (fetchable && [...fetchable]);
+      this.autoProjected(field, hop, keys, truncated)?.filter((key) => mayShow(target, rootOf(key))) ??
+      shownColumns(target);
     const nested = projected ?? undefined;
     const shown = nested && [
       ...new Set([
@@ -175,8 +178,7 @@ export class IncludeResolver {
       ?.filter((key) => key.startsWith(prefix))
       .map((key) => target.names.wirePath(key.slice(prefix.length)));
     if (!named || named.length === 0) return null;
-    const fetchable = fetchableColumns(target);
-    return named.filter((key) => fetchable?.has(rootOf(key)) ?? true);
+    return named.filter((key) => isAskable(key, target));
   }
 
   private autoProjected(

@@ -131,7 +131,7 @@ export class ParleyWrites implements GovernedWrites {
   /** A caller with rights of its own may write what it may not read: the row is read again, as itself. */
   private async present(row: ParseRow, access: ClassAccess): Promise<ParseRow> {
     const { scope } = this.parts;
-    if (scope.rights.unlimited) return presentRow(row, access, scope);
+    if (scope.rights.unlimited) return presentRow(row, access, this.parts);
     const id = String(row['objectId']);
     const [readable] = await readAsCaller(this.parts, access.className, id);
     return readable ?? Object.fromEntries(ALWAYS_KEEP.map((name) => [name, row[name]]));

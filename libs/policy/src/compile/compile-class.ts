@@ -3,6 +3,7 @@ import type { ClassPolicy, Hiding, PropertyPolicy, SearchablePolicy } from '../m
 import { ALWAYS_KEEP, DEFAULT_SEARCH_INDEX, DEFAULT_VECTOR_INDEX } from '../model/class-policy.js';
 import { FieldNames } from '../model/field-names.js';
 import { isInternalField } from '../model/internal-fields.js';
+import { compileMasks } from '../masking/compile-masks.js';
 import type { ClassConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
 
 /** A declaration that cannot be meant: where it stands and what is wrong. */
@@ -130,6 +131,7 @@ export function compileClass(
     fields,
     joinFields,
     largeFields: wire(config.largeFields) ?? [],
+    masks: compileMasks(config.masks, { names, path }, faults),
     canonicalFilter: config.canonicalFilter ?? null,
     tenantScope: config.tenantScope
       ? { field: names.wireName(config.tenantScope.field), bypass: config.tenantScope.bypass ?? [] }
