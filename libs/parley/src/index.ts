@@ -19,6 +19,7 @@ export {
   AgentHidden,
   AgentJoinFields,
   AgentLargeFields,
+  AgentMasks,
   AgentMethod,
   AgentTenantScope,
   AgentVisible,

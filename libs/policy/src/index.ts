@@ -38,7 +38,13 @@ export {
 } from './where/map-cross-class.js';
 export { parseOrder, type SortKey } from './where/order.js';
 export { translateWhere, type WhereOptions } from './where/translate-where.js';
-export { columnOf, type ColumnMasks, type PathMask, toldMasks } from './masking/column-masks.js';
+export {
+  columnOf,
+  type ColumnMasks,
+  describeMasks,
+  type PathMask,
+  toldMasks,
+} from './masking/column-masks.js';
 export type { MaskConfig, MaskForm, MasksConfig } from './masking/mask-config.js';
 export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
 export { redact, type Withheld } from './redaction/redact.js';

@@ -15,6 +15,7 @@ import {
   withheldTarget,
 } from '#policy';
 import type { IncludePlan } from '../record-store.js';
+import { tracePassed } from './class-entry.js';
 import { fetchKeys, type RowGuard } from './row-guard.js';
 import type { RowRules } from './row-rules.js';
 
@@ -111,7 +112,7 @@ export class IncludeResolver {
     if (withheld) throw new Refused(withheld.refusal);
     const target = this.scope.reachFor(this.agent).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
-    this.rules.trace?.passed('included class', target.className);
+    tracePassed(this.rules.trace, 'included class', target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
     this.addPath(rest, target, hop.children);

@@ -96,6 +96,11 @@ export function isSecretColumn({ columns }: ColumnMasks, root: string): boolean 
   );
 }
 
+/** All of them, for operators. */
+export function describeMasks({ columns }: ColumnMasks): ReadonlyMap<string, string> {
+  return new Map([...columns.values()].flat().map(({ path, rule }) => [path, describeMask(rule)]));
+}
+
 /** Whether the path is, or lies within, what may not be named at all. */
 export function isDeniedPath({ columns }: ColumnMasks, path: string): boolean {
   const masks = columns.get(rootOf(path)) ?? [];
