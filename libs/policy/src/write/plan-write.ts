@@ -128,12 +128,14 @@ function assertNoMaskedIndex(
   access: ClassAccess,
 ): void {
   if (!access.masks) return;
-  const telling = (access.schema?.indexes ?? []).some(
-    ({ unique, fields }) =>
-      unique &&
-      fields.some((field) => isMasked(access, rootOf(field))) &&
-      (operation === 'create' || fields.some((field) => written.includes(rootOf(field)))),
-  );
+  const telling = (access.schema?.indexes ?? []).some((index) => {
+    const { unique, uniquenessUnknown, sparse, partial, fields } = index;
+    if (!unique && !uniquenessUnknown) return false;
+    if (!fields.some((field) => isMasked(access, rootOf(field)))) return false;
+    // A new row is in an index with its missing values, too.
+    const isEntered = partial || (unique && operation === 'create' && !sparse);
+    return isEntered || fields.some((field) => written.includes(rootOf(field)));
+  });
   if (!telling) return;
   throw new Refused(
     refusals.accessDenied(
