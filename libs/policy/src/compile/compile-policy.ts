@@ -76,6 +76,9 @@ function compileTenantBudget(options: PolicyConfig['tenantBudget'], faults: Poli
   }
 }
 
+/** Another key is another policy; the mark tells which key it is no more than any pseudonym does. */
+const KEY_MARK = { domain: null, className: '', path: '', tenant: null, acrossTenants: true };
+
 /** A pseudonym without a secret could be found by hashing every likely value. */
 function keylessHashes(
   classes: ReadonlyMap<string, ClassPolicy>,
@@ -120,9 +123,13 @@ export function compilePolicy(
     }
   }
   const all = [...classes.values()];
+  const pseudonyms = maskingKey === null ? null : new Pseudonyms(maskingKey);
   faults.push(...keylessHashes(classes, maskingKey));
   const policy: Policy = Object.freeze({
-    version: createHash('sha256').update(JSON.stringify(told)).digest('hex').slice(0, 16),
+    version: createHash('sha256')
+      .update(JSON.stringify({ ...told, maskingKey: pseudonyms?.of(null, KEY_MARK) }))
+      .digest('hex')
+      .slice(0, 16),
     switches: Object.freeze({
       ...DEFAULT_SWITCHES,
       ...switches,
@@ -132,7 +139,7 @@ export function compilePolicy(
     classes,
     hasVisibleClasses: all.some((one) => one.visible),
     hasTenantScopes: all.some((one) => one.tenantScope !== null),
-    pseudonyms: maskingKey === null ? null : new Pseudonyms(maskingKey),
+    pseudonyms,
   });
   return { policy, faults };
 }
