@@ -402,7 +402,7 @@ describe('what is told', () => {
         argument: { name: 'group_by', value: '' },
         context: { arguments: about },
       },
-      { ...as('reader'), 'MCP-Protocol-Version': '2025-06-18' },
+      { ...as('reader'), 'MCP-Protocol-Version': '2025-11-25' },
     );
     expect(completion.text).toContain('city');
     for (const field of ['email', 'ssn', 'token']) expect(completion.text).not.toContain(`"${field}"`);

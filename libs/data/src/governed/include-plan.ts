@@ -191,7 +191,7 @@ export class IncludeResolver {
     if (!keys?.includes(field) || hop.children.size > 0) return null;
     const projection = joinProjection(this.scope.classPolicy(hop.target.className), hop.target.schema);
     if (!projection) return null;
-    truncated[hop.spelling] = projection.dropped;
+    truncated[hop.spelling] = projection.dropped.filter((name) => mayShow(hop.target, name));
     return projection.fields;
   }
 }

@@ -118,6 +118,12 @@ export function compileClass(
       });
     }
   }
+  const masks = compileMasks(config.masks, { names, path }, faults);
+  if (masks.size > 0 && config.searchable && !config.searchable.textFields)
+    faults.push({
+      path: `${path}.searchable.textFields`,
+      message: 'must be listed beside masks: likeness to a masked text would spell it out',
+    });
   const properties = new Map<string, PropertyPolicy>();
   for (const [name, property] of Object.entries(config.properties ?? {})) {
     properties.set(names.wireName(name), propertyPolicy(property));
@@ -131,7 +137,7 @@ export function compileClass(
     fields,
     joinFields,
     largeFields: wire(config.largeFields) ?? [],
-    masks: compileMasks(config.masks, { names, path }, faults),
+    masks,
     canonicalFilter: config.canonicalFilter ?? null,
     tenantScope: config.tenantScope
       ? { field: names.wireName(config.tenantScope.field), bypass: config.tenantScope.bypass ?? [] }

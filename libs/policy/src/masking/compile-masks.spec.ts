@@ -43,6 +43,14 @@ describe('masks of a policy', () => {
     ]);
   });
 
+  it('want to know what a vector stands for, where the class has one', () => {
+    const masks: MasksConfig = { pin: 'mask' };
+    const faults = (searchable: { field: string; textFields?: string[] }) =>
+      compilePolicy({ classes: { Card: { masks, searchable } } }).faults.map(({ path }) => path);
+    expect(faults({ field: 'vector' })).toEqual(['policy.classes.Card.searchable.textFields']);
+    expect(faults({ field: 'vector', textFields: ['title'] })).toEqual([]);
+  });
+
   it('change with the key, and show it nowhere', () => {
     const version = (maskingKey: string | null) => compilePolicy({ maskingKey, classes: {} }).policy.version;
     expect(new Set([version(KEY), version(null), version(`${KEY}2`), version(KEY)]).size).toBe(3);
