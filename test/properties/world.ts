@@ -123,7 +123,7 @@ function masks(className: ClassName): fc.Arbitrary<Readonly<Record<string, MaskS
       member: kind === 'object' ? fc.constantFrom('tone', null) : fc.constant(null),
     });
   const perColumn = COLUMNS[className].map(({ name, kind }) =>
-    fc.tuple(fc.constant(name), fc.option(spec(kind), { nil: null, freq: 1 })),
+    fc.tuple(fc.constant(name), fc.option(spec(kind), { nil: null, freq: 2 })),
   );
   const some = fc
     .tuple(...perColumn)
