@@ -214,7 +214,8 @@ describe.runIf(screenshots)('pictures', () => {
     for (const theme of ['light', 'dark'])
       for (const [name, result] of Object.entries(results)) {
         const { page } = await show(result, theme, theme === 'dark' ? 360 : 720);
-        await page.screenshot({ path: `${screenshots}/${name}-${theme}.png` });
+        const picture = await page.screenshot({ path: `${screenshots}/${name}-${theme}.png` });
+        expect(picture.length).toBeGreaterThan(1000);
         await page.close();
       }
   });
