@@ -103,7 +103,9 @@ describe('what a service keeps', () => {
         Accept: 'application/json, text/event-stream',
       },
       body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 'streamed', method: 'tools/call' },
+        jsonrpc: '2.0',
+        id: 'streamed',
+        method: 'tools/call',
         params: { name: 'query_class', arguments: { class_name: 'Post' } },
       }),
     });

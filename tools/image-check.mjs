@@ -74,7 +74,9 @@ async function tryIt({ folder, env, command, health, user }) {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', ...headers },
       body: JSON.stringify({
-        ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'tools/call',
         params: { name: 'count_objects', arguments: { class_name: 'Album' } },
       }),
     });

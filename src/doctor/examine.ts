@@ -12,6 +12,7 @@ import { assertMayStart } from '../start-gate.js';
 import { checkAgents, checkListening } from './check-access.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits } from './check-limits.js';
+import { checkOAuth } from './check-oauth.js';
 import { checkPlugins } from './check-plugins.js';
 import { checkRuntime } from './check-runtime.js';
 import { checkMongo, checkParseServer, checkRedis } from './check-stores.js';
@@ -108,6 +109,7 @@ async function checkStores({ config }: LoadedService): Promise<Finding[]> {
       checkMongo(config, database.connection),
       checkRedis(config),
       checkParseServer(config),
+      checkOAuth(config.auth),
     ]);
     return found.flat();
   } finally {

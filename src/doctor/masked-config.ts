@@ -3,7 +3,8 @@ import type { ConfigReference } from '../config/read-config-file.js';
 /** What stands where a secret is. */
 export const MASK = '***';
 
-const SECRET_NAME = /(key|keys|secret|secrets|token|tokens|password|passphrase|credential|credentials)$/i;
+const SECRET_NAME =
+  /(key|keys|secret|secrets|token|tokens|password|passphrase|credential|credentials|hash)$/i;
 
 /** Parameters of a connection string that say how to connect; whatever else stands in one may be a credential. */
 const PLAIN_PARAMETERS =
