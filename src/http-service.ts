@@ -65,6 +65,10 @@ async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<Run
   const server = app.getHttpServer() as Server;
   // Longer than the idle time of the usual load balancers (60 s): the side that sends must be the one that closes.
   server.keepAliveTimeout = 75_000;
+  server.maxConnections = loaded.config.server.maxConnections;
+  // Whoever sends slower than this holds a connection for nothing.
+  server.headersTimeout = 15_000;
+  server.requestTimeout = 60_000;
   const edge = app.get(McpEdge);
   await app.init();
   followLists(app);

@@ -8,6 +8,7 @@ import { FilterNames, Kernel } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { StdioEdge, Wire } from '#streaming';
 import { AppModule, type ServiceParts } from './app.module.js';
+import { withEnvironmentFiles } from './config/environment-files.js';
 import type { Environment } from './config/read-config-file.js';
 import { checkFilterNames } from './filter-names.js';
 import type { LoadedService } from './plugins/load-with-plugins.js';
@@ -16,7 +17,8 @@ import { StderrLogger } from './stderr-logger.js';
 import { followLists } from './wire.js';
 
 /** What a client on a pipe shows instead of request headers. */
-function credentialsOf(env: Environment): Record<string, string> {
+function credentialsOf(given: Environment): Record<string, string> {
+  const env = withEnvironmentFiles(given);
   const key = env['MCP_API_KEY'];
   const session = env['PARSE_SESSION_TOKEN'];
   return {

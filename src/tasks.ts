@@ -39,7 +39,8 @@ class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
 }
 
 export function taskProviders({ config, configured, shared, queue }: TaskParts): Provider[] {
-  const { lifetime, pollInterval, heartbeat } = config.tasks;
+  const { lifetime, pollInterval, heartbeat, maxPerPrincipal } = config.tasks;
+  const begun = shared.limiters.limiter('tasks', { limit: maxPerPrincipal, window: lifetime });
   const settings: TaskSettings = {
     lifetime: lifetime * 1000,
     pollInterval: pollInterval * 1000,
@@ -59,7 +60,7 @@ export function taskProviders({ config, configured, shared, queue }: TaskParts):
     {
       provide: TaskDesk,
       useFactory: (calls: BackgroundCalls) =>
-        new StoredTaskDesk({ records, queue, bus, agents, settings, calls }),
+        new StoredTaskDesk({ records, queue, bus, agents, settings, begun, calls }),
       inject: [BackgroundCalls],
     },
     {

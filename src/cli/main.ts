@@ -4,6 +4,7 @@ import { oneLine } from '#audit';
 import { StoreError } from '#data';
 import { ConfigError } from '../config/config-faults.js';
 import { runEmbedded } from './embedded.js';
+import type { DoctorOptions } from './doctor.js';
 import type { ExplainOptions } from './explain.js';
 import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
@@ -63,6 +64,16 @@ program
   .action(async (tool: string, text: string, options: ExplainOptions) => {
     const { runExplain } = await import('./explain.js');
     await runExplain(tool, text, options);
+  });
+
+program
+  .command('doctor')
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('look at configuration, files, databases and limits; exit code 1 when something fails')
+  .action(async (options: DoctorOptions) => {
+    const { runDoctor } = await import('./doctor.js');
+    await runDoctor(options);
   });
 
 const policy = program.command('policy').description('check, test and compare policies');

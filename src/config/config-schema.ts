@@ -15,6 +15,7 @@ const SERVER = {
     maxBodySize: { type: 'integer', minimum: 1 },
     heartbeatInterval: { type: 'number' },
     maxConcurrentDispatchers: { type: ['integer', 'null'], minimum: 1 },
+    maxConnections: { type: 'integer', minimum: 1 },
     allowedOrigins: strings,
     allowedHosts: strings,
     requireCustomHeader: {
@@ -135,6 +136,7 @@ export const CONFIG_SCHEMA = {
         pollInterval: { type: 'number', minimum: 0.1 },
         heartbeat: { type: 'number', minimum: 0.1 },
         concurrency: { type: 'integer', minimum: 1 },
+        maxPerPrincipal: { type: 'integer', minimum: 1 },
       },
     },
     exports: {

@@ -16,6 +16,8 @@ export interface ServerConfig {
   readonly heartbeatInterval: number;
   /** Calls, and separately open streams, served at once; null: unbounded. Default 100. */
   readonly maxConcurrentDispatchers: number | null;
+  /** Open at once; further ones are closed. Default 10,000. */
+  readonly maxConnections: number;
   readonly allowedOrigins: readonly string[];
   /** Host names accepted besides loopback ones. */
   readonly allowedHosts: readonly string[];
@@ -63,6 +65,8 @@ export interface TaskConfig {
   readonly heartbeat: number;
   /** Runs at once in this process. Default 4. */
   readonly concurrency: number;
+  /** That one principal may begin within a lifetime, on all replicas together. Default 1000. */
+  readonly maxPerPrincipal: number;
 }
 
 /** Exports that are fetched after they were asked for (docs/exports.md). */
@@ -156,6 +160,7 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   maxBodySize: 1_048_576,
   heartbeatInterval: 2,
   maxConcurrentDispatchers: 100,
+  maxConnections: 10_000,
   allowedOrigins: [],
   allowedHosts: [],
   requireCustomHeader: null,
@@ -179,6 +184,7 @@ export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
   pollInterval: 1,
   heartbeat: 5,
   concurrency: 4,
+  maxPerPrincipal: 1000,
 });
 
 export const DEFAULT_EXPORT_CONFIG: ExportConfig = Object.freeze({

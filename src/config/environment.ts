@@ -17,6 +17,14 @@ const OVERLAYS: readonly (readonly [variable: string, section: string, key: stri
   ['PARSE_REST_API_KEY', 'parse', 'restApiKey'],
 ];
 
+export const OVERLAID_VARIABLES: readonly string[] = OVERLAYS.map(([variable]) => variable);
+
+/** Which variable, if any, gives an option its value. */
+export function overlayOf(path: string, env: Environment): string | null {
+  const own = OVERLAYS.find(([, section, key]) => path === `${section}.${key}`)?.[0];
+  return own !== undefined && env[own] ? own : null;
+}
+
 function typed(variable: string, value: string, faults: ConfigFault[]): unknown {
   if (variable !== 'PORT') return value;
   if (/^\d{1,5}$/.test(value)) return Number(value);

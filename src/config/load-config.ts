@@ -23,6 +23,7 @@ import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { embeddingFaults } from './embedding-faults.js';
 import { overlayEnvironment } from './environment.js';
+import { withEnvironmentFiles } from './environment-files.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
@@ -54,11 +55,12 @@ export function configPath(env: Environment, cwd: string): string {
  * @throws ConfigError listing every fault at once
  */
 export function loadConfig(
-  env: Environment = process.env,
+  given: Environment = process.env,
   cwd = process.cwd(),
   declared: readonly ClassDeclaration[] = [],
   filters: DeclaredFilters = {},
 ): LoadedConfig {
+  const env = withEnvironmentFiles(given);
   const path = configPath(env, cwd);
   const raw = env['PARLEY_CONFIG'] !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
   const faults: ConfigFault[] = [];

@@ -1,10 +1,21 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import { ConfigError, type ConfigFault } from './config-faults.js';
+import { readSecretFile, SecretFileError } from './secret-file.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const REFERENCE = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g;
+const REFERENCE = /\$\{(?:file:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g;
+
+/** Where a part of a value came from. */
+export interface ConfigReference {
+  /** Dotted path of the value inside the file. */
+  readonly path: string;
+  readonly kind: 'file' | 'environment' | 'fallback';
+  /** Of the file, or of the variable. */
+  readonly name: string;
+}
 
 /** A plain (unquoted) value is typed after substitution as YAML would have typed it; a quoted one stays text. */
 function retype(text: string): unknown {
@@ -14,10 +25,16 @@ function retype(text: string): unknown {
 }
 
 /**
- * Reads YAML or JSON with `${NAME}` and `${NAME:-default}` inside values replaced from the environment.
- * @throws ConfigError when the file is missing, is not YAML, or names variables that are not set
+ * Reads YAML or JSON with `${NAME}` and `${NAME:-default}` inside values replaced from the environment, and `${file:PATH}`
+ * from a file beside it. What is put in is not looked through again.
+ * @param tell hears of every reference that was replaced
+ * @throws ConfigError when the file is missing, is not YAML, or names variables and files that are not there
  */
-export function readConfigFile(path: string, env: Environment): unknown {
+export function readConfigFile(
+  path: string,
+  env: Environment,
+  tell: (reference: ConfigReference) => void = () => {},
+): unknown {
   if (!existsSync(path)) throw new ConfigError(path, [{ path: '', message: 'no such file' }]);
   const document = parseDocument(readFileSync(path, 'utf8'), { prettyErrors: true });
   if (document.errors.length > 0) {
@@ -30,17 +47,45 @@ export function readConfigFile(path: string, env: Environment): unknown {
   visit(document, {
     Scalar: (key, node, ancestors) => {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
-      const substituted = node.value.replace(REFERENCE, (_, name: string, fallback: string | undefined) => {
-        const value = env[name] ?? fallback;
-        if (value === undefined)
-          faults.push({ path: pathOf(ancestors, key), message: `environment variable ${name} is not set` });
-        return value ?? '';
-      });
-      node.value = node.type === 'PLAIN' ? retype(substituted) : substituted;
+      const at = pathOf(ancestors, key);
+      let secret = false;
+      const substituted = node.value.replace(
+        REFERENCE,
+        (_, file: string | undefined, name = '', fallback?: string) => {
+          if (file !== undefined) {
+            secret = true;
+            return contentOf(resolve(dirname(path), file), at, tell, faults);
+          }
+          const value = env[name] ?? fallback;
+          if (value === undefined)
+            faults.push({ path: at, message: `environment variable ${name} is not set` });
+          else tell({ path: at, kind: env[name] === undefined ? 'fallback' : 'environment', name });
+          return value ?? '';
+        },
+      );
+      // A secret of digits is still a secret, not a number.
+      node.value = node.type === 'PLAIN' && !secret ? retype(substituted) : substituted;
     },
   });
   if (faults.length > 0) throw new ConfigError(path, faults);
   return document.toJS() ?? {};
+}
+
+function contentOf(
+  file: string,
+  path: string,
+  tell: (reference: ConfigReference) => void,
+  faults: ConfigFault[],
+): string {
+  try {
+    const content = readSecretFile(file);
+    tell({ path, kind: 'file', name: file });
+    return content;
+  } catch (error) {
+    if (!(error instanceof SecretFileError)) throw error;
+    faults.push({ path, message: error.message });
+    return '';
+  }
 }
 
 function pathOf(ancestors: readonly unknown[], key: unknown): string {

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url';
 import { oneLine } from '#audit';
 import { ConfigError, type ConfigFault } from '../config/config-faults.js';
 import { configPath, type LoadedConfig, loadConfig } from '../config/load-config.js';
+import { withEnvironmentFiles } from '../config/environment-files.js';
 import { type Environment, readConfigFile } from '../config/read-config-file.js';
 import { declarationsOf, isPluginModule, type PluginModule } from './plugin-modules.js';
 
@@ -46,7 +47,7 @@ function loadFollowing(
 /** Only what looks like paths: a list of another shape is a fault of the file, told with its others. */
 function pathsOf(path: string, env: Environment): readonly string[] {
   if (!existsSync(path)) return [];
-  const file = readConfigFile(path, env) as { plugins?: unknown } | null;
+  const file = readConfigFile(path, withEnvironmentFiles(env)) as { plugins?: unknown } | null;
   const listed = file?.plugins;
   return Array.isArray(listed) ? listed.filter((entry): entry is string => typeof entry === 'string') : [];
 }

@@ -1,4 +1,4 @@
-import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
+import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 import type { BusMessage } from './message-bus.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
 import { type VersionedRecord, VersionedStore } from './versioned-store.js';
@@ -12,17 +12,20 @@ interface Held {
 export class ProcessVersionedStore extends VersionedStore {
   private readonly records: ExpiringMap<Held>;
 
-  /** @param maxEntries held at once; a record never gives way: without room, creating fails. Default 10,000 */
-  constructor(maxEntries = 10_000, now: Clock = processClock) {
+  /**
+   * @param maxEntries held at once; a record never gives way: without room, creating fails. Default 10,000
+   * @param maxBytes after which there is no room either; changes of what is there still fit. Default 64 MiB
+   */
+  constructor(maxEntries = 10_000, now: Clock = processClock, maxBytes = MAX_STORED_BYTES) {
     super();
-    this.records = new ExpiringMap(maxEntries, now);
+    this.records = new ExpiringMap(maxEntries, now, maxBytes);
   }
 
   create(id: string, value: BusMessage, ttl: number): Promise<boolean> {
     if (this.records.get(id)) return Promise.resolve(false);
     if (this.records.isFull())
       return Promise.reject(new SharedStateUnavailable('no room for another record'));
-    this.records.set(id, { text: JSON.stringify(value), revision: 1 }, ttl);
+    this.write(id, value, 1, ttl);
     return Promise.resolve(true);
   }
 
@@ -33,12 +36,17 @@ export class ProcessVersionedStore extends VersionedStore {
 
   replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
     if (this.records.get(id)?.revision !== revision) return Promise.resolve(false);
-    this.records.set(id, { text: JSON.stringify(value), revision: revision + 1 }, ttl);
+    this.write(id, value, revision + 1, ttl);
     return Promise.resolve(true);
   }
 
   remove(id: string): Promise<void> {
     this.records.delete(id);
     return Promise.resolve();
+  }
+
+  private write(id: string, value: BusMessage, revision: number, ttl: number): void {
+    const text = JSON.stringify(value);
+    this.records.put(id, { text, revision }, ttl, Buffer.byteLength(text));
   }
 }

@@ -1,4 +1,5 @@
 export { MongoConnection, type MongoConnectionOptions } from './connection/mongo-connection.js';
+export { inspectMongo, type MongoFacts } from './connection/inspect-mongo.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/extended-json-pipelines.js';

@@ -37,6 +37,8 @@ export class BullTaskQueue extends TaskQueue {
       connection: this.connection,
       prefix: this.prefix,
       skipVersionCheck: true,
+      // Nobody reads them back; BullMQ itself would keep ten thousand for good.
+      streams: { events: { maxLen: 100 } },
     });
     this.queue.on('error', () => undefined);
   }
