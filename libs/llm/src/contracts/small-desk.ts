@@ -1,10 +1,10 @@
 import { Agent, type CallContext, compileAgentShape } from '#agent';
-import { type GovernedRecords } from '#data';
+import type { GovernedRecords } from '#data';
 import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 import { KernelTools } from '../tools/kernel-tools.js';
 
-type Handler = (args: Readonly<Record<string, unknown>>, context: CallContext) => Promise<unknown> | unknown;
+type Handler = (args: Readonly<Record<string, unknown>>, context: CallContext) => unknown;
 
 /** A few tools behind a real kernel. */
 export class SmallTools extends ToolRunner {

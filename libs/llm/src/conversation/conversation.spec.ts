@@ -70,14 +70,13 @@ describe('a question', () => {
 
   it('is asked with the tools of the agent, their descriptions cut, and the conventions as the only system text', async () => {
     await conversation({ systemPromptSuffix: 'Speak Latin.' }, openAi.says('ok')).ask('Hi');
-    const { tools: offered, messages } = server.requests[0]?.body ?? {};
-    expect(offered?.map((tool) => (tool['function'] as { name: string; description: string }).name)).toEqual([
-      'count',
-      'echo',
-      'write',
-    ]);
-    expect((offered?.[0]?.['function'] as { description: string }).description).toHaveLength(1_024);
-    expect(messages?.map(({ role }) => role)).toEqual(['system', 'user']);
+    const [request] = server.requests;
+    const offered = (request?.body.tools ?? []).map(
+      (tool) => tool['function'] as { name: string; description: string },
+    );
+    expect(offered.map(({ name }) => name)).toEqual(['count', 'echo', 'write']);
+    expect(offered.map(({ description }) => description.length)).toEqual([1_024, 1_024, 1_024]);
+    expect(request?.body.messages.map(({ role }) => role)).toEqual(['system', 'user']);
     expect(sent(0)[0]?.[1]).toMatch(/Start with get_all_schemas[^]*untrusted data[^]*Speak Latin\.$/);
     await conversation({ systemPrompt: 'Only this.' }, openAi.says('ok')).ask('Hi');
     expect(sent(0)[0]).toEqual(['system', 'Only this.']);
