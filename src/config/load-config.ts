@@ -13,6 +13,7 @@ import {
   DEFAULT_DATABASE,
   DEFAULT_EXPORT_CONFIG,
   DEFAULT_EMBEDDINGS,
+  DEFAULT_LLM,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
   DEFAULT_TASK_CONFIG,
@@ -22,6 +23,7 @@ import {
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { embeddingFaults } from './embedding-faults.js';
+import { llmFaults } from './llm-faults.js';
 import { overlayEnvironment } from './environment.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
@@ -67,6 +69,7 @@ export function loadConfig(
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
     ...embeddingFaults(overlaid),
+    ...llmFaults(overlaid),
     ...redisFaults(overlaid),
     ...liveQueryFaults(overlaid),
     ...unavailableFeatures(overlaid),
@@ -110,11 +113,18 @@ function policyOf(
 
 let compiledSchema: ValidateFunction | undefined;
 
-/** Compiled at first use and kept: compiling costs more than anything else at start. */
+/**
+ * Compiled at first use and kept. What is known of our own schema (that it is one, and strict: a test holds it to that) is
+ * not asked again at every start, and code that runs once is not optimised: both cost more than the validation.
+ */
 function configSchema(): ValidateFunction {
-  return (compiledSchema ??= new Ajv({ allErrors: true, allowUnionTypes: true, strict: true }).compile(
-    CONFIG_SCHEMA,
-  ));
+  return (compiledSchema ??= new Ajv({
+    allErrors: true,
+    strict: false,
+    validateSchema: false,
+    meta: false,
+    code: { optimize: false },
+  }).compile(CONFIG_SCHEMA));
 }
 
 function validate(raw: unknown, faults: ConfigFault[]): boolean {
@@ -176,5 +186,6 @@ function withDefaults(
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
+    llm: { ...DEFAULT_LLM, ...given.llm },
   };
 }

@@ -108,7 +108,10 @@ export class Conversation {
    * @returns the summary; empty when there was nothing to summarise
    */
   compact(signal: AbortSignal = NEVER): Promise<string> {
-    return this.alone(() => this.summarise(signal));
+    return this.alone(() => {
+      this.last = Usage.NONE;
+      return this.summarise(signal);
+    });
   }
 
   /** The conversation as JSON: what was said and what it cost, no credential and nothing that tools returned. */
