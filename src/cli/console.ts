@@ -7,7 +7,7 @@ import { consoleHelpers } from './console-helpers.js';
 import { withConfig } from './named-config.js';
 import { openAgent } from './open-agent.js';
 import { type OpenConversation, preparedConversation } from './open-conversation.js';
-import { awaiting } from './terminal/awaiting-evaluation.js';
+import { AwaitedEvaluations } from './terminal/awaited-evaluations.js';
 
 export interface ConsoleOptions {
   readonly agent?: string;
@@ -35,17 +35,22 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
     print(`dispatch(method, params) render_prompt(name, args)${conversation ? ' mcp.ask(question)' : ''}`);
     if (without !== '') print(without);
     const { functions, values } = consoleHelpers({ agent: opened, conversation, print });
+    const evaluations = new AwaitedEvaluations();
+    const isPerson = process.stdin.isTTY && process.stdout.isTTY;
     const server = start({
-      prompt: process.stdin.isTTY ? 'parley> ' : '',
+      prompt: isPerson ? 'parley> ' : '',
+      input: isPerson ? process.stdin : evaluations.paced(process.stdin),
+      output: process.stdout,
+      terminal: isPerson,
+      eval: evaluations.evaluate,
       useColors: false,
       writer: shown,
-      breakEvalOnSigint: false,
     });
-    awaiting(server);
     Object.assign(server.context, functions);
     for (const [name, get] of Object.entries(values))
       Object.defineProperty(server.context, name, { get, configurable: true, enumerable: true });
     await new Promise<void>((resolve) => server.once('exit', resolve));
+    await evaluations.settled();
   } finally {
     await opened.close();
   }
