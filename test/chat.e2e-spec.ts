@@ -147,7 +147,7 @@ describe('a chat in a terminal', () => {
     typedAhead();
     expect(await asked).toContain("Approve the write operation 'create_object'?");
     await chat.type('n\r', 'Yes what?');
-    expect(sentToModel()).toContain('denied');
+    expect(sentToModel()).toContain('operation rejected by approver');
     server.script(create, openAi.says('Written.'));
     await chat.type('Write a note\r', /approve\? \[y\/N\] $/);
     await chat.type('y\r', 'Written.');
@@ -240,18 +240,18 @@ describe('a single call', () => {
     expect(hostile.stdout).not.toMatch(/[\u001b\u202e]/);
   });
 
-  it.each([
-    [['tool'], 'usage: parley tool'],
-    [['tool', 'count_objects', '{bad', '--agent', 'reader'], 'not JSON'],
-    [['tool', 'count_objects', '[]', '--agent', 'reader'], 'JSON object'],
-    [['tool', 'count_objects'], 'choose one with --agent: reader, editor'],
-    [['tool', 'count_objects', '{}', '--agent', 'root'], 'no agent named'],
-  ])('that is asked for wrongly ends with 2: %j', async (args, told) => {
-    expect(await run(args)).toMatchObject({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringContaining(told) as string,
-    });
+  it('that is asked for wrongly ends with 2', async () => {
+    const wrong: [string[], string][] = [
+      [['tool'], 'usage: parley tool'],
+      [['tool', 'count_objects', '{bad', '--agent', 'reader'], 'not JSON'],
+      [['tool', 'count_objects', '[]', '--agent', 'reader'], 'JSON object'],
+      [['tool', 'count_objects'], 'choose one with --agent: reader, editor'],
+      [['tool', 'count_objects', '{}', '--agent', 'root'], 'no agent named'],
+    ];
+    const ended = await Promise.all(wrong.map(([args]) => run(args)));
+    expect(ended).toEqual(
+      wrong.map(([, told]) => ({ code: 2, stdout: '', stderr: expect.stringContaining(told) as string })),
+    );
   });
 });
 

@@ -35,7 +35,7 @@ export function runCommand(
 }
 
 export interface TerminalSession {
-  /** Everything that was shown so far. */
+  /** Everything that was shown so far, as the terminal got it; what is waited for is looked for without control sequences. */
   shown(): string;
   /** Types, and waits until what follows from it is shown; returns what was shown since. */
   type(text: string, until: string | RegExp): Promise<string>;
@@ -43,6 +43,9 @@ export interface TerminalSession {
   readonly ended: Promise<number | null>;
   kill(): void;
 }
+
+/** Colours, and what the line editor and the line of what goes on move about. */
+const LINE_EDITING = /\u001b\[[\d;]*[mGJKCD]/g;
 
 /** Runs a command in a pseudo-terminal, as a person would. */
 export function startInTerminal(args: readonly string[], { cwd, env }: CommandOptions): TerminalSession {
@@ -53,30 +56,31 @@ export function startInTerminal(args: readonly string[], { cwd, env }: CommandOp
     env: environment({ SHELL: '/bin/sh', ...env }),
     stdio: ['pipe', 'pipe', 'inherit'],
   });
-  let text = '';
+  let raw = '';
   let seen = 0;
+  const text = () => raw.replace(LINE_EDITING, '');
   const ended = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
   let over = false;
   void ended.then(() => (over = true));
-  child.stdout?.setEncoding('utf8').on('data', (part: string) => (text += part));
+  child.stdout?.setEncoding('utf8').on('data', (part: string) => (raw += part));
   const waitFor = async (what: string | RegExp) => {
     const from = seen;
     for (;;) {
-      const since = text.slice(from);
+      const since = text().slice(from);
       const found = typeof what === 'string' ? since.indexOf(what) : since.search(what);
       if (found >= 0) {
         const length = typeof what === 'string' ? what.length : (what.exec(since)?.[0].length ?? 0);
         seen = from + found + length;
-        return text.slice(from, seen);
+        return text().slice(from, seen);
       }
       if (over) throw new Error(`the command ended without showing ${String(what)}:\n${since}`);
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   };
   return {
-    shown: () => text,
+    shown: () => raw,
     type: (typed, until) => {
-      seen = text.length;
+      seen = text().length;
       child.stdin?.write(typed);
       return waitFor(until);
     },
