@@ -141,9 +141,7 @@ describe('a chat in a terminal', () => {
     server.script(late, openAi.says('You said no.'), openAi.says('Yes what?'));
     const asked = chat.type('Write a note\r', /approve\? \[y\/N\] $/);
     while (server.requests.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
-    const echoed = chat.type('y\r', 'y');
-    await echoed;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await chat.type('y\r', 'y');
     typedAhead();
     expect(await asked).toContain("Approve the write operation 'create_object'?");
     await chat.type('n\r', 'Yes what?');

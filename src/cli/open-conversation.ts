@@ -4,7 +4,7 @@ import type { Environment } from '../config/read-config-file.js';
 import type { OpenAgent } from './open-agent.js';
 
 /** The section `llm` with the environment over it. */
-export function llmSettings(
+function llmSettings(
   llm: LlmConfig,
   env: Environment,
 ): Omit<LlmConfig, 'provider'> & { provider: string | null } {

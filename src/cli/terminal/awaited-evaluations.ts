@@ -10,11 +10,7 @@ export class AwaitedEvaluations {
   private last: Promise<void> = Promise.resolve();
 
   readonly evaluate: REPLEval = (code, context, _file, done) => {
-    const evaluated = async () => evaluate(code, context);
-    this.last = this.last.then(evaluated).then(
-      (value) => done(null, value),
-      (fault: unknown) => done(isUnfinished(fault) ? new Recoverable(fault) : asError(fault), undefined),
-    );
+    this.last = inTurn(this.last, code, context, done);
   };
 
   /** Settles when everything that was entered is evaluated. */
@@ -35,6 +31,22 @@ export class AwaitedEvaluations {
       await this.settled();
     }
   }
+}
+
+async function inTurn(
+  before: Promise<void>,
+  code: string,
+  context: Context,
+  done: (fault: Error | null, value: unknown) => void,
+): Promise<void> {
+  await before;
+  let value: unknown;
+  try {
+    value = await evaluate(code, context);
+  } catch (fault) {
+    return done(isUnfinished(fault) ? new Recoverable(fault) : asError(fault), undefined);
+  }
+  done(null, value);
 }
 
 /** A variable that is awaited for is one of the prompt anyway. */

@@ -1,6 +1,6 @@
 import type { ModelMessage } from '../model/language-model.js';
 
-export const HISTORY_ROLES = ['user', 'assistant', 'system'] as const;
+const HISTORY_ROLES = ['user', 'assistant', 'system'] as const;
 
 /** What is remembered from question to question: what was asked and what was answered, and nothing of what tools returned. */
 export interface HistoryEntry {
