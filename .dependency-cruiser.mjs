@@ -20,6 +20,7 @@ export const mayImport = {
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],
+  llm: ['agent', 'audit', 'embeddings', 'tools', 'dispatcher'],
 };
 
 const directions = Object.entries(mayImport).map(([lib, others]) => ({

@@ -5,11 +5,15 @@ import { StoreError } from '#data';
 import { ConfigError } from '../config/config-faults.js';
 import { runEmbedded } from './embedded.js';
 import type { DoctorOptions } from './doctor.js';
+import type { ChatOptions } from './chat.js';
+import type { ConsoleOptions } from './console.js';
 import type { ExplainOptions } from './explain.js';
 import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
 import { runSeed } from './seed.js';
+import type { ToolOptions } from './tool.js';
+import { UsageError } from './usage-error.js';
 
 const program = new Command('parley')
   .description('Serve Parse / MongoDB data to AI agents under a policy.')
@@ -76,6 +80,42 @@ program
     await runDoctor(options);
   });
 
+const AGENT = ['--agent <name>', 'agent of the configuration (default: the only one)'] as const;
+
+program
+  .command('chat')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description('ask questions in plain words; a language model answers them with the tools of an agent')
+  .action(async (options: ChatOptions) => {
+    const { runChat } = await import('./chat.js');
+    await runChat(options);
+  });
+
+program
+  .command('console')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description('a JavaScript prompt with the tools of an agent')
+  .action(async (options: ConsoleOptions) => {
+    const { runConsole } = await import('./console.js');
+    await runConsole(options);
+  });
+
+program
+  .command('tool')
+  .argument('[name]', 'name of a tool')
+  .argument('[json]', 'its arguments, a JSON object (default: {})')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description(
+    'call one tool; its result is JSON on stdout. Exit codes: 0 done, 1 refused or failed, 2 wrong usage',
+  )
+  .action(async (name: string | undefined, json: string | undefined, options: ToolOptions) => {
+    const { runTool } = await import('./tool.js');
+    await runTool(name, json, options);
+  });
+
 const policy = program.command('policy').description('check, test and compare policies');
 
 policy
@@ -117,7 +157,7 @@ try {
   await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
 } catch (error) {
   process.stderr.write(`${told(error)}\n`);
-  process.exitCode = 1;
+  process.exitCode = error instanceof UsageError ? 2 : 1;
 }
 
 function told(error: unknown): string {

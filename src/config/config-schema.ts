@@ -1,5 +1,6 @@
 import { POLICY_CONFIG_SCHEMA } from '#policy';
 import { AGENT_SCHEMA } from './agent-schema.js';
+import { LLM_SCHEMA } from './llm-schema.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -148,11 +149,7 @@ export const CONFIG_SCHEMA = {
         maxPerPrincipal: { type: 'integer', minimum: 1 },
       },
     },
-    llm: {
-      type: 'object',
-      additionalProperties: false,
-      properties: { allowedEndpoints: { anyOf: [strings, { type: 'null' }] } },
-    },
+    llm: LLM_SCHEMA,
     approvals: {
       type: 'object',
       additionalProperties: false,

@@ -6,6 +6,7 @@ import {
   DEFAULT_DATABASE,
   DEFAULT_EMBEDDINGS,
   DEFAULT_EXPORT_CONFIG,
+  DEFAULT_LLM,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
   DEFAULT_SERVER,
@@ -42,7 +43,7 @@ const TABLES = {
   redis: [rows(chapter(CONFIGURATION, 'redis')), properties.redis, DEFAULT_REDIS],
   parse: [rows(chapter(CONFIGURATION, 'parse')), properties.parse, { ...DEFAULT_PARSE, liveQueryUrl: null }],
   embeddings: [rows(chapter(CONFIGURATION, 'embeddings')), properties.embeddings, DEFAULT_EMBEDDINGS],
-  llm: [rows(chapter(CONFIGURATION, 'llm')), properties.llm, { allowedEndpoints: null }],
+  llm: [rows(chapter(CONFIGURATION, 'llm')), properties.llm, { ...DEFAULT_LLM, prices: '{}' }],
   subscriptions: [
     rows(chapter(CONFIGURATION, 'subscriptions')),
     properties.subscriptions,

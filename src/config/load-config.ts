@@ -13,6 +13,7 @@ import {
   DEFAULT_DATABASE,
   DEFAULT_EXPORT_CONFIG,
   DEFAULT_EMBEDDINGS,
+  DEFAULT_LLM,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
   DEFAULT_TASK_CONFIG,
@@ -22,6 +23,7 @@ import {
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { embeddingFaults } from './embedding-faults.js';
+import { llmFaults } from './llm-faults.js';
 import { overlayEnvironment } from './environment.js';
 import { withEnvironmentFiles } from './environment-files.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
@@ -69,6 +71,7 @@ export function loadConfig(
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
     ...embeddingFaults(overlaid),
+    ...llmFaults(overlaid),
     ...redisFaults(overlaid),
     ...liveQueryFaults(overlaid),
     ...unavailableFeatures(overlaid),
@@ -185,5 +188,6 @@ function withDefaults(
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
+    llm: { ...DEFAULT_LLM, ...given.llm },
   };
 }
