@@ -15,6 +15,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly args_keys: readonly string[];
   readonly policy_version: string;
   readonly correlation_id?: string;
+  /** Of the trace that the call belongs to, where traces are made. */
+  readonly trace_id?: string;
   readonly success: boolean;
   /** Bytes of the result text. */
   readonly result_size?: number;
