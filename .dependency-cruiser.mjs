@@ -12,7 +12,7 @@ export const mayImport = {
   telemetry: ['agent'],
   embeddings: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit', 'embeddings'],
-  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
+  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster', 'telemetry'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster'],

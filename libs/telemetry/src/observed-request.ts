@@ -1,7 +1,12 @@
 import type { Span } from '@opentelemetry/api';
-import type { ObservedParts } from './observed-parts.js';
+import type { CallTelemetry } from '#agent';
 import { observeMessage } from './observe-message.js';
+import { ObservedMessage } from './observed-message.js';
+import type { ObservedParts } from './observed-parts.js';
 import type { MessageTelemetry, RequestTelemetry, SaidMessage } from './telemetry.js';
+
+/** Ends with its request, so that it counts as none by itself. */
+const FILE = { method: 'exports/read', era: 'legacy', transport: 'http' } as const;
 
 export class ObservedRequest implements RequestTelemetry {
   private over = false;
@@ -23,6 +28,10 @@ export class ObservedRequest implements RequestTelemetry {
 
   message(said: SaidMessage): MessageTelemetry {
     return observeMessage(this.parts, said, 'http', this.span);
+  }
+
+  file(): CallTelemetry {
+    return new ObservedMessage(this.parts, FILE, this.span);
   }
 
   refused(check: string): void {

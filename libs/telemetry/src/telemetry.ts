@@ -42,6 +42,8 @@ export interface RequestTelemetry {
   /** @returns called once the caller is known, or refused */
   authenticating(): (admitted: boolean) => void;
   message(said: SaidMessage): MessageTelemetry;
+  /** The request is for a file, which is made while it is sent. */
+  file(): CallTelemetry;
   /** A named check of the edge refused it. */
   refused(check: string): void;
   /** @param status null: there was nobody left to answer. Only the first counts */
