@@ -2,6 +2,7 @@ import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
 import type { SubscriptionOptions } from '#subscriptions';
 import type { LiveQueryConfig } from './live-query-config.js';
+import type { LoggingConfig, MetricsConfig, TracesConfig } from './observability-config.js';
 
 export interface ServerConfig {
   /** Address to listen on. Anything but loopback needs authentication. Default `127.0.0.1`. */
@@ -147,6 +148,9 @@ export interface ParleyConfig {
   readonly policy: PolicyConfig;
   /** Null: texts are not embedded. */
   readonly embeddings: EmbeddingsConfig | null;
+  readonly traces: TracesConfig;
+  readonly metrics: MetricsConfig;
+  readonly logging: LoggingConfig;
 }
 
 export const DEFAULT_SERVER: ServerConfig = Object.freeze({

@@ -24,6 +24,7 @@ import { ConfigError, type ConfigFault } from './config-faults.js';
 import { embeddingFaults } from './embedding-faults.js';
 import { overlayEnvironment } from './environment.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
+import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
@@ -183,5 +184,8 @@ function withDefaults(
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
+    traces: { ...DEFAULT_TRACES, ...given.traces },
+    metrics: { ...DEFAULT_METRICS, ...given.metrics },
+    logging: { ...DEFAULT_LOGGING, ...given.logging },
   };
 }
