@@ -43,7 +43,11 @@ export class Readiness {
     const dependencies = await this.looking;
     const up = Object.values(dependencies).every((state) => state === 'up');
     const draining = !this.edge.isAccepting;
-    return { ready: up && !draining, status: draining ? 'draining' : up ? 'ready' : 'unavailable', dependencies };
+    return {
+      ready: up && !draining,
+      status: draining ? 'draining' : up ? 'ready' : 'unavailable',
+      dependencies,
+    };
   }
 
   private async probeAll(): Promise<Dependencies> {

@@ -1,6 +1,14 @@
 import type { INestApplicationContext, Logger, Provider } from '@nestjs/common';
 import { PromptRegistry } from '#dispatcher';
-import { MetricsListener, openMetrics, openTracing, ServiceTelemetry, type ServiceMetrics, Telemetry, type Tracing } from '#telemetry';
+import {
+  MetricsListener,
+  openMetrics,
+  openTracing,
+  ServiceTelemetry,
+  type ServiceMetrics,
+  Telemetry,
+  type Tracing,
+} from '#telemetry';
 import { ToolRegistry } from '#tools';
 import type { ParleyConfig } from '../config/config.js';
 import { ConfigError } from '../config/config-faults.js';

@@ -1,18 +1,13 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { SharedState } from '#cluster';
-import { Readiness } from '../http/readiness.js';
 import { TaskQueue, TaskWorker } from '#jobs';
 import { McpEdge } from '#streaming';
 import { SubscriptionManager } from '#subscriptions';
 import type { ServiceMetrics } from '#telemetry';
+import { Editions } from '../editions/editions.js';
+import { Readiness } from '../http/readiness.js';
 import { productVersion } from '../product-version.js';
-import { PolicyVersion } from './policy-version.js';
-
-interface Decided {
-  readonly outcome: string;
-  readonly via?: string;
-}
 
 /** Where the values are read that the service keeps anyway. */
 export function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
@@ -22,7 +17,7 @@ export function readFrom(app: INestApplicationContext, metrics: ServiceMetrics):
   const worker = app.get(TaskWorker);
   const queue = app.get(TaskQueue);
   const readiness = app.get(Readiness);
-  const policy = app.get(PolicyVersion);
+  const editions = app.get(Editions);
   metrics.read('parley_streamed_answers', () => edge.activeDispatcherCount);
   metrics.read('parley_open_streams', () => edge.activeListeningStreamCount);
   metrics.read('parley_abandoned_calls_total', () => edge.abandonedDispatcherCount);
@@ -31,7 +26,11 @@ export function readFrom(app: INestApplicationContext, metrics: ServiceMetrics):
   metrics.read('parley_tasks_running', () => worker.active);
   metrics.read('parley_tasks_waiting', () => queue.waiting());
   metrics.read('parley_approvals_waiting', () => shared.approvals.waiting());
-  metrics.read('parley_policy_info', () => [{ labels: { version: policy.current }, value: 1 }]);
+  metrics.read('parley_policy_info', () => [
+    { labels: { version: editions.current.policy.version }, value: 1 },
+  ]);
+  metrics.read('parley_configuration_edition', () => editions.current.number);
+  metrics.read('parley_configuration_refused', () => (editions.refused ? 1 : 0));
   metrics.read('parley_build_info', () => [{ labels: { version: productVersion() }, value: 1 }]);
   metrics.read('parley_ready', async () => ((await readiness.look()).ready ? 1 : 0));
   metrics.read('parley_dependency_up', async () =>
@@ -42,5 +41,5 @@ export function readFrom(app: INestApplicationContext, metrics: ServiceMetrics):
   );
   app
     .get(EventEmitter2)
-    .on('parse.agent.approval', ({ outcome, via }: Decided) => metrics.approval(outcome, via));
+    .on('parse.agent.approval', ({ outcome }: { readonly outcome: string }) => metrics.approval(outcome));
 }

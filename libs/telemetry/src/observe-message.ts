@@ -46,5 +46,5 @@ export function observeMessage(
     origin,
     messageAttributes(said, method, target, transport === 'http' ? 'tcp' : 'pipe'),
   );
-  return new ObservedMessage(parts, labels, span);
+  return new ObservedMessage(parts, labels, span, said.correlationId);
 }

@@ -26,6 +26,7 @@ export class ObservedMessage implements MessageTelemetry {
     private readonly parts: ObservedParts,
     private readonly labels: MessageLabels,
     private readonly span: Span | null,
+    private readonly correlationId?: string | undefined,
   ) {
     const named = span?.spanContext();
     this.traceId = named?.traceId;
@@ -37,12 +38,12 @@ export class ObservedMessage implements MessageTelemetry {
   }
 
   tool(name: string): ToolTelemetry {
-    return new ObservedTool(this.parts, name, this.recorded);
+    return new ObservedTool(this.parts, name, this.recorded, this.correlationId);
   }
 
   within<T>(work: () => T): T {
     const { tracing } = this.parts;
-    return tracing && this.span ? tracing.within(this.span, work) : work();
+    return tracing && this.span ? tracing.within(this.span, this.correlationId, work) : work();
   }
 
   ends(ending: MessageEnding): void {

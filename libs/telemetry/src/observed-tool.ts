@@ -15,6 +15,7 @@ export class ObservedTool implements ToolTelemetry {
     private readonly parts: ObservedParts,
     private readonly name: string,
     private readonly message: Span | null,
+    private readonly correlationId?: string | undefined,
   ) {
     const open = () => this.handler ?? this.message;
     this.trace = message ? new ObservedGates(open) : undefined;
@@ -32,7 +33,7 @@ export class ObservedTool implements ToolTelemetry {
 
   within<T>(work: () => T): T {
     const { tracing } = this.parts;
-    return tracing && this.handler ? tracing.within(this.handler, work) : work();
+    return tracing && this.handler ? tracing.within(this.handler, this.correlationId, work) : work();
   }
 
   ends(ending?: ToolEnding): void {

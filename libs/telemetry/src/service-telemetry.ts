@@ -43,6 +43,6 @@ export class ServiceTelemetry extends Telemetry {
       'gen_ai.operation.name': 'execute_tool',
       ...(correlationId !== undefined && { 'parley.correlation_id': correlationId }),
     });
-    return new ObservedMessage(this.parts, labels, span);
+    return new ObservedMessage(this.parts, labels, span, correlationId);
   }
 }

@@ -37,7 +37,7 @@ export const METRICS = {
   parley_database_operations_total: counter('operations of calls, by how they ended', 'operation', 'outcome'),
   parley_database_duration_seconds: seconds('of operations, waiting for a connection included', 'operation'),
   parley_database_rows_total: counter('rows handed out, before any was withheld', 'operation'),
-  parley_approvals_total: counter('decisions upon calls that need a person', 'outcome', 'via'),
+  parley_approvals_total: counter('decisions upon calls that need a person', 'outcome'),
   parley_streamed_answers: gauge('answers being worked on whose client takes a stream'),
   parley_open_streams: gauge('streams that stay open by themselves'),
   parley_sessions: gauge('sessions remembered by this process; absent where Redis keeps them'),
@@ -48,6 +48,8 @@ export const METRICS = {
   parley_ready: gauge('1 while /ready answers 200'),
   parley_dependency_up: gauge('1 while it answers', 'dependency'),
   parley_policy_info: gauge('1, with the version of the policy in force', 'version'),
+  parley_configuration_edition: gauge('readings of the configuration that were served since the start'),
+  parley_configuration_refused: gauge('1 while the last reading of the configuration is not served'),
   parley_build_info: gauge('1, with the version of the product', 'version'),
 } as const satisfies Record<string, MetricDeclaration>;
 

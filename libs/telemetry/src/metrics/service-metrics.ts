@@ -66,13 +66,13 @@ export class ServiceMetrics {
     milliseconds: number,
   ): void {
     const named = this.methods.of(method);
-    this.add('parley_requests_total', { method: named, era, transport, outcome });
+    this.count('parley_requests_total', { method: named, era, transport, outcome });
     this.observe('parley_request_duration_seconds', { method: named, era }, milliseconds);
   }
 
   refusedByEdge(check: string): void {
-    this.add('parley_edge_refusals_total', { check: this.gates.of(check) });
-    if (check === 'pre-auth-limit') this.add('parley_rate_limited_total', { limit: 'pre_auth' });
+    this.count('parley_edge_refusals_total', { check: this.gates.of(check) });
+    if (check === 'pre-auth-limit') this.count('parley_rate_limited_total', { limit: 'pre_auth' });
   }
 
   tool(name: string, ending: ToolEnding): void {
@@ -80,10 +80,10 @@ export class ServiceMetrics {
     const { success, error_code: code = 'none', gate = 'none' } = ending;
     const fault = code === 'internal_error' || code === 'parse_error' || code === 'timeout';
     const outcome = success ? 'ok' : fault ? 'failed' : 'refused';
-    this.add('parley_tool_calls_total', { tool, outcome, code, gate: this.gates.of(gate) });
+    this.count('parley_tool_calls_total', { tool, outcome, code, gate: this.gates.of(gate) });
     this.observe('parley_tool_duration_seconds', { tool, outcome }, ending.duration_ms);
     const limit = code === 'rate_limited' ? LIMITS[gate] : undefined;
-    if (limit !== undefined) this.add('parley_rate_limited_total', { limit });
+    if (limit !== undefined) this.count('parley_rate_limited_total', { limit });
     this.cost(tool, ending);
   }
 
@@ -93,13 +93,13 @@ export class ServiceMetrics {
     milliseconds: number,
     code: string | null,
   ): void {
-    this.add('parley_database_operations_total', { operation, outcome: code ?? 'ok' });
+    this.count('parley_database_operations_total', { operation, outcome: code ?? 'ok' });
     this.observe('parley_database_duration_seconds', { operation }, milliseconds);
     this.add('parley_database_rows_total', { operation }, rows);
   }
 
-  approval(outcome: string, via: string | undefined): void {
-    this.add('parley_approvals_total', { outcome, via: via ?? 'none' });
+  approval(outcome: string): void {
+    this.count('parley_approvals_total', { outcome: this.gates.of(outcome) });
   }
 
   private cost(tool: string, ending: ToolEnding): void {
@@ -112,8 +112,12 @@ export class ServiceMetrics {
     this.add('parley_embedding_cost_usd_total', {}, embed_cost_usd);
   }
 
-  private add(name: MetricName, labels: Labels, by: number | undefined = 1): void {
-    if (by > 0) this.counters.get(name)?.inc(labels, by);
+  private count(name: MetricName, labels: Labels): void {
+    this.counters.get(name)?.inc(labels);
+  }
+
+  private add(name: MetricName, labels: Labels, by: number | undefined): void {
+    if (by !== undefined && by > 0) this.counters.get(name)?.inc(labels, by);
   }
 
   private observe(name: MetricName, labels: Labels, milliseconds: number): void {
@@ -123,7 +127,8 @@ export class ServiceMetrics {
   private gauge(name: MetricName, common: Prometheus.GaugeConfiguration<string>): void {
     const show = async (into: Prometheus.Gauge) => {
       into.reset();
-      into.remove();
+      // Reset, one without labels would tell a zero that nobody read.
+      if (!common.labelNames?.length) into.remove();
       for (const { labels = {}, value } of await this.readingOf(name)) into.set(labels, value);
     };
     new this.prometheus.Gauge({

@@ -1,5 +1,12 @@
 import type * as Api from '@opentelemetry/api';
 import { CallContexts } from './call-contexts.js';
+import {
+  batchesOf,
+  type Environment,
+  environmentExports,
+  samplingOf,
+  switchedOff,
+} from './otel-environment.js';
 import { OwnSampler } from './own-sampler.js';
 import { type CallerTraces, Tracing } from './tracing.js';
 
@@ -14,8 +21,6 @@ export interface TraceOptions {
   readonly serviceName: string;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
 export interface TraceLog {
   warn(line: string): void;
 }
@@ -24,14 +29,6 @@ const SCOPE = 'parley';
 
 /** Milliseconds that the last spans have to leave before the process ends. */
 const LAST_EXPORT = 3_000;
-
-/** Whether the standard variables of OpenTelemetry say that spans go somewhere. */
-export function environmentExports(env: Environment): boolean {
-  if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return false;
-  const exporter = env['OTEL_TRACES_EXPORTER'];
-  if (exporter !== undefined && exporter !== '') return exporter.split(',').includes('otlp');
-  return Boolean(env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || env['OTEL_EXPORTER_OTLP_ENDPOINT']);
-}
 
 /** Where an application keeps what it registered with `@opentelemetry/api`, of whichever copy. */
 function applicationTraces(): boolean {
@@ -50,7 +47,7 @@ export async function openTracing(
   log: TraceLog,
 ): Promise<Tracing | null> {
   const { callers } = options;
-  if (env['OTEL_SDK_DISABLED']?.toLowerCase() === 'true') return null;
+  if (switchedOff(env)) return null;
   const api = async () => import('@opentelemetry/api');
   if (applicationTraces()) {
     const registered = await api();
@@ -63,7 +60,7 @@ export async function openTracing(
 
 async function startSdk(
   api: typeof Api,
-  { endpoint, headers, ratio, callers, serviceName }: TraceOptions,
+  { endpoint, headers, serviceName, ...configured }: TraceOptions,
   env: Environment,
   version: string,
   log: TraceLog,
@@ -78,6 +75,7 @@ async function startSdk(
     ...(Object.keys(headers).length > 0 && { headers: { ...headers } }),
   });
   tellFaults(api, log);
+  const { ratio, callers } = samplingOf(env, configured);
   const sampler =
     callers === 'follow'
       ? new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(ratio) })
@@ -90,7 +88,7 @@ async function startSdk(
       .merge(resources.resourceFromAttributes({ ...named, 'service.version': version }))
       .merge(resources.detectResources({ detectors: [resources.envDetector] })),
     // Queue and batches are bounded; a collector that is away costs spans and nothing else.
-    spanProcessors: [new sdk.BatchSpanProcessor({ exporter })],
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter, ...batchesOf(env) })],
     spanLimits: {
       attributeValueLengthLimit: 256,
       attributeCountLimit: 32,

@@ -21,9 +21,11 @@ export interface TracingParts {
 /** Makes spans. The names of kinds, statuses and attributes are those of the OpenTelemetry semantic conventions. */
 export class Tracing {
   readonly api: typeof Api;
+  private readonly correlation: symbol;
 
   constructor(private readonly parts: TracingParts) {
     this.api = parts.api;
+    this.correlation = parts.api.createContextKey('parley correlation id');
   }
 
   start(
@@ -61,14 +63,24 @@ export class Tracing {
     return { context: api.ROOT_CONTEXT, links: said ? [{ context: this.remote(said) }] : [] };
   }
 
-  within<T>(span: Api.Span, work: () => T): T {
-    return this.api.context.with(this.contextOf(span), work);
+  /** @param correlationId told on the log lines of the work */
+  within<T>(span: Api.Span, correlationId: string | undefined, work: () => T): T {
+    const context = this.contextOf(span);
+    const told = correlationId === undefined ? context : context.setValue(this.correlation, correlationId);
+    return this.api.context.with(told, work);
   }
 
-  /** Of the span that is active where this is called; nothing outside of one. */
-  activeIds(): { readonly trace_id: string; readonly span_id: string } | undefined {
-    const active = this.api.trace.getSpanContext(this.api.context.active());
-    return active && { trace_id: active.traceId, span_id: active.spanId };
+  /** Of the work that is going on where this is called; nothing outside of any. */
+  activeFields(): Readonly<Record<string, string>> {
+    const context = this.api.context.active();
+    const active = this.api.trace.getSpanContext(context);
+    if (!active) return {};
+    const correlation = context.getValue(this.correlation);
+    return {
+      trace_id: active.traceId,
+      span_id: active.spanId,
+      ...(typeof correlation === 'string' && { correlation_id: correlation }),
+    };
   }
 
   fail(span: Api.Span, type: string): void {
