@@ -7,7 +7,7 @@ const SPAN = 'b7ad6b7169203331';
 
 const hex = (length: number) =>
   fc
-    .array(fc.constantFrom(...'0123456789abcdef'), { minLength: length, maxLength: length })
+    .array(fc.constantFrom(...'0123456789abcdef'.split('')), { minLength: length, maxLength: length })
     .map((digits) => digits.join(''))
     .filter((text) => !/^0+$/.test(text));
 

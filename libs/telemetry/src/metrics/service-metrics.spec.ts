@@ -80,8 +80,9 @@ describe('metrics', () => {
 
   it('are served at one route, to those who only look', async () => {
     const listener = await MetricsListener.open(await openMetrics(), { port: 0, host: '127.0.0.1' });
+    const origin = `http://127.0.0.1:${listener.port}`;
     const ask = async (path: string, method = 'GET') => {
-      const answer = await fetch(`http://127.0.0.1:${listener.port}${path}`, { method });
+      const answer = await fetch(origin + path, { method });
       return [answer.status, (await answer.text()).includes('process_cpu_seconds_total')];
     };
     expect(await ask('/metrics')).toEqual([200, true]);
@@ -90,6 +91,6 @@ describe('metrics', () => {
       expect(await ask(path)).toEqual([404, false]);
     expect(await ask('/metrics', 'POST')).toEqual([405, false]);
     await listener.close();
-    await expect(ask('/metrics')).rejects.toThrow();
+    await expect(ask('/metrics')).rejects.toThrow('fetch failed');
   });
 });
