@@ -1,4 +1,5 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +9,7 @@ import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
 import { callTool, post, rpc, type Service, startAndFail, startService } from './service.js';
 
 const PAGE = readFileSync(new URL('../docs/observability.md', import.meta.url), 'utf8');
+const CLI = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
 const SLOW = fileURLToPath(new URL('plugins/slow.mjs', import.meta.url));
 
 const KEY = 'a-key-that-no-line-may-hold';
@@ -264,6 +266,37 @@ describe('the log of the running service', () => {
     await expect.poll(() => service.output().stderr).toContain('[redacted]');
     for (const secret of [KEY, 'secret-of-the-collector'])
       expect(service.output().stderr).not.toContain(secret);
+  });
+});
+
+describe('a service on a pipe', () => {
+  it('is traced as well, and says nothing but its protocol on stdout', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'parley-pipe-'));
+    const child = spawn(process.execPath, [CLI, 'stdio'], {
+      cwd: folder,
+      env: {
+        PATH: process.env['PATH'],
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.endpoint,
+        OTEL_SERVICE_NAME: 'pipe',
+      },
+    });
+    let stdout = '';
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+    const _meta = { traceparent: parent(trace('9')) };
+    child.stdin.end(
+      `${JSON.stringify({ jsonrpc: '2.0', id: 5, method: 'tools/list', params: { _meta } })}\n`,
+    );
+    expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(0);
+    expect(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => (JSON.parse(line) as { id: number }).id),
+    ).toEqual([5]);
+    expect(collector.named('tools/list', trace('9'))).toMatchObject([
+      { parentSpanId: SPAN, attributes: { 'network.transport': 'pipe', 'jsonrpc.request.id': '5' } },
+    ]);
+    rmSync(folder, { recursive: true });
   });
 });
 

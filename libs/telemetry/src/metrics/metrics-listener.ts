@@ -11,6 +11,9 @@ export interface MetricsAddress {
 /** Scrapes at the same time share one reading, and so do those that come within this of it, in milliseconds. */
 const FRESH = 250;
 
+const LOOPBACK_HOST = /^(127\.0\.0\.1|::1|localhost)$/;
+const LOOPBACK_NAME = /^(127\.0\.0\.1|\[::1\]|localhost)(:\d{1,5})?$/i;
+
 /** Serves `GET /metrics` and nothing else, on a port of its own: what is counted is not for callers. */
 export class MetricsListener {
   private reading: Promise<string> | null = null;
@@ -18,6 +21,7 @@ export class MetricsListener {
   private constructor(
     private readonly server: Server,
     private readonly metrics: ServiceMetrics,
+    private readonly loopback: boolean,
   ) {
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
       void this.answer(request, response);
@@ -26,10 +30,10 @@ export class MetricsListener {
 
   /** @throws the error of the socket when the address cannot be listened on */
   static async open(metrics: ServiceMetrics, { port, host }: MetricsAddress): Promise<MetricsListener> {
-    const server = createServer({ requestTimeout: 10_000, maxHeaderSize: 8_192 });
+    const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000, maxHeaderSize: 8_192 });
     server.maxConnections = 32;
     server.maxRequestsPerSocket = 1_000;
-    const listener = new MetricsListener(server, metrics);
+    const listener = new MetricsListener(server, metrics, LOOPBACK_HOST.test(host));
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(port, host, () => {
         server.off('error', reject);
@@ -52,7 +56,10 @@ export class MetricsListener {
     });
   }
 
-  private async answer({ method, url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
+  private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url = '', headers } = request;
+    // A page in a browser on this machine would come under a name of its own.
+    if (this.loopback && !LOOPBACK_NAME.test(headers.host ?? '')) return refuse(response, 403);
     if (url.split('?', 1)[0] !== '/metrics') return refuse(response, 404);
     if (method !== 'GET' && method !== 'HEAD') return refuse(response, 405, { Allow: 'GET, HEAD' });
     try {

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { METRICS } from './metric-catalogue.js';
@@ -9,6 +10,17 @@ const PAGE = readFileSync(new URL('../../../../docs/observability.md', import.me
 
 const ended = (more: object = {}) => ({ success: true, duration_ms: 5, ...more });
 const lines = (text: string, name: string) => text.split('\n').filter((line) => line.startsWith(name));
+
+/** What a request under another name than the address is answered with, as a page in a browser would send it. */
+const statusFor = (host: string, port: number) =>
+  new Promise<number | undefined>((resolve, reject) => {
+    request({ port, host: '127.0.0.1', path: '/metrics', headers: { Host: host } }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    })
+      .once('error', reject)
+      .end();
+  });
 
 describe('metrics', () => {
   it('are those of the page, with their types and labels', () => {
@@ -90,6 +102,8 @@ describe('metrics', () => {
     for (const path of ['/', '/mcp', '/health', '/metrics/', '//metrics', '/metrics%00'])
       expect(await ask(path)).toEqual([404, false]);
     expect(await ask('/metrics', 'POST')).toEqual([405, false]);
+    expect(await statusFor('metrics.example:9464', listener.port)).toBe(403);
+    expect(await statusFor('localhost:9464', listener.port)).toBe(200);
     await listener.close();
     await expect(ask('/metrics')).rejects.toThrow('fetch failed');
   });

@@ -173,6 +173,39 @@ describe('traces', () => {
   });
 });
 
+describe('an application that makes traces itself', () => {
+  it('gets the spans of Parley, without any option', async () => {
+    const { trace } = await import('@opentelemetry/api');
+    const sdk = await import('@opentelemetry/sdk-trace');
+    const exporter = new sdk.InMemorySpanExporter();
+    trace.setGlobalTracerProvider(
+      new sdk.TracerProvider({ spanProcessors: [new sdk.SimpleSpanProcessor({ exporter })] }),
+    );
+    try {
+      const options = {
+        endpoint: null,
+        headers: {},
+        ratio: 1,
+        callers: 'continue' as const,
+        serviceName: 'p',
+      };
+      const theirs = await openTracing(options, {}, '1', { warn: () => undefined });
+      answer(new ServiceTelemetry({ tracing: theirs, metrics: null, names }), undefined);
+      expect(exporter.getFinishedSpans().map(({ name }) => name)).toEqual([
+        'tools/call query_class',
+        'POST /mcp',
+      ]);
+    } finally {
+      trace.disable();
+    }
+  });
+
+  it('is the only way to any when nothing else asks for them', async () => {
+    const options = { endpoint: null, headers: {}, ratio: 1, callers: 'continue' as const, serviceName: 'p' };
+    expect(await openTracing(options, {}, '1', { warn: () => undefined })).toBeNull();
+  });
+});
+
 describe('the environment', () => {
   it.each([
     [{}, false],
