@@ -58,7 +58,7 @@ const works = {
 for (const [work, body] of Object.entries(works)) {
   const measured = await compare(
     candidates.map(([, { url, pid }]) => ({ url, pid, body, headers })),
-    { count: 1500 },
+    { count: 500 },
   );
   const base = measured[0].cpu;
   for (const [at, { cpu }] of measured.entries())
