@@ -9,9 +9,10 @@ export const mayImport = {
   'data-parse': ['agent', 'policy', 'data'],
   cluster: ['agent'],
   audit: ['agent'],
+  telemetry: ['agent'],
   embeddings: ['agent'],
   tools: ['agent', 'policy', 'data', 'audit', 'embeddings'],
-  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
+  dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster', 'telemetry'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
@@ -19,8 +20,8 @@ export const mayImport = {
   views: ['tools', 'dispatcher'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
-  streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],
   llm: ['agent', 'audit', 'embeddings', 'tools', 'dispatcher'],
+  streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit', 'telemetry'],
 };
 
 const directions = Object.entries(mayImport).map(([lib, others]) => ({
@@ -52,6 +53,18 @@ export default {
       severity: 'error',
       from: { pathNot: '^dist/libs/data-mongo/' },
       to: { path: 'node_modules/mongodb/' },
+    },
+    {
+      name: 'telemetry-libraries-only-in-telemetry',
+      severity: 'error',
+      from: { pathNot: '^dist/libs/telemetry/' },
+      to: { path: 'node_modules/(prom-client|@opentelemetry)/' },
+    },
+    {
+      name: 'telemetry-libraries-loaded-only-when-asked-for',
+      severity: 'error',
+      from: { path: '^dist/libs/telemetry/' },
+      to: { path: 'node_modules/(prom-client|@opentelemetry)/', dynamic: false },
     },
     {
       name: 'redis-client-only-in-the-redis-adapters',

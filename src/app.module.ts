@@ -31,7 +31,7 @@ import {
   ToolContext,
   ToolExplorer,
 } from '#dispatcher';
-import { ProcessTaskQueue, type TaskQueue } from '#jobs';
+import { ProcessTaskQueue, TaskQueue } from '#jobs';
 import { AgentScopes, type EnvironmentGates, Policies } from '#policy';
 import {
   BUILT_IN_TOOLS,
@@ -55,8 +55,10 @@ import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { exportProviders } from './exports.js';
 import { HealthController } from './http/health.controller.js';
+import { Readiness } from './http/readiness.js';
 import { ToolsController } from './http/tools.controller.js';
 import { mcpProviders } from './mcp.js';
+import { NOTHING_OBSERVED, type Observability, telemetryProviders } from './observe/observability.js';
 import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
@@ -72,6 +74,8 @@ export interface ServiceParts {
   readonly shared: SharedState;
   /** Default: one of this process. */
   readonly queue?: TaskQueue;
+  /** Default: nothing is measured. */
+  readonly observed?: Observability;
   readonly gates: EnvironmentGates;
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
@@ -83,7 +87,7 @@ export interface ServiceParts {
 @Module({})
 export class AppModule {
   static compose(parts: ServiceParts): DynamicModule {
-    const { connection, shared, gates, features = [], plugins = [] } = parts;
+    const { connection, shared, gates, features = [], plugins = [], observed = NOTHING_OBSERVED } = parts;
     const queue = parts.queue ?? new ProcessTaskQueue();
     const editions = new Editions(parts.loaded, shared);
     const { policies } = editions;
@@ -120,6 +124,9 @@ export class AppModule {
           provide: DataBudgets,
           useFactory: () => new DataBudgets(shared.budgets, (agent) => policies.of(agent).tenantBudget),
         },
+        ...telemetryProviders(observed),
+        { provide: TaskQueue, useValue: queue },
+        Readiness,
         ...wireProviders(shared),
         ...subscriptionProviders(config, connection, shared),
         ...taskProviders({ config, configured: editions, shared, queue }),

@@ -18,7 +18,15 @@ import { mountEdge } from './http/mount-edge.js';
 import { warnOfPostures } from './posture-warnings.js';
 import type { LoadedService } from './plugins/load-with-plugins.js';
 import type { RunningService } from './serve.js';
-import { StderrLogger } from './stderr-logger.js';
+import { openLogger } from './logging/open-logger.js';
+import type { ServiceLogger } from './logging/service-logger.js';
+import {
+  fieldsOf,
+  NOTHING_OBSERVED,
+  type Observability,
+  openObservability,
+  showMetrics,
+} from './observe/observability.js';
 import { followLists } from './wire.js';
 
 /**
@@ -31,8 +39,11 @@ export async function startHttpService(
   env: Environment,
   features: readonly Provider[] = [],
 ): Promise<RunningService> {
-  const stderr = new StderrLogger({ logLevels: ['log', 'warn', 'error', 'fatal'] });
+  const { config } = loaded;
+  let observed: Observability = NOTHING_OBSERVED;
+  const stderr = await openLogger({ config, level: 'info', fields: () => fieldsOf(observed) });
   Logger.overrideLogger(stderr);
+  observed = await openObservability(config, env, new Logger('Telemetry'));
   const shared = await openSharedState({ ...loaded.config.redis, log: new Logger('SharedState') });
   const queue = await openTaskQueue({
     ...loaded.config.redis,
@@ -40,19 +51,23 @@ export async function startHttpService(
     lockDuration: loaded.config.tasks.heartbeat * 2000,
     log: new Logger('Tasks'),
   });
-  const parts = { loaded, connection, shared, queue, features, plugins: loaded.plugins ?? [] };
+  const parts = { loaded, connection, shared, queue, observed, features, plugins: loaded.plugins ?? [] };
   try {
     return await listening({ ...parts, gates: readEnvironmentGates(env) }, stderr);
   } catch (error) {
     // Left open, it would keep the process alive.
     await queue.close();
     await shared.close();
+    await observed.tracing?.close();
     throw error;
   }
 }
 
-async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<RunningService> {
-  const { loaded, shared } = parts;
+async function listening(
+  parts: ServiceParts & { readonly observed: Observability },
+  stderr: ServiceLogger,
+): Promise<RunningService> {
+  const { loaded, shared, observed } = parts;
   const app = await NestFactory.create<NestExpressApplication>(AppModule.compose(parts), {
     logger: stderr,
     forceCloseConnections: true,
@@ -74,13 +89,21 @@ async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<Run
   followLists(app);
   await checkFilterNames(loaded, app.get(FilterNames), logger);
   mountEdge(server, edge);
-  await listen(app, loaded.config.server);
+  const hideMetrics = await showMetrics(app, observed, loaded.config, logger);
+  try {
+    await listen(app, loaded.config.server);
+  } catch (error) {
+    await hideMetrics();
+    throw error;
+  }
   return {
     url: endpointUrl(loaded, server),
     close: async () => {
       await edge.close();
       await app.close();
+      await hideMetrics();
       await shared.close();
+      await observed.tracing?.close();
     },
   };
 }

@@ -1,6 +1,5 @@
 import { Logger, type Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { readFileSync } from 'node:fs';
 import type { RateLimiters } from '#agent';
 import { Authenticator } from '#auth';
 import { SessionStore, type SharedState } from '#cluster';
@@ -15,11 +14,13 @@ import {
   TaskDesk,
 } from '#dispatcher';
 import { type AbandonedDispatch, Downloads, McpEdge, Wire } from '#streaming';
+import { Telemetry } from '#telemetry';
 import { ToolRunner } from '#tools';
 import { readResultsView, ViewResources } from '#views';
 import type { ParleyConfig } from './config/config.js';
 import { createInputRounds } from './input-rounds.js';
 import { builtPage } from './built-pages.js';
+import { productVersion } from './product-version.js';
 import { isLoopbackHost } from './start-gate.js';
 
 const INSTRUCTIONS =
@@ -73,6 +74,7 @@ export function mcpProviders(config: ParleyConfig, shared: SharedState): Provide
         wire: Wire,
         downloads: Downloads,
         events: EventEmitter2,
+        telemetry: Telemetry | null,
       ) =>
         createEdge(config, {
           kernel,
@@ -81,27 +83,12 @@ export function mcpProviders(config: ParleyConfig, shared: SharedState): Provide
           wire,
           downloads,
           limiters: shared.limiters,
+          telemetry: telemetry ?? undefined,
           onAbandoned: (dispatch) => events.emit('parse.agent.mcp_dispatcher_abandoned', dispatch),
         }),
-      inject: [Kernel, Authenticator, SessionStore, Wire, Downloads, EventEmitter2],
+      inject: [Kernel, Authenticator, SessionStore, Wire, Downloads, EventEmitter2, Telemetry],
     },
   ];
-}
-
-/** Of this package; two folders up both from src/ and from the built tree. */
-function productVersion(): string {
-  for (const candidate of ['../package.json', '../../package.json']) {
-    try {
-      const manifest = JSON.parse(readFileSync(new URL(candidate, import.meta.url), 'utf8')) as {
-        name?: string;
-        version?: string;
-      };
-      if (manifest.name === 'parley' && manifest.version) return manifest.version;
-    } catch {
-      // Not there: the next candidate.
-    }
-  }
-  return '0.0.0';
 }
 
 function createKernel(parts: Omit<KernelOptions, 'version' | 'instructions' | 'log'>): Kernel {
@@ -121,6 +108,7 @@ interface EdgeParts {
   readonly downloads: Downloads;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
   readonly limiters: RateLimiters;
+  readonly telemetry: Telemetry | undefined;
 }
 
 function createEdge({ server, auth }: ParleyConfig, { limiters, ...parts }: EdgeParts): McpEdge {

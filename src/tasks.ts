@@ -10,6 +10,7 @@ import {
   type TaskSettings,
   TaskWorker,
 } from '#jobs';
+import { Telemetry } from '#telemetry';
 import { ToolRegistry, ToolRunner } from '#tools';
 import type { LoadedConfig } from './config/load-config.js';
 import { stateKeys } from './input-rounds.js';
@@ -53,9 +54,9 @@ export function taskProviders({ config, configured, shared, queue }: TaskParts):
   return [
     {
       provide: BackgroundCalls,
-      useFactory: (runner: ToolRunner, journal: CallJournal) =>
-        new BackgroundCalls(runner, new Logger('Tasks'), journal),
-      inject: [ToolRunner, CallJournal],
+      useFactory: (runner: ToolRunner, journal: CallJournal, telemetry: Telemetry | null) =>
+        new BackgroundCalls(runner, new Logger('Tasks'), journal, telemetry ?? undefined),
+      inject: [ToolRunner, CallJournal, Telemetry],
     },
     {
       provide: TaskDesk,
@@ -64,12 +65,15 @@ export function taskProviders({ config, configured, shared, queue }: TaskParts):
       inject: [BackgroundCalls],
     },
     {
-      provide: TaskService,
-      useFactory: (calls: BackgroundCalls, registry: ToolRegistry) => {
-        const parts = { records, calls, registry, agents, bus, oneTime, settings };
-        return new TaskService(new TaskWorker(parts), queue);
-      },
+      provide: TaskWorker,
+      useFactory: (calls: BackgroundCalls, registry: ToolRegistry) =>
+        new TaskWorker({ records, calls, registry, agents, bus, oneTime, settings }),
       inject: [BackgroundCalls, ToolRegistry],
+    },
+    {
+      provide: TaskService,
+      useFactory: (worker: TaskWorker) => new TaskService(worker, queue),
+      inject: [TaskWorker],
     },
   ];
 }

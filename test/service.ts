@@ -37,7 +37,9 @@ function launch(folder: string, { config = {}, seed, env = {} }: ServiceOptions)
   const database = seed === undefined ? {} : { database: { uri: 'embedded', seed: './seed.json' } };
   if (seed !== undefined) writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
   const { server, ...others } = config;
-  const merged = { ...database, ...others, server: { ...(server as object | undefined), port: 0 } };
+  // Lines that people read are the easier ones to look for a record in.
+  const logging = { format: 'plain' };
+  const merged = { ...database, logging, ...others, server: { ...(server as object | undefined), port: 0 } };
   writeFileSync(join(folder, 'parley.yaml'), stringify(merged));
   return spawn(process.execPath, [join(root, 'dist', 'bundle', 'main.js')], {
     cwd: folder,

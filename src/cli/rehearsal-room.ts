@@ -31,7 +31,7 @@ import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import type { Environment } from '../config/read-config-file.js';
 import { catalogueOf, directoryOf, parseConnectionOf } from '../data-stores.js';
 import { openDatabase } from '../database/open-database.js';
-import { StderrLogger } from '../stderr-logger.js';
+import { ServiceLogger } from '../logging/service-logger.js';
 import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
 import { rehearsedIdentity, RehearsingDirectory } from './rehearsing-directory.js';
 
@@ -107,7 +107,7 @@ export async function openRehearsal(
           { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, () => null) },
         ],
       },
-      { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },
+      { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) },
     );
     const registry = app.get<ToolRegistry>(ToolRegistry);
     for (const { methodName: _method, ...declared } of toolsOfPlugins(loaded.plugins))

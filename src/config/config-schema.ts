@@ -1,6 +1,7 @@
 import { POLICY_CONFIG_SCHEMA } from '#policy';
 import { AGENT_SCHEMA } from './agent-schema.js';
 import { LLM_SCHEMA } from './llm-schema.js';
+import { OBSERVABILITY_SCHEMAS } from './observability-config.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -169,6 +170,7 @@ export const CONFIG_SCHEMA = {
       },
     },
     embeddings: EMBEDDINGS,
+    ...OBSERVABILITY_SCHEMAS,
     plugins: strings,
     agents: {
       type: 'object',

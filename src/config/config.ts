@@ -3,6 +3,7 @@ import type { Prices, Provider } from '#llm';
 import type { PolicyConfig } from '#policy';
 import type { SubscriptionOptions } from '#subscriptions';
 import type { LiveQueryConfig } from './live-query-config.js';
+import type { LoggingConfig, MetricsConfig, TracesConfig } from './observability-config.js';
 
 export interface ServerConfig {
   /** Address to listen on. Anything but loopback needs authentication. Default `127.0.0.1`. */
@@ -185,6 +186,9 @@ export interface ParleyConfig {
   /** Null: texts are not embedded. */
   readonly embeddings: EmbeddingsConfig | null;
   readonly llm: LlmConfig;
+  readonly traces: TracesConfig;
+  readonly metrics: MetricsConfig;
+  readonly logging: LoggingConfig;
 }
 
 export const DEFAULT_SERVER: ServerConfig = Object.freeze({

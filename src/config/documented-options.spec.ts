@@ -13,6 +13,7 @@ import {
   DEFAULT_TASK_CONFIG,
 } from './config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
+import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
 
 const page = (name: string) => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8');
 const CONFIGURATION = page('configuration');
@@ -49,12 +50,16 @@ const TABLES = {
     properties.subscriptions,
     DEFAULT_SUBSCRIPTIONS,
   ],
+  traces: [rows(chapter(CONFIGURATION, 'traces')), properties.traces, DEFAULT_TRACES],
+  metrics: [rows(chapter(CONFIGURATION, 'metrics')), properties.metrics, DEFAULT_METRICS],
+  logging: [rows(chapter(CONFIGURATION, 'logging')), properties.logging, DEFAULT_LOGGING],
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
   exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
 } as const;
 
-const told = (value: unknown): string => (Array.isArray(value) ? JSON.stringify(value) : String(value));
+const told = (value: unknown): string =>
+  typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 
 describe('the pages on configuration', () => {
   it.each(Object.entries(TABLES))(

@@ -27,6 +27,7 @@ import { llmFaults } from './llm-faults.js';
 import { overlayEnvironment } from './environment.js';
 import { withEnvironmentFiles } from './environment-files.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
+import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
@@ -189,5 +190,8 @@ function withDefaults(
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
     llm: { ...DEFAULT_LLM, ...given.llm },
+    traces: { ...DEFAULT_TRACES, ...given.traces },
+    metrics: { ...DEFAULT_METRICS, ...given.metrics },
+    logging: { ...DEFAULT_LOGGING, ...given.logging },
   };
 }

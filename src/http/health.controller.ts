@@ -1,24 +1,13 @@
 import { Controller, Get, HttpCode, Inject, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { SharedState } from '#cluster';
-import { MongoConnection } from '#data-mongo';
-import { ParseConnection } from '#data-parse';
-
-/** Milliseconds a dependency has to answer a readiness probe. */
-const PROBE_TIMEOUT = 1_000;
+import { Readiness } from './readiness.js';
 
 /** Liveness and readiness, without credentials and without details. */
 @Controller()
 export class HealthController {
-  /** Requests at the same time share one look: however many ask, no dependency is asked more often for it. */
-  private looking: Promise<Dependencies> | null = null;
+  constructor(@Inject(Readiness) private readonly readiness: Readiness) {}
 
-  constructor(
-    @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
-    @Inject(ParseConnection) private readonly parse: ParseConnection | null,
-    @Inject(SharedState) private readonly shared: SharedState,
-  ) {}
-
+  /** Asks nothing of any dependency: a process that answers is not to be restarted because its database is away. */
   @Get('health')
   @HttpCode(200)
   health() {
@@ -27,45 +16,10 @@ export class HealthController {
 
   @Get('ready')
   async ready(@Res() response: Response): Promise<void> {
-    this.looking ??= this.look().finally(() => (this.looking = null));
-    const dependencies = await this.looking;
-    const ready = Object.values(dependencies).every((state) => state === 'up');
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'unavailable', dependencies });
+    const { ready, status, dependencies } = await this.readiness.look();
+    response
+      .status(ready ? 200 : 503)
+      .set('Cache-Control', 'no-store')
+      .json({ status, dependencies });
   }
-
-  private async look(): Promise<Dependencies> {
-    const probed = await Promise.all([
-      probe('mongodb', this.mongo),
-      probe('parse', this.parse),
-      // Memory of this process is no dependency.
-      probe('redis', this.shared.reach === 'replicas' ? sharedProbe(this.shared) : null),
-    ]);
-    return Object.fromEntries(probed.flat());
-  }
-}
-
-type Dependencies = Readonly<Record<string, 'up' | 'down'>>;
-
-/** What can be asked whether it answers. */
-interface Probed {
-  /** Rejects when it does not. */
-  ping(timeoutMs: number): Promise<void>;
-}
-
-function sharedProbe(shared: SharedState): Probed {
-  return {
-    ping: async () => {
-      if (!(await shared.isUp())) throw new Error('shared state is down');
-    },
-  };
-}
-
-/** Nothing is told of what is not configured. */
-async function probe(name: string, connection: Probed | null): Promise<[string, 'up' | 'down'][]> {
-  if (!connection) return [];
-  const state = await connection.ping(PROBE_TIMEOUT).then(
-    () => 'up' as const,
-    () => 'down' as const,
-  );
-  return [[name, state]];
 }

@@ -18,6 +18,7 @@ export interface AuditRecord extends AuditedAgent {
   readonly args_digest?: string;
   readonly policy_version: string;
   readonly correlation_id?: string;
+  /** Of the trace that the call belongs to, where traces are made. */
   readonly trace_id?: string;
   readonly success: boolean;
   /** Bytes of the result text. */

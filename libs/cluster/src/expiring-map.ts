@@ -32,6 +32,11 @@ export class ExpiringMap<V> {
       throw new TypeError('the size of a store must be a positive integer');
   }
 
+  /** Entries kept, expired ones included until they are met. */
+  get size(): number {
+    return this.entries.size;
+  }
+
   get(key: string): V | undefined {
     const entry = this.entries.get(key);
     if (!entry) return undefined;

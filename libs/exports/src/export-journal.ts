@@ -77,4 +77,4 @@ function failure(fault: unknown) {
 }
 
 /** What of a call a reading is written down with. */
-export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId'>;
+export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;

@@ -77,6 +77,20 @@ export class BullTaskQueue extends TaskQueue {
     this.worker.on('active', () => (away = false));
   }
 
+  /** A connection that is away fails at once, one that hangs after a while. */
+  async isUp(): Promise<boolean> {
+    try {
+      await this.connection.ping();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  waiting(): Promise<number> {
+    return this.queue.getWaitingCount();
+  }
+
   async close(): Promise<void> {
     await this.worker?.close();
     await this.queue.close();

@@ -124,7 +124,7 @@ export class StoredTaskDesk extends TaskDesk {
 }
 
 function newRecord(call: TaskCall, agent: string): TaskRecord {
-  const { tool, args, version, capabilities, correlationId, soFar } = call;
+  const { tool, args, version, capabilities, correlationId, began, soFar } = call;
   const now = Date.now();
   return {
     owner: taskOwner(call.agent),
@@ -134,6 +134,7 @@ function newRecord(call: TaskCall, agent: string): TaskRecord {
     version,
     capabilities,
     ...(correlationId !== undefined && { correlationId }),
+    ...(began !== undefined && { began }),
     ...(soFar && { soFar }),
     status: 'working',
     createdAt: now,

@@ -44,6 +44,11 @@ export class TaskWorker {
       .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
   }
 
+  /** Runs that go on at this moment. */
+  get active(): number {
+    return this.running.size;
+  }
+
   /** @throws HandedOver when this worker closes before the run has ended */
   async handle({ taskId, run }: TaskJob): Promise<void> {
     const { records } = this.parts;
@@ -84,7 +89,7 @@ export class TaskWorker {
     this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.parts.settings.heartbeat);
     try {
-      const { tool, args, version, capabilities, correlationId, soFar, responses } = record;
+      const { tool, args, version, capabilities, correlationId, began, soFar, responses } = record;
       const outcome = await calls.run({
         taskId,
         agent,
@@ -95,6 +100,7 @@ export class TaskWorker {
         soFar,
         responses,
         ...(correlationId !== undefined && { correlationId }),
+        ...(began !== undefined && { began }),
         signal: controller.signal,
         useOnce: (name) => oneTime.claim(`decision:${name}`, this.parts.settings.lifetime),
         progress: () => undefined,

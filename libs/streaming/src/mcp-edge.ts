@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
+import type { Telemetry } from '#telemetry';
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
 import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads/download-rungs.js';
@@ -10,6 +11,8 @@ import { LADDER, NEIGHBOUR_LADDER } from './ladder.js';
 import { serverBusy } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
 import { internalErrorReply } from './reply.js';
+import { authenticate } from './rungs/caller.js';
+import { dispatch } from './rungs/dispatch.js';
 import type { AbandonedDispatch, EdgeParts, Rung, RungVerdict } from './rungs/rung.js';
 import { KeepAlives } from './sse/keep-alives.js';
 import { sendWhole } from './whole-answer.js';
@@ -27,6 +30,8 @@ export interface McpEdgeDependencies {
   readonly downloads?: Downloads;
   /** Hears of every client that left before its answer. Default: nobody hears. */
   readonly onAbandoned?: (dispatch: AbandonedDispatch) => void;
+  /** Default: nothing is measured. */
+  readonly telemetry?: Telemetry | undefined;
   /** Default: nobody hears. */
   readonly log?: WarningLog;
 }
@@ -53,6 +58,19 @@ function harmless(log: WarningLog | undefined): WarningLog {
   };
 }
 
+/** What a call came to is told with the call; any other answer is the refusal of a check. */
+function answered(verdict: RungVerdict, rung: Rung, { observed }: Exchange): RungVerdict {
+  if (
+    observed &&
+    rung !== dispatch &&
+    verdict !== null &&
+    typeof verdict === 'object' &&
+    verdict.status >= 400
+  )
+    observed.refused(rung.name);
+  return verdict;
+}
+
 /** MCP over HTTP, on plain Node requests: whatever framework stands around it hands them over unread. */
 export class McpEdge {
   private readonly parts: EdgeParts & { accepting: boolean };
@@ -61,7 +79,7 @@ export class McpEdge {
 
   /** @throws TypeError naming the option that cannot be used */
   constructor(given: McpEdgeDependencies, options: McpEdgeOptions = {}) {
-    const { kernel, authenticator, sessions, wire, downloads, onAbandoned } = given;
+    const { kernel, authenticator, sessions, wire, downloads, onAbandoned, telemetry } = given;
     const log = harmless(given.log);
     const settings = compileEdgeOptions(options);
     if (settings.maxConcurrentDispatchers === null)
@@ -77,6 +95,7 @@ export class McpEdge {
       openStreams: new Set(),
       downloads,
       onAbandoned: onAbandoned ?? (() => undefined),
+      telemetry,
       log,
       accepting: true,
     };
@@ -117,6 +136,11 @@ export class McpEdge {
     );
   }
 
+  /** False from the moment it begins to close. */
+  get isAccepting(): boolean {
+    return this.parts.accepting;
+  }
+
   /** Requests that have come in and are not answered yet. */
   get answering(): number {
     return this.running.size;
@@ -140,6 +164,7 @@ export class McpEdge {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = new Exchange(request, response);
     this.running.add(exchange);
+    this.observe(exchange);
     try {
       const verdict = await this.climb(exchange);
       if (verdict === 'streamed') await this.flushed(exchange);
@@ -149,6 +174,7 @@ export class McpEdge {
       this.parts.log.warn(faultLine('[McpEdge]', fault));
       response.destroy();
     } finally {
+      exchange.observed?.ends(exchange.isGone ? null : response.statusCode);
       this.running.delete(exchange);
       if (this.running.size === 0) this.whenIdle?.();
     }
@@ -183,6 +209,15 @@ export class McpEdge {
     return new Promise((resolve) => response.once('close', resolve));
   }
 
+  private observe(exchange: Exchange): void {
+    const { telemetry, settings } = this.parts;
+    if (!telemetry) return;
+    const { verb, headers, request } = exchange;
+    const isFile = this.ladderOf(exchange) === DOWNLOAD_LADDER;
+    const route = isFile ? `${DOWNLOADS}{id}` : settings.path;
+    exchange.observed = telemetry.request({ verb, route, headers, httpVersion: request.httpVersion });
+  }
+
   private ladderOf({ path: asked }: Exchange): readonly Rung[] {
     const { downloads, settings } = this.parts;
     const isMcp = asked === settings.path || asked.startsWith(`${settings.path}/`);
@@ -192,9 +227,11 @@ export class McpEdge {
   private async climb(exchange: Exchange): Promise<RungVerdict> {
     try {
       for (const rung of this.ladderOf(exchange)) {
+        const told = rung === authenticate ? exchange.observed?.authenticating() : undefined;
         const verdict = rung.check(exchange, this.parts);
         const settled = verdict instanceof Promise ? await verdict : verdict;
-        if (settled) return settled;
+        told?.(settled === null);
+        if (settled) return answered(settled, rung, exchange);
       }
     } catch (fault) {
       this.parts.log.warn(faultLine('[McpEdge]', fault));

@@ -79,6 +79,11 @@ export class SubscriptionManager extends ResourceSubscriptions {
     ).unref();
   }
 
+  /** Resources that this process watches, each once for every client. */
+  get watches(): number {
+    return this.held.watches + this.listeners;
+  }
+
   get supported(): boolean {
     return this.desk.available;
   }

@@ -58,7 +58,8 @@ export class CallTool {
     args: JsonObject,
     { context, round }: MethodRequest,
   ): Promise<JsonObject> {
-    const { agent, version, correlationId, clientCapabilities: capabilities } = context;
+    const { agent, version, correlationId, telemetry, clientCapabilities: capabilities } = context;
+    const began = telemetry?.traceParent;
     const optional = this.catalogue.for(context).find(tool)?.task === 'optional';
     const state = await desk.start(
       {
@@ -68,6 +69,7 @@ export class CallTool {
         version,
         capabilities,
         ...(correlationId !== undefined && { correlationId }),
+        ...(began !== undefined && { began }),
         ...(round && { soFar: round.soFar }),
       },
       optional ? TASK_PATIENCE : 0,

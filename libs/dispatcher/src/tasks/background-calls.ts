@@ -1,4 +1,5 @@
-import type { Agent, ProgressUpdate, Refusal } from '#agent';
+import type { Agent, CallContext, ProgressUpdate, Refusal } from '#agent';
+import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
 import { InputRound, ModernAsks, type UseOnce } from '../asks/modern-asks.js';
 import type { AskedSoFar } from '../asks/request-state.js';
@@ -21,6 +22,8 @@ export interface BackgroundRun {
   readonly version: string;
   readonly capabilities: JsonObject;
   readonly correlationId?: string;
+  /** W3C `traceparent` of the call that began it. */
+  readonly began?: string;
   readonly soFar: AskedSoFar | undefined;
   readonly responses: JsonObject;
   readonly signal: AbortSignal;
@@ -51,6 +54,7 @@ export class BackgroundCalls {
     private readonly runner: ToolRunner,
     private readonly log: WarningLog,
     private readonly journal: Pick<CallJournal, 'record'>,
+    private readonly telemetry?: Telemetry | undefined,
   ) {}
 
   /** Writes down what came of a call that was given up while it waited, or lost with its worker. */
@@ -71,21 +75,29 @@ export class BackgroundCalls {
   async run(run: BackgroundRun): Promise<BackgroundOutcome> {
     const dialect = dialectOf('modern', run.version);
     const { taskId, soFar, responses, capabilities, useOnce } = run;
+    const observed = this.telemetry?.background(run);
     const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
     const round = new InputRound({ state, responses, capabilities, dialect, useOnce });
     try {
-      const outcome = await this.runner.run(run.tool, run.args, {
+      const context: CallContext = {
         agent: run.agent,
         signal: run.signal,
         ...(run.correlationId !== undefined && { correlationId: run.correlationId }),
         asks: new ModernAsks(round),
         background: 'running',
         progress: (update) => run.progress(update),
-      });
+        ...(observed && { telemetry: observed }),
+      };
+      const running = () => this.runner.run(run.tool, run.args, context);
+      const outcome = await (observed ? observed.within(running) : running());
+      observed?.ends({ outcome: outcome.ok ? 'ok' : 'tool_error' });
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
       return { kind: 'result', result: toolResult(outcome, dialect, run.signal) };
     } catch (fault) {
       return this.ended(fault, round);
+    } finally {
+      // Waits for its client, or ended as the protocol tells.
+      observed?.ends(round.isOpen ? { outcome: 'ok' } : { outcome: 'error', code: RPC.internalError });
     }
   }
 

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { EventEmitter2 } from '@nestjs/event-emitter';
-import { type CallContext, Refused } from '#agent';
+import { type CallContext, Refused, type ToolTelemetry } from '#agent';
 import {
   auditedAgent,
   auditedArgumentNames,
@@ -34,6 +34,8 @@ export interface FinishedRun {
   readonly outcome: ToolOutcome;
   readonly milliseconds: number;
   readonly notes: CallNotes;
+  /** Told as the audit record tells it. */
+  readonly observed?: ToolTelemetry | undefined;
 }
 
 export interface JournalParts {
@@ -65,6 +67,7 @@ export class CallJournal {
     const entry = this.entryOf(run);
     const refusal = outcome.ok ? undefined : outcome.refusal;
     this.write(tool, () => audit.record(entry));
+    run.observed?.ends(entry);
     this.write(tool, () => events.emit(RECORDED, entry));
     if (notes.begun) this.write(tool, () => events.emit(EXECUTED, entry));
     this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
@@ -81,6 +84,7 @@ export class CallJournal {
       ...auditedAgent(context.agent),
       policy_version: version,
       ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
+      ...(context.telemetry?.traceId !== undefined && { trace_id: context.telemetry.traceId }),
       success: outcome.ok,
       ...(outcome.ok && resultCost(Buffer.byteLength(outcome.text), switches.tokenCostPerMillionInput)),
       ...(notes.embedding && embeddingCost(notes.embedding, switches.embedCostPerMillionTokens)),

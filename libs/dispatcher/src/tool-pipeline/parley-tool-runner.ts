@@ -7,6 +7,7 @@ import {
   type Refusal,
   Refused,
   refusals,
+  type ToolTelemetry,
   Unauthorized,
 } from '#agent';
 import type { EmbeddingSpend } from '#audit';
@@ -24,6 +25,7 @@ import { InputRequired } from '../asks/input-required.js';
 import { ClientUnreachable } from '../client-link.js';
 import { ProtocolFault } from '../protocol-fault.js';
 import type { BudgetedCall } from './budgeted-call.js';
+import { meters } from './meters.js';
 import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
@@ -43,6 +45,13 @@ export interface RunnerParts {
   readonly gates: EnvironmentGates;
   readonly journal: CallJournal;
   readonly budgets: DataBudgets;
+}
+
+/** What is kept of one run while it goes on. */
+interface Listeners {
+  readonly notes: CallNotes;
+  readonly observed: ToolTelemetry | undefined;
+  readonly budgeted: BudgetedCall | null;
 }
 
 interface Failure {
@@ -80,13 +89,14 @@ export class ParleyToolRunner extends ToolRunner {
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     const started = performance.now();
     const notes: CallNotes = {};
+    const observed = context.telemetry?.tool(name);
     const record = (outcome: ToolOutcome) => {
       const milliseconds = performance.now() - started;
-      this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
+      this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes, observed });
     };
     try {
       const outcome = await this.paidFor(context.agent, (budgeted) =>
-        this.execute(name, args, context, notes, budgeted),
+        this.execute(name, args, context, { notes, observed, budgeted }),
       );
       if (context.signal.reason !== RUN_HANDED_OVER) record(outcome);
       return outcome;
@@ -97,6 +107,8 @@ export class ParleyToolRunner extends ToolRunner {
         record({ ok: false, refusal });
       }
       throw fault;
+    } finally {
+      observed?.ends();
     }
   }
 
@@ -122,8 +134,7 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     args: unknown,
     context: CallContext,
-    notes: CallNotes,
-    budgeted: BudgetedCall | null,
+    { notes, observed, budgeted }: Listeners,
   ): Promise<ToolOutcome> {
     const { registry, policies, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
@@ -137,18 +148,21 @@ export class ParleyToolRunner extends ToolRunner {
       args,
       context,
       abort: (reason) => run.abort(reason),
-      begin: () => (notes.begun = true),
+      begin: () => {
+        notes.begun = true;
+        observed?.begins();
+      },
       flag: (phrase) => (notes.phrase = phrase),
       budgeted,
       clock,
+      observed,
       anotherCall: () => makeCall(),
     };
     const ownContext: CallContext = {
       agent: context.agent,
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
-      ...(context.trace && { trace: context.trace }),
-      ...(budgeted && { meter: budgeted }),
+      ...measuredBy(observed, context, budgeted),
       ...(context.asks && { asks: context.asks.within() }),
       progress: (update) => context.progress(checkedProgress(update)),
       ...(context.log && { log: (entry) => context.log?.(entry) }),
@@ -197,6 +211,17 @@ export class ParleyToolRunner extends ToolRunner {
       .map(({ definition }) => definition)
       .filter((tool) => mayUse(agent, tool, gates));
   }
+}
+
+/** What the run's own doors tell of themselves, and to whom. */
+function measuredBy(
+  observed: ToolTelemetry | undefined,
+  { trace: rehearsed, telemetry }: CallContext,
+  budgeted: BudgetedCall | null,
+): Pick<CallContext, 'trace' | 'meter' | 'telemetry'> {
+  const trace = observed?.trace ?? rehearsed;
+  const meter = meters(budgeted, observed?.meter);
+  return { ...(trace && { trace }), ...(meter && { meter }), ...(telemetry && { telemetry }) };
 }
 
 function sumOf(before: EmbeddingSpend | undefined, more: EmbeddingSpend): EmbeddingSpend {

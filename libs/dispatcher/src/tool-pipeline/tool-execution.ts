@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '@nestjs/common';
-import type { CallContext } from '#agent';
+import type { CallContext, ToolTelemetry } from '#agent';
 import type { ToolCall, ToolDefinition } from '#tools';
 import type { BudgetedCall } from './budgeted-call.js';
 import type { RunClock } from './run-clock.js';
@@ -15,6 +15,8 @@ export interface ToolExecution {
   readonly budgeted: BudgetedCall | null;
   /** Of the handler: gates may wait longer. */
   readonly clock: RunClock;
+  /** Absent where nothing is measured. */
+  readonly observed?: ToolTelemetry | undefined;
   /** The call with doors of its own, for a preview: what is decided later asks about rights anew. */
   anotherCall(): ToolCall;
   /** Ends the run's own signal: its time is up. */

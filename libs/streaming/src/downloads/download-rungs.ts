@@ -60,12 +60,14 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
   if (exchange.isGone) return 'gone';
   const stream = { shutDown: () => running.abort('server_shutdown') };
   edge.openStreams.add(stream);
+  const telemetry = exchange.observed?.file();
   try {
     const correlationId = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
     const opened = await edge.downloads.open(id, {
       agent,
       signal: running.signal,
       ...(correlationId !== undefined && { correlationId }),
+      ...(telemetry && { telemetry }),
     });
     return opened ? await sendDownload(exchange, opened, running, edge) : NOT_FOUND;
   } catch (fault) {

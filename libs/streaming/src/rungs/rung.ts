@@ -1,6 +1,7 @@
 import type { SessionStore } from '#cluster';
 import type { Kernel, WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
+import type { Telemetry } from '#telemetry';
 import type { Downloads } from '../downloads/downloads.js';
 import type { EdgeCounts } from '../edge-counts.js';
 import type { EdgeSettings } from '../edge-options.js';
@@ -36,6 +37,8 @@ export interface EdgeParts {
   /** Absent where no files are served. */
   readonly downloads: Downloads | undefined;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
+  /** Absent where nothing is measured. */
+  readonly telemetry: Telemetry | undefined;
   readonly log: WarningLog;
   /** False once the edge is closing. */
   readonly accepting: boolean;
