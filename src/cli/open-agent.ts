@@ -15,7 +15,7 @@ import type { Environment } from '../config/read-config-file.js';
 import { openDatabase } from '../database/open-database.js';
 import { checkFilterNames } from '../filter-names.js';
 import type { LoadedService } from '../plugins/load-with-plugins.js';
-import { StderrLogger } from '../stderr-logger.js';
+import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './usage-error.js';
 
 /** The service in this process, as one of its agents may use it. */
@@ -46,7 +46,7 @@ export async function openAgent(
 ): Promise<OpenAgent> {
   const name = chosenAgent(loaded, agent);
   const { rule, headers } = admissionOf(name, loaded, env);
-  const logger = new StderrLogger({ logLevels: ['error', 'fatal'] });
+  const logger = new ServiceLogger({ logLevels: ['error', 'fatal'] });
   Logger.overrideLogger(logger);
   const { config } = loaded;
   const database = await openDatabase(config.database);

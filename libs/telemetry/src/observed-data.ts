@@ -57,4 +57,12 @@ export class ObservedGates implements CallTrace {
   limited(className: string, origin: LimitOrigin): void {
     this.span()?.addEvent('rows.limited', { 'db.collection.name': className, 'parley.limit': origin });
   }
+
+  /** How many, not which. */
+  masked(className: string, fields: ReadonlyMap<string, string>): void {
+    this.span()?.addEvent('fields.masked', {
+      'db.collection.name': className,
+      'parley.masked_fields': fields.size,
+    });
+  }
 }
