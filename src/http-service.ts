@@ -13,6 +13,7 @@ import { AppModule, type ServiceParts } from './app.module.js';
 import { ConfigError } from './config/config-faults.js';
 import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
+import { followConfiguration, type ReadableAgain } from './editions/following.js';
 import { checkFilterNames } from './filter-names.js';
 import { mountEdge } from './http/mount-edge.js';
 import { warnOfPostures } from './posture-warnings.js';
@@ -26,7 +27,7 @@ import { followLists } from './wire.js';
  * @throws ConfigError when the address cannot be listened on
  */
 export async function startHttpService(
-  loaded: LoadedConfig & Partial<Pick<LoadedService, 'plugins'>>,
+  loaded: LoadedConfig & Partial<Pick<LoadedService, 'plugins'>> & ReadableAgain,
   connection: MongoConnection | null,
   env: Environment,
   features: readonly Provider[] = [],
@@ -42,7 +43,7 @@ export async function startHttpService(
   });
   const parts = { loaded, connection, shared, queue, features, plugins: loaded.plugins ?? [] };
   try {
-    return await listening({ ...parts, gates: readEnvironmentGates(env) }, stderr);
+    return await listening({ ...parts, gates: readEnvironmentGates(env) }, env, stderr);
   } catch (error) {
     // Left open, it would keep the process alive.
     await queue.close();
@@ -51,7 +52,11 @@ export async function startHttpService(
   }
 }
 
-async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<RunningService> {
+async function listening(
+  parts: ServiceParts & { readonly loaded: ReadableAgain },
+  env: Environment,
+  stderr: StderrLogger,
+): Promise<RunningService> {
   const { loaded, shared } = parts;
   const app = await NestFactory.create<NestExpressApplication>(AppModule.compose(parts), {
     logger: stderr,
@@ -71,9 +76,12 @@ async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<Run
   await checkFilterNames(loaded, app.get(FilterNames), logger);
   mountEdge(server, edge);
   await listen(app, loaded.config.server);
+  const following = followConfiguration(app, loaded, env);
   return {
     url: endpointUrl(loaded, server),
+    reload: () => following.reload(),
     close: async () => {
+      following.stop();
       await edge.close();
       await app.close();
       await shared.close();

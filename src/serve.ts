@@ -6,6 +6,8 @@ import { assertMayStart } from './start-gate.js';
 export interface RunningService {
   /** Where the MCP endpoint is. */
   readonly url: string;
+  /** Reads the configuration anew, now. */
+  reload(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -27,9 +29,10 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
       await service.close();
       await database.close();
     };
+    process.on('SIGHUP', () => void service.reload());
     closeOnSignals(close);
     process.stderr.write(`Parley listening on ${service.url}\n`);
-    return { url: service.url, close };
+    return { url: service.url, reload: () => service.reload(), close };
   } catch (error) {
     await database.close();
     throw error;
