@@ -204,8 +204,10 @@ describe('a configuration that changes while it is served', () => {
     await client.connect(
       new ClassicTransport(new URL(service.url), { requestInit: { headers: reader } }) as never,
     );
-    const write = (className: string) =>
-      callTool(service, 'create_object', { class_name: className, fields: {} }, key('writer'));
+    const write = async (className: string) => {
+      const fields = className === 'Post' ? { title: 'x' } : { text: 'x' };
+      await callTool(service, 'create_object', { class_name: className, fields }, key('writer'));
+    };
     await client.subscribeResource({ uri: POSTS });
     await client.subscribeResource({ uri: 'parse://Note/count' });
     await vi.waitFor(async () => {
