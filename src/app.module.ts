@@ -47,6 +47,7 @@ import {
 import { agentProviders } from './agents.js';
 import { approvalProviders } from './approvals.js';
 import { auditProviders } from './audit.js';
+import { Closing } from './closing.js';
 import { createAuthenticator } from './auth.js';
 import { EditionAuthenticator } from './editions/edition-authenticator.js';
 import { Editions } from './editions/editions.js';
@@ -101,6 +102,7 @@ export class AppModule {
         ...BUILT_IN_TOOLS,
         ...features,
         { provide: Editions, useValue: editions },
+        Closing,
         { provide: Policies, useValue: policies },
         ToolContext,
         ToolExplorer,

@@ -10,6 +10,7 @@ import { openTaskQueue } from '#jobs';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { AppModule, type ServiceParts } from './app.module.js';
+import { Closing } from './closing.js';
 import { ConfigError } from './config/config-faults.js';
 import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
@@ -20,6 +21,7 @@ import { warnOfPostures } from './posture-warnings.js';
 import type { LoadedService } from './plugins/load-with-plugins.js';
 import type { RunningService } from './serve.js';
 import { StderrLogger } from './stderr-logger.js';
+import { TaskService } from './tasks.js';
 import { followLists } from './wire.js';
 
 /**
@@ -82,7 +84,9 @@ async function listening(
     reload: () => following.reload(),
     close: async () => {
       following.stop();
-      await edge.close();
+      app.get(Closing).begin();
+      const grace = loaded.config.server.drainTimeout * 1000;
+      await Promise.all([edge.close(grace), app.get(TaskService).drain(grace)]);
       await app.close();
       await shared.close();
     },

@@ -1,6 +1,7 @@
 import type { Environment } from './config/read-config-file.js';
 import { loadWithPlugins } from './plugins/load-with-plugins.js';
 import { openDatabase } from './database/open-database.js';
+import { closeOnSignals } from './closing.js';
 import { assertMayStart } from './start-gate.js';
 
 export interface RunningService {
@@ -36,17 +37,5 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
   } catch (error) {
     await database.close();
     throw error;
-  }
-}
-
-/** Requests that run are answered before the process ends. */
-function closeOnSignals(close: () => Promise<void>): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      close().then(
-        () => process.exit(0),
-        () => process.exit(1),
-      );
-    });
   }
 }

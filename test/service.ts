@@ -43,7 +43,11 @@ function environment(extra: Record<string, string>): Record<string, string> {
 function configText({ config = {}, seed }: ServiceOptions): string {
   const database = seed === undefined ? {} : { database: { uri: 'embedded', seed: './seed.json' } };
   const { server, ...others } = config;
-  return stringify({ ...database, ...others, server: { ...(server as object | undefined), port: 0 } });
+  return stringify({
+    ...database,
+    ...others,
+    server: { drainTimeout: 5, ...(server as object | undefined), port: 0 },
+  });
 }
 
 function launch(folder: string, options: ServiceOptions): ChildProcess {

@@ -1,6 +1,7 @@
 import { Controller, Get, HttpCode, Inject, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { SharedState } from '#cluster';
+import { Closing } from '../closing.js';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
 
@@ -17,6 +18,7 @@ export class HealthController {
     @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
     @Inject(ParseConnection) private readonly parse: ParseConnection | null,
     @Inject(SharedState) private readonly shared: SharedState,
+    @Inject(Closing) private readonly closing: Closing,
   ) {}
 
   @Get('health')
@@ -27,6 +29,10 @@ export class HealthController {
 
   @Get('ready')
   async ready(@Res() response: Response): Promise<void> {
+    if (this.closing.begun) {
+      response.status(503).json({ status: 'closing', dependencies: {} });
+      return;
+    }
     this.looking ??= this.look().finally(() => (this.looking = null));
     const dependencies = await this.looking;
     const ready = Object.values(dependencies).every((state) => state === 'up');

@@ -75,6 +75,10 @@ export class BullTaskQueue extends TaskQueue {
     this.worker.on('active', () => (away = false));
   }
 
+  async drain(): Promise<void> {
+    await this.worker?.pause();
+  }
+
   async close(): Promise<void> {
     await this.worker?.close();
     await this.queue.close();

@@ -20,6 +20,8 @@ export abstract class TaskQueue {
   abstract push(job: TaskJob): Promise<void>;
   /** Begins to work. Called once. */
   abstract work(handler: TaskHandler): void;
+  /** Takes no more jobs that other workers could take; resolves when those that are left here have run. */
+  abstract drain(): Promise<void>;
   /** Takes no more jobs and waits for the handlers that run. */
   abstract close(): Promise<void>;
 }
