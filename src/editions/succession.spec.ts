@@ -29,7 +29,7 @@ function loaded({ agents = { reader: {}, writer: {} }, auth, hidden = false }: G
     config,
     policy: compilePolicy(policy).policy,
     agents: new Map(
-      Object.entries(agents).map(([name, { tenantId, identity: _, ...options }]) => [
+      Object.entries(agents).map(([name, { tenantId, ...options }]) => [
         name,
         compileAgentShape(name, {
           ...options,
