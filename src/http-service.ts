@@ -13,6 +13,7 @@ import { AppModule, type ServiceParts } from './app.module.js';
 import { ConfigError } from './config/config-faults.js';
 import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
+import { followConfiguration, type ReadableAgain } from './editions/following.js';
 import { checkFilterNames } from './filter-names.js';
 import { mountEdge } from './http/mount-edge.js';
 import { warnOfPostures } from './posture-warnings.js';
@@ -27,6 +28,7 @@ import {
   openObservability,
   showMetrics,
 } from './observe/observability.js';
+import { TaskService } from './tasks.js';
 import { followLists } from './wire.js';
 
 /**
@@ -34,7 +36,7 @@ import { followLists } from './wire.js';
  * @throws ConfigError when the address cannot be listened on
  */
 export async function startHttpService(
-  loaded: LoadedConfig & Partial<Pick<LoadedService, 'plugins'>>,
+  loaded: LoadedConfig & Partial<Pick<LoadedService, 'plugins'>> & ReadableAgain,
   connection: MongoConnection | null,
   env: Environment,
   features: readonly Provider[] = [],
@@ -53,7 +55,7 @@ export async function startHttpService(
   });
   const parts = { loaded, connection, shared, queue, observed, features, plugins: loaded.plugins ?? [] };
   try {
-    return await listening({ ...parts, gates: readEnvironmentGates(env) }, stderr);
+    return await listening({ ...parts, gates: readEnvironmentGates(env) }, env, stderr);
   } catch (error) {
     // Left open, it would keep the process alive.
     await queue.close();
@@ -64,7 +66,8 @@ export async function startHttpService(
 }
 
 async function listening(
-  parts: ServiceParts & { readonly observed: Observability },
+  parts: ServiceParts & { readonly loaded: ReadableAgain; readonly observed: Observability },
+  env: Environment,
   stderr: ServiceLogger,
 ): Promise<RunningService> {
   const { loaded, shared, observed } = parts;
@@ -96,10 +99,14 @@ async function listening(
     await hideMetrics();
     throw error;
   }
+  const following = followConfiguration(app, loaded, env);
   return {
     url: endpointUrl(loaded, server),
+    reload: () => following.reload(),
     close: async () => {
-      await edge.close();
+      following.stop();
+      const grace = loaded.config.server.drainTimeout * 1000;
+      await Promise.all([edge.close(grace), app.get(TaskService).drain(grace)]);
       await app.close();
       await hideMetrics();
       await shared.close();

@@ -5,6 +5,7 @@ import { MongoChangeFeed, type MongoConnection } from '#data-mongo';
 import { ResourceRegistry, ResourceSubscriptions } from '#dispatcher';
 import { FeedSource, SubscriptionManager } from '#subscriptions';
 import type { ParleyConfig } from './config/config.js';
+import { Editions } from './editions/editions.js';
 import { liveQuerySource } from './live-query.js';
 
 /** Ends what the subscriptions hold when the service ends. */
@@ -57,6 +58,7 @@ export function subscriptionProviders(
         streams: SessionStreams,
         resources: ResourceRegistry,
         { preferred }: Sources,
+        editions: Editions,
       ) =>
         new SubscriptionManager(
           {
@@ -67,11 +69,13 @@ export function subscriptionProviders(
             streams,
             book: shared.subscriptions,
             bus: shared.bus,
+            asNow: (agent) => editions.asNow(agent),
+            renewals: editions.successions,
             log,
           },
           subscriptions,
         ),
-      inject: [GovernedRecordsSource, SessionStreams, ResourceRegistry, SOURCES],
+      inject: [GovernedRecordsSource, SessionStreams, ResourceRegistry, SOURCES, Editions],
     },
     { provide: ResourceSubscriptions, useExisting: SubscriptionManager },
     {

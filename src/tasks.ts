@@ -1,4 +1,5 @@
 import { Logger, type OnApplicationBootstrap, type OnModuleDestroy, type Provider } from '@nestjs/common';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { SharedState } from '#cluster';
 import { BackgroundCalls, CallJournal, SealedText, TaskDesk } from '#dispatcher';
 import {
@@ -23,7 +24,7 @@ export interface TaskParts {
 }
 
 /** Works on tasks from the moment everything is there until the service closes. */
-class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
+export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
     private readonly worker: TaskWorker,
     private readonly queue: TaskQueue,
@@ -31,6 +32,14 @@ class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
 
   onApplicationBootstrap(): void {
     this.queue.work((job) => this.worker.handle(job));
+  }
+
+  /** Begins no more tasks that others could run, and lets those that run end. @param grace milliseconds they have */
+  async drain(grace: number): Promise<void> {
+    const over = new AbortController();
+    const late = pause(grace, undefined, { signal: over.signal }).catch(() => undefined);
+    await Promise.race([this.queue.drain().catch(() => undefined), late]);
+    over.abort();
   }
 
   async onModuleDestroy(): Promise<void> {

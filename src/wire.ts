@@ -1,9 +1,11 @@
 import { type INestApplicationContext, Logger, type Provider } from '@nestjs/common';
-import { map, merge, Observable } from 'rxjs';
+import { filter, map, merge, Observable } from 'rxjs';
 import { SessionStreams, type SharedState } from '#cluster';
 import { PromptRegistry } from '#dispatcher';
 import { type ChangingList, Wire } from '#streaming';
-import { ToolRegistry } from '#tools';
+import { PermittedTools, ToolRegistry } from '#tools';
+import { changesTools } from './editions/changed-lists.js';
+import { Editions } from './editions/editions.js';
 
 /** What goes on between clients and calls besides request and answer. */
 export function wireProviders(state: SharedState): Provider[] {
@@ -16,12 +18,16 @@ export function wireProviders(state: SharedState): Provider[] {
 /** From now on clients hear when tools or prompts come and go; to be called when those of the start are in place. */
 export function followLists(app: INestApplicationContext): void {
   const prompts = app.get(PromptRegistry);
+  const tools = app.get(PermittedTools);
+  const ofEditions = app
+    .get(Editions)
+    .successions.pipe(filter((succession) => changesTools(succession, tools)));
   const ofPrompts = new Observable<void>((listener) => prompts.onChange(() => listener.next()));
   app
     .get(Wire)
     .listChanges.follow(
       merge(
-        app.get(ToolRegistry).changes.pipe(map((): ChangingList => 'tools')),
+        merge(app.get(ToolRegistry).changes, ofEditions).pipe(map((): ChangingList => 'tools')),
         ofPrompts.pipe(map((): ChangingList => 'prompts')),
       ),
     );

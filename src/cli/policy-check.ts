@@ -4,7 +4,7 @@ import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
 import { ConfigError, type ConfigFault } from '../config/config-faults.js';
 import type { LoadedConfig } from '../config/load-config.js';
-import { type LoadedService, loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { type LoadedWithPlugins, loadWithPlugins } from '../plugins/load-with-plugins.js';
 import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import { catalogueOf, parseConnectionOf } from '../data-stores.js';
 import { openDatabase } from '../database/open-database.js';
@@ -43,7 +43,7 @@ async function check(file: string | undefined): Promise<CheckReport> {
 }
 
 /** What an operator may not have meant, compared with the classes of the database where they can be read. */
-export async function lintWarnings(loaded: LoadedService): Promise<readonly ConfigFault[]> {
+export async function lintWarnings(loaded: LoadedWithPlugins): Promise<readonly ConfigFault[]> {
   const schemas = await readSchemas(loaded);
   const tools = [
     ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),

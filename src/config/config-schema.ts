@@ -32,6 +32,7 @@ const SERVER = {
     stateKey: { type: ['string', 'null'], minLength: 32 },
     previousStateKeys: { type: 'array', items: { type: 'string', minLength: 32 } },
     sessions: { enum: ['lenient', 'strict'] },
+    drainTimeout: { type: 'number', minimum: 0, maximum: 3600 },
     preAuthRateLimit: {
       type: ['object', 'null'],
       additionalProperties: false,
@@ -119,6 +120,14 @@ export const CONFIG_SCHEMA = {
       properties: {
         url: { type: ['string', 'null'], pattern: '^rediss?://' },
         prefix: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$' },
+      },
+    },
+    reload: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        watch: { type: 'boolean' },
+        interval: { type: 'number', minimum: 0.1, maximum: 3600 },
       },
     },
     subscriptions: {

@@ -35,6 +35,8 @@ export interface ServerConfig {
   readonly previousStateKeys: readonly string[];
   /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
   readonly sessions: 'lenient' | 'strict';
+  /** Seconds that running calls and tasks have to end in when the process is asked to. Default 30. */
+  readonly drainTimeout: number;
   /** Requests per window (seconds) and remote address, before anyone is authenticated. Default none. */
   readonly preAuthRateLimit: { readonly limit: number; readonly window: number } | null;
 }
@@ -79,6 +81,14 @@ export interface ExportConfig {
   readonly maxRows: number;
   /** That one principal may have at once; the oldest gives way. Default 20. */
   readonly maxPerPrincipal: number;
+}
+
+/** Reading the configuration anew while the service runs (docs/reload.md). */
+export interface ReloadConfig {
+  /** Whether the file is looked at; without it only SIGHUP has it read anew. Default true. */
+  readonly watch: boolean;
+  /** Seconds between two looks. Default 2. */
+  readonly interval: number;
 }
 
 export interface RedisConfig {
@@ -174,6 +184,7 @@ export interface ParleyConfig {
   readonly database: DatabaseConfig;
   readonly parse: ParseConfig;
   readonly redis: RedisConfig;
+  readonly reload: ReloadConfig;
   /** From `parse`. */
   readonly liveQuery: LiveQueryConfig;
   readonly subscriptions: Required<SubscriptionOptions>;
@@ -206,6 +217,7 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   approvalTimeout: 300,
   stateKey: null,
   previousStateKeys: [],
+  drainTimeout: 30,
   sessions: 'lenient',
   preAuthRateLimit: null,
 });
@@ -269,5 +281,7 @@ export const DEFAULT_PARSE: ParseConfig = Object.freeze({
   masterKey: null,
   restApiKey: null,
 });
+
+export const DEFAULT_RELOAD: ReloadConfig = Object.freeze({ watch: true, interval: 2 });
 
 export const DEFAULT_REDIS: RedisConfig = Object.freeze({ url: null, prefix: 'parley' });

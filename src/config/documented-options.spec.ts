@@ -9,6 +9,7 @@ import {
   DEFAULT_LLM,
   DEFAULT_PARSE,
   DEFAULT_REDIS,
+  DEFAULT_RELOAD,
   DEFAULT_SERVER,
   DEFAULT_TASK_CONFIG,
 } from './config.js';
@@ -42,6 +43,7 @@ const TABLES = {
   server: [rows(chapter(CONFIGURATION, 'server')), properties.server, DEFAULT_SERVER],
   database: [rows(chapter(CONFIGURATION, 'database')), properties.database, DEFAULT_DATABASE],
   redis: [rows(chapter(CONFIGURATION, 'redis')), properties.redis, DEFAULT_REDIS],
+  reload: [rows(chapter(CONFIGURATION, 'reload')), properties.reload, DEFAULT_RELOAD],
   parse: [rows(chapter(CONFIGURATION, 'parse')), properties.parse, { ...DEFAULT_PARSE, liveQueryUrl: null }],
   embeddings: [rows(chapter(CONFIGURATION, 'embeddings')), properties.embeddings, DEFAULT_EMBEDDINGS],
   llm: [rows(chapter(CONFIGURATION, 'llm')), properties.llm, { ...DEFAULT_LLM, prices: '{}' }],

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { toolsOfPlugins } from '../plugins/plugin-modules.js';
-import type { LoadedService } from '../plugins/load-with-plugins.js';
+import type { LoadedWithPlugins } from '../plugins/load-with-plugins.js';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 const IMPORTS = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"\n]{1,200})['"]/g;
@@ -12,7 +12,7 @@ const HARMLESS =
 const CONTAINER = /\b(ModuleRef|ModulesContainer|DiscoveryService|LazyModuleLoader)\b/;
 
 /** Code of the operator's and what of it can reach data past the policy. Reads the named files alone, not what they import. */
-export function checkPlugins({ plugins }: LoadedService, files: readonly string[]): Finding[] {
+export function checkPlugins({ plugins }: LoadedWithPlugins, files: readonly string[]): Finding[] {
   if (files.length === 0) return [ok('plugins', 'none')];
   if (plugins.length === 0)
     return [

@@ -7,7 +7,7 @@ import { ConfigError } from '../config/config-faults.js';
 import { configPath, loadConfig } from '../config/load-config.js';
 import type { Environment } from '../config/read-config-file.js';
 import { openDatabase } from '../database/open-database.js';
-import { type LoadedService, loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { type LoadedWithPlugins, loadWithPlugins } from '../plugins/load-with-plugins.js';
 import { assertMayStart } from '../start-gate.js';
 import { checkAgents, checkListening } from './check-access.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
@@ -82,7 +82,7 @@ function faultsOf({ source, faults }: ConfigError): Finding[] {
   );
 }
 
-function checkStart({ config }: LoadedService, env: Environment, path: string): Finding[] {
+function checkStart({ config }: LoadedWithPlugins, env: Environment, path: string): Finding[] {
   try {
     assertMayStart(config, env);
     return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
@@ -100,7 +100,7 @@ function pluginFiles({ raw }: ConfigSources, path: string): string[] {
   return paths.map((one) => resolve(dirname(path), one));
 }
 
-async function checkStores({ config }: LoadedService): Promise<Finding[]> {
+async function checkStores({ config }: LoadedWithPlugins): Promise<Finding[]> {
   const embedded = config.database.uri === 'embedded';
   // Whether the seed can be loaded is told with the policy, which is compared with it.
   const database = await openDatabase({ ...config.database, ...(embedded && { seed: null }) });
@@ -117,7 +117,7 @@ async function checkStores({ config }: LoadedService): Promise<Finding[]> {
   }
 }
 
-async function checkPolicy(loaded: LoadedService): Promise<Finding[]> {
+async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
   try {
     const warnings = await lintWarnings(loaded);
     return warnings.length === 0

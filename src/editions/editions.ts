@@ -1,5 +1,5 @@
 import { type Observable, Subject } from 'rxjs';
-import type { AgentShape } from '#agent';
+import { Agent, type AgentShape } from '#agent';
 import type { SharedState } from '#cluster';
 import { Policies } from '#policy';
 import type { ConfigFault } from '../config/config-faults.js';
@@ -84,6 +84,26 @@ export class Editions {
   /** Whether an edition, this or an earlier one, made the shape. */
   knows(shape: AgentShape): boolean {
     return this.configured.has(shape);
+  }
+
+  /**
+   * The agent as it would be admitted now, for what outlives a call; null when it would not. Its identity and tenant are
+   * those of its admission: where they are declared anew, whoever it is has to come back (see `mustReturn`).
+   */
+  asNow(agent: Agent): Agent | null {
+    const { name } = agent.shape;
+    if (agent.parent || !this.knows(agent.shape) || this.shapeOf(name) === agent.shape) return agent;
+    const shape = this.shapeOf(name);
+    if (!shape) return null;
+    const { identity, principal, tenantId, impersonatedUserId, impersonationLabel } = agent;
+    return new Agent({
+      shape,
+      identity,
+      principal,
+      tenantId,
+      ...(impersonatedUserId !== null && { impersonatedUserId }),
+      impersonationLabel,
+    });
   }
 
   private editionOf(loaded: LoadedConfig, number: number): Edition {

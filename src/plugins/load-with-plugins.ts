@@ -1,16 +1,27 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { oneLine } from '#audit';
 import { ConfigError, type ConfigFault } from '../config/config-faults.js';
+import { NEEDS_RESTART } from '../editions/needs-restart.js';
 import { configPath, type LoadedConfig, loadConfig } from '../config/load-config.js';
 import { withEnvironmentFiles } from '../config/environment-files.js';
 import { type Environment, readConfigFile } from '../config/read-config-file.js';
+import { isSection } from '../config/section.js';
 import { declarationsOf, isPluginModule, type PluginModule } from './plugin-modules.js';
 
 /** The configuration and the code that it names. */
-export interface LoadedService extends LoadedConfig {
+export interface LoadedWithPlugins extends LoadedConfig {
   readonly plugins: readonly PluginModule[];
+}
+
+/** What a service starts from, and can read again. */
+export interface LoadedService extends LoadedWithPlugins {
+  /** Where it came from; null: there is no file. */
+  readonly file: string | null;
+  /** Reads it anew, with what the plugins declared when they were imported. @throws ConfigError */
+  reread(): LoadedConfig;
 }
 
 /**
@@ -24,10 +35,28 @@ export async function loadWithPlugins(
 ): Promise<LoadedService> {
   const path = configPath(env, cwd);
   const faults: ConfigFault[] = [];
-  const plugins = await importPlugins(pathsOf(path, env), dirname(path), faults);
+  const file = existsSync(path) ? path : null;
+  const paths = pathsOf(path, env);
+  const plugins = await importPlugins(paths, dirname(path), faults);
   const loaded = loadFollowing(faults, env, cwd, plugins);
   if (faults.length > 0) throw new ConfigError(path, faults);
-  return { ...loaded, plugins };
+  return { ...loaded, plugins, file, reread: () => reread(path, paths, env, cwd, plugins) };
+}
+
+/** A file that is gone or empty would mean the defaults, which nobody asks for by losing what was written. */
+function reread(
+  path: string,
+  paths: readonly string[],
+  env: Environment,
+  cwd: string,
+  plugins: readonly PluginModule[],
+): LoadedConfig {
+  const read = readConfigFile(path, env);
+  if (isSection(read) && Object.keys(read).length === 0)
+    throw new ConfigError(path, [{ path: '', message: 'is empty' }]);
+  const loaded = loadConfig({ ...env, PARLEY_CONFIG: path }, cwd, declarationsOf(plugins));
+  if (isDeepStrictEqual(pathsOf(path, env), paths)) return loaded;
+  throw new ConfigError(path, [{ path: 'plugins', message: NEEDS_RESTART }]);
 }
 
 function loadFollowing(

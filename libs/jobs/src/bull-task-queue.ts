@@ -91,6 +91,10 @@ export class BullTaskQueue extends TaskQueue {
     return this.queue.getWaitingCount();
   }
 
+  async drain(): Promise<void> {
+    await this.worker?.pause();
+  }
+
   async close(): Promise<void> {
     await this.worker?.close();
     await this.queue.close();

@@ -32,6 +32,11 @@ export class ProcessTaskQueue extends TaskQueue {
     return Promise.resolve(this.jobs.size);
   }
 
+  /** No other worker could: those that wait are run as well. */
+  async drain(): Promise<void> {
+    while (this.handler && this.running.size > 0) await Promise.allSettled(this.running.values());
+  }
+
   async close(): Promise<void> {
     this.closing = true;
     await Promise.allSettled(this.running.values());

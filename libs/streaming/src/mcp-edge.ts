@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Agent } from '#agent';
 import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
@@ -13,7 +14,7 @@ import { EdgeCounts } from './edge-counts.js';
 import { internalErrorReply } from './reply.js';
 import { authenticate } from './rungs/caller.js';
 import { dispatch } from './rungs/dispatch.js';
-import type { AbandonedDispatch, EdgeParts, Rung, RungVerdict } from './rungs/rung.js';
+import type { AbandonedDispatch, EdgeParts, OpenStream, Rung, RungVerdict } from './rungs/rung.js';
 import { KeepAlives } from './sse/keep-alives.js';
 import { sendWhole } from './whole-answer.js';
 import { processWire } from './wire/process-wire.js';
@@ -92,7 +93,7 @@ export class McpEdge {
       wire: wire ?? processWire(log),
       keepAlives: new KeepAlives(settings.heartbeatInterval),
       counts: new EdgeCounts(),
-      openStreams: new Set(),
+      openStreams: new Map(),
       downloads,
       onAbandoned: onAbandoned ?? (() => undefined),
       telemetry,
@@ -187,10 +188,23 @@ export class McpEdge {
    */
   async close(grace = 5_000): Promise<void> {
     this.parts.accepting = false;
-    for (const stream of this.parts.openStreams) stream.shutDown();
+    this.endStreams(({ finite }) => !finite);
     await this.idleWithin(grace);
+    this.endStreams(() => true);
     this.parts.wire.calls.endAll('server_shutdown');
     await this.idleWithin(FAREWELL);
+  }
+
+  /**
+   * Ends the streams that stay open for these agents: their clients come back and are authenticated anew. Running calls,
+   * downloads among them, go on.
+   */
+  endStreamsOf(whose: (agent: Agent) => boolean): void {
+    this.endStreams((stream, agent) => !stream.finite && whose(agent));
+  }
+
+  private endStreams(which: (stream: OpenStream, agent: Agent) => boolean): void {
+    for (const [stream, agent] of this.parts.openStreams) if (which(stream, agent)) stream.shutDown();
   }
 
   private async idleWithin(milliseconds: number): Promise<void> {

@@ -58,9 +58,9 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
   const stop = () => running.abort('client_disconnect');
   exchange.onGone = stop;
   if (exchange.isGone) return 'gone';
-  const stream = { shutDown: () => running.abort('server_shutdown') };
-  edge.openStreams.add(stream);
   const telemetry = exchange.observed?.file();
+  const stream = { finite: true, shutDown: () => running.abort('server_shutdown') };
+  edge.openStreams.set(stream, agent);
   try {
     const correlationId = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
     const opened = await edge.downloads.open(id, {

@@ -66,7 +66,7 @@ function keepOpen(result: StreamedResult, call: Call, exchange: Exchange, edge: 
     openStreams.delete(open);
   });
   counts.listeningStreams += 1;
-  openStreams.add(open);
+  openStreams.set(open, call.agent);
   exchange.onGone = () => open.left();
   open.begin();
   return 'streamed';
