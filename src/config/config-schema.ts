@@ -1,5 +1,6 @@
 import { POLICY_CONFIG_SCHEMA } from '#policy';
 import { AGENT_SCHEMA } from './agent-schema.js';
+import { AUDIT_SCHEMA } from './audit-config.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -169,6 +170,7 @@ export const CONFIG_SCHEMA = {
         expiry: { type: 'number', exclusiveMinimum: 0, maximum: 604_800 },
       },
     },
+    audit: AUDIT_SCHEMA,
     embeddings: EMBEDDINGS,
     plugins: strings,
     agents: {

@@ -1,0 +1,64 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { canonicalLine } from './canonical-line.js';
+
+/** What stands before the first record of a chain. */
+export const NOTHING_BEFORE = '';
+
+/** A record with its hash, which covers every other member and so, through `prev`, all records before it. */
+export type Sealed = Readonly<Record<string, unknown>> & {
+  readonly chain: string;
+  readonly seq: number;
+  readonly prev: string;
+  readonly at: string;
+  readonly type: string;
+  readonly hash: string;
+};
+
+/** A sealed record as its line. */
+export interface SealedLine {
+  readonly record: Sealed;
+  /** Without a line end. */
+  readonly line: string;
+}
+
+/** SHA-256 of canonical JSON; with a key HMAC-SHA256, which nobody without it can make. */
+export class RecordSeal {
+  constructor(private readonly key: string | null = null) {}
+
+  seal(record: Omit<Sealed, 'hash'>): SealedLine {
+    const text = canonicalLine(record);
+    const hash = this.hashOf(text);
+    return {
+      record: { ...record, hash } as Sealed,
+      line: `${text.slice(0, -1)},"hash":"${hash}"}`,
+    };
+  }
+
+  holds({ hash, ...record }: Sealed): boolean {
+    const expected = Buffer.from(this.hashOf(canonicalLine(record)));
+    const given = Buffer.from(hash);
+    return expected.length === given.length && timingSafeEqual(expected, given);
+  }
+
+  private hashOf(text: string): string {
+    const hash = this.key === null ? createHash('sha256') : createHmac('sha256', this.key);
+    return hash.update(text).digest('hex');
+  }
+}
+
+/** @returns null for what was never sealed, whoever wrote it */
+export function readSealed(value: unknown): Sealed | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const { chain, seq, prev, hash, at, type } = value as Record<string, unknown>;
+  const isText = [chain, prev, hash, at, type].every((member) => typeof member === 'string');
+  return isText && Number.isSafeInteger(seq) && (seq as number) >= 0 ? (value as Sealed) : null;
+}
+
+/** @returns null for a line that holds no sealed record */
+export function readLine(line: string): Sealed | null {
+  try {
+    return readSealed(JSON.parse(line));
+  } catch {
+    return null;
+  }
+}
