@@ -101,7 +101,7 @@ export async function openRehearsal(
           { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
           { provide: Approver, useValue: approver },
           { provide: AuditSink, useClass: NoAudit },
-          { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, null) },
+          { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, () => null) },
         ],
       },
       { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },
