@@ -1,7 +1,8 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
-import { Authenticator } from '#auth';
+import { AuditSink } from '#audit';
+import { Authenticator, RecordedAuthenticator } from '#auth';
 import type { SharedState } from '#cluster';
 import {
   GovernedRecordsSource,
@@ -109,7 +110,7 @@ export class AppModule {
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
-        ...auditProviders(),
+        ...auditProviders({ config: config.audit, connection, shared }),
         ...agentProviders(policies, gates),
         ...sharedStateProviders(shared),
         {
@@ -122,11 +123,14 @@ export class AppModule {
         ...exportProviders({ config, policies, shared }),
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
-            new EditionAuthenticator(editions, (edition) =>
-              createAuthenticator(edition, directory, impersonation),
+          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation, audit: AuditSink) =>
+            new RecordedAuthenticator(
+              new EditionAuthenticator(editions, (edition) =>
+                createAuthenticator(edition, directory, impersonation),
+              ),
+              audit,
             ),
-          inject: [PrincipalDirectory, Impersonation],
+          inject: [PrincipalDirectory, Impersonation, AuditSink],
         },
         {
           provide: PrincipalResolver,
@@ -160,6 +164,7 @@ export class AppModule {
             callbacks: ToolCallbacks,
             journal: CallJournal,
             budgets: DataBudgets,
+            audit: AuditSink,
           ) =>
             new ParleyToolRunner({
               registry,
@@ -172,6 +177,7 @@ export class AppModule {
               budgets,
               pipeline: createPipeline({
                 registry,
+                audit,
                 policies,
                 gates,
                 events,
@@ -192,6 +198,7 @@ export class AppModule {
             ToolCallbacks,
             CallJournal,
             DataBudgets,
+            AuditSink,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },

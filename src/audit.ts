@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -47,7 +47,9 @@ class AuditEnd implements OnApplicationShutdown {
 export function auditProviders({ config, connection, shared }: AuditParts): Provider[] {
   const recent = new RecentAuditTrail();
   const collections = new Map(
-    config.sinks.filter((sink) => sink.kind === 'mongodb').map((sink) => [sink, collectionOf(sink, connection)]),
+    config.sinks
+      .filter((sink) => sink.kind === 'mongodb')
+      .map((sink) => [sink, collectionOf(sink, connection)]),
   );
   const [searchable] = collections.values();
   return [
@@ -116,13 +118,14 @@ function keeperOf(
   log: Logger,
 ): RecordKeeper {
   if (sink.onFailure === 'refuse') return new RefusingKeeper(delivery, timeout * 1000, log);
-  const place = sink.kind === 'file' ? sink.path : sink.kind === 'webhook' ? sink.url : `${sink.uri}/${sink.database}`;
+  const place =
+    sink.kind === 'file' ? sink.path : sink.kind === 'webhook' ? sink.url : `${sink.uri}/${sink.database}`;
   const name = `${sink.kind}-${createHash('sha256').update(place).digest('hex').slice(0, 12)}.jsonl`;
   const spool = new SpoolFile(join(bufferFolder, name), bufferSize);
   return new BufferingKeeper(delivery, timeout * 1000, spool, log);
 }
 
-/** Without the shared state for now, a key of this process: its digests compare with each other. */
+/** Without the shared state, a key of this process: its digests compare with each other. */
 function sharedKey({ secrets }: SharedState): Promise<Buffer> {
-  return secrets.secret('audit digest');
+  return secrets.secret('audit digest').catch(() => randomBytes(32));
 }

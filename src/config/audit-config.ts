@@ -159,7 +159,8 @@ export function auditFaults({ audit, database }: Pick<ParleyConfig, 'audit' | 'd
       faults.push({ path: at('url'), message: 'must be an https address, or one of this machine' });
     if (sink.kind === 'mongodb') faults.push(...mongoFaults(sink, database, at));
     const place = placeOf(sink);
-    if (taken.has(place)) faults.push({ path: `audit.sinks.${index}`, message: 'the same place as another sink' });
+    if (taken.has(place))
+      faults.push({ path: `audit.sinks.${index}`, message: 'the same place as another sink' });
     taken.add(place);
   }
   return faults;

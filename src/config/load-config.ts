@@ -87,7 +87,11 @@ export function loadConfig(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
-  faults.push(...identityFaults(config.auth, config.agents, identities), ...approvalFaults(config), ...auditFaults(config));
+  faults.push(
+    ...identityFaults(config.auth, config.agents, identities),
+    ...approvalFaults(config),
+    ...auditFaults(config),
+  );
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };
 }

@@ -20,4 +20,5 @@ export { WebhookDelivery } from './delivery/webhook-delivery.js';
 export * from './search/audit-entry.js';
 export * from './search/audit-matching.js';
 export * from './search/audit-trail.js';
+export { CollectionAuditTrail } from './search/collection-audit-trail.js';
 export { RecentAuditTrail } from './search/recent-audit-trail.js';

@@ -64,7 +64,8 @@ export class BackgroundCalls {
     };
     const milliseconds = Date.now() - createdAt;
     const outcome = { ok: false, refusal } as const;
-    this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+    const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+    kept?.catch(() => undefined);
   }
 
   /** Never rejects. */
