@@ -22,3 +22,7 @@ export * from './search/audit-matching.js';
 export * from './search/audit-trail.js';
 export { CollectionAuditTrail } from './search/collection-audit-trail.js';
 export { RecentAuditTrail } from './search/recent-audit-trail.js';
+export { FilesAuditTrail } from './search/files-audit-trail.js';
+export { type ChainFault } from './verify/chain-fault.js';
+export { collectionSource, fileSource, type RecordSource } from './verify/record-source.js';
+export { type Verification, type VerifiedChain, verifyRecords } from './verify/verify-records.js';

@@ -30,20 +30,27 @@ export class RecordSeal {
     const hash = this.hashOf(text);
     return {
       record: { ...record, hash } as Sealed,
-      line: `${text.slice(0, -1)},"hash":"${hash}"}`,
+      line: lineOf(text, hash),
     };
   }
 
-  holds({ hash, ...record }: Sealed): boolean {
-    const expected = Buffer.from(this.hashOf(canonicalLine(record)));
+  /** @param line as it was found: the same value can be written so that it reads otherwise */
+  holds({ hash, ...record }: Sealed, line?: string): boolean {
+    const text = canonicalLine(record);
+    const expected = Buffer.from(this.hashOf(text));
     const given = Buffer.from(hash);
-    return expected.length === given.length && timingSafeEqual(expected, given);
+    if (expected.length !== given.length || !timingSafeEqual(expected, given)) return false;
+    return line === undefined || line === lineOf(text, hash);
   }
 
   private hashOf(text: string): string {
     const hash = this.key === null ? createHash('sha256') : createHmac('sha256', this.key);
     return hash.update(text).digest('hex');
   }
+}
+
+function lineOf(text: string, hash: string): string {
+  return `${text.slice(0, -1)},"hash":"${hash}"}`;
 }
 
 /** @returns null for what was never sealed, whoever wrote it */
