@@ -23,6 +23,8 @@ export class DeliveryPump {
   private opening: Promise<ChainHead | null> | null = null;
   private running: Promise<void> | null = null;
   private retry: NodeJS.Timeout | undefined;
+  /** Something came while it was running. */
+  private more = false;
   private ended = false;
 
   constructor(private readonly parts: PumpParts) {}
@@ -41,9 +43,15 @@ export class DeliveryPump {
 
   /** Something is there to deliver. */
   run(): void {
-    if (this.running || this.ended) return;
+    if (this.ended) return;
+    if (this.running) {
+      this.more = true;
+      return;
+    }
     this.running = this.deliverAll().finally(() => {
       this.running = null;
+      // It came after the last look.
+      if (this.more) this.run();
     });
   }
 
@@ -58,6 +66,7 @@ export class DeliveryPump {
 
   private async deliverAll(): Promise<void> {
     const { parts } = this;
+    this.more = false;
     clearTimeout(this.retry);
     const slow = () => setTimeout(() => parts.failed(new RecordNotKept('no answer in time')), parts.patience);
     let watch: NodeJS.Timeout | undefined;
@@ -93,6 +102,7 @@ export class DeliveryPump {
 
   private failed(error: unknown): void {
     this.parts.failed(error);
+    this.more = false;
     clearTimeout(this.retry);
     if (this.ended) return;
     this.retry = setTimeout(() => this.run(), this.delay.next());

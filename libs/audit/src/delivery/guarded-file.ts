@@ -47,7 +47,7 @@ export async function appendWhole(handle: FileHandle, text: string): Promise<num
     }
   } catch (error) {
     const after = await handle.stat();
-    if (after.size === size + written) await handle.truncate(size);
+    if (written > 0 && after.size === size + written) await handle.truncate(size);
     throw error;
   }
   return bytes.length;
