@@ -11,6 +11,7 @@ import {
   type EmbeddingSpend,
   type OperationLog,
   resultCost,
+  type TaskEndEvent,
 } from '#audit';
 import type { Policies } from '#policy';
 import type { ToolOutcome } from '#tools';
@@ -79,6 +80,11 @@ export class CallJournal {
     this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
     if (refusal) callbacks.announceError(notes.error ?? new Refused(refusal), { tool, args, agent });
     return kept ?? undefined;
+  }
+
+  /** What came of a call whose agent is not there any more. */
+  recordTaskEnd(event: TaskEndEvent): void {
+    this.write(event.tool, () => this.parts.audit.recordEvent(event));
   }
 
   private entryOf({ tool, args, context, outcome, milliseconds, notes }: FinishedRun): AuditRecord {
