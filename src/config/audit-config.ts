@@ -122,25 +122,26 @@ const DEFAULTS = {
   webhook: { onFailure: 'refuse' },
 } as const;
 
+export const DEFAULT_AUDIT: AuditConfig = Object.freeze({
+  log: true,
+  sinks: [],
+  bufferFolder: 'parley-audit-buffer',
+  bufferSize: 67_108_864,
+  timeout: 5,
+  replica: null,
+  anchorInterval: 60,
+  chainKey: null,
+  digestKey: null,
+});
+
 /** With every default; `base` is the folder of the configuration file. */
 export function auditConfig(given: Partial<AuditConfig> | undefined, base: string): AuditConfig {
   const sinks = (given?.sinks ?? []).map((sink) => {
     const filled = { ...DEFAULTS[sink.kind], ...sink } as AuditSinkConfig;
     return filled.kind === 'file' ? { ...filled, path: resolve(base, filled.path ?? '') } : filled;
   });
-  const { bufferFolder = 'parley-audit-buffer' } = given ?? {};
-  return {
-    log: true,
-    bufferSize: 67_108_864,
-    timeout: 5,
-    replica: null,
-    anchorInterval: 60,
-    chainKey: null,
-    digestKey: null,
-    ...given,
-    sinks,
-    bufferFolder: resolve(base, bufferFolder),
-  };
+  const config = { ...DEFAULT_AUDIT, ...given };
+  return { ...config, sinks, bufferFolder: resolve(base, config.bufferFolder) };
 }
 
 /** What would keep no records, or show them to agents or strangers. */
