@@ -107,7 +107,7 @@ describe('the book of everything that is recorded', () => {
     await book.open();
     expect(book.admit()).toBeNull();
     place.isUp = false;
-    await expect(book.record(call())).rejects.toThrow();
+    await expect(book.record(call())).rejects.toThrow('place');
     expect([book.admit(), book.admit()]).toEqual([5, 5]);
     place.isUp = true;
     await vi.waitFor(() => expect([...book.states.values()]).toEqual(['up']), PATIENCE);

@@ -121,7 +121,7 @@ describe('verifying names the first record', () => {
   });
 
   it('of a chain that was made anew from some place on', async () => {
-    const forged = [...lines.slice(0, 5)];
+    const forged = lines.slice(0, 5);
     let prev = (JSON.parse(lines[4]!) as ChainHead).hash;
     for (let seq = 5; seq <= 10; seq += 1) {
       const { record, line } = PLAIN.seal({
