@@ -2,6 +2,7 @@ import { POLICY_CONFIG_SCHEMA } from '#policy';
 import { AGENT_SCHEMA } from './agent-schema.js';
 import { LLM_SCHEMA } from './llm-schema.js';
 import { OBSERVABILITY_SCHEMAS } from './observability-config.js';
+import { AUDIT_SCHEMA } from './audit-config.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -178,6 +179,7 @@ export const CONFIG_SCHEMA = {
         expiry: { type: 'number', exclusiveMinimum: 0, maximum: 604_800 },
       },
     },
+    audit: AUDIT_SCHEMA,
     embeddings: EMBEDDINGS,
     ...OBSERVABILITY_SCHEMAS,
     plugins: strings,

@@ -2,6 +2,7 @@ import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { Prices, Provider } from '#llm';
 import type { PolicyConfig } from '#policy';
 import type { SubscriptionOptions } from '#subscriptions';
+import type { AuditConfig } from './audit-config.js';
 import type { LiveQueryConfig } from './live-query-config.js';
 import type { LoggingConfig, MetricsConfig, TracesConfig } from './observability-config.js';
 
@@ -193,6 +194,7 @@ export interface ParleyConfig {
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly approvals: ApprovalsConfig;
+  readonly audit: AuditConfig;
   readonly policy: PolicyConfig;
   /** Null: texts are not embedded. */
   readonly embeddings: EmbeddingsConfig | null;

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
+import { DEFAULT_AUDIT } from './audit-config.js';
 import {
   DEFAULT_APPROVALS,
   DEFAULT_DATABASE,
@@ -57,6 +58,7 @@ const TABLES = {
   logging: [rows(chapter(CONFIGURATION, 'logging')), properties.logging, DEFAULT_LOGGING],
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
   exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
+  audit: [rows(chapter(page('audit'), 'Options')), properties.audit, DEFAULT_AUDIT],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
 } as const;
 

@@ -6,6 +6,7 @@ import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclar
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { approvalFaults } from './approval-faults.js';
+import { auditConfig, auditFaults } from './audit-config.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
@@ -93,7 +94,11 @@ export function loadConfig(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
-  faults.push(...identityFaults(config.auth, config.agents, identities), ...approvalFaults(config));
+  faults.push(
+    ...identityFaults(config.auth, config.agents, identities),
+    ...approvalFaults(config),
+    ...auditFaults(config),
+  );
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };
 }
@@ -189,6 +194,7 @@ function withDefaults(
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
+    audit: auditConfig(given.audit, base),
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
     llm: { ...DEFAULT_LLM, ...given.llm },

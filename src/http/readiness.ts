@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { AuditBook } from '#audit';
 import { SharedState } from '#cluster';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
@@ -36,6 +37,7 @@ export class Readiness {
     @Inject(SharedState) private readonly shared: SharedState,
     @Inject(TaskQueue) private readonly queue: TaskQueue,
     @Inject(McpEdge) private readonly edge: McpEdge,
+    @Inject(AuditBook) private readonly audit: AuditBook,
   ) {}
 
   async look(): Promise<ReadyState> {
@@ -50,6 +52,10 @@ export class Readiness {
     };
   }
 
+  private auditIsUp(): Promise<boolean> {
+    return Promise.resolve(![...this.audit.states.values()].includes('down'));
+  }
+
   private async probeAll(): Promise<Dependencies> {
     // Memory of this process is no dependency.
     const replicas = this.shared.reach === 'replicas';
@@ -58,6 +64,8 @@ export class Readiness {
       probe('parse', this.parse),
       probe('redis', replicas ? yesOrNo(() => this.shared.isUp()) : null),
       probe('queue', replicas ? yesOrNo(() => this.queue.isUp()) : null),
+      // Without it no call runs.
+      probe('audit', this.audit.states.size > 0 ? yesOrNo(() => this.auditIsUp()) : null),
     ]);
     return Object.fromEntries(probed.flat());
   }

@@ -27,6 +27,7 @@ import { ProtocolFault } from '../protocol-fault.js';
 import type { BudgetedCall } from './budgeted-call.js';
 import { meters } from './meters.js';
 import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js';
+import { CallMeter } from './call-meter.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
@@ -48,9 +49,10 @@ export interface RunnerParts {
 }
 
 /** What is kept of one run while it goes on. */
-interface Listeners {
+interface RunBooks {
   readonly notes: CallNotes;
   readonly observed: ToolTelemetry | undefined;
+  readonly meter: CallMeter;
   readonly budgeted: BudgetedCall | null;
 }
 
@@ -87,46 +89,80 @@ export class ParleyToolRunner extends ToolRunner {
   }
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+    const observed = context.telemetry?.tool(name);
+    try {
+      return await this.runRecorded(name, args, context, observed);
+    } finally {
+      // What left no record has ended as well.
+      observed?.ends();
+    }
+  }
+
+  private async runRecorded(
+    name: string,
+    args: unknown,
+    context: CallContext,
+    observed: ToolTelemetry | undefined,
+  ): Promise<ToolOutcome> {
     const started = performance.now();
     const notes: CallNotes = {};
-    const observed = context.telemetry?.tool(name);
     const record = (outcome: ToolOutcome) => {
       const milliseconds = performance.now() - started;
-      this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes, observed });
+      return this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes, observed });
     };
+    let outcome: ToolOutcome;
     try {
-      const outcome = await this.paidFor(context.agent, (budgeted) =>
-        this.execute(name, args, context, { notes, observed, budgeted }),
+      outcome = await this.paidFor(context.agent, notes, (meter, budgeted) =>
+        this.execute(name, args, context, { notes, observed, meter, budgeted }),
       );
-      if (context.signal.reason !== RUN_HANDED_OVER) record(outcome);
-      return outcome;
     } catch (fault) {
       const refusal = refusalByProtocol(fault);
       if (refusal) {
         notes.error = fault;
-        record({ ok: false, refusal });
+        // Nothing is answered but the fault itself.
+        record({ ok: false, refusal })?.catch(() => undefined);
       }
       throw fault;
-    } finally {
-      observed?.ends();
+    }
+    if (context.signal.reason === RUN_HANDED_OVER) return outcome;
+    const kept = record(outcome);
+    return kept ? this.onceKept(kept, name, outcome, notes) : outcome;
+  }
+
+  /** A result that nobody could account for is not handed out. What a gate refused, holds none. */
+  private async onceKept(
+    kept: Promise<void>,
+    name: string,
+    outcome: ToolOutcome,
+    notes: CallNotes,
+  ): Promise<ToolOutcome> {
+    try {
+      await kept;
+      return outcome;
+    } catch {
+      if (!notes.begun) return outcome;
+      const definition = this.parts.registry.get(name)?.definition;
+      return { ok: false, refusal: refusals.auditWithheld(name, mayHaveWritten(definition)) };
     }
   }
 
   /** Whatever comes of a call, what it used is charged before it is answered: the next one finds it counted. */
   private async paidFor(
     agent: Agent,
-    call: (budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
+    notes: CallNotes,
+    call: (meter: CallMeter, budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
   ): Promise<ToolOutcome> {
     const { budgets } = this.parts;
     const budgeted = budgets.open(agent);
-    if (!budgeted) return call(null);
+    const meter = budgeted ?? new CallMeter();
     let bytes = 0;
     try {
-      const outcome = await call(budgeted);
+      const outcome = await call(meter, budgeted);
       if (outcome.ok) bytes = Buffer.byteLength(outcome.text);
       return outcome;
     } finally {
-      await budgets.charge(budgeted, budgeted.settle(bytes));
+      notes.use = meter.settle(bytes);
+      if (budgeted) await budgets.charge(budgeted, notes.use);
     }
   }
 
@@ -134,7 +170,7 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     args: unknown,
     context: CallContext,
-    { notes, observed, budgeted }: Listeners,
+    { notes, observed, meter, budgeted }: RunBooks,
   ): Promise<ToolOutcome> {
     const { registry, policies, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
@@ -152,6 +188,7 @@ export class ParleyToolRunner extends ToolRunner {
         notes.begun = true;
         observed?.begins();
       },
+      approved: (approver) => (notes.approver = approver),
       flag: (phrase) => (notes.phrase = phrase),
       budgeted,
       clock,
@@ -162,7 +199,7 @@ export class ParleyToolRunner extends ToolRunner {
       agent: context.agent,
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
-      ...measuredBy(observed, context, budgeted),
+      ...measuredBy(observed, context, meter),
       ...(context.asks && { asks: context.asks.within() }),
       progress: (update) => context.progress(checkedProgress(update)),
       ...(context.log && { log: (entry) => context.log?.(entry) }),
@@ -217,11 +254,16 @@ export class ParleyToolRunner extends ToolRunner {
 function measuredBy(
   observed: ToolTelemetry | undefined,
   { trace: rehearsed, telemetry }: CallContext,
-  budgeted: BudgetedCall | null,
+  own: CallMeter,
 ): Pick<CallContext, 'trace' | 'meter' | 'telemetry'> {
   const trace = observed?.trace ?? rehearsed;
-  const meter = meters(budgeted, observed?.meter);
+  const meter = meters(own, observed?.meter);
   return { ...(trace && { trace }), ...(meter && { meter }), ...(telemetry && { telemetry }) };
+}
+
+/** Only a tool that says so changes anything; one of a higher tier may have other ways. */
+function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
+  return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }
 
 function sumOf(before: EmbeddingSpend | undefined, more: EmbeddingSpend): EmbeddingSpend {
