@@ -159,6 +159,7 @@ export class AppModule {
               gates,
               journal,
               budgets,
+              methods,
               pipeline: createPipeline({
                 registry,
                 policy,

@@ -7,12 +7,15 @@ import {
   type Refusal,
   Refused,
   refusals,
+  tierCovers,
   Unauthorized,
 } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, mayUse } from '#policy';
 import {
+  type CallableMethods,
+  effectiveTier,
   type ToolCall,
   type ToolDefinition,
   type ToolNeed,
@@ -41,6 +44,7 @@ export interface RunnerParts {
   readonly gates: EnvironmentGates;
   readonly journal: CallJournal;
   readonly budgets: DataBudgets;
+  readonly methods: CallableMethods;
 }
 
 interface Failure {
@@ -73,6 +77,11 @@ export class ParleyToolRunner extends ToolRunner {
 
   has(name: string): boolean {
     return this.parts.registry.get(name) !== undefined;
+  }
+
+  override permits({ agent }: Pick<CallContext, 'agent'>, name: string, args: unknown): boolean {
+    const tool = this.list({ agent }).find((listed) => listed.name === name);
+    return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.parts.methods));
   }
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
