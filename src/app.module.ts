@@ -50,7 +50,9 @@ import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
+import { OAuthRules, oauthProviders } from './oauth.js';
 import { exportProviders } from './exports.js';
+import { ResourceDocumentsController } from './http/resource-documents.controller.js';
 import { HealthController } from './http/health.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { mcpProviders } from './mcp.js';
@@ -91,7 +93,7 @@ export class AppModule {
       // For the providers of plugins.
       global: true,
       exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
-      controllers: [HealthController, ToolsController, ApprovalsController],
+      controllers: [HealthController, ToolsController, ApprovalsController, ResourceDocumentsController],
       providers: [
         ...BUILT_IN_TOOLS,
         ...features,
@@ -113,11 +115,12 @@ export class AppModule {
         ...subscriptionProviders(config, connection, shared),
         ...taskProviders({ loaded, shared, queue }),
         ...exportProviders({ loaded, shared }),
+        ...oauthProviders(config, shared),
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
-            createAuthenticator(loaded, directory, impersonation),
-          inject: [PrincipalDirectory, Impersonation],
+          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation, oauth: OAuthRules) =>
+            createAuthenticator(loaded, directory, impersonation, oauth),
+          inject: [PrincipalDirectory, Impersonation, OAuthRules],
         },
         {
           provide: PrincipalResolver,

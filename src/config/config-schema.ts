@@ -1,5 +1,6 @@
 import { POLICY_CONFIG_SCHEMA } from '#policy';
 import { AGENT_SCHEMA } from './agent-schema.js';
+import { AUTH_RULE_SCHEMA } from './auth-rule-schema.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -12,6 +13,7 @@ const SERVER = {
     host: { type: 'string', minLength: 1 },
     port: { type: 'integer', minimum: 0, maximum: 65535 },
     path: { type: 'string', pattern: '^/[A-Za-z0-9/_-]*$' },
+    publicUrl: { type: ['string', 'null'], pattern: '^https?://' },
     maxBodySize: { type: 'integer', minimum: 1 },
     heartbeatInterval: { type: 'number' },
     maxConcurrentDispatchers: { type: ['integer', 'null'], minimum: 1 },
@@ -34,28 +36,6 @@ const SERVER = {
       additionalProperties: false,
       required: ['limit', 'window'],
       properties: { limit: { type: 'integer', minimum: 1 }, window: { type: 'number', exclusiveMinimum: 0 } },
-    },
-  },
-} as const;
-
-const AUTH_RULE = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['agent'],
-  properties: {
-    agent: { type: 'string', minLength: 1 },
-    apiKey: { type: 'string', minLength: 1 },
-    anonymous: { const: true },
-    parseSession: { const: true },
-    oauth: {
-      type: 'object',
-      additionalProperties: false,
-      required: ['issuer', 'audience'],
-      properties: {
-        issuer: { type: 'string' },
-        audience: { type: 'string' },
-        scopes: { type: 'object', additionalProperties: { type: 'string' } },
-      },
     },
   },
 } as const;
@@ -176,7 +156,7 @@ export const CONFIG_SCHEMA = {
       propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' },
       additionalProperties: AGENT_SCHEMA,
     },
-    auth: { type: 'array', items: AUTH_RULE },
+    auth: { type: 'array', items: AUTH_RULE_SCHEMA },
     policy: POLICY_CONFIG_SCHEMA,
   },
 } as const;

@@ -27,7 +27,6 @@ import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
-import { unavailableFeatures } from './unavailable-features.js';
 
 const DEFAULT_FILE = 'parley.yaml';
 /** Used when the file names no agents: reads everything the policy leaves. */
@@ -69,7 +68,6 @@ export function loadConfig(
     ...embeddingFaults(overlaid),
     ...redisFaults(overlaid),
     ...liveQueryFaults(overlaid),
-    ...unavailableFeatures(overlaid),
   );
   const policy = policyOf(overlaid, declared, env, faults);
   if (!valid || !policy) throw new ConfigError(path, faults);

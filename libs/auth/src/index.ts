@@ -14,8 +14,11 @@ export { type ClaimPath, isScopeName, type TenantClaim } from './oauth/claim-val
 export { ClaimedUsers, USER_FIELDS, type UserClaim, type UserField } from './oauth/claimed-users.js';
 export { type Admission, Grant } from './oauth/grant.js';
 export { type OAuthGrants, type OAuthIssuer, oauthRule } from './oauth/issuer-options.js';
+export { IssuerDocuments } from './oauth/issuer-documents.js';
 export { OAuthRule } from './oauth/oauth-rule.js';
 export { metadataUrlOf, ResourceDocuments } from './oauth/resource-documents.js';
+export { RevocationList, type RevokedBy, RevokedBook, revocationName } from './oauth/revocation-list.js';
+export type { Revocations } from './oauth/revocations.js';
 export type { StepUp } from './oauth/scope-ladder.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';
 export { CallerSessionRule, ParseSessionRule, withOwnSession } from './parse-session-rule.js';

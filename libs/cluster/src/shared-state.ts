@@ -26,6 +26,8 @@ export abstract class SharedState {
   abstract readonly tasks: VersionedStore;
   /** What was promised to be exported, and to whom. */
   abstract readonly exports: VersionedStore;
+  /** What was taken back before it ended by itself. */
+  abstract readonly revocations: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly budgets: BudgetLedger;
   abstract readonly approvals: ApprovalDesk;

@@ -16,6 +16,10 @@ export function isTrustworthyUrl(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
+export function isLoopbackUrl(text: string): boolean {
+  return URL.canParse(text) && isLoopback(new URL(text).hostname);
+}
+
 export interface JsonRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;

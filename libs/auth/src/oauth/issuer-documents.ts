@@ -1,5 +1,5 @@
 import { AuthenticationUnavailable } from '../authentication-faults.js';
-import { askForJson, isTrustworthyUrl } from './bounded-json.js';
+import { askForJson, isLoopbackUrl, isTrustworthyUrl } from './bounded-json.js';
 import { KeptFresh } from './kept-fresh.js';
 
 export type IssuerDocument = Readonly<Record<string, unknown>>;
@@ -36,8 +36,10 @@ export class IssuerDocuments {
   /** One of its addresses. @throws AuthenticationUnavailable also when there is none that can be used */
   async endpoint(name: 'jwks_uri' | 'introspection_endpoint'): Promise<string> {
     const url = (await this.current())[name];
-    if (typeof url === 'string' && isTrustworthyUrl(url)) return url;
-    throw new AuthenticationUnavailable(`${this.issuer} names no ${name} over https`);
+    // Somebody else's document does not lead to services of this machine.
+    const isOwn = typeof url === 'string' && (!isLoopbackUrl(url) || isLoopbackUrl(this.issuer));
+    if (isOwn && isTrustworthyUrl(url)) return url;
+    throw new AuthenticationUnavailable(`${this.issuer} names no ${name} that can be asked`);
   }
 
   private async discover(): Promise<IssuerDocument> {

@@ -38,7 +38,9 @@ export async function answerStepUp(
   const outcome = await runCall(call, exchange, edge, null);
   if (exchange.isGone) return 'gone';
   if (!('body' in outcome)) return insufficientScope(edge, scopes, call.message.id);
-  return isGateRefusal(outcome.body, edge.kernel.permits(agent, toolOf(exchange), {})) ? insufficientScope(edge, scopes, call.message.id) : outcome;
+  return isGateRefusal(outcome.body, edge.kernel.permits(agent, toolOf(exchange), {}))
+    ? insufficientScope(edge, scopes, call.message.id)
+    : outcome;
 }
 
 const toolOf = ({ message }: Exchange) => String(member(message.params, 'name'));
