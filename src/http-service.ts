@@ -68,7 +68,7 @@ async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<Run
   const edge = app.get(McpEdge);
   await app.init();
   followLists(app);
-  await checkFilterNames(loaded.agents, app.get(FilterNames), logger);
+  await checkFilterNames(loaded, app.get(FilterNames), logger);
   mountEdge(server, edge);
   await listen(app, loaded.config.server);
   return {

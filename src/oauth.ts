@@ -5,7 +5,9 @@ import {
   AuthenticationUnavailable,
   ClaimedUsers,
   Grant,
-  IssuerDocuments,
+  DEFAULT_ISSUER,
+  type IssuerTrust,
+  issuerTrust,
   oauthRule,
   type OAuthRule,
   ResourceDocuments,
@@ -17,6 +19,7 @@ import {
 import type { SharedState, VersionedStore } from '#cluster';
 import { ExpiringCache, RecordReader } from '#data';
 import type { AgentConfig, AuthRuleConfig, OAuthConfig, ParleyConfig } from './config/config.js';
+import type { Editions } from './editions/editions.js';
 import { resourceUrls } from './config/oauth-faults.js';
 
 /** A named agent as tokens lead to it. */
@@ -68,6 +71,8 @@ class SharedRevocations extends RevokedBook {
 export class OAuthRules {
   private readonly users: ClaimedUsers;
   private readonly book: RevokedBook;
+  /** By what they depend on: a configuration that is read anew does not forget the keys of its issuers. */
+  private readonly trusts = new Map<string, IssuerTrust>();
 
   constructor(reader: RecordReader, shared: SharedState) {
     this.users = new StoredUsers(reader);
@@ -79,13 +84,27 @@ export class OAuthRules {
     agentOf: (name: string) => AgentOfTokens,
   ): OAuthRule {
     const grant = (name: string) => this.grant(agentOf(name));
-    const { issuer, clockSkew = 30, requiredScopes = [], scopes = {}, revocationList = false } = oauth;
+    const {
+      issuer,
+      clockSkew = DEFAULT_ISSUER.clockSkew,
+      requiredScopes = [],
+      scopes = {},
+      revocationList = false,
+    } = oauth;
     const steps = Object.entries(scopes).map(([scope, name]) => [scope, grant(name)] as const);
-    return oauthRule(
-      oauth,
-      { required: requiredScopes, base: grant(agent), steps },
-      revocationList ? [new RevocationList(issuer, this.book, clockSkew)] : [],
-    );
+    return oauthRule(oauth, {
+      grants: { required: requiredScopes, base: grant(agent), steps },
+      revocations: revocationList ? [new RevocationList(issuer, this.book, clockSkew)] : [],
+      trust: this.trustOf(oauth),
+    });
+  }
+
+  /** What is known of an issuer, whoever asks. */
+  trustOf(oauth: OAuthConfig): IssuerTrust {
+    const key = JSON.stringify([oauth.issuer, oauth.jwksUri, oauth.keyOutage]);
+    let trust = this.trusts.get(key);
+    if (!trust) this.trusts.set(key, (trust = issuerTrust(oauth)));
+    return trust;
   }
 
   private grant({ tenantId, ...agent }: AgentOfTokens): Grant {
@@ -113,24 +132,49 @@ export function requiredScopesOf(config: ParleyConfig): string[] {
 }
 
 /** Documents for clients that have no token yet; null where no tokens are taken. */
-export function resourceDocumentsOf(config: ParleyConfig): ResourceDocuments | null {
+function resourceDocumentsOf(config: ParleyConfig, rules: OAuthRules): ResourceDocuments | null {
   const resource = resourceUrlOf(config);
   if (resource === null) return null;
   return new ResourceDocuments({
     resource,
-    issuers: oauthOf(config).map(({ issuer }) => ({ issuer, documents: new IssuerDocuments(issuer) })),
+    issuers: oauthOf(config).map((oauth) => ({
+      issuer: oauth.issuer,
+      documents: rules.trustOf(oauth).documents,
+    })),
     scopes: requiredScopesOf(config),
     servedAt: config.server.path,
   });
 }
 
-export function oauthProviders(config: ParleyConfig, shared: SharedState): Provider[] {
+/** Those of the edition that is served. */
+export class CurrentDocuments {
+  private made: { readonly config: ParleyConfig; readonly documents: ResourceDocuments | null } | null = null;
+
+  constructor(
+    private readonly editions: Pick<Editions, 'current'>,
+    private readonly rules: OAuthRules,
+  ) {}
+
+  /** Null where no tokens are taken. */
+  get documents(): ResourceDocuments | null {
+    const { config } = this.editions.current;
+    if (this.made?.config !== config)
+      this.made = { config, documents: resourceDocumentsOf(config, this.rules) };
+    return this.made.documents;
+  }
+}
+
+export function oauthProviders(editions: Editions, shared: SharedState): Provider[] {
   return [
     {
       provide: OAuthRules,
       useFactory: (reader: RecordReader) => new OAuthRules(reader, shared),
       inject: [RecordReader],
     },
-    { provide: ResourceDocuments, useFactory: () => resourceDocumentsOf(config) },
+    {
+      provide: CurrentDocuments,
+      useFactory: (rules: OAuthRules) => new CurrentDocuments(editions, rules),
+      inject: [OAuthRules],
+    },
   ];
 }

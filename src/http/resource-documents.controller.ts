@@ -1,6 +1,7 @@
 import { Controller, Get, Inject, Logger, Options, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { AuthenticationUnavailable, ResourceDocuments } from '#auth';
+import { AuthenticationUnavailable } from '#auth';
+import { CurrentDocuments } from '../oauth.js';
 
 /** These documents are for pages of any origin, and nothing else of this service is. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Cross-Origin-Resource-Policy': 'cross-origin' };
@@ -18,20 +19,21 @@ const SERVER = ['.well-known/oauth-authorization-server', '.well-known/oauth-aut
 export class ResourceDocumentsController {
   private readonly logger = new Logger(ResourceDocumentsController.name);
 
-  constructor(@Inject(ResourceDocuments) private readonly documents: ResourceDocuments | null) {}
+  constructor(@Inject(CurrentDocuments) private readonly current: CurrentDocuments) {}
 
   @Options([...RESOURCE, ...SERVER])
   preflight(@Res() response: Response): void {
+    const { documents } = this.current;
     response
-      .status(this.documents ? 204 : 404)
-      .set(this.documents ? PREFLIGHT : {})
+      .status(documents ? 204 : 404)
+      .set(documents ? PREFLIGHT : {})
       .end();
   }
 
   @Get([...RESOURCE, ...SERVER])
   async document(@Req() request: Request, @Res() response: Response): Promise<void> {
     try {
-      const document = (await this.documents?.at(request.path)) ?? null;
+      const document = (await this.current.documents?.at(request.path)) ?? null;
       if (document) response.set({ ...OPEN, 'Cache-Control': 'public, max-age=300' }).json(document);
       else response.status(404).json({ error: 'Not Found' });
     } catch (error) {

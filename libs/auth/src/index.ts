@@ -13,7 +13,14 @@ export { isTrustworthyUrl } from './oauth/bounded-json.js';
 export { type ClaimPath, isScopeName, type TenantClaim } from './oauth/claim-values.js';
 export { ClaimedUsers, USER_FIELDS, type UserClaim, type UserField } from './oauth/claimed-users.js';
 export { type Admission, Grant } from './oauth/grant.js';
-export { type OAuthGrants, type OAuthIssuer, oauthRule } from './oauth/issuer-options.js';
+export {
+  DEFAULT_ISSUER,
+  type IssuerTrust,
+  issuerTrust,
+  type OAuthGrants,
+  type OAuthIssuer,
+  oauthRule,
+} from './oauth/issuer-options.js';
 export { IssuerDocuments } from './oauth/issuer-documents.js';
 export { OAuthRule } from './oauth/oauth-rule.js';
 export { metadataUrlOf, ResourceDocuments } from './oauth/resource-documents.js';

@@ -29,7 +29,7 @@ const bearer = (token: string) => ({
 const ruleOf = (options: Partial<OAuthIssuer> = {}) =>
   oauthRule(
     { issuer: issuer.issuer, audience: AUDIENCE, ...options },
-    { required: [], base: grant, steps: [] },
+    { grants: { required: [], base: grant, steps: [] } },
   );
 
 /** A verifier whose clock a test moves. */

@@ -36,20 +36,45 @@ export interface OAuthIssuer {
   };
 }
 
+export const DEFAULT_ISSUER = Object.freeze({ clockSkew: 30, maxTokenLength: 8192, keyOutage: 3600 });
+
 export type OAuthGrants = ScopeLadderOptions;
 
-/** @param revocations asked besides the issuer */
-export function oauthRule(
-  options: OAuthIssuer,
-  grants: OAuthGrants,
-  revocations: readonly Revocations[] = [],
-): OAuthRule {
-  const { issuer, audience, jwksUri, introspection } = options;
+/** What is known of an issuer. Outlives the rules that use it, so that new rules do not begin with an outage. */
+export interface IssuerTrust {
+  readonly documents: IssuerDocuments;
+  readonly keys: KeyRing;
+}
+
+export type TrustOptions = Pick<OAuthIssuer, 'issuer' | 'jwksUri' | 'keyOutage'>;
+
+export function issuerTrust({
+  issuer,
+  jwksUri,
+  keyOutage = DEFAULT_ISSUER.keyOutage,
+}: TrustOptions): IssuerTrust {
   const documents = new IssuerDocuments(issuer);
   const keys = new KeyRing({
     jwksUri: () => (jwksUri === undefined ? documents.endpoint('jwks_uri') : Promise.resolve(jwksUri)),
-    outage: options.keyOutage ?? 3600,
+    outage: keyOutage,
   });
+  return { documents, keys };
+}
+
+export interface OAuthRuleParts {
+  readonly grants: OAuthGrants;
+  /** Asked besides the issuer. Default none. */
+  readonly revocations?: readonly Revocations[];
+  /** Default: nothing is known yet. */
+  readonly trust?: IssuerTrust;
+}
+
+export function oauthRule(
+  options: OAuthIssuer,
+  { grants, revocations = [], trust = issuerTrust(options) }: OAuthRuleParts,
+): OAuthRule {
+  const { issuer, audience, introspection } = options;
+  const { documents, keys } = trust;
   const asked = introspection && {
     endpoint: () =>
       introspection.endpoint === undefined
@@ -68,8 +93,8 @@ export function oauthRule(
       issuer,
       audiences: typeof audience === 'string' ? [audience] : audience,
       algorithms: options.algorithms ?? ALGORITHMS,
-      clockSkew: options.clockSkew ?? 30,
-      maxTokenLength: options.maxTokenLength ?? 8192,
+      clockSkew: options.clockSkew ?? DEFAULT_ISSUER.clockSkew,
+      maxTokenLength: options.maxTokenLength ?? DEFAULT_ISSUER.maxTokenLength,
       keys,
     }),
     revocations: [...(asked ? [new Introspection(asked)] : []), ...revocations],

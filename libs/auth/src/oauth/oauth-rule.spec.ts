@@ -46,7 +46,10 @@ const ruleOf = (
   options: Partial<OAuthIssuer> = {},
   revocations: RevocationList[] = [],
 ) =>
-  oauthRule({ issuer: issuer.issuer, audience: AUDIENCE, ...options }, { ...LADDER, ...ladder }, revocations);
+  oauthRule(
+    { issuer: issuer.issuer, audience: AUDIENCE, ...options },
+    { grants: { ...LADDER, ...ladder }, revocations },
+  );
 const shown = async (claims: Record<string, unknown>) => ({
   headers: { authorization: `Bearer ${await issuer.token(claims)}` },
   remoteAddress: undefined,

@@ -28,7 +28,10 @@ beforeAll(async () => {
 afterAll(() => issuer.close());
 
 const ruleOf = (options: Partial<OAuthIssuer> = {}) =>
-  oauthRule({ issuer: issuer.issuer, audience: AUDIENCE, ...options }, { required: [], base, steps: [] });
+  oauthRule(
+    { issuer: issuer.issuer, audience: AUDIENCE, ...options },
+    { grants: { required: [], base, steps: [] } },
+  );
 const encoded = (value: object | string) =>
   Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
 const seconds = () => Math.floor(Date.now() / 1000);

@@ -12,7 +12,7 @@ import {
 } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
-import { type EnvironmentGates, mayUse } from '#policy';
+import { type EnvironmentGates, mayUse, type Policies } from '#policy';
 import {
   type CallableMethods,
   effectiveTier,
@@ -31,12 +31,14 @@ import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js'
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
+import { refusalByApplication } from './refusal-by-application.js';
 import { refusalByProtocol } from './refusal-by-protocol.js';
 import { secondsFor, type ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
 export interface RunnerParts {
   readonly registry: ToolRegistry;
+  readonly policies: Pick<Policies, 'of'>;
   readonly records: GovernedRecordsSource;
   readonly search: GovernedSearchSource;
   readonly writes: GovernedWritesSource;
@@ -132,7 +134,7 @@ export class ParleyToolRunner extends ToolRunner {
     notes: CallNotes,
     budgeted: BudgetedCall | null,
   ): Promise<ToolOutcome> {
-    const { registry, records, search, pipeline } = this.parts;
+    const { registry, policies, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
     const run = new AbortController();
@@ -174,6 +176,7 @@ export class ParleyToolRunner extends ToolRunner {
         tool: definition,
         records: records.for(ownContext, budget),
         search: search.for(ownContext, budget),
+        switches: policies.of(context.agent).switches,
         spend: (embedding: EmbeddingSpend) => (notes.embedding = sumOf(notes.embedding, embedding)),
         ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
       }) as ToolCall;
@@ -228,6 +231,8 @@ function failureOf(error: unknown, tool: string): Failure {
   // Not an outcome yet: the client has to do something first, which is the kernel's to say.
   if (isInterruption(error)) throw error;
   if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
+  const refusal = refusalByApplication(error);
+  if (refusal) return { refusal, error };
   const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { refusal: refusals.internalError(tool, cause), error };
 }
