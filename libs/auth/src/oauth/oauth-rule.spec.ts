@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { compileAgentShape, MASTER } from '#agent';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../authentication-faults.js';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
+import { RuleAuthenticator } from '../rule-authenticator.js';
 import { principalOf } from './claim-values.js';
 import { ClaimedUsers, type UserField } from './claimed-users.js';
 import { Grant, type GrantOptions } from './grant.js';
@@ -172,6 +173,34 @@ describe('the user', () => {
     ['that the token does not name', 'username', {}],
   ])('is refused %s', async (_, field, claims) => {
     await expect(as(field).recognise(await shown(claims))).rejects.toBeInstanceOf(InvalidToken);
+  });
+});
+
+describe('several issuers', () => {
+  it('are told apart by their own keys, and their subjects are different callers', async () => {
+    const other = await startIssuer();
+    try {
+      const ladder = { grants: LADDER };
+      const rules = [issuer, other].map((one) =>
+        oauthRule({ issuer: one.issuer, audience: AUDIENCE }, ladder),
+      );
+      const authenticator = new RuleAuthenticator(rules);
+      const ask = (token: string) =>
+        authenticator.authenticate({
+          headers: { authorization: `Bearer ${token}` },
+          remoteAddress: undefined,
+        });
+      const [first, second] = [await ask(await issuer.token()), await ask(await other.token())];
+      expect([first.principal, second.principal]).toEqual([
+        `oauth:${issuer.issuer}|ada`,
+        `oauth:${other.issuer}|ada`,
+      ]);
+      // One issuer speaking in the name of the other.
+      const claims = { iss: issuer.issuer };
+      await expect(ask(await other.token(claims))).rejects.toBeInstanceOf(InvalidToken);
+    } finally {
+      await other.close();
+    }
   });
 });
 
