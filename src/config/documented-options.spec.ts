@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { DEFAULT_ISSUER } from '#auth';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import {
   DEFAULT_APPROVALS,
@@ -11,6 +12,7 @@ import {
   DEFAULT_SERVER,
   DEFAULT_TASK_CONFIG,
 } from './config.js';
+import { AUTH_RULE_SCHEMA } from './auth-rule-schema.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 
 const page = (name: string) => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8');
@@ -50,6 +52,7 @@ const TABLES = {
   ],
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
   exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
+  oauth: [rows(chapter(page('oauth'), 'Options')), AUTH_RULE_SCHEMA.properties.oauth, DEFAULT_ISSUER],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
 } as const;
 
@@ -79,6 +82,16 @@ describe('the pages on configuration', () => {
     const names = Object.keys(properties.agents.additionalProperties.properties);
     const untold = names.filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
     expect(untold).toEqual([]);
+  });
+
+  it('name every kind of rule', () => {
+    const kinds = Object.keys(AUTH_RULE_SCHEMA.properties).filter((kind) => kind !== 'agent');
+    expect(kinds.filter((kind) => !chapterAndBelow('auth').includes(kind))).toEqual([]);
+  });
+
+  it('name every option of certificates', () => {
+    const names = Object.keys(AUTH_RULE_SCHEMA.properties.clientCertificate.properties);
+    expect([...rows(chapter(CONFIGURATION, 'Certificates')).keys()].sort()).toEqual(names.sort());
   });
 
   it('name every rule of a class and every switch', () => {
