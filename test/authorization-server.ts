@@ -39,7 +39,11 @@ function configuration({ resource, scopes, redirectUri }: AuthorizationServerOpt
     interactions: { url: (_, { uid }) => `/interaction/${uid}` },
     cookies: { keys: ['a key for the cookies of a test'] },
     findAccount: (_, id) => ({ accountId: id, claims: () => Promise.resolve({ sub: id }) }),
-    extraTokenClaims: () => ({ org_id: 'acme' }),
+    extraTokenClaims: (_, { scope = '' }) => ({
+      org_id: 'acme',
+      // A user that there is, and one that there is not.
+      parse_user: scope.includes('parley:write') ? 'ghost' : 'u1',
+    }),
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },

@@ -1,4 +1,11 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type RedisServer, startRedis } from '#cluster-contracts';
 import { createServer as createHttpServer } from 'node:http';
 import { ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -15,6 +22,21 @@ const port = () =>
       probe.close(() => resolve(free));
     });
   });
+
+const main = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url));
+
+/** `parley revoke`, as an operator runs it on any machine that reaches Redis. */
+async function revoke(url: string, oauth: { issuer: string }, args: string[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'parley-revoke-'));
+  const config = { redis: { url }, auth: [{ agent: 'default', oauth }] };
+  writeFileSync(join(folder, 'parley.yaml'), JSON.stringify(config));
+  try {
+    const command = [main, 'revoke', '--issuer', oauth.issuer, ...args];
+    return (await promisify(execFile)(process.execPath, command, { cwd: folder })).stdout;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 const hashed = newKey();
 const PROXY = { 'X-Client-Cert-Subject': 'CN=reports,O=Acme' };
@@ -315,6 +337,63 @@ describe('other credentials beside tokens', () => {
     expect((await rpc(service, 'tools/list', {}, stranger)).status).toBe(401);
     const folded = { X_Client_Cert_Subject: 'CN=reports,O=Acme' };
     expect((await rpc(service, 'tools/list', {}, folded)).status).toBe(401);
+  });
+});
+
+describe('a token that names a user', () => {
+  let redis: RedisServer;
+  let one: Service;
+  const rules = () => ({
+    issuer: authorizationServer.issuer,
+    audience: service.url,
+    clockSkew: 0,
+    revocationList: true,
+  });
+  beforeAll(async () => {
+    redis = await startRedis();
+    one = await startService({
+      seed: NEWSROOM,
+      config: {
+        redis: { url: redis.url },
+        agents: { person: { identity: { claim: 'parse_user' }, tenantId: { claim: 'org_id' } } },
+        auth: [{ agent: 'person', oauth: rules() }],
+        policy: NEWSROOM_POLICY,
+      },
+    });
+  });
+  afterAll(async () => {
+    await one.stop();
+    await redis.stop();
+  });
+
+  it('reads with the rights of that user, who has to exist', async () => {
+    const known = await callTool(one, 'count_objects', { class_name: 'Post' }, await bearer('parley:read'));
+    expect([known.isError, known.text]).toEqual([false, expect.anything()]);
+    await expect.poll(() => one.output().stderr).toMatch(/count_objects user=u1/);
+    const ghost = await rpc(one, 'tools/list', {}, await bearer('parley:read parley:write'));
+    expect(ghost.status).toBe(401);
+  });
+
+  it('is good for nothing once an operator took it back, and a later one is', async () => {
+    const before = await bearer('parley:read');
+    const asked = async (headers: Record<string, string>) =>
+      (await rpc(one, 'tools/list', {}, headers)).status;
+    expect(await asked(before)).toBe(200);
+    const config = await revoke(redis.url, rules(), ['--client', 'robot']);
+    expect(config).toContain('revoked');
+    expect(await asked(before)).toBe(401);
+    await expect.poll(async () => asked(await bearer('parley:read')), { timeout: 20_000 }).toBe(200);
+    expect(await asked(before)).toBe(401);
+  });
+
+  it('is not believed while the list of what was taken back cannot be read', async () => {
+    const headers = await bearer('parley:read');
+    await redis.stop();
+    try {
+      expect((await rpc(one, 'tools/list', {}, headers)).status).toBe(503);
+    } finally {
+      await redis.start();
+    }
   });
 });
 

@@ -52,10 +52,15 @@ const MAX_SUBJECT = 255;
  */
 export function principalOf(issuer: string, claims: Claims): string {
   const { sub } = claims;
-  const client = claims['client_id'] ?? claims['azp'];
+  const client = clientOf(claims);
   if (isName(sub)) return `oauth:${issuer}|${encodeURIComponent(sub)}`;
   if (sub === undefined && isName(client)) return `oauth:${issuer}|client:${encodeURIComponent(client)}`;
   throw new InvalidToken('no subject');
+}
+
+/** Who got the token for whoever it is for, as issuers call it. */
+export function clientOf(claims: Claims): unknown {
+  return claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid'];
 }
 
 function isName(value: unknown): value is string {

@@ -31,7 +31,7 @@ export class Grant {
     const agent = new Agent({
       shape,
       principal,
-      identity: 'kind' in identity ? identity : await userOf(claims, identity, users),
+      identity: 'claim' in identity ? await userOf(claims, identity, users) : identity,
       ...(tenant && { tenantId: tenantOf(claims, tenant) }),
     });
     return admission ? admission(agent, credentials) : agent;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { InvalidToken } from '../authentication-faults.js';
+import { clientOf } from './claim-values.js';
 import type { Revocations } from './revocations.js';
 import type { Claims } from './token-parts.js';
 
@@ -34,7 +35,7 @@ export class RevocationList implements Revocations {
     const named: [RevokedBy, unknown][] = [
       ['sub', claims['sub']],
       ['jti', claims['jti']],
-      ['client', claims['client_id'] ?? claims['azp']],
+      ['client', clientOf(claims)],
     ];
     const names = named.flatMap(([by, value]) =>
       typeof value === 'string' ? [revocationName(this.issuer, by, value)] : [],
