@@ -16,6 +16,7 @@ export const mayImport = {
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
   auth: ['agent', 'policy'],
+  views: ['tools', 'dispatcher'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],

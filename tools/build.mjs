@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const stamp = join(root, 'dist', '.built');
 const SOURCES = [
   ...['src', 'libs', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
-  ...['tools/build.mjs', 'tools/bundle.mjs'],
+  ...['tools/build.mjs', 'tools/bundle.mjs', 'tools/pages.mjs'],
 ];
 
 function newest(path) {
@@ -30,7 +30,9 @@ export function build({ ifNeeded = false } = {}) {
   if (ifNeeded && upToDate()) return 0;
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   const status =
-    run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') || run('tools/bundle.mjs');
+    run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') ||
+    run('tools/bundle.mjs') ||
+    run('tools/pages.mjs');
   if (status === 0) writeFileSync(stamp, '');
   return status;
 }
