@@ -54,7 +54,9 @@ import { Editions } from './editions/editions.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
+import { OAuthRules, oauthProviders } from './oauth.js';
 import { exportProviders } from './exports.js';
+import { ResourceDocumentsController } from './http/resource-documents.controller.js';
 import { HealthController } from './http/health.controller.js';
 import { Readiness } from './http/readiness.js';
 import { ToolsController } from './http/tools.controller.js';
@@ -101,7 +103,7 @@ export class AppModule {
       // For the providers of plugins.
       global: true,
       exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
-      controllers: [HealthController, ToolsController, ApprovalsController],
+      controllers: [HealthController, ToolsController, ApprovalsController, ResourceDocumentsController],
       providers: [
         ...BUILT_IN_TOOLS,
         ...features,
@@ -132,16 +134,22 @@ export class AppModule {
         ...subscriptionProviders(config, connection, shared),
         ...taskProviders({ config, configured: editions, shared, queue }),
         ...exportProviders({ config, policies, shared }),
+        ...oauthProviders(editions, shared),
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation, audit: AuditSink) =>
+          useFactory: (
+            directory: PrincipalDirectory,
+            impersonation: Impersonation,
+            oauth: OAuthRules,
+            audit: AuditSink,
+          ) =>
             new RecordedAuthenticator(
               new EditionAuthenticator(editions, (edition) =>
-                createAuthenticator(edition, directory, impersonation),
+                createAuthenticator(edition, directory, impersonation, oauth),
               ),
               audit,
             ),
-          inject: [PrincipalDirectory, Impersonation, AuditSink],
+          inject: [PrincipalDirectory, Impersonation, OAuthRules, AuditSink],
         },
         {
           provide: PrincipalResolver,
@@ -186,6 +194,7 @@ export class AppModule {
               gates,
               journal,
               budgets,
+              methods,
               pipeline: createPipeline({
                 registry,
                 audit,

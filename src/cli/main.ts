@@ -13,6 +13,7 @@ import type { ExplainOptions } from './explain.js';
 import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
+import type { RevokeOptions } from './revoke.js';
 import { runSeed } from './seed.js';
 import type { ToolOptions } from './tool.js';
 import { UsageError } from './usage-error.js';
@@ -54,6 +55,17 @@ program
   .argument('<file>', 'seed file')
   .description('load a seed into an empty database (MONGODB_URI, or database.uri of the configuration)')
   .action(runSeed);
+
+program
+  .command('hash-key')
+  .option('--generate', 'make a new key, and write it beside its hash')
+  .description(
+    'write the hash of an API key for the configuration (apiKeyHash); the key is read from standard input',
+  )
+  .action(async (options: { generate?: boolean }) => {
+    const { runHashKey } = await import('./hash-key.js');
+    await runHashKey(options);
+  });
 
 const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;
 const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
@@ -116,6 +128,20 @@ program
   .action(async (name: string | undefined, json: string | undefined, options: ToolOptions) => {
     const { runTool } = await import('./tool.js');
     await runTool(name, json, options);
+  });
+
+program
+  .command('revoke')
+  .requiredOption('--issuer <url>', 'issuer of the tokens, as configured')
+  .option('--subject <sub>', 'take back every token of this subject that was issued until now')
+  .option('--client <id>', 'those that this client got')
+  .option('--token <jti>', 'one token, by its id')
+  .option('--for <seconds>', 'how long it is remembered: at least as long as a token lives', '86400')
+  .option(...CONFIG)
+  .description('take access tokens back on all replicas (revocationList)')
+  .action(async (options: RevokeOptions) => {
+    const { runRevoke } = await import('./revoke.js');
+    await runRevoke(options);
   });
 
 const policy = program.command('policy').description('check, test and compare policies');

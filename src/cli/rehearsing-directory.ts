@@ -30,5 +30,6 @@ export function rehearsedIdentity(
   user = SOMEBODY,
 ): Identity | undefined {
   if (identity === 'callerSession') return sessionIdentity(user);
+  if (identity?.kind === 'claimedUser') return { kind: 'aclUser', userId: user };
   return identity?.kind === 'impersonate' ? sessionIdentity(identity.userId) : identity;
 }

@@ -7,11 +7,17 @@ import {
   readIdentityOptions,
   roleNameOf,
 } from '#agent';
+import type { UserClaim } from '#auth';
 import type { AgentConfig, AuthRuleConfig } from './config.js';
 import type { ConfigFault } from './config-faults.js';
 
-/** With whose rights a named agent reads: always the same, those of the session its caller shows, or a user's by order. */
-export type AgentIdentity = Identity | ImpersonationOrder | 'callerSession';
+/** With whose rights a named agent reads: always the same, those of the session its caller shows, a user's by order, or a user's by token. */
+export type AgentIdentity = Identity | ImpersonationOrder | ClaimedUser | 'callerSession';
+
+/** Those of the user that the caller's token names. */
+export interface ClaimedUser extends UserClaim {
+  readonly kind: 'claimedUser';
+}
 
 /**
  * @param rules an agent that nothing but sessions leads to reads with them, unless it says otherwise
@@ -43,6 +49,10 @@ export function readAgentIdentity(
   }
   if (identity === 'master') return MASTER;
   if ('session' in identity) return 'callerSession';
+  if ('claim' in identity) {
+    const { claim, field } = identity;
+    return { kind: 'claimedUser', claim, ...(field && { field }) };
+  }
   const assertUser = (option: string, id: string) => {
     if (!isUserId(id)) faults.push({ path: `${path}.${option}`, message: 'must be the objectId of a user' });
   };
@@ -87,6 +97,12 @@ export function withoutIdentity(agent: AgentConfig): Omit<AgentConfig, 'identity
 const readIdentityLabel = ({ impersonationLabel, impersonateLabel }: AgentConfig): unknown =>
   impersonationLabel ?? impersonateLabel;
 
+function readsToken(agent: AgentConfig | undefined, identity: AgentIdentity | undefined): boolean {
+  const { tenantId } = agent ?? {};
+  const byClaim = typeof tenantId === 'object' && tenantId !== null;
+  return byClaim || (typeof identity === 'object' && identity.kind === 'claimedUser');
+}
+
 /** A rule and the identity of its agent must be able to meet in one caller. */
 export function identityFaults(
   rules: readonly AuthRuleConfig[],
@@ -97,6 +113,9 @@ export function identityFaults(
     const path = `auth.${index}.agent`;
     if ('anonymous' in rule && identities.get(rule.agent) === 'callerSession') {
       return [{ path, message: `'${rule.agent}' reads with a session, which anonymous callers do not show` }];
+    }
+    if (!('oauth' in rule) && readsToken(agents[rule.agent], identities.get(rule.agent))) {
+      return [{ path, message: `'${rule.agent}' goes by claims of a token, so only oauth can lead to it` }];
     }
     const agent = agents[rule.agent];
     const given =

@@ -1,4 +1,6 @@
+import { USER_FIELDS } from '#auth';
 import { BUDGET_CONFIG_SCHEMA } from '#policy';
+import { CLAIM_SCHEMA } from './auth-rule-schema.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const nameFilter = {
@@ -34,6 +36,12 @@ export const AGENT_SCHEMA = {
           additionalProperties: false,
           required: ['user'],
           properties: { user: { type: 'string' }, label },
+        },
+        {
+          type: 'object',
+          additionalProperties: false,
+          required: ['claim'],
+          properties: { claim: CLAIM_SCHEMA, field: { enum: [...USER_FIELDS] }, label },
         },
         {
           type: 'object',
@@ -79,7 +87,7 @@ export const AGENT_SCHEMA = {
           type: 'object',
           additionalProperties: false,
           required: ['claim'],
-          properties: { claim: { type: 'string' } },
+          properties: { claim: CLAIM_SCHEMA, required: { type: 'boolean' } },
         },
       ],
     },

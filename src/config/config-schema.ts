@@ -3,6 +3,7 @@ import { AGENT_SCHEMA } from './agent-schema.js';
 import { LLM_SCHEMA } from './llm-schema.js';
 import { OBSERVABILITY_SCHEMAS } from './observability-config.js';
 import { AUDIT_SCHEMA } from './audit-config.js';
+import { AUTH_RULE_SCHEMA } from './auth-rule-schema.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -15,6 +16,7 @@ const SERVER = {
     host: { type: 'string', minLength: 1 },
     port: { type: 'integer', minimum: 0, maximum: 65535 },
     path: { type: 'string', pattern: '^/[A-Za-z0-9/_-]*$' },
+    publicUrl: { type: ['string', 'null'], pattern: '^https?://' },
     maxBodySize: { type: 'integer', minimum: 1 },
     heartbeatInterval: { type: 'number' },
     maxConcurrentDispatchers: { type: ['integer', 'null'], minimum: 1 },
@@ -39,28 +41,6 @@ const SERVER = {
       additionalProperties: false,
       required: ['limit', 'window'],
       properties: { limit: { type: 'integer', minimum: 1 }, window: { type: 'number', exclusiveMinimum: 0 } },
-    },
-  },
-} as const;
-
-const AUTH_RULE = {
-  type: 'object',
-  additionalProperties: false,
-  required: ['agent'],
-  properties: {
-    agent: { type: 'string', minLength: 1 },
-    apiKey: { type: 'string', minLength: 1 },
-    anonymous: { const: true },
-    parseSession: { const: true },
-    oauth: {
-      type: 'object',
-      additionalProperties: false,
-      required: ['issuer', 'audience'],
-      properties: {
-        issuer: { type: 'string' },
-        audience: { type: 'string' },
-        scopes: { type: 'object', additionalProperties: { type: 'string' } },
-      },
     },
   },
 } as const;
@@ -188,7 +168,7 @@ export const CONFIG_SCHEMA = {
       propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' },
       additionalProperties: AGENT_SCHEMA,
     },
-    auth: { type: 'array', items: AUTH_RULE },
+    auth: { type: 'array', items: AUTH_RULE_SCHEMA },
     policy: POLICY_CONFIG_SCHEMA,
   },
 } as const;

@@ -3,6 +3,7 @@ import type { Prices, Provider } from '#llm';
 import type { PolicyConfig } from '#policy';
 import type { SubscriptionOptions } from '#subscriptions';
 import type { AuditConfig } from './audit-config.js';
+import type { ClientCertificateOptions, OAuthIssuer, TenantClaim, UserClaim } from '#auth';
 import type { LiveQueryConfig } from './live-query-config.js';
 import type { LoggingConfig, MetricsConfig, TracesConfig } from './observability-config.js';
 
@@ -13,6 +14,8 @@ export interface ServerConfig {
   readonly port: number;
   /** Where MCP is served. Default `/mcp`. */
   readonly path: string;
+  /** URL of `path` as clients know it, where it is not that of the first audience. Default null. */
+  readonly publicUrl: string | null;
   /** Bytes of one request body. Default 1,048,576. */
   readonly maxBodySize: number;
   /** Seconds between keep-alives of a stream; 0 or less: none. Default 2. */
@@ -104,17 +107,31 @@ type IdentityConfig =
   | 'master'
   | { readonly session: 'caller' }
   | { readonly user: string; readonly label?: string }
+  | (UserClaim & { readonly label?: string })
   | { readonly role: string; readonly label?: string }
   | { readonly impersonate: string; readonly mint?: boolean; readonly label?: string };
 
 export interface AgentConfig
   extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions {
   readonly identity?: IdentityConfig;
-  readonly tenantId?: string | number | null | { readonly claim: string };
+  readonly tenantId?: string | number | null | TenantClaim;
+}
+
+/** Access tokens of one issuer (docs/oauth.md). */
+export interface OAuthConfig extends OAuthIssuer {
+  /** Scopes that lead to another agent than the rule's, from the least to the most. */
+  readonly scopes?: Readonly<Record<string, string>>;
+  /** Without all of them nobody is admitted. Default none. */
+  readonly requiredScopes?: readonly string[];
+  /** Asks what `parley revoke` took back. Default false. */
+  readonly revocationList?: boolean;
 }
 
 export type AuthRuleConfig =
   | { readonly apiKey: string; readonly agent: string }
+  | { readonly apiKeyHash: string; readonly agent: string }
+  | { readonly clientCertificate: ClientCertificateOptions; readonly agent: string }
+  | { readonly oauth: OAuthConfig; readonly agent: string }
   | { readonly parseSession: true; readonly agent: string }
   | { readonly anonymous: true; readonly agent: string };
 
@@ -208,6 +225,7 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   host: '127.0.0.1',
   port: 3001,
   path: '/mcp',
+  publicUrl: null,
   maxBodySize: 1_048_576,
   heartbeatInterval: 2,
   maxConcurrentDispatchers: 100,

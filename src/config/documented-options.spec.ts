@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { DEFAULT_ISSUER } from '#auth';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { DEFAULT_AUDIT } from './audit-config.js';
 import {
@@ -14,6 +15,7 @@ import {
   DEFAULT_SERVER,
   DEFAULT_TASK_CONFIG,
 } from './config.js';
+import { AUTH_RULE_SCHEMA } from './auth-rule-schema.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
 
@@ -59,6 +61,7 @@ const TABLES = {
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
   exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
   audit: [rows(chapter(page('audit'), 'Options')), properties.audit, DEFAULT_AUDIT],
+  oauth: [rows(chapter(page('oauth'), 'Options')), AUTH_RULE_SCHEMA.properties.oauth, DEFAULT_ISSUER],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
 } as const;
 
@@ -89,6 +92,16 @@ describe('the pages on configuration', () => {
     const names = Object.keys(properties.agents.additionalProperties.properties);
     const untold = names.filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
     expect(untold).toEqual([]);
+  });
+
+  it('name every kind of rule', () => {
+    const kinds = Object.keys(AUTH_RULE_SCHEMA.properties).filter((kind) => kind !== 'agent');
+    expect(kinds.filter((kind) => !chapterAndBelow('auth').includes(kind))).toEqual([]);
+  });
+
+  it('name every option of certificates', () => {
+    const names = Object.keys(AUTH_RULE_SCHEMA.properties.clientCertificate.properties);
+    expect([...rows(chapter(CONFIGURATION, 'Certificates')).keys()].sort()).toEqual(names.sort());
   });
 
   it('name every rule of a class and every switch', () => {

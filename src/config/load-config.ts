@@ -33,7 +33,6 @@ import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observabilit
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
-import { unavailableFeatures } from './unavailable-features.js';
 
 const DEFAULT_FILE = 'parley.yaml';
 /** Used when the file names no agents: reads everything the policy leaves. */
@@ -77,7 +76,6 @@ export function loadConfig(
     ...llmFaults(overlaid),
     ...redisFaults(overlaid),
     ...liveQueryFaults(overlaid),
-    ...unavailableFeatures(overlaid),
   );
   const policy = policyOf(overlaid, declared, env, faults);
   if (!valid || !policy) throw new ConfigError(path, faults);

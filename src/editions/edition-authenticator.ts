@@ -1,5 +1,5 @@
 import type { Agent } from '#agent';
-import { Authenticator, type CredentialSource } from '#auth';
+import { Authenticator, type CredentialSource, type StepUp } from '#auth';
 import type { Edition, Editions } from './editions.js';
 
 /** Admits callers by the rules of the edition that is served, which from then on is theirs. */
@@ -18,6 +18,19 @@ export class EditionAuthenticator extends Authenticator {
 
   authenticate(request: CredentialSource): Promise<Agent> {
     return this.rules().authenticate(request);
+  }
+
+  override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
+    return this.rules().challengeTo(request);
+  }
+
+  override scopeChallenge(scopes: readonly string[]): string | undefined {
+    return this.rules().scopeChallenge(scopes);
+  }
+
+  /** None for an agent of an earlier edition: what more scopes lead to now is not what they led to then. */
+  override stepsAbove(agent: Agent): readonly StepUp[] {
+    return this.rules().stepsAbove(agent);
   }
 
   private rules(): Authenticator {

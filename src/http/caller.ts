@@ -1,6 +1,11 @@
 import type { Request, Response } from 'express';
 import { type Agent, Unauthorized } from '#agent';
-import type { Authenticator } from '#auth';
+import {
+  AuthenticationUnavailable,
+  type Authenticator,
+  type CredentialSource,
+  InsufficientScope,
+} from '#auth';
 import { type McpEdge, trustedHeaders } from '#streaming';
 
 const REFUSED: Readonly<Record<number, string>> = {
@@ -25,6 +30,22 @@ export class NotServed extends Error {
   }
 }
 
+function refusedCredentials(
+  error: unknown,
+  authenticator: Authenticator,
+  headers: CredentialSource['headers'],
+): NotServed | null {
+  const challenging = (challenge: string | undefined): Record<string, string> =>
+    challenge === undefined ? {} : { 'WWW-Authenticate': challenge };
+  if (error instanceof InsufficientScope)
+    return new NotServed(403, 'Insufficient scope', challenging(authenticator.scopeChallenge(error.scopes)));
+  if (error instanceof AuthenticationUnavailable)
+    return new NotServed(503, 'authentication unavailable', { 'Retry-After': '5' });
+  if (!(error instanceof Unauthorized)) return null;
+  const message = 'Unauthorized: invalid or missing API key';
+  return new NotServed(401, message, challenging(authenticator.challengeTo({ headers })));
+}
+
 /**
  * Who asks, for routes beside MCP: what stands before authentication there stands here as well.
  * @throws NotServed
@@ -43,7 +64,6 @@ export async function callerOf(
       method: request.method,
     });
   } catch (error) {
-    if (error instanceof Unauthorized) throw new NotServed(401, 'Unauthorized: invalid or missing API key');
-    throw error;
+    throw refusedCredentials(error, authenticator, trustedHeaders(request)) ?? error;
   }
 }

@@ -1,6 +1,7 @@
 import { type Agent, sanitizeCorrelationId, Unauthorized } from '#agent';
 import type { AuditSink } from '#audit';
 import { Authenticator, type CredentialSource } from './authenticator.js';
+import type { StepUp } from './oauth/scope-ladder.js';
 
 /** Refusals written down one by one in a second: whoever tries keys must not fill the record with it. */
 const PER_SECOND = 10;
@@ -28,6 +29,18 @@ export class RecordedAuthenticator extends Authenticator {
       if (error instanceof Unauthorized) this.record(request, error);
       throw error;
     }
+  }
+
+  override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
+    return this.authenticator.challengeTo(request);
+  }
+
+  override scopeChallenge(scopes: readonly string[]): string | undefined {
+    return this.authenticator.scopeChallenge(scopes);
+  }
+
+  override stepsAbove(agent: Agent): readonly StepUp[] {
+    return this.authenticator.stepsAbove(agent);
   }
 
   private record({ remoteAddress, headers }: CredentialSource, { cause }: Unauthorized): void {

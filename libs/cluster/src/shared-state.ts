@@ -28,6 +28,8 @@ export abstract class SharedState {
   abstract readonly exports: VersionedStore;
   /** How far the chains of audit records have come. */
   abstract readonly auditChains: VersionedStore;
+  /** What was taken back before it ended by itself. */
+  abstract readonly revocations: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly budgets: BudgetLedger;
   abstract readonly approvals: ApprovalDesk;

@@ -8,12 +8,15 @@ import {
   Refused,
   refusals,
   type ToolTelemetry,
+  tierCovers,
   Unauthorized,
 } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, mayUse, type Policies } from '#policy';
 import {
+  type CallableMethods,
+  effectiveTier,
   type ToolCall,
   type ToolDefinition,
   type ToolNeed,
@@ -46,6 +49,7 @@ export interface RunnerParts {
   readonly gates: EnvironmentGates;
   readonly journal: CallJournal;
   readonly budgets: DataBudgets;
+  readonly methods: CallableMethods;
 }
 
 /** What is kept of one run while it goes on. */
@@ -86,6 +90,11 @@ export class ParleyToolRunner extends ToolRunner {
 
   has(name: string): boolean {
     return this.parts.registry.get(name) !== undefined;
+  }
+
+  override permits({ agent }: Pick<CallContext, 'agent'>, name: string, args: unknown): boolean {
+    const tool = this.list({ agent }).find((listed) => listed.name === name);
+    return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.parts.methods));
   }
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {

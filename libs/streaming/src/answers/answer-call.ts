@@ -71,7 +71,7 @@ async function worded(
   if ('accepted' in reply) return ACCEPTED;
   if ('error' in reply) {
     // A stream says who asked for what; a refused credential is told the same whatever was asked.
-    if (reply.status === 401 && !carrier) return unauthorized(edge);
+    if (reply.status === 401 && !carrier) return unauthorized(edge, exchange);
     return errorReply(reply.status, reply.error, message.id);
   }
   if (message.method !== 'initialize') return resultReply(message.id, reply);

@@ -32,7 +32,7 @@ const download: Rung = {
     const id = exchange.path.slice(DOWNLOADS.length);
     const { agent } = exchange;
     if (!downloads || !agent || !ID.test(id)) return NOT_FOUND;
-    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge);
+    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge, exchange);
     if (isFull(edge.counts.downloads, edge)) return BUSY;
     edge.counts.downloads += 1;
     try {
@@ -43,11 +43,11 @@ const download: Rung = {
   },
 };
 
-async function revoke(revoking: Promise<boolean>, edge: EdgeParts): Promise<Reply> {
+async function revoke(revoking: Promise<boolean>, edge: EdgeParts, exchange: Exchange): Promise<Reply> {
   try {
     return (await revoking) ? REVOKED : NOT_FOUND;
   } catch (fault) {
-    return refusalReply(fault, edge);
+    return refusalReply(fault, edge, exchange);
   }
 }
 
@@ -71,7 +71,7 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
     });
     return opened ? await sendDownload(exchange, opened, running, edge) : NOT_FOUND;
   } catch (fault) {
-    return refusalReply(fault, edge);
+    return refusalReply(fault, edge, exchange);
   } finally {
     edge.openStreams.delete(stream);
   }

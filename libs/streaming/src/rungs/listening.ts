@@ -64,7 +64,7 @@ export async function openListening(exchange: Exchange, edge: EdgeParts): Promis
     if (verdict) return verdict;
   }
   const { agent, correlationId: session } = exchange;
-  if (!agent || session === undefined) return unauthorized(edge);
+  if (!agent || session === undefined) return unauthorized(edge, exchange);
   if (exchange.isGone) return 'gone';
   const eventId = headerText(exchange.headers, 'last-event-id');
   if (eventId !== undefined && exchange.version >= WITH_EVENT_IDS)
