@@ -14,7 +14,7 @@ export const mayImport = {
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
-  jobs: ['agent', 'tools', 'dispatcher', 'cluster'],
+  jobs: ['agent', 'tools', 'dispatcher', 'cluster', 'audit'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],

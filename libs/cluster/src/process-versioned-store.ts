@@ -1,7 +1,12 @@
 import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
 import type { BusMessage } from './message-bus.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
-import { type VersionedRecord, VersionedStore } from './versioned-store.js';
+import {
+  type ListedRecord,
+  MAX_LISTED_RECORDS,
+  type VersionedRecord,
+  VersionedStore,
+} from './versioned-store.js';
 
 interface Held {
   readonly text: string;
@@ -28,7 +33,7 @@ export class ProcessVersionedStore extends VersionedStore {
 
   find(id: string): Promise<VersionedRecord | undefined> {
     const held = this.records.get(id);
-    return Promise.resolve(held && { value: JSON.parse(held.text) as BusMessage, revision: held.revision });
+    return Promise.resolve(held && recordOf(held));
   }
 
   replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
@@ -41,4 +46,13 @@ export class ProcessVersionedStore extends VersionedStore {
     this.records.delete(id);
     return Promise.resolve();
   }
+
+  latest(limit: number): Promise<readonly ListedRecord[]> {
+    const found = this.records.latest(Math.min(limit, MAX_LISTED_RECORDS));
+    return Promise.resolve(found.map(([id, held]) => ({ id, ...recordOf(held) })));
+  }
+}
+
+function recordOf({ text, revision }: Held): VersionedRecord {
+  return { value: JSON.parse(text) as BusMessage, revision };
 }
