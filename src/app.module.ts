@@ -1,7 +1,6 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
-import { AuditSink, LoggerAuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import type { SharedState } from '#cluster';
 import {
@@ -46,6 +45,7 @@ import {
 } from '#tools';
 import { agentProviders } from './agents.js';
 import { approvalProviders } from './approvals.js';
+import { auditProviders } from './audit.js';
 import { createAuthenticator } from './auth.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { ApprovalsController } from './http/approvals.controller.js';
@@ -105,7 +105,7 @@ export class AppModule {
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
-        { provide: AuditSink, useClass: LoggerAuditSink },
+        ...auditProviders(),
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
         { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },

@@ -7,7 +7,7 @@ import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, startDatabase } from './service.js';
 
-const COMMANDS = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
 const SEED = { objects: { Post: [{ objectId: 'p1', title: 'One' }] } };
 
 let folder: string;

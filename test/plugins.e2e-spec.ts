@@ -47,7 +47,7 @@ describe('a plugin', () => {
       stringify({ ...config, database: { uri: 'embedded', seed: './seed.json' } }),
     );
     const [agent] = Object.keys(NEWSROOM_CONFIG.agents);
-    const cli = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url));
+    const cli = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
     const run = spawnSync(
       process.execPath,
       [cli, 'explain', 'rows_of', '{}', '--as', String(agent), '--json'],

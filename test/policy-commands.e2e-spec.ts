@@ -30,7 +30,7 @@ interface Ended {
 /** `parley …` against the newsroom's database. */
 function parley(args: readonly string[], env: Record<string, string> = {}, cwd = folder): Promise<Ended> {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [join(root, 'dist', 'src', 'cli', 'main.js'), ...args], {
+  const child = spawn(process.execPath, [join(root, 'dist', 'bundle', 'cli.js'), ...args], {
     cwd,
     env: { PATH, HOME, MONGODB_URI: database.uri, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -39,7 +39,7 @@ function launch(folder: string, { config = {}, seed, env = {} }: ServiceOptions)
   const { server, ...others } = config;
   const merged = { ...database, ...others, server: { ...(server as object | undefined), port: 0 } };
   writeFileSync(join(folder, 'parley.yaml'), stringify(merged));
-  return spawn(process.execPath, [join(root, 'dist', 'src', 'main.js')], {
+  return spawn(process.execPath, [join(root, 'dist', 'bundle', 'main.js')], {
     cwd: folder,
     env: environment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -97,7 +97,7 @@ export async function startDatabase(seed: unknown, port = 0): Promise<Database> 
   const folder = mkdtempSync(join(tmpdir(), 'parley-database-'));
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
   const command = [
-    join(root, 'dist', 'src', 'cli', 'main.js'),
+    join(root, 'dist', 'bundle', 'cli.js'),
     'embedded',
     '--port',
     String(port),

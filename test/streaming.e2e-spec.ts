@@ -275,7 +275,7 @@ describe('parley stdio', () => {
   const connect = async (env: Record<string, string> = {}) => {
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: [file('../dist/src/cli/main.js'), 'stdio'],
+      args: [file('../dist/bundle/cli.js'), 'stdio'],
       cwd: folder,
       env: { PATH: process.env['PATH'] ?? '', MONGODB_URI: database.uri, ...env },
       stderr: 'ignore',

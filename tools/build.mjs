@@ -1,4 +1,5 @@
-// Compiles the service into dist/. With --if-needed it does nothing while dist/ is newer than every source file.
+// Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle. With --if-needed it does nothing while
+// dist/ is newer than every source file.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,6 +7,10 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const stamp = join(root, 'dist', '.built');
+const SOURCES = [
+  ...['src', 'libs', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
+  ...['tools/build.mjs', 'tools/bundle.mjs'],
+];
 
 function newest(path) {
   const stat = statSync(path);
@@ -18,22 +23,22 @@ function newest(path) {
 function upToDate() {
   if (!existsSync(stamp)) return false;
   const built = statSync(stamp).mtimeMs;
-  return ['src', 'libs', 'tsconfig.json', 'tsconfig.build.json', 'package.json'].every(
-    (part) => newest(join(root, part)) <= built,
-  );
+  return SOURCES.every((part) => newest(join(root, part)) <= built);
 }
 
 export function build({ ifNeeded = false } = {}) {
   if (ifNeeded && upToDate()) return 0;
   rmSync(join(root, 'dist'), { recursive: true, force: true });
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  // stdout belongs to the caller (`parley stdio` speaks a protocol on it): the compiler reports on stderr.
-  const run = spawnSync(process.execPath, [tsc, '-p', join(root, 'tsconfig.build.json')], {
-    cwd: root,
-    stdio: ['ignore', 2, 2],
-  });
-  if (run.status === 0) writeFileSync(stamp, '');
-  return run.status ?? 1;
+  const status =
+    run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') || run('tools/bundle.mjs');
+  if (status === 0) writeFileSync(stamp, '');
+  return status;
+}
+
+/** stdout belongs to the caller (`parley stdio` speaks a protocol on it): what compilers say goes to stderr. */
+function run(script, ...args) {
+  const command = [join(root, script), ...args];
+  return spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] }).status ?? 1;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -19,7 +19,7 @@ const seconds = Number(values.seconds);
 const every = Number(values.every);
 
 function launch(script, args, env, ready) {
-  const child = spawn(process.execPath, [join(root, 'dist', 'src', ...script), ...args], {
+  const child = spawn(process.execPath, [join(root, 'dist', 'bundle', script), ...args], {
     cwd: root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -43,7 +43,7 @@ const startReplica = async (shared) => {
     PARSE_AGENT_ALLOW_RAW_CRUD: 'true',
     ...shared,
   };
-  const { child, found } = await launch(['main.js'], [], env, /Parley listening on \S+:(\d+)\//);
+  const { child, found } = await launch('main.js', [], env, /Parley listening on \S+:(\d+)\//);
   return { child, hostname: '127.0.0.1', port: Number(found) };
 };
 
@@ -51,7 +51,7 @@ if (build({ ifNeeded: true }) !== 0) process.exit(1);
 const redis = await startRedisServer();
 const seed = join(root, 'test', 'chaos', 'seed.json');
 const database = await launch(
-  ['cli', 'main.js'],
+  'cli.js',
   ['embedded', '--port', '0', '--seed', seed],
   {},
   /listening on (mongodb\S+)/,

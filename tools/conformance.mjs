@@ -24,7 +24,7 @@ const { values } = parseArgs({
 
 /** One replica of the test-only profile, on a free port. */
 async function startReplica(redisUrl) {
-  const child = spawn(process.execPath, [join(root, 'dist', 'src', 'main.js')], {
+  const child = spawn(process.execPath, [join(root, 'dist', 'bundle', 'main.js')], {
     cwd: root,
     env: {
       ...process.env,

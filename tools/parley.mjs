@@ -4,4 +4,4 @@ import { build } from './build.mjs';
 
 const status = build({ ifNeeded: true });
 if (status !== 0) process.exit(status);
-await import('../dist/src/cli/main.js');
+await import('../dist/bundle/cli.js');

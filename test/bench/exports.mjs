@@ -9,7 +9,7 @@ const BATCH = 20_000;
 const schemas = [{ className: 'Reading', fields: { sensor: { type: 'String' }, value: { type: 'Number' } } }];
 const seed = JSON.stringify({ schemas, users: [], roles: [], sessions: [], objects: {} });
 const database = await start(
-  [join(root, 'dist/src/cli/main.js'), 'embedded', '--port', '0', '--seed', 'seed.json'],
+  [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', 'seed.json'],
   { cwd: folderWith({ 'seed.json': seed }), ready: /listening on (mongodb\S+)/ },
 );
 const client = await MongoClient.connect(database.url);
@@ -28,7 +28,7 @@ for (let from = 0; from < ROWS; from += BATCH) {
 await client.close();
 
 const config = stringify({ server: { port: 0 }, database: { uri: database.url, name: 'parley' } });
-const service = await start([join(root, 'dist/src/main.js')], {
+const service = await start([join(root, 'dist/bundle/main.js')], {
   cwd: folderWith({ 'parley.yaml': config }),
   ready: /Parley listening on (\S+)/,
 });

@@ -9,7 +9,7 @@ import { folderWith, residentMegabytes, root, start } from './processes.mjs';
 const READY = /Parley listening on (\S+)/;
 const key = 'bench-key';
 const headers = { 'x-mcp-api-key': key };
-const main = join(root, 'dist', 'src', 'main.js');
+const main = join(root, 'dist', 'bundle', 'main.js');
 const rows = [];
 const note = (work, value, target, met) =>
   rows.push({ work, value, target, met: met === null ? '' : met ? 'yes' : 'NO' });
@@ -186,7 +186,7 @@ async function leanTokens(service) {
 }
 
 const database = await start(
-  [join(root, 'dist/src/cli/main.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
+  [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
   {
     ready: /listening on (mongodb\S+)/,
   },

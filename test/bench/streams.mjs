@@ -10,7 +10,7 @@ const count = Number(process.argv[2] ?? 5_000);
 const now = () => performance.timeOrigin + performance.now();
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-const service = await start(['--expose-gc', '--enable-source-maps', join(root, 'dist/src/main.js')], {
+const service = await start(['--expose-gc', '--enable-source-maps', join(root, 'dist/bundle/main.js')], {
   cwd: folderWith({
     'parley.yaml': stringify({
       server: { port: 0, maxConcurrentDispatchers: null },

@@ -1,4 +1,5 @@
 import type { DenialKind, ErrorCode, Tier } from '#agent';
+import type { AuditEvent } from './audit-event.js';
 import type { AuditedAgent } from './audited-agent.js';
 
 /** What a call asked of an embeddings endpoint. */
@@ -13,13 +14,20 @@ export interface AuditRecord extends AuditedAgent {
   readonly tool: string;
   /** Argument names minus the sensitive ones. */
   readonly args_keys: readonly string[];
+  /** Keyed digest of the arguments: equal arguments have equal ones, and nobody without the key can try values. */
+  readonly args_digest?: string;
   readonly policy_version: string;
   readonly correlation_id?: string;
+  readonly trace_id?: string;
   readonly success: boolean;
   /** Bytes of the result text. */
   readonly result_size?: number;
-  /** Rows that an export handed out. */
+  /** Rows that the database handed out, or, of an export, that left. */
   readonly rows?: number;
+  /** Milliseconds that the operations of the call took at the database, added up. */
+  readonly database_ms?: number;
+  /** Who let the call happen, when it needed somebody. */
+  readonly approver?: string;
   /** What the result costs whoever reads it to a model: a quarter of its bytes. */
   readonly est_input_tokens?: number;
   /** In the currency of `tokenCostPerMillionInput`, when that is set. */
@@ -75,6 +83,7 @@ export interface ApprovalRecord {
   readonly agent_name: string;
   readonly tenant_id?: string | number;
   readonly correlation_id?: string;
+  readonly trace_id?: string;
   /** Since it was asked. */
   readonly duration_ms: number;
 }
@@ -100,6 +109,9 @@ export abstract class AuditSink {
 
   /** Default: not kept. */
   recordApproval(_entry: ApprovalRecord): void {}
+
+  /** Whatever is neither a call nor an approval. Default: not kept. */
+  recordEvent(_event: AuditEvent): void {}
 }
 
 const SENSITIVE_ARGUMENTS = new Set([

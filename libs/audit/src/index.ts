@@ -1,5 +1,10 @@
+export { AuditBook, type AuditBookParts } from './audit-book.js';
+export * from './audit-event.js';
 export * from './audit-record.js';
 export { type AuditedAgent, auditedAgent, type AuditedLimits, filteredFields } from './audited-agent.js';
 export { LoggerAuditSink } from './logger-audit-sink.js';
 export { type OperationEntry, OperationLog } from './operation-log.js';
 export { oneLine } from './terminal-text.js';
+export * from './search/audit-entry.js';
+export * from './search/audit-trail.js';
+export { RecentAuditTrail } from './search/recent-audit-trail.js';

@@ -1,4 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
+import type { AuditEvent } from './audit-event.js';
 import { type ApprovalRecord, type AuditRecord, AuditSink } from './audit-record.js';
 import { oneLine } from './terminal-text.js';
 
@@ -23,6 +24,12 @@ export class LoggerAuditSink extends AuditSink {
   /** Always a warning: somebody let a call happen that may not happen by itself, or did not. */
   override recordApproval(entry: ApprovalRecord): void {
     this.logger.warn(oneLine(JSON.stringify({ type: 'approval', ...entry })));
+  }
+
+  /** What went well at debug level, anything else as a warning. */
+  override recordEvent(event: AuditEvent): void {
+    const level = event.success ? 'debug' : 'warn';
+    if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(event)));
   }
 }
 

@@ -1,0 +1,33 @@
+// Joins what tsc built into few files, dist/bundle: reading hundreds of small modules is most of a start. dist/{src,libs} stay
+// what the import table is checked on.
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const dist = fileURLToPath(new URL('../dist', import.meta.url));
+
+const bundle = await rolldown({
+  input: {
+    main: join(dist, 'src/main.js'),
+    cli: join(dist, 'src/cli/main.js'),
+    parley: join(dist, 'libs/parley/src/index.js'),
+    // A thread of its own, started by its file name.
+    'server-worker': join(dist, 'libs/embedded-mongo/src/worker/server-worker.js'),
+  },
+  platform: 'node',
+  // Packages stay outside: plugins and applications must meet the same NestJS.
+  external: (id) => !/^[.#/]/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
+  // Classes register themselves with decorators.
+  treeshake: false,
+  logLevel: 'warn',
+});
+await bundle.write({
+  dir: join(dist, 'bundle'),
+  format: 'esm',
+  sourcemap: true,
+  entryFileNames: '[name].js',
+  chunkFileNames: '[name]-[hash].js',
+  // Class names are part of audit records and log lines.
+  keepNames: true,
+});
+await bundle.close();
