@@ -14,6 +14,10 @@ export const mayImport = {
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
+  console: [
+    ...['agent', 'policy', 'audit', 'auth', 'cluster', 'streaming'],
+    ...['dispatcher', 'approvals', 'jobs', 'exports'],
+  ],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster', 'audit'],
   auth: ['agent', 'policy'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],

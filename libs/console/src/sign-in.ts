@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Agent, RateLimiter } from '#agent';
 import { readSmallJson, remoteNetwork, trustedHeaders } from '#streaming';
 import { ConsoleRefused } from './console-refused.js';
+import type { OperatorNotes } from './operator-notes.js';
 import type { Operator, OperatorGate } from './operator-gate.js';
 import type { CredentialHeaders, OperatorSession, OperatorSessions } from './operator-sessions.js';
 import type { Answer } from './route.js';
@@ -14,7 +15,8 @@ export interface SignInParts {
   readonly limiter: RateLimiter;
   /** Names of the agents that decide approvals. */
   readonly approvers: readonly string[];
-  readonly log: { log(line: string): void; warn(line: string): void };
+  readonly notes: OperatorNotes;
+  readonly log: { warn(line: string): void };
 }
 
 /** What can stand in a header, and no longer than headers may be. */
@@ -26,7 +28,7 @@ export class SignIn {
 
   /** @throws ConsoleRefused, UnusableBody, SharedStateUnavailable */
   async begin(request: IncomingMessage): Promise<Answer> {
-    const { gate, sessions, log } = this.parts;
+    const { gate, sessions, notes, log } = this.parts;
     const network = remoteNetwork(request.socket.remoteAddress);
     await this.spend(network);
     const credential = credentialOf(await readSmallJson(request));
@@ -34,7 +36,7 @@ export class SignIn {
       if (error instanceof ConsoleRefused) log.warn(`a sign-in from ${network} was refused (${error.status})`);
       throw error;
     });
-    log.log(`${agent.principal} (agent ${agent.shape.name}) signed in from ${network}`);
+    notes.write({ agent }, 'console.sign_in', network);
     return this.carried(request, agent, sessions.begin(credential));
   }
 
@@ -46,14 +48,11 @@ export class SignIn {
 
   /** Whoever is not signed in is signed out already. */
   async end(request: IncomingMessage): Promise<Answer> {
-    const { sessions, log } = this.parts;
+    const { sessions } = this.parts;
     const headers = trustedHeaders(request);
     const cookie = presentedCookie(headers);
     const session = cookie === undefined ? undefined : await sessions.open(cookie, headers.host ?? '');
-    if (session) {
-      await sessions.end(session);
-      log.log('an operator signed out');
-    }
+    if (session) await sessions.end(session);
     return { body: { signed_in: false }, headers: { 'Set-Cookie': setCookie('', 0, headers) } };
   }
 
