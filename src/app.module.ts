@@ -1,6 +1,7 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
+import type { AuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import type { SharedState } from '#cluster';
 import {
@@ -70,6 +71,8 @@ export interface ServiceParts {
   /** Default: one of this process. */
   readonly queue?: TaskQueue;
   readonly gates: EnvironmentGates;
+  /** Hear of everything that is recorded. Default: nobody. */
+  readonly auditListeners?: readonly AuditSink[];
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
   /** Modules with such providers. */
@@ -105,7 +108,7 @@ export class AppModule {
         { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
-        ...auditProviders(),
+        ...auditProviders(parts.auditListeners),
         ...agentProviders(policy, gates),
         ...sharedStateProviders(shared),
         { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },

@@ -4,6 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import { openSharedState } from '#cluster';
+import type { LiveRecords } from '#console';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
 import { openTaskQueue } from '#jobs';
@@ -14,7 +15,8 @@ import { ConfigError } from './config/config-faults.js';
 import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
 import { checkFilterNames } from './filter-names.js';
-import { mountEdge } from './http/mount-edge.js';
+import type { MountedConsole } from './console/open-console.js';
+import { mountEdges } from './http/mount-edge.js';
 import { warnOfPostures } from './posture-warnings.js';
 import type { LoadedService } from './plugins/load-with-plugins.js';
 import type { RunningService } from './serve.js';
@@ -42,7 +44,7 @@ export async function startHttpService(
   });
   const parts = { loaded, connection, shared, queue, features, plugins: loaded.plugins ?? [] };
   try {
-    return await listening({ ...parts, gates: readEnvironmentGates(env) }, stderr);
+    return await listening({ ...parts, gates: readEnvironmentGates(env) }, env, stderr);
   } catch (error) {
     // Left open, it would keep the process alive.
     await queue.close();
@@ -51,9 +53,15 @@ export async function startHttpService(
   }
 }
 
-async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<RunningService> {
+async function listening(
+  parts: ServiceParts,
+  env: Environment,
+  stderr: StderrLogger,
+): Promise<RunningService> {
   const { loaded, shared } = parts;
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.compose(parts), {
+  const live = await liveRecords(parts);
+  const composed = AppModule.compose({ ...parts, auditListeners: live ? [live] : [] });
+  const app = await NestFactory.create<NestExpressApplication>(composed, {
     logger: stderr,
     forceCloseConnections: true,
     // The edge reads bodies itself and no other route takes one.
@@ -69,16 +77,33 @@ async function listening(parts: ServiceParts, stderr: StderrLogger): Promise<Run
   await app.init();
   followLists(app);
   await checkFilterNames(loaded.agents, app.get(FilterNames), logger);
-  mountEdge(server, edge);
+  const console = live && (await openedConsole(app, { parts, env, live }));
+  mountEdges(server, [edge, ...(console ? [console] : [])]);
   await listen(app, loaded.config.server);
   return {
     url: endpointUrl(loaded, server),
     close: async () => {
+      await console?.close();
       await edge.close();
       await app.close();
       await shared.close();
     },
   };
+}
+
+/** The console is loaded only where it is served. */
+async function liveRecords({ loaded, shared }: ServiceParts): Promise<LiveRecords | null> {
+  if (loaded.config.console.operators === null) return null;
+  const { LiveRecords: Live } = await import('#console');
+  return new Live(shared.bus);
+}
+
+async function openedConsole(
+  app: NestExpressApplication,
+  setting: { parts: ServiceParts; env: Environment; live: LiveRecords },
+): Promise<MountedConsole> {
+  const { openConsole } = await import('./console/open-console.js');
+  return openConsole(app, setting);
 }
 
 async function listen(

@@ -78,7 +78,7 @@ export function mcpProviders(config: ParleyConfig, shared: SharedState): Provide
 }
 
 /** Of this package; two folders up both from src/ and from the built tree. */
-function productVersion(): string {
+export function productVersion(): string {
   for (const candidate of ['../package.json', '../../package.json']) {
     try {
       const manifest = JSON.parse(readFileSync(new URL(candidate, import.meta.url), 'utf8')) as {

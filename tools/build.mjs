@@ -1,4 +1,4 @@
-// Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle. With --if-needed it does nothing while
+// Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle, and the console's page into dist/page. With --if-needed it does nothing while
 // dist/ is newer than every source file.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const stamp = join(root, 'dist', '.built');
 const SOURCES = [
   ...['src', 'libs', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
-  ...['tools/build.mjs', 'tools/bundle.mjs'],
+  ...['tools/build.mjs', 'tools/bundle.mjs', 'tools/page.mjs'],
 ];
 
 function newest(path) {
@@ -30,7 +30,9 @@ export function build({ ifNeeded = false } = {}) {
   if (ifNeeded && upToDate()) return 0;
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   const status =
-    run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') || run('tools/bundle.mjs');
+    run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') ||
+    run('tools/bundle.mjs') ||
+    run('tools/page.mjs');
   if (status === 0) writeFileSync(stamp, '');
   return status;
 }

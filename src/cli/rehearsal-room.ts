@@ -58,6 +58,10 @@ export interface RehearsalOptions {
   readonly schemas?: (read: SchemaCatalogue) => SchemaCatalogue;
   /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
   readonly user?: string;
+  /** A connection to the database that is open already. Default: one of its own. */
+  readonly connection?: MongoConnection | null;
+  /** False leaves the log of the process as it is. Default true: faults alone. */
+  readonly quiet?: boolean;
 }
 
 /**
@@ -69,7 +73,11 @@ export async function openRehearsal(
   env: Environment,
   options: RehearsalOptions = {},
 ): Promise<RehearsalRoom> {
-  const database = await openDatabase(loaded.config.database);
+  const { connection, quiet = true } = options;
+  const database =
+    connection === undefined
+      ? await openDatabase(loaded.config.database)
+      : { connection, close: () => Promise.resolve() };
   try {
     const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
     await closed.close();
@@ -104,7 +112,8 @@ export async function openRehearsal(
           { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, null) },
         ],
       },
-      { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },
+      // A fault is told to whoever asked; it must not end the process.
+      { abortOnError: false, ...(quiet && { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) }) },
     );
     const registry = app.get<ToolRegistry>(ToolRegistry);
     for (const { definition, override } of toolsOfPlugins(loaded.plugins))

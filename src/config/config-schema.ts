@@ -169,6 +169,11 @@ export const CONFIG_SCHEMA = {
         expiry: { type: 'number', exclusiveMinimum: 0, maximum: 604_800 },
       },
     },
+    console: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { operators: { anyOf: [strings, { type: 'null' }] } },
+    },
     embeddings: EMBEDDINGS,
     plugins: strings,
     agents: {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import {
   DEFAULT_APPROVALS,
+  DEFAULT_CONSOLE,
   DEFAULT_DATABASE,
   DEFAULT_EMBEDDINGS,
   DEFAULT_EXPORT_CONFIG,
@@ -50,6 +51,7 @@ const TABLES = {
   ],
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
   exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
+  console: [rows(chapter(page('console'), 'Options')), properties.console, DEFAULT_CONSOLE],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
 } as const;
 

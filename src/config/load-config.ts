@@ -6,10 +6,12 @@ import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclar
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { approvalFaults } from './approval-faults.js';
+import { consoleFaults } from './console-faults.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_APPROVALS,
+  DEFAULT_CONSOLE,
   DEFAULT_DATABASE,
   DEFAULT_EXPORT_CONFIG,
   DEFAULT_EMBEDDINGS,
@@ -86,7 +88,11 @@ export function loadConfig(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
-  faults.push(...identityFaults(config.auth, config.agents, identities), ...approvalFaults(config));
+  faults.push(
+    ...identityFaults(config.auth, config.agents, identities),
+    ...approvalFaults(config),
+    ...consoleFaults(config),
+  );
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };
 }
@@ -181,6 +187,7 @@ function withDefaults(
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
+    console: { ...DEFAULT_CONSOLE, ...given.console },
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };

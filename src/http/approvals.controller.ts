@@ -7,7 +7,6 @@ import { SharedStateUnavailable } from '#cluster';
 import { McpEdge, readSmallJson, UnusableBody } from '#streaming';
 import { callerOf, NotServed } from './caller.js';
 
-
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
   forbidden: [403, 'this agent may not decide approvals'],
   own_request: [403, "one's own request is decided by somebody else"],

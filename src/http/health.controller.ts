@@ -27,10 +27,15 @@ export class HealthController {
 
   @Get('ready')
   async ready(@Res() response: Response): Promise<void> {
-    this.looking ??= this.look().finally(() => (this.looking = null));
-    const dependencies = await this.looking;
+    const dependencies = await this.dependencies();
     const ready = Object.values(dependencies).every((state) => state === 'up');
     response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'unavailable', dependencies });
+  }
+
+  /** Of what is configured. Never rejects. */
+  dependencies(): Promise<Dependencies> {
+    this.looking ??= this.look().finally(() => (this.looking = null));
+    return this.looking;
   }
 
   private async look(): Promise<Dependencies> {

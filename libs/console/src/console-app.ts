@@ -95,7 +95,14 @@ export class ConsoleApp {
       throw new ConsoleRefused(405, 'Method Not Allowed', { Allow: found.verbs.join(', ') });
     const gone = new AbortController();
     response.on('close', () => gone.abort());
-    return found.route.answer({ operator, parts: found.parts, query, request, response, signal: gone.signal });
+    return found.route.answer({
+      operator,
+      parts: found.parts,
+      query,
+      request,
+      response,
+      signal: gone.signal,
+    });
   }
 
   private async pass(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -6,6 +6,7 @@ export { OperatorNotes } from './operator-notes.js';
 export { OperatorSessions } from './operator-sessions.js';
 export { PageFiles } from './page-files.js';
 export * from './rehearsal-desk.js';
+export type { Route } from './route.js';
 export { approvalRoutes } from './routes/approval-routes.js';
 export { auditRoutes } from './routes/audit-routes.js';
 export { explainRoutes } from './routes/explain-routes.js';

@@ -9,8 +9,8 @@ import { presentedCookie, setCookie } from './session-cookie.js';
 export interface GateParts {
   readonly authenticator: Authenticator;
   readonly sessions: OperatorSessions;
-  /** Names of the agents that are operators. */
-  readonly operators: readonly string[];
+  /** Names of the agents that are operators at this moment. */
+  readonly operators: () => readonly string[];
   /** Requests of one operator. */
   readonly limiter: RateLimiter;
 }
@@ -48,7 +48,7 @@ export class OperatorGate {
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
     const agent = await this.authenticated(request, credential);
     // A sub-agent is nobody who signs in.
-    if (agent.depth !== 0 || !this.parts.operators.includes(agent.shape.name))
+    if (agent.depth !== 0 || !this.parts.operators().includes(agent.shape.name))
       throw new ConsoleRefused(403, 'this agent is no operator');
     return agent;
   }

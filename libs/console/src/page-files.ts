@@ -69,7 +69,9 @@ export class PageFiles {
     const preloads = names
       .filter((name) => name.endsWith('.js'))
       .map((name) => `<link rel="modulepreload" href="/console/assets/${version}/${name}" />`);
-    const text = html.replaceAll('%ASSETS%', `/console/assets/${version}`).replace('<!--preload-->', preloads.join(''));
+    const text = html
+      .replaceAll('%ASSETS%', `/console/assets/${version}`)
+      .replace('<!--preload-->', preloads.join(''));
     return {
       version,
       html: await sent('text/html; charset=utf-8', Buffer.from(text)),

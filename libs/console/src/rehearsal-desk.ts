@@ -7,6 +7,13 @@ export interface RehearsedAgent {
   readonly tenant_id: string | number | null;
   /** It reads with the session of its caller: the rehearsal needs a user. */
   readonly asks_user: boolean;
+  /** Names. */
+  readonly tools: readonly string[];
+}
+
+export interface RehearsalCatalogue {
+  readonly agents: readonly RehearsedAgent[];
+  /** Those that any of the agents may call. */
   readonly tools: readonly RehearsedTool[];
 }
 
@@ -34,8 +41,8 @@ export class RehearsalsBusy extends Error {
 
 /** What would come of a call, and of none: nothing runs. */
 export abstract class RehearsalDesk {
-  /** Those of the configuration, sorted by name. */
-  abstract agents(): Promise<readonly RehearsedAgent[]>;
+  /** What there is to ask about, sorted by name. */
+  abstract catalogue(): Promise<RehearsalCatalogue>;
   /** @returns `undefined` when there is no such agent. @throws RehearsalsBusy */
   abstract rehearse(order: RehearsalOrder): Promise<Rehearsal | undefined>;
 }

@@ -33,7 +33,8 @@ export class SignIn {
     await this.spend(network);
     const credential = credentialOf(await readSmallJson(request));
     const agent = await gate.identify(request, credential).catch((error: unknown) => {
-      if (error instanceof ConsoleRefused) log.warn(`a sign-in from ${network} was refused (${error.status})`);
+      if (error instanceof ConsoleRefused)
+        log.warn(`a sign-in from ${network} was refused (${error.status})`);
       throw error;
     });
     notes.write({ agent }, 'console.sign_in', network);

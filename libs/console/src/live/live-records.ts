@@ -61,7 +61,8 @@ export class LiveRecords extends AuditSink {
   }
 
   record(entry: AuditRecord): void {
-    if (this.isWatched) this.gather({ type: entry.tool === 'export_read' ? 'export_read' : 'tool_call', ...entry });
+    if (this.isWatched)
+      this.gather({ type: entry.tool === 'export_read' ? 'export_read' : 'tool_call', ...entry });
   }
 
   override recordApproval(entry: ApprovalRecord): void {

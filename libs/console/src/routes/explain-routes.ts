@@ -10,7 +10,7 @@ export function explainRoutes(desk: RehearsalDesk, notes: OperatorNotes): readon
     {
       verb: 'GET',
       path: '/console/api/agents',
-      answer: async () => ({ body: { agents: await desk.agents() } }),
+      answer: async () => ({ body: await desk.catalogue() }),
     },
     {
       verb: 'POST',
@@ -38,5 +38,10 @@ function orderOf({ agent, tool, args, user }: Readonly<Record<string, unknown>>)
     throw new ConsoleRefused(400, 'args must be a JSON object');
   if (user !== undefined && typeof user !== 'string')
     throw new ConsoleRefused(400, 'user must be the id of a user');
-  return { agent, tool, args: args as RehearsalOrder['args'], ...(user !== undefined && user !== '' && { user }) };
+  return {
+    agent,
+    tool,
+    args: args as RehearsalOrder['args'],
+    ...(user !== undefined && user !== '' && { user }),
+  };
 }
