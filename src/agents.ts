@@ -10,30 +10,30 @@ import {
   SubAgents,
   ToolCallbacks,
 } from '#dispatcher';
-import type { EnvironmentGates, Policy } from '#policy';
+import { type EnvironmentGates, Policies } from '#policy';
 import { CallableMethods, PermittedTools, ToolRegistry } from '#tools';
 
 /** What an application and its operator may inject besides tools: sub-agents, introspection, callbacks, the operation log. */
-export function agentProviders(policy: Policy, gates: EnvironmentGates): Provider[] {
+export function agentProviders(policies: Policies, gates: EnvironmentGates): Provider[] {
   return [
     ToolCallbacks,
-    { provide: OperationLog, useFactory: () => new OperationLog(policy.switches.maxLogSize) },
+    { provide: OperationLog, useFactory: () => new OperationLog(policies.current.switches.maxLogSize) },
     {
       provide: CallJournal,
       useFactory: (audit: AuditSink, log: OperationLog, callbacks: ToolCallbacks, events: EventEmitter2) =>
-        new CallJournal({ policy, audit, log, callbacks, events }),
+        new CallJournal({ policies, audit, log, callbacks, events }),
       inject: [AuditSink, OperationLog, ToolCallbacks, EventEmitter2],
     },
     {
       provide: FilterNames,
       useFactory: (registry: ToolRegistry, catalogue: SchemaCatalogue) =>
-        new FilterNames(policy, registry, catalogue),
+        new FilterNames(registry, catalogue),
       inject: [ToolRegistry, SchemaCatalogue],
     },
     {
       provide: SubAgents,
       useFactory: (identities: PrincipalResolver, names: FilterNames, events: EventEmitter2) =>
-        new SubAgents(identities, names, events),
+        new SubAgents(identities, names, policies, events),
       inject: [PrincipalResolver, FilterNames, EventEmitter2],
     },
     {
@@ -43,12 +43,12 @@ export function agentProviders(policy: Policy, gates: EnvironmentGates): Provide
         tools: PermittedTools,
         methods: CallableMethods,
         records: GovernedRecordsSource,
-      ) => new AgentIntrospection({ policy, registry, tools, methods, gates, records }),
+      ) => new AgentIntrospection({ policies, registry, tools, methods, gates, records }),
       inject: [ToolRegistry, PermittedTools, CallableMethods, GovernedRecordsSource],
     },
     {
       provide: MetadataAudit,
-      useFactory: (catalogue: SchemaCatalogue) => new MetadataAudit(policy, catalogue),
+      useFactory: (catalogue: SchemaCatalogue) => new MetadataAudit(policies, catalogue),
       inject: [SchemaCatalogue],
     },
   ];

@@ -31,7 +31,7 @@ import {
   ToolExplorer,
 } from '#dispatcher';
 import { ProcessTaskQueue, type TaskQueue } from '#jobs';
-import { AgentScopes, type EnvironmentGates } from '#policy';
+import { AgentScopes, type EnvironmentGates, Policies } from '#policy';
 import {
   BUILT_IN_TOOLS,
   CallableMethods,
@@ -42,12 +42,13 @@ import {
   ToolEnvironment,
   ToolRegistry,
   ToolRunner,
-  ToolSwitches,
 } from '#tools';
 import { agentProviders } from './agents.js';
 import { approvalProviders } from './approvals.js';
 import { auditProviders } from './audit.js';
 import { createAuthenticator } from './auth.js';
+import { EditionAuthenticator } from './editions/edition-authenticator.js';
+import { Editions } from './editions/editions.js';
 import type { LoadedConfig } from './config/load-config.js';
 import { ApprovalsController } from './http/approvals.controller.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
@@ -59,7 +60,7 @@ import { WrittenClasses } from './written-classes.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
 import { taskProviders } from './tasks.js';
-import { countedTogether, sharedStateProviders } from './shared-state.js';
+import { sharedStateProviders } from './shared-state.js';
 import { subscriptionProviders } from './subscriptions.js';
 import { wireProviders } from './wire.js';
 
@@ -85,8 +86,10 @@ export class AppModule {
   static compose(parts: ServiceParts): DynamicModule {
     const { connection, shared, gates, features = [], plugins = [] } = parts;
     const queue = parts.queue ?? new ProcessTaskQueue();
-    const loaded = { ...parts.loaded, agents: countedTogether(parts.loaded.agents, shared) };
-    const { policy, config } = loaded;
+    const editions = new Editions(parts.loaded, shared);
+    const { policies } = editions;
+    // What only a start reads; the rest is asked of the edition that a call was admitted under.
+    const { config } = parts.loaded;
     const written = new WrittenClasses(shared.bus);
     return {
       module: AppModule,
@@ -98,6 +101,8 @@ export class AppModule {
       providers: [
         ...BUILT_IN_TOOLS,
         ...features,
+        { provide: Editions, useValue: editions },
+        { provide: Policies, useValue: policies },
         ToolExplorer,
         MethodExplorer,
         MethodRegistry,
@@ -105,32 +110,37 @@ export class AppModule {
         { provide: CallableMethods, useExisting: MethodRegistry },
         { provide: ToolEnvironment, useValue: gates },
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
-        { provide: ToolSwitches, useValue: policy.switches },
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
         ...auditProviders(parts.auditListeners),
-        ...agentProviders(policy, gates),
+        ...agentProviders(policies, gates),
         ...sharedStateProviders(shared),
-        { provide: DataBudgets, useFactory: () => new DataBudgets(shared.budgets, policy.tenantBudget) },
+        {
+          provide: DataBudgets,
+          useFactory: () => new DataBudgets(shared.budgets, (agent) => policies.of(agent).tenantBudget),
+        },
         ...wireProviders(shared),
         ...subscriptionProviders(config, connection, shared),
-        ...taskProviders({ loaded, shared, queue }),
-        ...exportProviders({ loaded, shared }),
+        ...taskProviders({ config, configured: editions, shared, queue }),
+        ...exportProviders({ config, policies, shared }),
         {
           provide: Authenticator,
           useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
-            createAuthenticator(loaded, directory, impersonation),
+            new EditionAuthenticator(editions, (edition) =>
+              createAuthenticator(edition, directory, impersonation),
+            ),
           inject: [PrincipalDirectory, Impersonation],
         },
         {
           provide: PrincipalResolver,
-          useFactory: (directory: PrincipalDirectory) => new PrincipalResolver(directory, policy.switches),
+          useFactory: (directory: PrincipalDirectory) =>
+            new PrincipalResolver(directory, (agent) => policies.of(agent).switches.strictRole),
           inject: [PrincipalDirectory],
         },
         {
           provide: GovernedRecordsSource,
           useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, identities: PrincipalResolver) =>
-            new GovernedRecordsSource(new AgentScopes(policy), reader, catalogue, identities),
+            new GovernedRecordsSource(new AgentScopes(policies), reader, catalogue, identities),
           inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
         },
         ...searchProviders(config.embeddings),
@@ -156,6 +166,7 @@ export class AppModule {
           ) =>
             new ParleyToolRunner({
               registry,
+              policies,
               records,
               search,
               writes,
@@ -164,7 +175,7 @@ export class AppModule {
               budgets,
               pipeline: createPipeline({
                 registry,
-                policy,
+                policies,
                 gates,
                 events,
                 methods,

@@ -13,19 +13,20 @@ import {
   ExportWalk,
   TicketOffice,
 } from '#exports';
+import type { Policies } from '#policy';
 import { Downloads } from '#streaming';
 import { ExportDesk, ToolRunner } from '#tools';
 import type { LoadedConfig } from './config/load-config.js';
 import { stateKeys } from './input-rounds.js';
 
 export interface ExportParts {
-  readonly loaded: Pick<LoadedConfig, 'policy' | 'config'>;
+  readonly config: LoadedConfig['config'];
+  readonly policies: Policies;
   readonly shared: SharedState;
 }
 
 /** Exports that are fetched after they were asked for, over HTTP and as resources. */
-export function exportProviders({ loaded, shared }: ExportParts): Provider[] {
-  const { policy, config } = loaded;
+export function exportProviders({ config, policies, shared }: ExportParts): Provider[] {
   const { lifetime, maxRows, maxPerPrincipal } = config.exports;
   const settings: ExportSettings = { lifetime: lifetime * 1000, maxRows, maxPerOwner: maxPerPrincipal };
   const office = new TicketOffice(shared.exports, settings);
@@ -44,9 +45,9 @@ export function exportProviders({ loaded, shared }: ExportParts): Provider[] {
         new ExportFiles({
           office,
           runner,
-          policy,
+          policies,
           walk: new ExportWalk(records, settings, budgets),
-          journal: new ExportJournal(audit, policy),
+          journal: new ExportJournal(audit, policies),
           onCanary: (phrase, { agent }, className) => {
             events.emit('parse.agent.prompt_injection_detected', {
               tool: 'export_read',

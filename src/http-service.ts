@@ -76,7 +76,7 @@ async function listening(
   const edge = app.get(McpEdge);
   await app.init();
   followLists(app);
-  await checkFilterNames(loaded.agents, app.get(FilterNames), logger);
+  await checkFilterNames(loaded, app.get(FilterNames), logger);
   const console = live && (await openedConsole(app, { parts, env, live }));
   mountEdges(server, [edge, ...(console ? [console] : [])]);
   await listen(app, loaded.config.server);

@@ -52,7 +52,7 @@ async function converse(
   const app = await NestFactory.createApplicationContext(AppModule.compose(parts), { logger });
   const log = new Logger('Parley');
   warnOfPostures(loaded, log);
-  await checkFilterNames(loaded.agents, app.get(FilterNames), log);
+  await checkFilterNames(loaded, app.get(FilterNames), log);
   followLists(app);
   const edge = new StdioEdge(
     {

@@ -3,6 +3,7 @@ import type { SharedState } from '#cluster';
 import { BackgroundCalls, CallJournal, SealedText, TaskDesk } from '#dispatcher';
 import {
   AgentReferences,
+  type ConfiguredAgents,
   StoredTaskDesk,
   type TaskQueue,
   TaskRecords,
@@ -14,7 +15,8 @@ import type { LoadedConfig } from './config/load-config.js';
 import { stateKeys } from './input-rounds.js';
 
 export interface TaskParts {
-  readonly loaded: Pick<LoadedConfig, 'agents' | 'config'>;
+  readonly config: LoadedConfig['config'];
+  readonly configured: ConfiguredAgents;
   readonly shared: SharedState;
   readonly queue: TaskQueue;
 }
@@ -36,16 +38,16 @@ class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   }
 }
 
-export function taskProviders({ loaded, shared, queue }: TaskParts): Provider[] {
-  const { lifetime, pollInterval, heartbeat } = loaded.config.tasks;
+export function taskProviders({ config, configured, shared, queue }: TaskParts): Provider[] {
+  const { lifetime, pollInterval, heartbeat } = config.tasks;
   const settings: TaskSettings = {
     lifetime: lifetime * 1000,
     pollInterval: pollInterval * 1000,
     heartbeat: heartbeat * 1000,
   };
   const records = new TaskRecords(shared.tasks, settings.lifetime);
-  const keys = stateKeys(loaded.config.server, shared);
-  const agents = new AgentReferences(loaded.agents, new SealedText(keys, 'parley task agent'));
+  const keys = stateKeys(config.server, shared);
+  const agents = new AgentReferences(configured, new SealedText(keys, 'parley task agent'));
   const { bus, oneTime } = shared;
   return [
     {

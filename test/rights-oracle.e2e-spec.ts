@@ -9,7 +9,7 @@ import {
   MongoSchemaCatalogue,
   parseSeed,
 } from '#data-mongo';
-import { AgentScopes, compilePolicy } from '#policy';
+import { AgentScopes, Policies, compilePolicy } from '#policy';
 import { Dice } from './oracle/dice.js';
 import { type Answer, askAggregate, askParley, askParse, sessionOf } from './oracle/rights-answers.js';
 import { askSomething, type Question } from './oracle/rights-questions.js';
@@ -34,7 +34,7 @@ beforeAll(async () => {
   await loadSeed(connection, parseSeed(JSON.parse(JSON.stringify(world.seed))));
   const catalogue = new MongoSchemaCatalogue(connection);
   source = new GovernedRecordsSource(
-    new AgentScopes(compilePolicy({}).policy),
+    new AgentScopes(new Policies(compilePolicy({}).policy)),
     new MongoRecordReader(connection, catalogue),
     catalogue,
     new PrincipalResolver(new MongoPrincipalDirectory(connection)),

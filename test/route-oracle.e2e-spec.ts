@@ -15,7 +15,7 @@ import {
   RoutedRecordReader,
   SessionRecheck,
 } from '#data-parse';
-import { AgentScopes, compilePolicy } from '#policy';
+import { AgentScopes, Policies, compilePolicy } from '#policy';
 import { Dice } from './oracle/dice.js';
 import { type Answer, askParley, sessionOf } from './oracle/rights-answers.js';
 import { askSomething, type Question } from './oracle/rights-questions.js';
@@ -56,7 +56,7 @@ beforeAll(async () => {
   const asks = new ParsePrincipalDirectory(connection);
   const directory = new CachedPrincipalDirectory(asks);
   const sessions = new SessionRecheck(asks, directory);
-  const scopes = new AgentScopes(compilePolicy({}).policy);
+  const scopes = new AgentScopes(new Policies(compilePolicy({}).policy));
   direct = new GovernedRecordsSource(
     scopes,
     mongo,

@@ -109,7 +109,7 @@ export async function openRehearsal(
           { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
           { provide: Approver, useValue: approver },
           { provide: AuditSink, useClass: NoAudit },
-          { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, null) },
+          { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, () => null) },
         ],
       },
       // A fault is told to whoever asked; it must not end the process.

@@ -28,7 +28,7 @@ import { TaskOverview } from '#jobs';
 import { McpEdge } from '#streaming';
 import type { ServiceParts } from '../app.module.js';
 import { openRehearsal } from '../cli/rehearsal-room.js';
-import type { LoadedService } from '../plugins/load-with-plugins.js';
+import { type Edition, Editions } from '../editions/editions.js';
 import { HealthController } from '../http/health.controller.js';
 import type { Mounted } from '../http/mount-edge.js';
 import { stateKeys } from '../input-rounds.js';
@@ -54,17 +54,18 @@ const REQUESTS = { limit: 600, window: 60 };
 export function openConsole(app: INestApplicationContext, setting: ConsoleSetting): MountedConsole {
   const { shared, loaded } = setting.parts;
   const { config } = loaded;
+  const editions = app.get(Editions);
   const notes = new OperatorNotes(app.get<AuditSink>(AuditSink), new Logger('Console'));
   const sealed = new SealedText(stateKeys(config.server, shared), 'parley operator session');
   const sessions = new OperatorSessions({ sealed, ended: shared.endedSessions });
   const gate = new OperatorGate({
     authenticator: app.get<Authenticator>(Authenticator),
     sessions,
-    operators: () => config.console.operators ?? [],
+    operators: () => editions.current.config.console.operators ?? [],
     limiter: shared.limiters.limiter('console', REQUESTS),
   });
   const streams = new LiveStreams(setting.live);
-  const rehearsals = rehearsalsOf(setting);
+  const rehearsals = rehearsalsOf(editions, setting);
   const console = new ConsoleApp({
     edge: app.get(McpEdge),
     gate,
@@ -94,17 +95,17 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
 interface Desks {
   readonly notes: OperatorNotes;
   readonly streams: LiveStreams;
-  readonly rehearsals: ConfiguredRehearsals<LoadedService>;
+  readonly rehearsals: ConfiguredRehearsals<Edition>;
 }
 
 function routesOf(
   app: INestApplicationContext,
-  { parts: { shared, loaded } }: ConsoleSetting,
+  { parts: { shared } }: ConsoleSetting,
   { notes, streams, rehearsals }: Desks,
 ): readonly Route[] {
+  const editions = app.get(Editions);
   const status = new ReplicaStatus({
-    current: () => loaded,
-    lastRefused: () => null,
+    editions,
     health: app.get(HealthController),
     edge: app.get(McpEdge),
     consoleStreams: streams,
@@ -114,7 +115,7 @@ function routesOf(
     ...liveRoutes(streams),
     ...approvalRoutes(app.get(ApprovalOffice), notes),
     ...explainRoutes(rehearsals, notes),
-    ...policyRoutes({ policy: () => loaded.policy, metadata: app.get(MetadataAudit) }),
+    ...policyRoutes({ policy: () => editions.current.policy, metadata: app.get(MetadataAudit) }),
     ...auditRoutes(app.get<AuditTrail>(AuditTrail)),
     ...workRoutes({
       tasks: new TaskOverview(shared.tasks),
@@ -125,12 +126,11 @@ function routesOf(
 }
 
 /** Schema and roles are read over the connection of the service; the rest of a room has nothing behind it. */
-function rehearsalsOf({ parts, env }: ConsoleSetting): ConfiguredRehearsals<LoadedService> {
+function rehearsalsOf(editions: Editions, { parts, env }: ConsoleSetting): ConfiguredRehearsals<Edition> {
   const { connection, plugins = [] } = parts;
-  const loaded: LoadedService = { ...parts.loaded, plugins };
   return new ConfiguredRehearsals(
-    () => loaded,
-    (served) => openRehearsal(served, env, { connection, quiet: false }),
+    () => editions.current,
+    (edition) => openRehearsal({ ...edition, plugins }, env, { connection, quiet: false }),
   );
 }
 

@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { type ServiceReport, ServiceStatus } from '#console';
 import type { McpEdge } from '#streaming';
-import type { LoadedConfig } from '../config/load-config.js';
+import type { Editions } from '../editions/editions.js';
 import type { HealthController } from '../http/health.controller.js';
 import { productVersion } from '../mcp.js';
 
 export interface StatusParts {
-  readonly current: () => LoadedConfig;
-  readonly lastRefused: () => ServiceReport['policy']['last_refused'];
+  readonly editions: Pick<Editions, 'current' | 'refused'>;
   readonly health: Pick<HealthController, 'dependencies'>;
   readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
   readonly consoleStreams: { readonly size: number };
@@ -25,8 +24,8 @@ export class ReplicaStatus extends ServiceStatus {
   }
 
   async read(): Promise<ServiceReport> {
-    const { current, lastRefused, health, edge, consoleStreams, reach } = this.parts;
-    const { policy, agents } = current();
+    const { editions, health, edge, consoleStreams, reach } = this.parts;
+    const { policy, agents, number, loadedAt } = editions.current;
     return {
       version: this.version,
       node: process.version,
@@ -38,7 +37,9 @@ export class ReplicaStatus extends ServiceStatus {
         version: policy.version,
         classes: policy.classes.size,
         agents: agents.size,
-        last_refused: lastRefused(),
+        edition: number,
+        loaded_at: loadedAt.toISOString(),
+        last_refused: refusedOf(editions),
       },
       dependencies: await health.dependencies(),
       streams: {
@@ -48,4 +49,12 @@ export class ReplicaStatus extends ServiceStatus {
       },
     };
   }
+}
+
+function refusedOf({ refused }: Pick<Editions, 'refused'>): ServiceReport['policy']['last_refused'] {
+  if (!refused) return null;
+  return {
+    at: refused.at.toISOString(),
+    faults: refused.faults.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
+  };
 }

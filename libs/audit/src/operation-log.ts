@@ -64,10 +64,22 @@ export class OperationLog {
   private readonly entries: OperationEntry[] = [];
   private next = 0;
 
+  private maxLogSize = DEFAULT_SIZE;
+
   /** @param maxLogSize entries kept. Default 1000 */
-  constructor(private readonly maxLogSize = DEFAULT_SIZE) {
+  constructor(maxLogSize = DEFAULT_SIZE) {
+    this.resize(maxLogSize);
+  }
+
+  /** From now on keeps so many entries, the latest of those there are among them. */
+  resize(maxLogSize: number): void {
     if (!Number.isSafeInteger(maxLogSize) || maxLogSize < 1)
       throw new TypeError('maxLogSize: expected a whole number, one or more');
+    if (maxLogSize === this.maxLogSize) return;
+    const kept = this.all().slice(-maxLogSize);
+    this.entries.splice(0, this.entries.length, ...kept);
+    this.maxLogSize = maxLogSize;
+    this.next = kept.length % maxLogSize;
   }
 
   record(call: FinishedCall): void {

@@ -12,6 +12,9 @@ export interface ServiceReport {
     readonly version: string;
     readonly classes: number;
     readonly agents: number;
+    /** 1 for the configuration of the start, one more for each that followed. */
+    readonly edition: number;
+    readonly loaded_at: string;
     /** The last file that was not taken, and why; null when there was none. */
     readonly last_refused: { readonly at: string; readonly faults: readonly string[] } | null;
   };

@@ -1,8 +1,8 @@
 import { Logger } from '@nestjs/common';
 import { Refused, refusals } from '#agent';
 import { spendCall } from '#dispatcher';
-import type { Policy } from '#policy';
-import { type CanaryScan, compileCanaries, lineWriter, type ToolRunner } from '#tools';
+import { PerPolicy, type Policies } from '#policy';
+import { compileCanaries, lineWriter, type ToolRunner } from '#tools';
 import { columnsOf } from './export-columns.js';
 import { ExportFile } from './export-file.js';
 import type { ExportJournal, Reader } from './export-journal.js';
@@ -18,7 +18,7 @@ export interface ExportFilesParts {
   readonly walk: ExportWalk;
   readonly journal: ExportJournal;
   readonly runner: Pick<ToolRunner, 'list'>;
-  readonly policy: Policy;
+  readonly policies: Pick<Policies, 'of'>;
   /** Hears of a canary in an export. */
   readonly onCanary: (phrase: string, reader: Reader, className: string) => void;
 }
@@ -26,12 +26,11 @@ export interface ExportFilesParts {
 /** Opens exports for their owners, under the gates of the tool that promised them. */
 export class ExportFiles {
   private readonly logger = new Logger('Exports');
-  private readonly canaryIn: CanaryScan | null;
+  private readonly canaries = new PerPolicy(({ switches: { promptInjectionCanaries: phrases } }) =>
+    phrases.length > 0 ? compileCanaries(phrases) : null,
+  );
 
-  constructor(private readonly parts: ExportFilesParts) {
-    const { promptInjectionCanaries: canaries } = parts.policy.switches;
-    this.canaryIn = canaries.length > 0 ? compileCanaries(canaries) : null;
-  }
+  constructor(private readonly parts: ExportFilesParts) {}
 
   permits({ agent }: Pick<Reader, 'agent'>): boolean {
     return this.parts.runner.list({ agent }).some(({ name }) => name === TOOL);
@@ -39,14 +38,14 @@ export class ExportFiles {
 
   /** @returns `undefined` when this agent has no such export. @throws Refused when it may not read it now */
   async open(id: string, reader: Reader): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
-    const { office, walk, journal, policy } = this.parts;
+    const { office, walk, journal, policies } = this.parts;
     await spendCall(reader.agent, this.logger);
     const ticket = await office.find(id, reader.agent);
     if (!ticket) return undefined;
     if (!this.permits(reader)) throw new Refused(refusals.toolFiltered(TOOL));
     const { order } = ticket;
     const columns = columnsOf(order, await walk.admit(order, reader));
-    const { neutralizeFormulas } = policy.switches;
+    const { neutralizeFormulas } = policies.of(reader.agent).switches;
     const writer = lineWriter(order.format, columns, {
       neutralizeFormulas,
       wholeRows: order.columns.length === 0,
@@ -58,10 +57,11 @@ export class ExportFiles {
 
   /** Canaries are phrases of JSON text, whatever the format of the file. */
   private inspect(rows: readonly WalkedRow[], reader: Reader, className: string): string | undefined {
-    const phrase = this.canaryIn?.(JSON.stringify(rows));
+    const policy = this.parts.policies.of(reader.agent);
+    const phrase = this.canaries.of(policy)?.(JSON.stringify(rows));
     if (phrase === undefined || phrase === null) return undefined;
     this.parts.onCanary(phrase, reader, className);
-    if (this.parts.policy.switches.canaryAction !== 'refuse') return phrase;
+    if (policy.switches.canaryAction !== 'refuse') return phrase;
     throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
   }
 }

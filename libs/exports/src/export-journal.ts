@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { type Agent, type CallContext, Refused, Unauthorized } from '#agent';
 import { auditedAgent, type AuditSink, resultCost } from '#audit';
-import type { Policy } from '#policy';
+import type { Policies } from '#policy';
 
 /** One reading of an export, whole or a part of it. */
 export interface ExportReading {
@@ -23,11 +23,11 @@ export class ExportJournal {
 
   constructor(
     private readonly audit: AuditSink,
-    private readonly policy: Pick<Policy, 'version' | 'switches'>,
+    private readonly policies: Pick<Policies, 'of'>,
   ) {}
 
   record({ agent, correlationId, rows, bytes, milliseconds, ended, fault, phrase }: ExportReading): void {
-    const { version, switches } = this.policy;
+    const { version, switches } = this.policies.of(agent);
     const entry = {
       at: new Date().toISOString(),
       tool: 'export_read',

@@ -13,7 +13,7 @@ import {
   type SessionOwner,
 } from '#data';
 import { DataBudgets, processSecret, SealedText, type StateKeys } from '#dispatcher';
-import { AgentScopes, compilePolicy, type PolicyConfig } from '#policy';
+import { AgentScopes, Policies, compilePolicy, type PolicyConfig } from '#policy';
 import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
 import { ExportDownloads } from './export-downloads.js';
 import { ExportFiles } from './export-files.js';
@@ -126,14 +126,16 @@ export interface RoomOptions {
 /** Everything of exports over the real governed door, with rows in memory. */
 export function openRoom(rows: readonly ParseRow[], options: RoomOptions = {}) {
   const settings = { ...DEFAULT_EXPORTS, ...options.settings };
-  const { policy } = compilePolicy({ classes: { Song: { fields: ['title'] } }, ...options.policy });
+  const policies = new Policies(
+    compilePolicy({ classes: { Song: { fields: ['title'] } }, ...options.policy }).policy,
+  );
   const reader = new WalkedReader(rows);
   const sessions = new Sessions();
   const audit = new KeptAudit();
   const office = new TicketOffice(options.store ?? new ProcessVersionedStore(), settings);
   const canaries: string[] = [];
   const records = new GovernedRecordsSource(
-    new AgentScopes(policy),
+    new AgentScopes(policies),
     reader,
     new Songs(),
     new PrincipalResolver(sessions),
@@ -141,9 +143,9 @@ export function openRoom(rows: readonly ParseRow[], options: RoomOptions = {}) {
   const tool = { name: 'export_data' } as ToolDefinition;
   const files = new ExportFiles({
     office,
-    policy,
-    walk: new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), null)),
-    journal: new ExportJournal(audit, policy),
+    policies,
+    walk: new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), () => null)),
+    journal: new ExportJournal(audit, policies),
     runner: { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
     onCanary: (phrase) => canaries.push(phrase),
   });

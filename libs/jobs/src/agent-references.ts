@@ -1,6 +1,14 @@
 import { Agent, type AgentShape, type Identity, MASTER, sessionIdentity } from '#agent';
 import type { SealedText } from '#dispatcher';
 
+/** The named agents as they are configured now. */
+export interface ConfiguredAgents {
+  /** @returns `undefined` when there is no such agent, or none any more */
+  shapeOf(name: string): AgentShape | undefined;
+  /** Whether it is, or was before the configuration was read anew, the shape of that agent. */
+  knows(shape: AgentShape): boolean;
+}
+
 interface Reference {
   readonly shape: string;
   readonly principal: string;
@@ -15,15 +23,15 @@ interface Reference {
  * because an identity may be a session token.
  */
 export class AgentReferences {
-  /** @param shapes by name, as configured now: an agent whose shape is gone is not made again */
+  /** @param configured an agent that is gone is not made again */
   constructor(
-    private readonly shapes: ReadonlyMap<string, AgentShape>,
+    private readonly configured: ConfiguredAgents,
     private readonly sealed: SealedText,
   ) {}
 
   /** @returns `undefined` for a sub-agent, whose limits no name stands for */
   async write(agent: Agent, taskId: string): Promise<string | undefined> {
-    if (agent.parent || this.shapes.get(agent.shape.name) !== agent.shape) return undefined;
+    if (agent.parent || !this.configured.knows(agent.shape)) return undefined;
     const { impersonatedUserId, impersonationLabel } = agent;
     const reference: Reference = {
       shape: agent.shape.name,
@@ -41,7 +49,7 @@ export class AgentReferences {
     const plain = await this.sealed.open(text, taskId);
     if (plain === undefined) return undefined;
     const { shape: name, identity, impersonatedUserId, ...known } = JSON.parse(plain) as Reference;
-    const shape = this.shapes.get(name);
+    const shape = this.configured.shapeOf(name);
     const made = unnamed(identity);
     if (!shape || !made) return undefined;
     return new Agent({

@@ -43,6 +43,8 @@ export { withholdUnreadable } from './redaction/embedded-rights.js';
 export type { RowOperation } from './rights/access-rights.js';
 export type { ClassOperation, ReadOperation } from './rights/class-permissions.js';
 export { allTextFields, facetField, searchedField, stringFields } from './search/searched-fields.js';
+export { PerPolicy } from './edition/per-policy.js';
+export { Policies } from './edition/policies.js';
 export { AgentScope, AgentScopes } from './scope/agent-scope.js';
 export { type JoinProjection, joinProjection } from './scope/join-projection.js';
 export {

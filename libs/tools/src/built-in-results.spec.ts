@@ -17,7 +17,6 @@ import { MethodRegistry } from './methods/method-registry.js';
 import { PermittedTools } from './permitted-tools.js';
 import { fitToSize } from './shaping/fit-to-size.js';
 import type { ToolDefinition } from './tool.js';
-import { ToolSwitches } from './tool-switches.js';
 
 /** The simplest vector of a text: how long it is. */
 class LetterEmbeddings extends EmbeddingProvider {
@@ -32,11 +31,10 @@ class LetterEmbeddings extends EmbeddingProvider {
 const definitions: ToolDefinition[] = [];
 
 /** Every provider as an application would get it: by Nest, from the ports it asks for. */
-async function providers(includeSourceProvenance: boolean): Promise<object[]> {
+async function providers(): Promise<object[]> {
   const module = await Test.createTestingModule({
     providers: [
       ...BUILT_IN_TOOLS,
-      { provide: ToolSwitches, useValue: switches({ includeSourceProvenance }) },
       { provide: PermittedTools, useValue: { list: () => definitions } },
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
@@ -129,7 +127,7 @@ describe('every built-in tool that reads', () => {
     'answers as its output schema says, cut to size or not (provenance: %s)',
     async (stamped) => {
       const ajv = new Ajv2020({ strict: false });
-      const tools = (await providers(stamped)).flatMap((provider) => {
+      const tools = (await providers()).flatMap((provider) => {
         const [registration] = toolsOf(provider);
         if (!registration) throw new Error('a provider without a tool');
         const { definition, handler } = registration;
@@ -150,7 +148,11 @@ describe('every built-in tool that reads', () => {
             records.autoLimited = autoLimited;
             for (const { provider, definition, handler, validate } of tools) {
               const search = new SampleSearch(list);
-              const data = await handler(given, callOf(provider, records, 'readonly', search));
+              const call = {
+                ...callOf(provider, records, 'readonly', search),
+                switches: switches({ includeSourceProvenance: stamped }),
+              };
+              const data = await handler(given, call);
               const sent = fitToSize(definition.name, data, bytes);
               const wire: unknown = 'text' in sent ? JSON.parse(sent.text) : JSON.parse(JSON.stringify(data));
               expect(validate(wire) ? [] : [definition.name, wire, validate.errors]).toEqual([]);

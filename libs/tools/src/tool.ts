@@ -8,6 +8,7 @@ import type {
   GovernedWrites,
 } from '#data';
 import type { ContentBlock } from './content.js';
+import type { ToolSwitches } from './tool-switches.js';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -71,6 +72,8 @@ export interface ToolCall extends CallContext, AskingCall {
   readonly records: GovernedRecords;
   /** Full-text and vector search, governed as `records` are. */
   readonly search: GovernedSearch;
+  /** What the operator switched on, under the policy that the call was admitted under. */
+  readonly switches: ToolSwitches;
   /** Puts what embeddings cost into the record of the call, adding up. */
   spend(embedding: EmbeddingSpend): void;
   /**

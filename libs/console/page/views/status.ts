@@ -16,6 +16,8 @@ interface Report {
     readonly version: string;
     readonly classes: number;
     readonly agents: number;
+    readonly edition: number;
+    readonly loaded_at: string;
     readonly last_refused: { readonly at: string; readonly faults: readonly string[] } | null;
   };
   readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
@@ -69,6 +71,7 @@ function report(told: Report): HTMLElement[] {
     el('h2', {}, 'Policy'),
     facts([
       ['version', policy.version],
+      ['read', `${shownTime(policy.loaded_at)} (number ${policy.edition} since the start)`],
       ['classes with rules', policy.classes],
       ['agents', policy.agents],
     ]),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, type Identity, MASTER } from '#agent';
-import { AgentScopes, compilePolicy } from '#policy';
+import { AgentScopes, Policies, compilePolicy } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
 import { PrincipalResolver } from '../identity/principal-resolver.js';
@@ -48,7 +48,7 @@ function records(identity: Identity = MASTER, tenantId: string | null = 'north')
   const shape = compileAgentShape('test', { filters: { Album: ALBUMS } });
   const agent = new Agent({ shape, identity, principal: 'test', tenantId });
   const source = new GovernedRecordsSource(
-    new AgentScopes(policy),
+    new AgentScopes(new Policies(policy)),
     new ForbiddenStore(),
     new MusicCatalogue(),
     new PrincipalResolver(new Strangers()),

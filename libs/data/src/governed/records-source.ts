@@ -40,7 +40,7 @@ export class GovernedRecordsSource {
     // Who asks is settled before anything is read on their behalf.
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
-    const scope = this.scopes.of(schemas, context.agent.shape, principals);
+    const scope = this.scopes.of(schemas, context.agent, principals);
     const { agent, trace, meter } = context;
     const measured = (reader: RecordReader) => (meter ? new MeteredReader(reader, meter) : reader);
     const call = { agent, scope, tool: budget.tool };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, type Identity, MASTER, Refused } from '#agent';
-import { AgentScopes, type ClassLevelPermissions, compilePolicy } from '#policy';
+import { AgentScopes, Policies, type ClassLevelPermissions, compilePolicy } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
 import { PrincipalResolver } from '../identity/principal-resolver.js';
@@ -47,7 +47,7 @@ class Catalogue extends SchemaCatalogue {
 function album(identity: Identity = MASTER, permissions: ClassLevelPermissions = {}) {
   const store = new EmptyStore();
   const source = new GovernedRecordsSource(
-    new AgentScopes(compilePolicy({ classes: { Artist: { hidden: true } } }).policy),
+    new AgentScopes(new Policies(compilePolicy({ classes: { Artist: { hidden: true } } }).policy)),
     store,
     new Catalogue(permissions),
     new PrincipalResolver(new Strangers()),

@@ -247,7 +247,7 @@ describe('a scope that is refreshed', () => {
 
 describe('a strict role', () => {
   const strict = (identity: Identity) =>
-    new PrincipalResolver(new SmallDirectory(), { strictRole: true }).resolve(
+    new PrincipalResolver(new SmallDirectory(), () => true).resolve(
       new Agent({ shape: compileAgentShape('x'), identity, principal: 'p' }),
     );
 

@@ -21,8 +21,8 @@ const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
 export class PrincipalResolver {
   constructor(
     private readonly directory: PrincipalDirectory,
-    /** `strictRole`: what a role reads does not hold what everyone may read. Default false. */
-    private readonly options: { readonly strictRole?: boolean } = {},
+    /** Whether what a role reads does not hold what everyone may read. Default: it does. */
+    private readonly strictRole: (agent: Agent) => boolean = () => false,
   ) {}
 
   /**
@@ -31,7 +31,8 @@ export class PrincipalResolver {
    * @throws Refused `access_denied` for a user id that could be none, and for a role that does not exist
    * @throws StoreError when a session cannot be looked up, or time is up
    */
-  async resolve({ identity, usesMasterKey }: Pick<Agent, 'identity' | 'usesMasterKey'>): Promise<Principals> {
+  async resolve(agent: Agent): Promise<Principals> {
+    const { identity, usesMasterKey } = agent;
     switch (identity.kind) {
       case 'master':
         if (!usesMasterKey) throw new Unauthorized('client mode without a session');
@@ -42,7 +43,7 @@ export class PrincipalResolver {
         if (!isUserId(identity.userId)) throw new Refused(refusals.identityUnresolved('not a user id'));
         return this.user(identity.userId);
       case 'aclRole':
-        return this.role(roleNameOf(identity.role));
+        return this.role(roleNameOf(identity.role), this.strictRole(agent));
     }
   }
 
@@ -65,11 +66,12 @@ export class PrincipalResolver {
    * Asks anew which roles an assumed user or role has, for all agents that act as it. Nothing for a session or the master key.
    * @throws as `resolve`
    */
-  async refreshScope({ identity, usesMasterKey }: Pick<Agent, 'identity' | 'usesMasterKey'>): Promise<void> {
+  async refreshScope(agent: Agent): Promise<void> {
+    const { identity } = agent;
     if (identity.kind === 'aclUser') this.directory.forgetRoles({ userId: identity.userId });
     else if (identity.kind === 'aclRole') this.directory.forgetRoles({ role: roleNameOf(identity.role) });
     else return;
-    await this.resolve({ identity, usesMasterKey });
+    await this.resolve(agent);
   }
 
   private async signedIn(token: string): Promise<string> {
@@ -82,11 +84,11 @@ export class PrincipalResolver {
     return principalsOf(userId, await fewerOnFault(() => this.directory.rolesOfUser(userId), []));
   }
 
-  private async role(name: string): Promise<Principals> {
+  private async role(name: string, strict: boolean): Promise<Principals> {
     if (name === '') throw new Refused(refusals.identityUnresolved('an empty role name'));
     const roles = await fewerOnFault(() => this.directory.rolesOfRole(name), [name]);
     if (roles === null) throw new Refused(refusals.identityUnresolved(`no role '${name}'`));
-    return this.options.strictRole ? strictPrincipals(roles) : principalsOf(null, roles);
+    return strict ? strictPrincipals(roles) : principalsOf(null, roles);
   }
 }
 

@@ -1,6 +1,6 @@
 import { type CallContext, canonicalClassName, isClassName, type Agent } from '#agent';
 import { filteredFields } from '#audit';
-import type { AgentScope, Policy } from '#policy';
+import type { AgentScope, Policies } from '#policy';
 import type { PermittedTools } from '#tools';
 import { CONVENTIONS_VERSION } from '../prompts/conventions.js';
 import {
@@ -34,7 +34,7 @@ export interface DescribedAgent {
 }
 
 export interface IntrospectionParts extends PermitParts {
-  readonly policy: Policy;
+  readonly policies: Pick<Policies, 'of'>;
   readonly tools: PermittedTools;
 }
 
@@ -48,11 +48,11 @@ export class AgentIntrospection {
   /** @throws Refused when the database does not answer */
   async describe(context: Pick<CallContext, 'agent' | 'correlationId'>): Promise<DescribedAgent> {
     const { agent } = context;
-    const { policy, tools, records } = this.parts;
+    const { policies, tools, records } = this.parts;
     const { shape } = agent;
     const scope = await records.scopeOf(agent);
     const filters = filteredFields(shape);
-    const strict = policy.switches;
+    const strict = policies.of(agent).switches;
     return {
       agent_id: agent.agentId,
       agent_depth: agent.depth,
@@ -98,7 +98,7 @@ export class AgentIntrospection {
   }
 
   private hidden(agent: Agent, scope: AgentScope): string[] {
-    const names = new Set([...scope.schemas.classNames(), ...this.parts.policy.classes.keys()]);
+    const names = new Set([...scope.schemas.classNames(), ...scope.policy.classes.keys()]);
     return [...names].filter((name) => scope.hides(agent, name)).sort();
   }
 

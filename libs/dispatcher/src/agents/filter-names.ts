@@ -23,38 +23,44 @@ export class FilterNames {
   private readonly logger = new Logger(FilterNames.name);
 
   constructor(
-    private readonly policy: Policy,
     private readonly registry: ToolRegistry,
     private readonly catalogue: SchemaCatalogue,
   ) {}
 
-  /** Classes are not judged, with a warning, while the database cannot say which it has. */
-  async unknownIn(shapes: Iterable<AgentShape>): Promise<UnknownName[]> {
+  /** @param policy that the shapes are judged under. Classes are not judged, with a warning, while the database cannot say which it has. */
+  async unknownIn(shapes: Iterable<AgentShape>, policy: Policy): Promise<UnknownName[]> {
     const all = [...shapes];
-    const classes = all.some((shape) => shape.classes.only) ? await this.knownClasses() : null;
-    return all.flatMap((shape) => [...this.unknownTools(shape), ...this.unknownClasses(shape, classes)]);
+    const classes = all.some((shape) => shape.classes.only) ? await this.knownClasses(policy) : null;
+    return all.flatMap((shape) => [
+      ...this.unknownTools(shape, policy),
+      ...this.unknownClasses(shape, policy, classes),
+    ]);
   }
 
-  private unknownTools(shape: AgentShape): UnknownName[] {
+  private unknownTools(shape: AgentShape, policy: Policy): UnknownName[] {
     const { only, except } = shape.tools;
-    const strict = shape.strictToolFilter ?? this.policy.switches.strictToolFilter;
+    const strict = shape.strictToolFilter ?? policy.switches.strictToolFilter;
     return [...new Set([...(only ?? []), ...(except ?? [])])]
       .filter((name) => !this.registry.get(name))
       .map((name) => ({ agent: shape.name, option: 'tools', name, strict }));
   }
 
-  private unknownClasses(shape: AgentShape, known: ReadonlySet<string> | null): UnknownName[] {
+  private unknownClasses(
+    shape: AgentShape,
+    policy: Policy,
+    known: ReadonlySet<string> | null,
+  ): UnknownName[] {
     if (!known) return [];
-    const strict = shape.strictClassFilter ?? this.policy.switches.strictClassFilter;
+    const strict = shape.strictClassFilter ?? policy.switches.strictClassFilter;
     return [...(shape.classes.only ?? [])]
       .filter((name) => !known.has(canonicalClassName(name)) && !isSystemClassName(name))
       .map((name) => ({ agent: shape.name, option: 'classes', name, strict }));
   }
 
-  private async knownClasses(): Promise<ReadonlySet<string> | null> {
+  private async knownClasses(policy: Policy): Promise<ReadonlySet<string> | null> {
     try {
       const schemas = await this.catalogue.snapshot();
-      return new Set([...this.policy.classes.keys(), ...schemas.classNames()]);
+      return new Set([...policy.classes.keys(), ...schemas.classNames()]);
     } catch {
       this.logger.warn('the classes of agents could not be checked: the database does not answer');
       return null;

@@ -1,6 +1,13 @@
 import { isSystemClassName } from '#agent';
 import type { SchemaCatalogue } from '#data';
-import { ALWAYS_KEEP, type ClassPolicy, type ClassSchema, compileClass, type Policy } from '#policy';
+import {
+  ALWAYS_KEEP,
+  type ClassPolicy,
+  type ClassSchema,
+  compileClass,
+  type Policies,
+  type Policy,
+} from '#policy';
 
 /** What agents are not told, or are told wrongly, about the classes they may see. Reports, never enforces. */
 export interface AuditedMetadata {
@@ -26,7 +33,7 @@ interface AuditedClass {
 /** For operators: compares the policy with the schema of the database. */
 export class MetadataAudit {
   constructor(
-    private readonly policy: Policy,
+    private readonly policies: Pick<Policies, 'current'>,
     private readonly catalogue: SchemaCatalogue,
   ) {}
 
@@ -35,10 +42,11 @@ export class MetadataAudit {
    * @throws StoreError when the database does not answer
    */
   async run(): Promise<AuditedMetadata> {
-    const classes = await this.audited();
+    const policy = this.policies.current;
+    const classes = await this.audited(policy);
     return {
       classes_audited: classes.length,
-      visible_classes_declared: this.policy.hasVisibleClasses,
+      visible_classes_declared: policy.hasVisibleClasses,
       missing_class_descriptions: classes.filter(({ policy }) => !policy.description).map(({ name }) => name),
       missing_field_descriptions: byClass(classes, undescribedFields),
       unresolvable_allowlist_entries: byClass(classes, unresolvableEntries),
@@ -61,8 +69,7 @@ export class MetadataAudit {
     return found;
   }
 
-  private async audited(): Promise<AuditedClass[]> {
-    const { classes, hasVisibleClasses } = this.policy;
+  private async audited({ classes, hasVisibleClasses }: Policy): Promise<AuditedClass[]> {
     const schemas = await this.catalogue.snapshot();
     return [...new Set([...schemas.classNames(), ...classes.keys()])]
       .filter((name) => !isSystemClassName(name))

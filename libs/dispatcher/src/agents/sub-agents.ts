@@ -12,7 +12,7 @@ import {
   widening,
 } from '#agent';
 import { PrincipalResolver } from '#data';
-import { constraintFault } from '#policy';
+import { constraintFault, Policies } from '#policy';
 import { FilterNames } from './filter-names.js';
 
 /**
@@ -26,6 +26,7 @@ export class SubAgents {
   constructor(
     private readonly identities: PrincipalResolver,
     private readonly names: FilterNames,
+    private readonly policies: Policies,
     private readonly events: EventEmitter2,
   ) {}
 
@@ -53,7 +54,10 @@ export class SubAgents {
 
   private async assertNames(child: Agent, options: SubAgentOptions): Promise<void> {
     const own = { tools: options.tools !== undefined, classes: options.classes !== undefined };
-    for (const { option, name, strict } of await this.names.unknownIn([child.shape])) {
+    for (const { option, name, strict } of await this.names.unknownIn(
+      [child.shape],
+      this.policies.of(child),
+    )) {
       // What it only inherited was judged when its parent was made.
       if (!own[option]) continue;
       const message = `sub-agent ${option}: nothing is called '${name}'`;

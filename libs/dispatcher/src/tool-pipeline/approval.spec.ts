@@ -2,7 +2,7 @@ import type { ExecutionContext } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { describe, expect, it } from 'vitest';
 import { Agent, askingCall, type CallContext, compileAgentShape, MASTER, Refused, refusals } from '#agent';
-import { compilePolicy } from '#policy';
+import { compilePolicy, Policies } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { NO_SEARCH, SmallRecords } from '../contracts/small-records.js';
 import { smallTool } from '../contracts/small-tool-runner.js';
@@ -67,6 +67,7 @@ function hostOf(
     tool: definition,
     records: new SmallRecords({}).for(context),
     search: NO_SEARCH,
+    switches: compilePolicy({}).policy.switches,
     spend: () => undefined,
   };
   const execution: ToolExecution = {
@@ -94,7 +95,7 @@ async function asked(
   const { policy } = compilePolicy({ requireApprovalFor: tiers });
   let refused: unknown = null;
   try {
-    await new ApprovalGuard(policy, approver, methods).canActivate(host);
+    await new ApprovalGuard(new Policies(policy), approver, methods).canActivate(host);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     refused = error.refusal;

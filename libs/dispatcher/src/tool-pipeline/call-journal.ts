@@ -11,7 +11,7 @@ import {
   type OperationLog,
   resultCost,
 } from '#audit';
-import type { Policy } from '#policy';
+import type { Policies } from '#policy';
 import type { ToolOutcome } from '#tools';
 import type { ToolCallbacks } from './tool-callbacks.js';
 
@@ -37,7 +37,7 @@ export interface FinishedRun {
 }
 
 export interface JournalParts {
-  readonly policy: Policy;
+  readonly policies: Pick<Policies, 'of'>;
   readonly audit: AuditSink;
   readonly log: OperationLog;
   readonly callbacks: ToolCallbacks;
@@ -72,7 +72,7 @@ export class CallJournal {
   }
 
   private entryOf({ tool, args, context, outcome, milliseconds, notes }: FinishedRun): AuditRecord {
-    const { version, switches } = this.parts.policy;
+    const { version, switches } = this.parts.policies.of(context.agent);
     const refusal = outcome.ok ? undefined : outcome.refusal;
     return {
       at: new Date().toISOString(),

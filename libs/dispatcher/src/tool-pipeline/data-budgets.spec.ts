@@ -37,7 +37,8 @@ async function spend(budgets: DataBudgets, agent: Agent, rows: number): Promise<
 describe('the data budgets of a call', () => {
   let budgets: DataBudgets;
   beforeEach(() => {
-    budgets = new DataBudgets(new ProcessBudgetLedger(), compileBudget({ rows: 100, window: 60 }));
+    const tenantBudget = compileBudget({ rows: 100, window: 60 });
+    budgets = new DataBudgets(new ProcessBudgetLedger(), () => tenantBudget);
   });
 
   it('are none where neither the agent nor its tenant has one', () => {
@@ -98,7 +99,7 @@ describe('the data budgets of a call', () => {
           away ? Promise.reject(new SharedStateUnavailable('redis')) : ledger.charge(...args),
         used: (...args) => ledger.used(...args),
       };
-      budgets = new DataBudgets(failing, null);
+      budgets = new DataBudgets(failing, () => null);
       vi.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
     });
     afterEach(() => vi.restoreAllMocks());

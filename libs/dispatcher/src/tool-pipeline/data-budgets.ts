@@ -24,10 +24,10 @@ export class DataBudgets {
   /** What the ledger did not take: charged before the account is admitted again. */
   private readonly debts = new Map<string, Charge>();
 
-  /** @param tenantBudget of each tenant, over all agents that are bound to it */
+  /** @param tenantBudget of the tenant of this agent, over all agents that are bound to it */
   constructor(
     private readonly ledger: BudgetLedger,
-    private readonly tenantBudget: DataBudget | null,
+    private readonly tenantBudget: (agent: Agent) => DataBudget | null,
   ) {}
 
   /** @returns null when nothing limits what this agent may use */
@@ -67,12 +67,13 @@ export class DataBudgets {
   private accountsOf(agent: Agent): BudgetAccount[] {
     const { shape, principal } = rootOf(agent);
     const { tenantId } = agent;
+    const tenantBudget = tenantId === null ? null : this.tenantBudget(agent);
     const accounts: BudgetAccount[] = [];
     if (shape.budget) {
       accounts.push({ name: JSON.stringify(['agent', shape.name, principal]), budget: shape.budget });
     }
-    if (this.tenantBudget && tenantId !== null) {
-      accounts.push({ name: JSON.stringify(['tenant', tenantId]), budget: this.tenantBudget });
+    if (tenantBudget) {
+      accounts.push({ name: JSON.stringify(['tenant', tenantId]), budget: tenantBudget });
     }
     return accounts;
   }

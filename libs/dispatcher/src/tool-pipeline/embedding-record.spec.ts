@@ -2,7 +2,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, refusals } from '#agent';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
-import { compilePolicy, type PolicyConfig } from '#policy';
+import { compilePolicy, Policies, type PolicyConfig } from '#policy';
 import { CallJournal, type CallNotes } from './call-journal.js';
 import { ToolCallbacks } from './tool-callbacks.js';
 
@@ -17,7 +17,7 @@ function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecor
   const audit = new Records();
   const { policy } = compilePolicy(config);
   const parts = {
-    policy,
+    policies: new Policies(policy),
     audit,
     log: new OperationLog(10),
     callbacks: new ToolCallbacks(),

@@ -1,6 +1,6 @@
 import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
 import { type Agent, orThrow, Refused, refusals } from '#agent';
-import { type EnvironmentGates, envGate, mayUse, type Policy, toolGate } from '#policy';
+import { type EnvironmentGates, envGate, mayUse, type Policies, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
 import { previewOf } from './approval-preview.js';
@@ -88,7 +88,7 @@ export class ApprovalGuard implements Gate {
   readonly gate = 'approval';
 
   constructor(
-    private readonly policy: Policy,
+    private readonly policies: Pick<Policies, 'of'>,
     private readonly approver: Approver,
     private readonly methods: CallableMethods,
   ) {}
@@ -98,7 +98,7 @@ export class ApprovalGuard implements Gate {
     // A task was begun by a call that came past here.
     if (!definition || context.background === 'running') return true;
     const effectivePermission = effectiveTier(definition, args, this.methods);
-    const { switches, version: policyVersion } = this.policy;
+    const { switches, version: policyVersion } = this.policies.of(context.agent);
     if (!switches.requireApprovalFor.includes(effectivePermission)) return true;
     const ground = { permission: effectivePermission, policyVersion };
     const decision = await this.approver.review({

@@ -1,8 +1,8 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
 import { map, Observable } from 'rxjs';
 import { type Refusal, Refused, refusals } from '#agent';
-import type { Policy } from '#policy';
-import { type CanaryScan, compileCanaries, fitToSize, ToolContent, type ToolOutcome } from '#tools';
+import { PerPolicy, type Policies } from '#policy';
+import { compileCanaries, fitToSize, ToolContent, type ToolOutcome } from '#tools';
 import { cancelReason } from './guards.js';
 import { secondsFor, toolExecutionOf } from './tool-execution.js';
 
@@ -38,31 +38,32 @@ export class DeadlineInterceptor implements NestInterceptor {
 /** Serialises once, within the size limit, and looks for the operator's canaries in what would be sent. */
 @Injectable()
 export class ResultInterceptor implements NestInterceptor {
-  private readonly canaryIn: CanaryScan;
+  private readonly canaries = new PerPolicy(({ switches }) =>
+    compileCanaries(switches.promptInjectionCanaries),
+  );
 
   constructor(
-    private readonly policy: Policy,
+    private readonly policies: Pick<Policies, 'of'>,
     private readonly onCanary: (phrase: string, host: ExecutionContext) => void,
-  ) {
-    this.canaryIn = compileCanaries(policy.switches.promptInjectionCanaries);
-  }
+  ) {}
 
   intercept(host: ExecutionContext, next: CallHandler): Observable<ToolOutcome> {
     return next.handle().pipe(map((data) => this.outcome(data, host)));
   }
 
   private outcome(data: unknown, host: ExecutionContext): ToolOutcome {
-    const { name, definition } = toolExecutionOf(host);
+    const { name, definition, context } = toolExecutionOf(host);
+    const policy = this.policies.of(context.agent);
     // Rows can be left out of data; content is sent whole or not at all.
     const content = data instanceof ToolContent ? data : null;
     const fitted = content
       ? fitToSize('', { blocks: content.blocks, data: content.data })
       : fitToSize(name, data);
     if ('gate' in fitted) return { ok: false, refusal: fitted };
-    const phrase = this.canaryIn(fitted.text);
+    const phrase = this.canaries.of(policy)(fitted.text);
     if (phrase !== null) {
       this.onCanary(phrase, host);
-      if (this.policy.switches.canaryAction === 'refuse')
+      if (policy.switches.canaryAction === 'refuse')
         throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
     }
     const declared = definition?.outputSchema !== undefined;

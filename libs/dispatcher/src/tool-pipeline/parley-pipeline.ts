@@ -1,5 +1,5 @@
 import type { EventEmitter2 } from '@nestjs/event-emitter';
-import type { EnvironmentGates, Policy } from '#policy';
+import type { EnvironmentGates, Policies } from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
 import type { DataBudgets } from './data-budgets.js';
@@ -20,7 +20,7 @@ import type { ToolPipeline } from './tool-pipeline.js';
 
 export interface PipelineParts {
   readonly registry: ToolRegistry;
-  readonly policy: Policy;
+  readonly policies: Policies;
   readonly gates: EnvironmentGates;
   readonly approver: Approver;
   readonly methods: CallableMethods;
@@ -32,7 +32,7 @@ export interface PipelineParts {
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
 export function createPipeline({
   registry,
-  policy,
+  policies,
   gates,
   approver,
   methods,
@@ -46,7 +46,7 @@ export function createPipeline({
       new ToolGuard(registry, gates),
       new EnvironmentGuard(gates),
       new BudgetGuard(budgets),
-      new ApprovalGuard(policy, approver, methods),
+      new ApprovalGuard(policies, approver, methods),
       new BeforeCallGuard(callbacks),
       new CancellationGuard(),
       new TaskGuard(),
@@ -54,7 +54,7 @@ export function createPipeline({
     interceptors: [
       new AfterCallInterceptor(callbacks),
       new DeadlineInterceptor(),
-      new ResultInterceptor(policy, (phrase, host) => {
+      new ResultInterceptor(policies, (phrase, host) => {
         const execution = toolExecutionOf(host);
         const { name: tool, context, args } = execution;
         execution.flag(phrase);

@@ -11,7 +11,7 @@ import {
 } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
-import { type EnvironmentGates, mayUse } from '#policy';
+import { type EnvironmentGates, mayUse, type Policies } from '#policy';
 import {
   type ToolCall,
   type ToolDefinition,
@@ -34,6 +34,7 @@ import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
 export interface RunnerParts {
   readonly registry: ToolRegistry;
+  readonly policies: Pick<Policies, 'of'>;
   readonly records: GovernedRecordsSource;
   readonly search: GovernedSearchSource;
   readonly writes: GovernedWritesSource;
@@ -123,7 +124,7 @@ export class ParleyToolRunner extends ToolRunner {
     notes: CallNotes,
     budgeted: BudgetedCall | null,
   ): Promise<ToolOutcome> {
-    const { registry, records, search, pipeline } = this.parts;
+    const { registry, policies, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
     const run = new AbortController();
@@ -165,6 +166,7 @@ export class ParleyToolRunner extends ToolRunner {
         tool: definition,
         records: records.for(ownContext, budget),
         search: search.for(ownContext, budget),
+        switches: policies.of(context.agent).switches,
         spend: (embedding: EmbeddingSpend) => (notes.embedding = sumOf(notes.embedding, embedding)),
         ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
       }) as ToolCall;

@@ -1,3 +1,4 @@
+import { Policies } from '../edition/policies.js';
 import { describe, expect, it } from 'vitest';
 import {
   Agent,
@@ -25,11 +26,11 @@ const classes = new Map(
   ]),
 );
 const schemas: SchemaSnapshot = { classNames: () => [...classes.keys()], get: (name) => classes.get(name) };
-const scopes = new AgentScopes(compilePolicy({}).policy);
+const scopes = new AgentScopes(new Policies(compilePolicy({}).policy));
 const root = (options: AgentShapeOptions) =>
   new Agent({ shape: compileAgentShape('x', options), principal: 'p' });
 const filterOf = (agent: Agent, className = 'Post') =>
-  scopes.of(schemas, agent.shape, MASTER_PRINCIPALS).agentFilter(agent, className);
+  scopes.of(schemas, agent, MASTER_PRINCIPALS).agentFilter(agent, className);
 const refusalOf = async (work: Promise<unknown>) => {
   const error = await work.then(
     () => null,

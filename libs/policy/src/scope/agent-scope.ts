@@ -10,6 +10,7 @@ import {
 import type { AgentShape, ClassFilterSite } from '#agent';
 import type { ClassAccess, ClassReach, ReachSite } from '../model/class-access.js';
 import { isRefusal } from '../model/class-access.js';
+import type { Policies } from '../edition/policies.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Policy } from '../model/class-policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import type { Where } from '../model/where.js';
@@ -215,22 +216,23 @@ export class AgentScope {
 export class AgentScopes {
   private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentShape, MasterScope>>();
 
-  constructor(readonly policy: Policy) {}
+  constructor(private readonly policies: Pick<Policies, 'of'>) {}
 
-  of(schemas: SchemaSnapshot, shape: AgentShape, principals: Principals): AgentScope {
-    const { declared, scope } = this.master(schemas, shape);
+  of(schemas: SchemaSnapshot, agent: Agent, principals: Principals): AgentScope {
+    const { declared, scope } = this.master(schemas, agent.shape, this.policies.of(agent));
     if (principals.strings === null) return scope;
     return new AgentScope(declared, new AccessRights(schemas, principals));
   }
 
-  private master(schemas: SchemaSnapshot, shape: AgentShape): MasterScope {
+  private master(schemas: SchemaSnapshot, shape: AgentShape, policy: Policy): MasterScope {
     let scopes = this.bySnapshot.get(schemas);
     // Weak in the shapes as well: sub-agents bring new ones with every call.
     if (!scopes) this.bySnapshot.set(schemas, (scopes = new WeakMap()));
     const known = scopes.get(shape);
-    if (known) return known;
-    const outer = shape.outer && this.master(schemas, shape.outer).declared;
-    const declared = new DeclaredScope(this.policy, schemas, shape, outer);
+    // A configured shape has one policy; of any other, agents may have been admitted under several.
+    if (known?.declared.policy === policy) return known;
+    const outer = shape.outer && this.master(schemas, shape.outer, policy).declared;
+    const declared = new DeclaredScope(policy, schemas, shape, outer);
     const scope = new AgentScope(declared, new AccessRights(schemas, MASTER_PRINCIPALS));
     const made = { declared, scope };
     scopes.set(shape, made);

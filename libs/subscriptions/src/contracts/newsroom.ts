@@ -19,7 +19,7 @@ import {
 } from '#data-mongo';
 import type { DispatchContext } from '#dispatcher';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { AgentScopes, compilePolicy } from '#policy';
+import { AgentScopes, Policies, compilePolicy } from '#policy';
 import { FeedSource } from '../feed-source.js';
 import { SubscriptionManager } from '../subscription-manager.js';
 import type { SubscriptionOptions } from '../subscription-options.js';
@@ -104,7 +104,12 @@ export class Newsroom {
   ): Promise<Replica> {
     const reader = new MongoRecordReader(this.connection, this.catalogue);
     const identities = new PrincipalResolver(new MongoPrincipalDirectory(this.connection));
-    const records = new GovernedRecordsSource(new AgentScopes(policy), reader, this.catalogue, identities);
+    const records = new GovernedRecordsSource(
+      new AgentScopes(new Policies(policy)),
+      reader,
+      this.catalogue,
+      identities,
+    );
     const feed = new MongoChangeFeed(this.connection, this.catalogue);
     await feed.probe();
     const manager = new SubscriptionManager(

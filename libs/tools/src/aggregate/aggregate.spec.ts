@@ -8,11 +8,11 @@ const GROUPED = [{ $group: { _id: '$_p_artist', plays: { $sum: 1 } } }];
 
 function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET) {
   const records = new SampleRecords(rows);
-  const tool = new Aggregate(process);
+  const tool = new Aggregate();
   return {
     records,
     run: (args: object): Promise<Record<string, unknown>> =>
-      tool.aggregate({ class_name: 'Song', ...args }, callOf(tool, records)),
+      tool.aggregate({ class_name: 'Song', ...args }, { ...callOf(tool, records), switches: process }),
   };
 }
 

@@ -13,7 +13,6 @@ import { READ_ONLY } from '../read-only-annotations.js';
 import { compactPointers } from '../shaping/compact-pointers.js';
 import { keepsRowIdentity, rowId, stampSource } from '../shaping/provenance.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 
 /** Rows of a pipeline that sets no bound of its own. */
 const AUTO_LIMIT = 200;
@@ -24,8 +23,6 @@ const AUTO_LIMIT_HINT =
 
 @Injectable()
 export class Aggregate {
-  constructor(private readonly switches: ToolSwitches) {}
-
   @Tool({
     name: 'aggregate',
     title: 'Aggregate',
@@ -99,7 +96,7 @@ export class Aggregate {
     pipeline: unknown,
     call: ToolCall,
   ): readonly ParseRow[] {
-    if (!this.switches.includeSourceProvenance) return rows;
+    if (!call.switches.includeSourceProvenance) return rows;
     const ownRows = keepsRowIdentity(pipeline);
     return rows.map((row) => stampSource(row, className, call.tool.name, ownRows ? rowId(row) : null));
   }

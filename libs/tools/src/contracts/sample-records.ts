@@ -170,6 +170,7 @@ export function callOf(
     tool: declaration.definition,
     records,
     search,
+    switches: QUIET,
     spend: () => undefined,
     agent: new Agent({ shape: compileAgentShape('sample', { permissions }), principal: 'sample' }),
     signal: new AbortController().signal,

@@ -20,12 +20,13 @@ function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy:
     sampleClass('Song', { title: { type: 'String' }, playCount: { type: 'Number' } }, policy),
   ]);
   const desk = new SampleDesk();
-  const tool = new ExportData(process, desk);
+  const tool = new ExportData(desk);
   return {
     records,
     desk,
     run: async (args: object): Promise<Record<string, unknown>> => {
-      const answer = await tool.export({ class_name: 'Song', ...args }, callOf(tool, records));
+      const call = { ...callOf(tool, records), switches: process };
+      const answer = await tool.export({ class_name: 'Song', ...args }, call);
       return answer instanceof ToolContent ? { blocks: answer.blocks, data: answer.data } : answer;
     },
   };

@@ -13,7 +13,6 @@ import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } 
 import { READ_ONLY } from '../read-only-annotations.js';
 import { type Column, formatRows, inferColumns, TEXT_FORMATS } from '../shaping/text-formats.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 import { exportColumns } from './export-columns.js';
 import { ExportDesk } from './export-desk.js';
 import { promisedExport } from './export-promise.js';
@@ -29,10 +28,7 @@ const NO_ROWS: readonly Column[] = [{ header: 'objectId', path: 'objectId' }];
 
 @Injectable()
 export class ExportData {
-  constructor(
-    private readonly switches: ToolSwitches,
-    private readonly desk: ExportDesk,
-  ) {}
+  constructor(private readonly desk: ExportDesk) {}
 
   @Tool({
     name: 'export_data',
@@ -101,7 +97,7 @@ export class ExportData {
     const rows = await fetchRows(args, className, call);
     const written = rows.slice(0, cap);
     const columns = chosen.length > 0 ? this.resolved(chosen, args, known) : shownColumns(written);
-    const { headers, output } = formatRows(format, written, columns, this.switches);
+    const { headers, output } = formatRows(format, written, columns, call.switches);
     return {
       class_name: className,
       format,

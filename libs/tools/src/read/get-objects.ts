@@ -5,7 +5,6 @@ import { Tool } from '../declaration/tool.decorator.js';
 import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 import { presentRows } from './row-source.js';
 
 const MAX_IDS = 50;
@@ -24,8 +23,6 @@ function uniqueIds(args: Arguments): readonly string[] {
 
 @Injectable()
 export class GetObjects {
-  constructor(private readonly switches: ToolSwitches) {}
-
   @Tool({
     name: 'get_objects',
     title: 'Get objects',
@@ -63,9 +60,7 @@ export class GetObjects {
     const { include } = args;
     // No ids is no query, but still passes the class gate.
     const { rows, truncatedIncludeFields } = await call.records.getMany(className, ids, { include });
-    const byId = new Map(
-      presentRows(rows, className, call, this.switches).map((row) => [String(row['objectId']), row]),
-    );
+    const byId = new Map(presentRows(rows, className, call).map((row) => [String(row['objectId']), row]));
     const found = ids.filter((id) => byId.has(id));
     return {
       class_name: className,

@@ -6,11 +6,11 @@ import { QueryClass } from './query-class.js';
 
 function setUp(rows = sampleRows(3), process: ToolSwitches = QUIET) {
   const records = new SampleRecords(rows);
-  const tool = new QueryClass(process);
+  const tool = new QueryClass();
   return {
     records,
     query: (args: object = {}): Promise<Record<string, unknown>> =>
-      tool.query({ class_name: 'Post', ...args }, callOf(tool, records)),
+      tool.query({ class_name: 'Post', ...args }, { ...callOf(tool, records), switches: process }),
   };
 }
 

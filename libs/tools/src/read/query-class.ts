@@ -12,7 +12,6 @@ import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } 
 import { READ_ONLY } from '../read-only-annotations.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 import { presentRows, sourced } from './row-source.js';
 
 const LIMIT = { default: 100, min: 1, max: 1000 };
@@ -31,8 +30,6 @@ interface Query {
 
 @Injectable()
 export class QueryClass {
-  constructor(private readonly switches: ToolSwitches) {}
-
   @Tool({
     name: 'query_class',
     title: 'Query a class',
@@ -119,14 +116,14 @@ export class QueryClass {
       ...(truncated && {
         truncated_call: followingCall(query, rows.length - ROWS_SHOWN, skip + ROWS_SHOWN),
       }),
-      results: presentRows(rows.slice(0, ROWS_SHOWN), className, call, this.switches),
+      results: presentRows(rows.slice(0, ROWS_SHOWN), className, call),
     };
   }
 
   /** Every fetched row in one piece of text, values in Parse's own form. */
   private text({ className }: Query, rows: readonly ParseRow[], format: TextFormat, call: ToolCall) {
-    const written = sourced(rows, className, call, this.switches);
-    const { headers, output } = formatRows(format, written, inferColumns(written), this.switches);
+    const written = sourced(rows, className, call);
+    const { headers, output } = formatRows(format, written, inferColumns(written), call.switches);
     return { class_name: className, format, headers, row_count: rows.length, output };
   }
 }

@@ -77,8 +77,8 @@ describe('get_object', () => {
 
 describe('get_objects', () => {
   const get = (ids: unknown, records = new SampleRecords(sampleRows(60)), process = QUIET) => {
-    const tool = new GetObjects(process);
-    return tool.get({ class_name: 'Post', ids }, callOf(tool, records));
+    const tool = new GetObjects();
+    return tool.get({ class_name: 'Post', ids }, { ...callOf(tool, records), switches: process });
   };
 
   it('answers in the order asked, ids collapsed, absent ones named', async () => {

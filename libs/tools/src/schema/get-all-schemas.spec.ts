@@ -34,8 +34,9 @@ class PostMethods extends DeclaredMethods {
 }
 
 function list(args: object, tier: Tier = 'readonly', process = QUIET) {
-  const tool = new GetAllSchemas(process, new PostMethods());
-  return tool.list({ ...args }, callOf(tool, new SampleRecords([], CLASSES), tier));
+  const tool = new GetAllSchemas(new PostMethods());
+  const call = { ...callOf(tool, new SampleRecords([], CLASSES), tier), switches: process };
+  return tool.list({ ...args }, call);
 }
 
 describe('get_all_schemas', () => {

@@ -8,7 +8,6 @@ import { described, INTEGER, listOf, objectOf, STRING } from '../json-schema.js'
 import { READ_ONLY } from '../read-only-annotations.js';
 import { hardenSchemaText } from '../shaping/schema-text.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 
 /** Columns of every Parse class: they say nothing about how rich a class is. */
 const DEFAULT_FIELDS = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
@@ -20,10 +19,7 @@ const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING, me
 
 @Injectable()
 export class GetAllSchemas {
-  constructor(
-    private readonly switches: ToolSwitches,
-    @Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods,
-  ) {}
+  constructor(@Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods) {}
 
   @Tool({
     name: 'get_all_schemas',
@@ -62,7 +58,7 @@ export class GetAllSchemas {
     const methods = (this.methods?.of(className) ?? []).filter(({ permission }) =>
       tierCovers(call.agent.permissions, permission),
     );
-    const strict = this.switches.promptMarkerStrict;
+    const strict = call.switches.promptMarkerStrict;
     return {
       name: className,
       fields: own.length,

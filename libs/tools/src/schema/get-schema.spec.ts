@@ -26,8 +26,8 @@ async function schemaOf(known: GovernedClass, { tier, process = QUIET, methods =
       return methods;
     }
   }
-  const tool = new GetSchema(process, new Methods());
-  const call = callOf(tool, new SampleRecords([], [USER, known]), tier);
+  const tool = new GetSchema(new Methods());
+  const call = { ...callOf(tool, new SampleRecords([], [USER, known]), tier), switches: process };
   return (await tool.describe({ class_name: known.className }, call)) as Told & Record<string, unknown>;
 }
 
@@ -112,7 +112,7 @@ describe('get_schema', () => {
   });
 
   it('refuses a call without a class', async () => {
-    const tool = new GetSchema(QUIET);
+    const tool = new GetSchema();
     await expect(tool.describe({}, callOf(tool, new SampleRecords()))).rejects.toMatchObject({
       refusal: { code: 'invalid_argument', message: 'Invalid arguments: class_name is required' },
     });

@@ -10,7 +10,6 @@ import { READ_ONLY } from '../read-only-annotations.js';
 import { relationEdges, relationsOf } from '../shaping/relation-graph.js';
 import { hardenSchemaText } from '../shaping/schema-text.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 import { toldDefaultFilter } from './default-view.js';
 import { describePermissions } from './class-permissions.js';
 import { describeField } from './field-description.js';
@@ -46,10 +45,7 @@ function tellable(
 export class GetSchema {
   private readonly logger = new Logger(GetSchema.name);
 
-  constructor(
-    private readonly switches: ToolSwitches,
-    @Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods,
-  ) {}
+  constructor(@Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods) {}
 
   @Tool({
     name: 'get_schema',
@@ -84,7 +80,7 @@ export class GetSchema {
     const known = await call.records.describe(requiredString(args, 'class_name'));
     const all = await call.records.classes();
     const { className, schema, policy } = known;
-    const text = { strict: this.switches.promptMarkerStrict };
+    const text = { strict: call.switches.promptMarkerStrict };
     const context = {
       properties: policy.properties,
       largeFields: policy.largeFields,
@@ -96,7 +92,7 @@ export class GetSchema {
     const methods = describeMethods(this.methods?.of(className) ?? [], {
       tier: call.agent.permissions,
       text,
-      showPermittedKeys: this.switches.agentDebug,
+      showPermittedKeys: call.switches.agentDebug,
     });
     const allowed = tellable(policy.fields, readable);
     const joined = tellable(joinProjection(policy, schema)?.fields, readable);

@@ -11,7 +11,6 @@ import { described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-sc
 import { sourced } from '../read/row-source.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 import { foundRows } from './found-rows.js';
 import { requiredText, resultCount } from './search-arguments.js';
 
@@ -19,8 +18,6 @@ const LIMIT = { fallback: 10, most: 20 };
 
 @Injectable()
 export class AtlasTextSearch {
-  constructor(private readonly switches: ToolSwitches) {}
-
   @Tool({
     name: 'atlas_text_search',
     title: 'Search by words',
@@ -62,7 +59,7 @@ export class AtlasTextSearch {
     return {
       class_name: className,
       count: rows.length,
-      results: sourced(rows, className, call, this.switches),
+      results: sourced(rows, className, call),
     };
   }
 }

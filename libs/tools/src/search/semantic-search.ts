@@ -8,7 +8,6 @@ import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } 
 import { READS_AND_EMBEDS } from '../read-only-annotations.js';
 import { simplifyRow } from '../shaping/simplify.js';
 import type { ToolCall } from '../tool.js';
-import { ToolSwitches } from '../tool-switches.js';
 import { chunked, withinBudget } from './chunks.js';
 import { requiredText, resultCount, toldScore } from './search-arguments.js';
 import { chosenText, semanticOptions, type SemanticOptions, withAliases } from './semantic-arguments.js';
@@ -30,10 +29,7 @@ interface Chunk {
 
 @Injectable()
 export class SemanticSearch {
-  constructor(
-    private readonly switches: ToolSwitches,
-    @Optional() @Inject(QueryEmbeddings) private readonly embeddings?: QueryEmbeddings,
-  ) {}
+  constructor(@Optional() @Inject(QueryEmbeddings) private readonly embeddings?: QueryEmbeddings) {}
 
   @Tool({
     name: 'semantic_search',
@@ -128,7 +124,7 @@ export class SemanticSearch {
         object_id: id,
         class: className,
       },
-      ...(this.switches.includeSourceProvenance && {
+      ...(call.switches.includeSourceProvenance && {
         _source: { class: className, tool: call.tool.name, object_id: id },
       }),
     }));
