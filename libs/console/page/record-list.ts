@@ -25,6 +25,14 @@ const WORDS: Readonly<Record<string, string>> = {
 
 export const isRefused = (record: ConsoleRecord): boolean => record['success'] === false;
 
+const FAULTS: ReadonlySet<unknown> = new Set(['parse_error', 'internal_error', 'timeout', 'cancelled']);
+
+/** No rule said no: it went wrong, or was broken off. */
+function verdictOf(record: ConsoleRecord): string {
+  if (!isRefused(record)) return 'ok';
+  return FAULTS.has(record['error_code']) ? 'failed' : 'refused';
+}
+
 /** What a record is about, in a word or two. */
 function subject(record: ConsoleRecord): string {
   return text(record['tool'] ?? record['action'] ?? WORDS[text(record['type'])] ?? record['type']);
@@ -49,7 +57,7 @@ export function recordItem(record: ConsoleRecord): HTMLLIElement {
       'summary',
       {},
       el('time', { datetime: text(record['at']) }, shownTime(text(record['at']))),
-      el('span', { class: `badge ${refused ? 'bad' : 'good'}` }, refused ? 'refused' : 'ok'),
+      el('span', { class: `badge ${refused ? 'bad' : 'good'}` }, verdictOf(record)),
       el(
         'span',
         { class: 'subject' },

@@ -59,6 +59,8 @@ export function showSignIn(
       location.protocol === 'http:' &&
         !isLoopback &&
         notice('Over plain HTTP a browser keeps no session: open this page over HTTPS.', 'bad'),
+      // Whoever keeps the key in a password manager finds it there again.
+      el('input', { type: 'text', autocomplete: 'username', value: 'operator', hidden: true }),
       field('API key or access token', key),
       el(
         'details',

@@ -65,13 +65,7 @@ export class PageFiles {
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] as string;
       return [name, await sent(type, contents[at] as Buffer)];
     });
-    // All at once, instead of module after module as each names the next.
-    const preloads = names
-      .filter((name) => name.endsWith('.js'))
-      .map((name) => `<link rel="modulepreload" href="/console/assets/${version}/${name}" />`);
-    const text = html
-      .replaceAll('%ASSETS%', `/console/assets/${version}`)
-      .replace('<!--preload-->', preloads.join(''));
+    const text = html.replaceAll('%ASSETS%', `/console/assets/${version}`);
     return {
       version,
       html: await sent('text/html; charset=utf-8', Buffer.from(text)),

@@ -21,6 +21,8 @@ const FILTERS = [
   ['from', 'From'],
   ['to', 'Until'],
 ] as const;
+/** The others are there for whoever opens them. */
+const USUAL: ReadonlySet<string> = new Set(['agent', 'tool']);
 const TIMES: ReadonlySet<string> = new Set(['from', 'to']);
 
 /** What was recorded, newest first. */
@@ -87,8 +89,18 @@ export function auditView(): View {
         el(
           'form',
           { class: 'panel grid', role: 'search', submit: find },
-          ...inputs.map(({ shown }) => shown),
+          ...inputs.filter(({ name }) => USUAL.has(name)).map(({ shown }) => shown),
           field('Outcome', outcome),
+          el(
+            'details',
+            { class: 'wide' },
+            el('summary', {}, 'More filters'),
+            el(
+              'div',
+              { class: 'grid' },
+              ...inputs.filter(({ name }) => !USUAL.has(name)).map(({ shown }) => shown),
+            ),
+          ),
           el('p', { class: 'buttons' }, el('button', { type: 'submit', class: 'main' }, 'Search')),
         ),
         state,
