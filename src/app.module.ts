@@ -24,10 +24,12 @@ import {
   DataBudgets,
   MethodExplorer,
   ParleyToolRunner,
+  PromptExplorer,
   PromptRegistry,
   RecordsSource,
   ResourceRegistry,
   ToolCallbacks,
+  ToolContext,
   ToolExplorer,
 } from '#dispatcher';
 import { ProcessTaskQueue, type TaskQueue } from '#jobs';
@@ -103,7 +105,9 @@ export class AppModule {
         ...features,
         { provide: Editions, useValue: editions },
         { provide: Policies, useValue: policies },
+        ToolContext,
         ToolExplorer,
+        PromptExplorer,
         MethodExplorer,
         MethodRegistry,
         { provide: DeclaredMethods, useExisting: MethodRegistry },

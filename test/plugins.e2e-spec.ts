@@ -48,18 +48,18 @@ describe('a plugin', () => {
     );
     const [agent] = Object.keys(NEWSROOM_CONFIG.agents);
     const cli = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
-    const run = spawnSync(
-      process.execPath,
-      [cli, 'explain', 'rows_of', '{}', '--as', String(agent), '--json'],
-      {
+    const explain = (args: string) =>
+      spawnSync(process.execPath, [cli, 'explain', 'rows_of', args, '--as', String(agent), '--json'], {
         cwd: folder,
         env: { ...process.env, ...env },
         encoding: 'utf8',
-      },
-    );
+      });
+    const run = explain('{"className":"Post"}');
+    const misfit = explain('{"className":7}');
     rmSync(folder, { recursive: true, force: true });
     expect(run.stderr).toBe('');
     expect(JSON.parse(run.stdout)).toMatchObject({ tool: 'rows_of', allowed: true });
+    expect(JSON.parse(misfit.stdout)).toMatchObject({ allowed: false });
   });
 });
 

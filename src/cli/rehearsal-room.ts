@@ -24,7 +24,7 @@ import {
   RehearsingApprover,
 } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
-import { ToolRegistry, ToolRunner } from '#tools';
+import { type SchemaReader, ToolRegistry, ToolRunner } from '#tools';
 import { AppModule } from '../app.module.js';
 import type { LoadedService } from '../plugins/load-with-plugins.js';
 import { toolsOfPlugins } from '../plugins/plugin-modules.js';
@@ -42,6 +42,9 @@ class NoAudit extends AuditSink {
 
 /** Code of a plugin may do anything, so a rehearsal ends where it would begin. */
 const notRun = () => ({ rehearsed: 'the gates only: the code of a plugin is not run' });
+
+/** Stands for the schema of a result that there is none of. */
+const ANYTHING: SchemaReader = { jsonSchema: {}, compile: () => (value) => ({ ok: true, value }) };
 
 /** The service as it would be served, with nothing behind it but schema and roles. */
 export interface RehearsalRoom {
@@ -116,8 +119,8 @@ export async function openRehearsal(
       { abortOnError: false, ...(quiet && { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) }) },
     );
     const registry = app.get<ToolRegistry>(ToolRegistry);
-    for (const { definition, override } of toolsOfPlugins(loaded.plugins))
-      registry.register({ definition, override, handler: notRun });
+    for (const { methodName: _method, ...declared } of toolsOfPlugins(loaded.plugins))
+      registry.register({ ...declared, output: ANYTHING, handler: notRun });
     const runner = app.get<ToolRunner>(ToolRunner);
     return {
       rehearser: new Rehearser(runner, store, approver),

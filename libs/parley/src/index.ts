@@ -2,15 +2,21 @@
 export { type Agent, type CallContext, type ProgressUpdate, Refused, refusals, type Tier } from '#agent';
 export type { GovernedRecords, GovernedSearch } from '#data';
 export {
+  ParleyExecutionContext,
   ProtocolFault,
   type ListedResource,
-  type Prompt,
+  type Prompt as PromptDefinition,
+  type PromptArgument,
+  type PromptCall,
   type PromptMessage,
+  PromptMethod as Prompt,
+  type PromptOptions,
   PromptRegistry,
   type ResourceCall,
   type ResourceProvider,
   ResourceRegistry,
   type ResourceTemplate,
+  SubAgents,
 } from '#dispatcher';
 export {
   AgentCanonicalFilter,
@@ -23,6 +29,7 @@ export {
   AgentTenantScope,
   AgentVisible,
   type ContentBlock,
+  defineTool,
   ParseClass,
   Tool,
   type ToolCall,
@@ -30,5 +37,10 @@ export {
   ToolDeclarationError,
   type ToolDefinition,
   type ToolOptions,
+  type ToolOutcome,
+  ToolRunner,
+  type ToolHandler,
+  type ToolRegistration,
   ToolRegistry,
+  type ValueSchema,
 } from '#tools';

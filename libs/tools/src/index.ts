@@ -1,8 +1,12 @@
 export * from './arguments/argument-readers.js';
 export * from './built-in-tools.js';
 export * from './content.js';
+export { ResultFault } from './declaration/checked-handler.js';
+export type { StandardSchema } from './declaration/schemas/standard-schema.js';
+export type { SchemaReader, ValueSchema } from './declaration/schemas/value-schema.js';
 export * from './declaration/tool.decorator.js';
 export * from './declaration/tool-declaration.js';
+export { methodsOf } from './declaration/prototype-methods.js';
 export * from './declared-methods.js';
 export * from './environment.js';
 export * from './export/export-desk.js';

@@ -28,6 +28,7 @@ import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js'
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
+import { refusalByApplication } from './refusal-by-application.js';
 import { refusalByProtocol } from './refusal-by-protocol.js';
 import { secondsFor, type ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
@@ -221,6 +222,8 @@ function failureOf(error: unknown, tool: string): Failure {
   // Not an outcome yet: the client has to do something first, which is the kernel's to say.
   if (isInterruption(error)) throw error;
   if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
+  const refusal = refusalByApplication(error);
+  if (refusal) return { refusal, error };
   const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return { refusal: refusals.internalError(tool, cause), error };
 }

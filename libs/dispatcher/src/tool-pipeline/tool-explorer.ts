@@ -1,23 +1,14 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { DiscoveryService, ExternalContextCreator } from '@nestjs/core';
-import {
-  BUILT_IN_TOOLS,
-  toolDeclarations,
-  type ToolHandler,
-  type ToolRegistration,
-  ToolRegistry,
-} from '#tools';
-import { TOOL_CONTEXT_TYPE } from './tool-execution.js';
+import { DiscoveryService } from '@nestjs/core';
+import { BUILT_IN_TOOLS, toolDeclarations, type ToolRegistration, ToolRegistry } from '#tools';
+import { ToolContext } from './tool-context.js';
 
-/**
- * Finds `@Tool` methods on the application's providers and registers them, each behind the Nest context of its own
- * enhancers (`@UseGuards`, interceptors, filters of type `mcp`). Parley's gates are not among those: they run before.
- */
+/** Finds `@Tool` methods on the application's providers and registers them, each in the Nest context of its own enhancers. */
 @Injectable()
 export class ToolExplorer implements OnModuleInit {
   constructor(
     private readonly discovery: DiscoveryService,
-    private readonly contexts: ExternalContextCreator,
+    private readonly context: ToolContext,
     private readonly registry: ToolRegistry,
   ) {}
 
@@ -36,20 +27,9 @@ export class ToolExplorer implements OnModuleInit {
     if (instance === null || typeof instance !== 'object') return [];
     const prototype = Object.getPrototypeOf(instance) as object | null;
     if (prototype === null) return [];
-    return toolDeclarations(prototype).map(({ definition, override, methodName }) => ({
-      definition,
-      override,
-      handler: this.contexts.create(
-        instance,
-        Reflect.get(instance, methodName) as () => unknown,
-        methodName,
-        undefined,
-        undefined,
-        undefined,
-        undefined,
-        { guards: true, interceptors: true, filters: true },
-        TOOL_CONTEXT_TYPE,
-      ) as ToolHandler,
+    return toolDeclarations(prototype).map(({ methodName, ...declared }) => ({
+      ...declared,
+      handler: this.context.handlerOf(instance, methodName),
     }));
   }
 }

@@ -1,4 +1,5 @@
 import { isTier, type Tier, tierCovers } from '#agent';
+import { type SchemaReader, schemaReader, type ValueSchema } from './schemas/value-schema.js';
 import {
   type JsonSchema,
   TASK_SUPPORT,
@@ -23,10 +24,16 @@ export interface ToolOptions {
   readonly category?: string;
   /** Seconds until the call is given up, at least 1. Default 30. */
   readonly timeout?: number;
-  /** JSON Schema of the arguments, an object. Default: no arguments. */
-  readonly input?: JsonSchema;
-  /** JSON Schema of the result, an object. When given, results are also sent as structured content. */
-  readonly output?: JsonSchema;
+  /**
+   * The arguments, an object: JSON Schema, a Standard Schema, or a class with class-validator decorators. The handler gets what
+   * the schema made of them; arguments that do not fit never reach it. Default: no arguments.
+   */
+  readonly input?: ValueSchema;
+  /**
+   * The result, an object, in the same forms. When given, results are also sent as structured content, and one that does not
+   * fit is a fault of the tool.
+   */
+  readonly output?: ValueSchema;
   readonly annotations?: ToolAnnotations;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe?: boolean;
@@ -107,9 +114,20 @@ export function checkDefinition(definition: ToolDefinition): void {
   if (bare !== null) fail(`${bare} is an array without items`);
 }
 
+const NO_ARGUMENTS: JsonSchema = { type: 'object', properties: {} };
+
+/** A definition and how its values are read. */
+export interface DefinedTool {
+  readonly definition: ToolDefinition;
+  readonly input: SchemaReader;
+  readonly output?: SchemaReader;
+}
+
 /** The definition with its defaults filled in. @throws ToolDeclarationError */
-export function defineTool(options: ToolOptions): ToolDefinition {
+export function defineTool(options: ToolOptions): DefinedTool {
   const { title, annotations } = options;
+  const input = readerOf(options, 'input', options.input ?? NO_ARGUMENTS);
+  const output = options.output && readerOf(options, 'output', options.output);
   const definition: ToolDefinition = {
     name: options.name,
     ...(title !== undefined && { title }),
@@ -117,8 +135,8 @@ export function defineTool(options: ToolOptions): ToolDefinition {
     category: options.category ?? 'custom',
     permission: options.permission ?? 'readonly',
     timeout: options.timeout ?? DEFAULT_TIMEOUT,
-    inputSchema: { required: [], ...(options.input ?? { type: 'object', properties: {} }) },
-    ...(options.output && { outputSchema: options.output }),
+    inputSchema: { required: [], ...input.jsonSchema },
+    ...(output && { outputSchema: output.jsonSchema }),
     ...(annotations && { annotations: { ...(title !== undefined && { title }), ...annotations } }),
     clientSafe: options.clientSafe ?? false,
     ...(options.task && { task: options.task }),
@@ -126,5 +144,14 @@ export function defineTool(options: ToolOptions): ToolDefinition {
     ...(options.needs && { needs: Object.freeze([...options.needs]) }),
   };
   checkDefinition(definition);
-  return Object.freeze(definition);
+  return { definition: Object.freeze(definition), input, ...(output && { output }) };
+}
+
+function readerOf({ name }: ToolOptions, side: 'input' | 'output', schema: ValueSchema): SchemaReader {
+  try {
+    return schemaReader(schema, side);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new ToolDeclarationError(name, `${side} ${error.message}`);
+  }
 }

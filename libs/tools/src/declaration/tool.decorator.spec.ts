@@ -25,7 +25,7 @@ class Invoices {
 describe('@Tool', () => {
   it('fills in tier, category, timeout, schema and client gate', () => {
     const [declaration] = toolDeclarations(Invoices.prototype);
-    expect(declaration).toEqual({
+    expect(declaration).toMatchObject({
       methodName: 'overdue',
       override: false,
       definition: {
@@ -105,6 +105,6 @@ describe('a declaration', () => {
 
   it('names the title in the annotations too', () => {
     const options = { ...MINIMAL, title: 'Overdue', annotations: { readOnlyHint: true } };
-    expect(defineTool(options).annotations).toEqual({ title: 'Overdue', readOnlyHint: true });
+    expect(defineTool(options).definition.annotations).toEqual({ title: 'Overdue', readOnlyHint: true });
   });
 });

@@ -1,12 +1,12 @@
 import 'reflect-metadata';
 import type { ToolDefinition, ToolHandler } from '../tool.js';
 import { methodsOf } from './prototype-methods.js';
-import { defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
+import type { SchemaReader } from './schemas/value-schema.js';
+import { type DefinedTool, defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
 
 const TOOL = Symbol('parley:tool');
 
-interface DeclaredTool {
-  readonly definition: ToolDefinition;
+interface DeclaredTool extends DefinedTool {
   readonly override: boolean;
 }
 
@@ -14,9 +14,13 @@ export interface ToolDeclaration extends DeclaredTool {
   readonly methodName: string;
 }
 
-/** A definition with the code behind it, ready for the registry. */
+/** A definition with the code behind it, ready for the registry: `{ ...defineTool(options), handler }`. */
 export interface ToolRegistration {
   readonly definition: ToolDefinition;
+  /** How arguments are read. Default: by the JSON Schema of the definition. */
+  readonly input?: SchemaReader;
+  /** How results are checked. Default: by the JSON Schema of the definition, when it has one. */
+  readonly output?: SchemaReader;
   readonly handler: ToolHandler;
   /** Replaces the built-in of that name. Default false. */
   readonly override?: boolean;
@@ -28,7 +32,7 @@ export interface ToolRegistration {
  */
 export function Tool(options: ToolOptions): MethodDecorator {
   return (_prototype, _methodName, descriptor) => {
-    const declared: DeclaredTool = { definition: defineTool(options), override: options.override ?? false };
+    const declared: DeclaredTool = { ...defineTool(options), override: options.override ?? false };
     Reflect.defineMetadata(TOOL, declared, descriptor.value as object);
   };
 }
@@ -53,10 +57,8 @@ export function toolDeclarations(prototype: object): readonly ToolDeclaration[] 
 
 /** The tools of a provider instance, bound to it. @throws ToolDeclarationError */
 export function toolsOf(provider: object): readonly ToolRegistration[] {
-  return toolDeclarations(Object.getPrototypeOf(provider) as object).map(
-    ({ methodName, definition, override }) => {
-      const method = Reflect.get(provider, methodName) as ToolHandler;
-      return { definition, override, handler: (args, call) => method.call(provider, args, call) };
-    },
-  );
+  return toolDeclarations(Object.getPrototypeOf(provider) as object).map(({ methodName, ...declared }) => {
+    const method = Reflect.get(provider, methodName) as ToolHandler;
+    return { ...declared, handler: (args, call) => method.call(provider, args, call) };
+  });
 }

@@ -8,7 +8,7 @@ const PERMITTED = [
   defineTool({ name: 'query_class', category: 'query', description: 'Queries.' }),
   defineTool({ name: 'list_tools', category: 'discovery', description: 'Lists.' }),
   defineTool({ name: 'invoices', category: 'Billing', description: 'Invoices.' }),
-];
+].map(({ definition }) => definition);
 
 class Permits extends PermittedTools {
   list() {

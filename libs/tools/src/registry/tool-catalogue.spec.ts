@@ -6,7 +6,7 @@ import { GetObject } from '../read/get-object.js';
 import { ToolCatalogue } from './tool-catalogue.js';
 
 const tool = (name: string, options: Partial<ToolOptions> = {}): ToolRegistration => ({
-  definition: defineTool({ name, description: `Does ${name}.`, ...options }),
+  ...defineTool({ name, description: `Does ${name}.`, ...options }),
   handler: () => name,
   ...(options.override && { override: true }),
 });

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Observable, Subject } from 'rxjs';
 import type { ToolRegistration } from '../declaration/tool.decorator.js';
+import { checkedHandler } from '../declaration/checked-handler.js';
 import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
 import { BUILT_IN_GATES } from './built-in-gates.js';
 import { type RegisteredTool, ToolRegistry } from './tool-registry.js';
@@ -35,7 +36,8 @@ export class ToolCatalogue extends ToolRegistry {
     this.announce();
   }
 
-  register({ definition, handler, override = false }: ToolRegistration): () => void {
+  register(registration: ToolRegistration): () => void {
+    const { definition, override = false } = registration;
     checkDefinition(definition);
     const { name } = definition;
     const gates = BUILT_IN_GATES.get(name);
@@ -46,7 +48,7 @@ export class ToolCatalogue extends ToolRegistry {
     if (this.added.has(name)) throw new ToolDeclarationError(name, 'is already registered');
     const tool: RegisteredTool = {
       definition: Object.freeze({ ...definition, ...gates }),
-      handler,
+      handler: checkedHandler(registration),
       builtIn: false,
     };
     this.added.set(name, tool);

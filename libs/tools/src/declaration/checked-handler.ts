@@ -1,0 +1,67 @@
+import { Refused, refusals } from '#agent';
+import { ToolContent } from '../content.js';
+import type { ToolHandler } from '../tool.js';
+import { schemaReader, type SchemaReader, type ValueReader } from './schemas/value-schema.js';
+import type { ToolRegistration } from './tool.decorator.js';
+import { ToolDeclarationError } from './tool-declaration.js';
+
+const MAX_FAULTS = 5;
+const MAX_FAULT = 200;
+
+/** A tool gave what its own schema does not allow: for the operator's log, the agent is told that the tool failed. */
+export class ResultFault extends Error {
+  override readonly name = 'ResultFault';
+}
+
+/**
+ * An application's handler between its two schemas: it sees only arguments that fit, as the schema reads them, and nothing
+ * leaves it that its result schema does not allow. Parley's own tools read their arguments themselves.
+ * @throws ToolDeclarationError when a schema cannot be compiled
+ */
+export function checkedHandler(registration: ToolRegistration): ToolHandler {
+  const { definition, handler } = registration;
+  const read = compiled(
+    definition.name,
+    'input',
+    registration.input ?? schemaReader(definition.inputSchema, 'input'),
+  );
+  const told = definition.outputSchema && schemaReader(definition.outputSchema, 'output');
+  const output = registration.output ?? told;
+  const check = output && compiled(definition.name, 'output', output);
+  return async (args, call) => {
+    const given = await read(args ?? {});
+    if (!given.ok) throw new Refused(refusals.invalidArgument(listed(given.faults)));
+    const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
+    return check ? checkedResult(result, check) : result;
+  };
+}
+
+function compiled(tool: string, side: string, reader: SchemaReader): ValueReader {
+  try {
+    return reader.compile();
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new ToolDeclarationError(tool, `${side} ${error.message}`);
+  }
+}
+
+async function checkedResult(result: unknown, check: ValueReader): Promise<unknown> {
+  if (result instanceof ToolContent) {
+    if (result.data !== undefined) await asSent(result.data, check);
+    return result;
+  }
+  return asSent(result, check);
+}
+
+/** Judged in the form in which it crosses the wire: a Date is a string there. */
+async function asSent(result: unknown, check: ValueReader): Promise<unknown> {
+  const read = await check(JSON.parse(JSON.stringify(result ?? null)));
+  if (!read.ok) throw new ResultFault(`the result does not fit the output schema: ${listed(read.faults)}`);
+  return read.value;
+}
+
+function listed(faults: readonly string[]): string {
+  const told = faults.slice(0, MAX_FAULTS).map((fault) => fault.replaceAll(/\s+/g, ' ').slice(0, MAX_FAULT));
+  const more = faults.length - told.length;
+  return `${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+}

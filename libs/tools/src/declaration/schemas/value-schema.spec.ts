@@ -1,0 +1,150 @@
+import 'reflect-metadata';
+import { Type } from 'class-transformer';
+import {
+  ArrayMaxSize,
+  IsArray,
+  IsEnum,
+  IsIn,
+  IsInt,
+  IsOptional,
+  IsString,
+  ValidateNested,
+} from 'class-validator';
+import fc from 'fast-check';
+import * as v from 'valibot';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { schemaReader, type ValueSchema } from './value-schema.js';
+
+class Line {
+  @IsString()
+  sku!: string;
+}
+
+class Order {
+  @ValidateNested({ each: true })
+  @Type(() => Line)
+  @IsArray()
+  @ArrayMaxSize(2)
+  lines!: Line[];
+
+  @IsOptional()
+  @IsIn(['new', 'paid'])
+  state?: string;
+
+  @IsEnum({ Low: 'low', High: 'high' })
+  urgency!: string;
+
+  @IsInt({ each: true })
+  numbers!: number[];
+}
+
+class Loop {
+  @ValidateNested()
+  @Type(() => Loop)
+  next!: Loop;
+}
+
+class Untyped {
+  @ValidateNested()
+  line!: Line;
+}
+
+const json = {
+  type: 'object',
+  properties: { n: { type: 'integer', minimum: 0 }, order: { type: 'string', default: 'asc' } },
+  required: ['n'],
+} as const;
+const zod = z.object({ n: z.number().int().min(0), order: z.string().default('asc') });
+
+const read = async (schema: ValueSchema, value: unknown) => schemaReader(schema, 'input').compile()(value);
+
+describe('a class', () => {
+  it('is told with its nested classes, lists and choices', () => {
+    expect(schemaReader(Order, 'input').jsonSchema).toEqual({
+      type: 'object',
+      properties: {
+        lines: {
+          type: 'array',
+          maxItems: 2,
+          items: {
+            type: 'object',
+            properties: { sku: { type: 'string' } },
+            required: ['sku'],
+            additionalProperties: false,
+          },
+        },
+        state: { type: 'string', enum: ['new', 'paid'] },
+        urgency: { type: 'string', enum: ['low', 'high'] },
+        numbers: { type: 'array', items: { type: 'integer' } },
+      },
+      required: ['lines', 'urgency', 'numbers'],
+      additionalProperties: false,
+    });
+  });
+
+  it('becomes an instance, nested ones too, and names what does not fit at any depth', async () => {
+    const good = await read(Order, { lines: [{ sku: 'a' }], urgency: 'low', numbers: [1] });
+    expect(good).toMatchObject({ ok: true, value: expect.any(Order) as Order });
+    expect(good.ok && (good.value as Order).lines[0]).toBeInstanceOf(Line);
+    const bad = await read(Order, { lines: [{ sku: 1, root: true }], urgency: 'low', numbers: [1.5] });
+    expect(bad).toMatchObject({ ok: false });
+    expect(JSON.stringify(bad)).toMatch(/sku must be a string.*|root should not exist/);
+  });
+
+  it.each<[ValueSchema, string]>([
+    [class Nothing {}, 'without class-validator decorators'],
+    [Loop, 'holds itself'],
+    [Untyped, '@Type'],
+  ])('that cannot be told is refused: %o', (schema, fault) => {
+    expect(() => schemaReader(schema, 'input')).toThrow(fault);
+  });
+});
+
+describe('a Standard Schema', () => {
+  it('that cannot be told as JSON Schema is refused, with the page that helps', () => {
+    expect(() => schemaReader(v.object({ a: v.string() }) as ValueSchema, 'input')).toThrow(
+      'writing-tools.md',
+    );
+  });
+
+  it('tells what goes in for arguments and what comes out for results', () => {
+    const trimmed = z.object({ n: z.number().default(1) });
+    expect(schemaReader(trimmed, 'input').jsonSchema).not.toHaveProperty('required');
+    expect(schemaReader(trimmed, 'output').jsonSchema).toHaveProperty('required', ['n']);
+  });
+});
+
+describe('a reader', () => {
+  it.each<[string, ValueSchema]>([
+    ['JSON Schema', json],
+    ['zod', zod],
+  ])('never changes what it is given, and never passes what does not fit: %s', async (_name, schema) => {
+    const compiled = schemaReader(schema, 'input').compile();
+    await fc.assert(
+      fc.asyncProperty(fc.jsonValue(), async (value) => {
+        const before = structuredClone(value);
+        const result = await compiled(value);
+        expect(value).toEqual(before);
+        if (!result.ok) return;
+        const { n, order } = result.value as { n: unknown; order: unknown };
+        expect(Number.isInteger(n) && Number(n) >= 0 && typeof order === 'string').toBe(true);
+      }),
+    );
+  });
+
+  it('names the place and the rule, and no value', async () => {
+    const result = await read(json, { n: 'S3CRET' });
+    expect(result).toEqual({ ok: false, faults: ['n: must be integer'] });
+  });
+
+  it('of what is no JSON Schema cannot be made', () => {
+    expect(() => schemaReader({ type: 'objekt' }, 'input').compile()).toThrow(TypeError);
+  });
+
+  it('of two tools may declare one $id', () => {
+    const named = { $id: 'https://example.com/order', type: 'object' };
+    schemaReader(named, 'input').compile();
+    expect(() => schemaReader({ ...named }, 'input').compile()).not.toThrow();
+  });
+});
