@@ -60,9 +60,9 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   // Neither a fault nor anything that the content-security policy had to stop.
-  expect(complaints).toEqual([]);
-  expect(await page.evaluate('window.hit')).toBeUndefined();
+  if ((await page.evaluate('window.hit')) !== undefined) complaints.push('a script of a stranger ran');
   await context.close();
+  if (complaints.length > 0) throw new Error(complaints.join('\n'));
 });
 
 const at = (place: string) => `${service.origin}/console#/${place}`;
@@ -103,6 +103,7 @@ describe('signing in', () => {
     await context.clearCookies();
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await page.locator('.record').count()).toBe(0);
   });
 });
 
@@ -165,6 +166,7 @@ describe('the page', () => {
     await page.getByLabel('Arguments').fill('[]');
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByRole('alert').getByText('must be a JSON object').waitFor();
+    expect(await page.getByRole('region', { name: 'Explanation' }).count()).toBe(0);
   });
 
   it('is filtered and held while one looks', async () => {
@@ -194,18 +196,8 @@ describe('the page', () => {
       await page.keyboard.press('Tab');
       order.push(await focused());
     }
-    expect(order).toEqual([
-      ...[
-        'Live calls',
-        'Approvals',
-        'What an agent may do',
-        'Policy',
-        'Audit',
-        'Tasks and exports',
-        'Health',
-      ],
-      ...['?', 'Sign out'],
-    ]);
+    const places = 'Live calls,Approvals,What an agent may do,Policy,Audit,Tasks and exports,Health';
+    expect(order.join()).toBe(`${places},?,Sign out`);
     await page.keyboard.press('Escape');
     await page.getByRole('heading', { level: 1 }).focus();
     await page.keyboard.press('5');

@@ -72,10 +72,12 @@ const cookieOf = ({ headers }: Seen) => (headers.get('set-cookie') ?? '').split(
 const signIn = (service: Service, credential: object) =>
   ask(service, 'POST', 'session', CHANGING, credential);
 
-const ROUTES = [
-  ...['session', 'api/live', 'api/approvals', 'api/approvals/x', 'api/agents', 'api/policy', 'api/metadata'],
-  ...['api/audit', 'api/tasks', 'api/exports', 'api/status', 'api/unknown'],
-].map((path) => ['GET', path] as const);
+const ROUTES = (
+  'session api/live api/approvals api/approvals/x api/agents api/policy api/metadata api/audit ' +
+  'api/tasks api/exports api/status api/unknown'
+)
+  .split(' ')
+  .map((path) => ['GET', path] as const);
 const CHANGES = [
   ['POST', 'api/approvals/x'],
   ['POST', 'api/explain'],

@@ -8,8 +8,14 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const stamp = join(root, 'dist', '.built');
 const SOURCES = [
-  ...['src', 'libs', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
-  ...['tools/build.mjs', 'tools/bundle.mjs', 'tools/page.mjs'],
+  'src',
+  'libs',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'tools/build.mjs',
+  'tools/bundle.mjs',
+  'tools/page.mjs',
 ];
 
 function newest(path) {

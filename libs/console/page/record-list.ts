@@ -5,14 +5,11 @@ import { shownTime } from './times.js';
 /** A record as the service tells it. */
 export type ConsoleRecord = Readonly<Record<string, unknown>>;
 
-const text = (value: unknown): string =>
-  value === undefined || value === null
-    ? ''
-    : Array.isArray(value)
-      ? value.join(', ')
-      : typeof value === 'object'
-        ? JSON.stringify(value)
-        : String(value);
+function text(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (value === undefined || value === null) return '';
+  return Array.isArray(value) ? value.map(text).join(', ') : JSON.stringify(value);
+}
 
 const WORDS: Readonly<Record<string, string>> = {
   approval: 'approval',

@@ -28,7 +28,9 @@ function replicas() {
   return { bus, one: new LiveRecords(bus, settings, now), two: new LiveRecords(bus, settings, now) };
 }
 const toolsOf = (batches: readonly LiveBatch[]) =>
-  batches.flatMap(({ records }) => records.map(({ tool }) => tool)).sort();
+  batches
+    .flatMap(({ records }) => records.map(({ tool }) => String(tool)))
+    .sort((a, b) => a.localeCompare(b));
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -4,13 +4,12 @@ import type { ApprovalRecord, AuditEvent, AuditRecord } from '#audit';
 export type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
 /** What of a record is shown, and nothing that a later version adds to it. */
-const SHOWN = [
-  ...['type', 'at', 'tool', 'success', 'agent_name', 'principal', 'tenant_id', 'permissions', 'auth_type'],
-  ...['args_keys', 'gate', 'error_code', 'denial_kind', 'cause', 'duration_ms', 'database_ms', 'rows'],
-  ...['result_size', 'policy_version', 'correlation_id', 'trace_id', 'approver', 'impersonated_user_id'],
-  ...['agent_depth', 'outcome', 'via', 'approval_id', 'reason', 'action', 'target', 'remote_address'],
-  ...['suppressed', 'task_id', 'prompt_injection_phrase', 'identity'],
-] as const;
+const SHOWN = (
+  'type at tool success agent_name principal tenant_id permissions auth_type args_keys gate error_code ' +
+  'denial_kind cause duration_ms database_ms rows result_size policy_version correlation_id trace_id ' +
+  'approver impersonated_user_id agent_depth outcome via approval_id reason action target ' +
+  'remote_address suppressed task_id prompt_injection_phrase identity'
+).split(' ');
 
 const MAX_TEXT = 300;
 const MAX_NAMES = 32;
