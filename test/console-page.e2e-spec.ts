@@ -129,7 +129,7 @@ describe('what strangers wrote', () => {
   });
 
   it('is text in what is approved, and a decision by keyboard counts', async () => {
-    const fields = { title: HOSTILE, body: 'x'.repeat(60_000) };
+    const fields = { title: HOSTILE, body: `${'x'.repeat(60_000)} END` };
     const updating = callTool(
       service,
       'update_object',
@@ -145,7 +145,8 @@ describe('what strangers wrote', () => {
     const preview = page.getByLabel('What update_object would do');
     await preview.waitFor();
     expect(await preview.textContent()).toContain('\\u202egnp.x');
-    expect((await preview.textContent())?.length).toBeLessThan(21_000);
+    // Whoever approves has had the whole of it to look at, to its end.
+    expect(await preview.textContent()).toContain('xxx END');
     expect(await page.locator('main img, main script').count()).toBe(0);
     await page.getByRole('button', { name: 'Approve' }).focus();
     await page.keyboard.press('Enter');

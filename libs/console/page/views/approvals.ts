@@ -18,6 +18,8 @@ interface Detailed extends Case {
 }
 
 const REFRESH = 10_000;
+/** Nothing of what is decided upon is cut off: requests are smaller than this. */
+const WHOLE = 10_000_000;
 
 /** Calls that wait for a person. */
 export function approvalsView(): View {
@@ -89,7 +91,12 @@ function caseCard(one: Case, signal: AbortSignal): HTMLElement {
     look.setAttribute('aria-expanded', 'true');
     look.disabled = true;
     ask<Detailed>(`api/approvals/${encodeURIComponent(one.id)}`, signal).then(
-      (detailed) => fill(body, decision(detailed, card)),
+      (detailed) => {
+        fill(body, decision(detailed, card));
+        // Where the button stood is what it was pressed for.
+        look.remove();
+        body.querySelector('pre')?.focus();
+      },
       (error: unknown) => {
         look.disabled = false;
         fill(body, toldFault(error, signal));
@@ -112,7 +119,10 @@ function decision({ id, tool, preview }: Detailed, card: HTMLElement): HTMLEleme
       });
       card.dataset['decided'] = verdict;
       const words = verdict === 'approve' ? `${tool} was approved` : `${tool} was denied`;
-      fill(form, notice(words, verdict === 'approve' ? 'good' : 'plain'));
+      const outcome = notice(words, verdict === 'approve' ? 'good' : 'plain');
+      outcome.tabIndex = -1;
+      fill(form, outcome);
+      outcome.focus();
       announce(words);
     } catch (error) {
       for (const button of buttons) button.disabled = false;
@@ -126,7 +136,7 @@ function decision({ id, tool, preview }: Detailed, card: HTMLElement): HTMLEleme
   const form = el(
     'div',
     { class: 'decision' },
-    el('pre', { tabindex: 0, 'aria-label': `What ${tool} would do` }, shownJson(preview)),
+    el('pre', { tabindex: 0, 'aria-label': `What ${tool} would do` }, shownJson(preview, WHOLE)),
     field('Reason, told to the agent', reason),
     el('p', { class: 'buttons' }, ...buttons),
     told,
