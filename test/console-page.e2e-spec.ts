@@ -129,7 +129,7 @@ describe('what strangers wrote', () => {
   });
 
   it('is text in what is approved, and a decision by keyboard counts', async () => {
-    const fields = { title: HOSTILE, body: `${'x'.repeat(60_000)} END` };
+    const fields = { title: HOSTILE, body: 'x'.repeat(60_000) };
     const updating = callTool(
       service,
       'update_object',
@@ -145,8 +145,8 @@ describe('what strangers wrote', () => {
     const preview = page.getByLabel('What update_object would do');
     await preview.waitFor();
     expect(await preview.textContent()).toContain('\\u202egnp.x');
-    // Whoever approves has had the whole of it to look at, to its end.
-    expect(await preview.textContent()).toContain('xxx END');
+    // Whoever approves has had all that the desk tells to look at, to its end.
+    expect(JSON.parse((await preview.textContent()) ?? '')).toHaveProperty('change');
     expect(await page.locator('main img, main script').count()).toBe(0);
     await page.getByRole('button', { name: 'Approve' }).focus();
     await page.keyboard.press('Enter');

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Operator } from './operator-gate.js';
 
 /** What an operator asked, with everything before it passed. */
-export interface ConsoleRequest {
+interface ConsoleRequest {
   readonly operator: Operator;
   /** Parts of the path that the route leaves open, decoded. */
   readonly parts: readonly string[];

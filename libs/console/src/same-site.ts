@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** What every request that changes something carries: no form and no link of another page can send it. */
-export const CONSOLE_HEADER = 'x-parley-console';
+const CONSOLE_HEADER = 'x-parley-console';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 const CHANGES_NOTHING = new Set(['GET', 'HEAD']);

@@ -9,7 +9,7 @@ export interface PolicyParts {
 }
 
 /** What the policy says of a class; of a filter the fields alone. */
-export interface ShownClass {
+interface ShownClass {
   readonly name: string;
   readonly access: 'open' | 'hidden';
   readonly visible: boolean;
