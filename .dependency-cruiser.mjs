@@ -20,6 +20,7 @@ export const mayImport = {
   ],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster', 'audit'],
   auth: ['agent', 'policy'],
+  views: ['tools', 'dispatcher'],
   parley: ['agent', 'policy', 'data', 'tools', 'dispatcher'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit'],

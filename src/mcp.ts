@@ -16,8 +16,10 @@ import {
 } from '#dispatcher';
 import { type AbandonedDispatch, Downloads, McpEdge, Wire } from '#streaming';
 import { ToolRunner } from '#tools';
+import { readResultsView, ViewResources } from '#views';
 import type { ParleyConfig } from './config/config.js';
 import { createInputRounds } from './input-rounds.js';
+import { builtPage } from './built-pages.js';
 import { isLoopbackHost } from './start-gate.js';
 
 const INSTRUCTIONS =
@@ -29,6 +31,15 @@ export function mcpProviders(config: ParleyConfig, shared: SharedState): Provide
   return [
     { provide: PromptRegistry, useFactory: () => new PromptRegistry() },
     ResourceRegistry,
+    {
+      provide: ViewResources,
+      useFactory: (registry: ResourceRegistry) => {
+        const views = new ViewResources(() => readResultsView(builtPage('views')));
+        registry.register(views);
+        return views;
+      },
+      inject: [ResourceRegistry],
+    },
     { provide: InputRounds, useFactory: () => createInputRounds(config.server, shared) },
     {
       provide: Kernel,

@@ -135,6 +135,26 @@ describe('parley policy check', () => {
     expect(stdout).toMatch(/policy\.classes\.Post\.feilds: unknown key/);
   });
 
+  it('fails for masks that widen upwards, need a key that is not there, or are none', async () => {
+    const masks = {
+      title: { readonly: 'mask', admin: 'drop' },
+      status: 'hash',
+      body: 'hide',
+      objectId: 'mask',
+    };
+    file('broken.yaml', withClass('Post', { masks }));
+    const { code, stdout } = await parley(['policy', 'check', '--config', 'broken.yaml']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/policy\.classes\.Post\.masks\.body: /);
+    const { body: _body, ...readable } = masks;
+    file('broken.yaml', withClass('Post', { masks: readable }));
+    const compiled = await parley(['policy', 'check', '--config', 'broken.yaml']);
+    expect(compiled.code).toBe(1);
+    expect(compiled.stdout).toMatch(/Post\.masks\.title\.admin: a higher tier is masked by less/);
+    expect(compiled.stdout).toMatch(/Post\.masks\.status: hash needs policy\.maskingKey/);
+    expect(compiled.stdout).toMatch(/Post\.masks\.objectId: 'objectId' is part of every row/);
+  });
+
   it('warns of names that the database does not have, and passes', async () => {
     file('typo.yaml', withClass('Pots', { hidden: true }));
     const { code, stdout } = await parley(['policy', 'check', '--config', 'typo.yaml']);
@@ -168,6 +188,21 @@ describe('parley policy test', () => {
     expect(stdout).toMatch(/injected into Post/);
   });
 
+  it('holds masks against what a case says of them', async () => {
+    file('parley.yaml', withClass('Post', { masks: { title: 'mask' } }));
+    const call = { agent: AGENT, tool: 'query_class', expect: { allowed: true } };
+    const about = { ...call, arguments: { class_name: 'Post' } };
+    file('cases.yaml', [
+      { ...about, rule: 'holds', masked: { title: 'mask', status: 'none' } },
+      { ...about, rule: 'does not', masked: { title: 'none' } },
+    ]);
+    const { stdout } = await parley(['policy', 'test', 'cases.yaml']);
+    expect(stdout).toMatch(/1 held, 1 failed/);
+    expect(stdout).toMatch(/expected Post\.title masked as 'none', found 'mask'/);
+    const told = await parley(['explain', 'query_class', '{"class_name":"Post"}', '--as', AGENT]);
+    expect(told.stdout).toMatch(/MASKED IN +FIELD +AS\n *Post +title +mask/);
+  });
+
   it('fails before it runs anything when a file has faults', async () => {
     file('cases.yaml', [{ agent: AGENT, tool: 'list_tools', expects: {} }]);
     const { code, stderr } = await parley(['policy', 'test', 'cases.yaml', 'missing.yaml']);
@@ -199,6 +234,18 @@ describe('parley policy diff', () => {
       name: 'internalNote',
       effect: 'gained',
     });
+  });
+
+  it('tells a mask that comes for a loss and one that weakens for a gain, and passes the first alone', async () => {
+    const masked = (mask: string) => withClass('Post', { masks: { title: mask } });
+    const narrowed = await diff(masked('mask'));
+    const change = { agent: AGENT, className: 'Post', what: 'mask', name: 'title' };
+    expect(narrowed).toMatchObject({ code: 0, widens: false });
+    expect(narrowed.changes).toContainEqual({ ...change, effect: 'lost', before: 'clear', after: 'mask' });
+    const files = [file('old.yaml', masked('deny')), file('new.yaml', masked('mask'))];
+    const ended = await parley(['policy', 'diff', ...files, '--fail-on-widening']);
+    expect(ended.code).toBe(1);
+    expect(ended.stdout).toMatch(/\+ title: deny -> mask/);
   });
 
   it('passes a configuration that only narrows', async () => {

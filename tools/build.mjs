@@ -15,7 +15,8 @@ const SOURCES = [
   'tsconfig.build.json',
   'tools/build.mjs',
   'tools/bundle.mjs',
-  'tools/page.mjs',
+  'tools/console-page.mjs',
+  'tools/pages.mjs',
 ];
 
 function newest(path) {
@@ -38,7 +39,8 @@ export function build({ ifNeeded = false } = {}) {
   const status =
     run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') ||
     run('tools/bundle.mjs') ||
-    run('tools/page.mjs');
+    run('tools/pages.mjs') ||
+    run('tools/console-page.mjs');
   if (status === 0) writeFileSync(stamp, '');
   return status;
 }

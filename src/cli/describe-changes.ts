@@ -39,6 +39,8 @@ function ofGroup(changes: readonly SurfaceChange[]): string[] {
         return alike.map(
           ({ name, before = 'none', after = 'none' }) => `${mark} rows by ${name}: ${before} -> ${after}`,
         );
+      case 'mask':
+        return alike.map(({ name, before = '', after = '' }) => `${mark} ${name}: ${before} -> ${after}`);
       case 'tool':
       case 'operation':
       case 'field':

@@ -4,7 +4,7 @@ import { textTable } from './text-table.js';
 
 /** A rehearsal for people: verdict, gates in their order, what was injected, what the database would have been asked. */
 export function describeRehearsal(rehearsal: Rehearsal): string {
-  return [verdict(rehearsal), gates(rehearsal), limits(rehearsal), commands(rehearsal)]
+  return [verdict(rehearsal), gates(rehearsal), limits(rehearsal), masks(rehearsal), commands(rehearsal)]
     .filter((part) => part !== '')
     .join('\n');
 }
@@ -37,6 +37,14 @@ function limits({ injected }: Rehearsal): string {
   return textTable(
     ['INJECTED INTO', 'BY', 'ROWS MUST MEET'],
     injected.map(({ className, origin, where }) => [className, origin, JSON.stringify(where)]),
+  );
+}
+
+function masks({ masked }: Rehearsal): string {
+  if (masked.length === 0) return '';
+  return textTable(
+    ['MASKED IN', 'FIELD', 'AS'],
+    masked.map(({ className, field, mask }) => [className, field, mask]),
   );
 }
 

@@ -35,17 +35,30 @@ export async function violationIn(
   const ordinary = await open(asked.world, apart.ordinary, { uri, name: next() });
   try {
     for (const request of asked.asked) {
-      const answers = await Promise.all([marked.ask(request), ordinary.ask(request)]);
-      const [one, other] = answers;
+      const answers = await Promise.all([marked.ask(request), ordinary.ask(request)].map(withNumberedNames));
+      const [one, other] = answers as [Answer, Answer];
       noteIn(tally, request, one);
       const shows = shown(apart.traces, request, one);
       const differ = one.reply !== other.reply || one.audit !== other.audit;
-      if (shows.length > 0 || differ) return { request, shows, answers, asked };
+      if (shows.length > 0 || differ) return { request, shows, answers: [one, other], asked };
     }
     return null;
   } finally {
     await Promise.all([marked.close(), ordinary.close()]);
   }
+}
+
+const PSEUDONYM = /h_[A-Za-z0-9_-]{22}/g;
+
+/** Which values are equal is what pseudonyms tell, by design; not which value any of them stands for. */
+async function withNumberedNames(asked: Promise<Answer>): Promise<Answer> {
+  const { reply, audit } = await asked;
+  const numbers = new Map<string, number>();
+  const numbered = reply.replaceAll(PSEUDONYM, (name) => {
+    if (!numbers.has(name)) numbers.set(name, numbers.size);
+    return `h_${numbers.get(name)}`;
+  });
+  return { reply: numbered, audit };
 }
 
 /** Without quoting, and without what stands for an object of a withheld class: its name and nothing else. */

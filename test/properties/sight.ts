@@ -8,12 +8,15 @@ import {
   TENANT_COLUMN,
   TENANTS,
 } from './vocabulary.js';
-import type { AgentLimits, ClassRules, OwnClass, RowSpec, Rule, World } from './world.js';
+import type { AgentLimits, ClassRules, MaskSpec, OwnClass, RowSpec, Rule, World } from './world.js';
 
 export type Operation = 'find' | 'count' | 'get';
 
-/** How much of one value an agent may come to know by any road. */
-export type Sight = 'all' | 'presence' | 'nothing';
+/**
+ * How much of one value an agent may come to know by any road. `equality`: which rows of the column hold the same, missing
+ * values included. `rest`: all of an object but one member.
+ */
+export type Sight = 'all' | 'rest' | 'presence' | 'equality' | 'nothing';
 
 /** The column that filters and default filters limit rows by; kept below this. */
 export const LIMITED_BY: Readonly<Record<OwnClass, string>> = {
@@ -124,8 +127,16 @@ export class AgentSight {
     return value !== null && value + 1 <= FILTER_LIMIT;
   }
 
+  /** What is done with a column's values for this agent; null: nothing. Sub-agents are readonly here. */
+  maskOf(className: ClassName, field: string): MaskSpec | null {
+    const mask = this.world.classes[className].masks[field] ?? null;
+    const { permissions, child } = this.world.agent;
+    return mask?.openToAdmin && permissions === 'admin' && !child ? null : mask;
+  }
+
   /** Whether queries may be about the column: what only some rows show is not. */
   mayAsk(className: ClassName, field: string): boolean {
+    if (this.maskOf(className, field)) return false;
     const { fields, hiddenFrom } = this.world.classes[className];
     if (fields && !fields.includes(field)) return false;
     const target = columnOf(className, field)?.target;
@@ -161,6 +172,8 @@ export class AgentSight {
   mayName(className: ClassName, field: string): boolean {
     const { fields, hiddenFrom } = this.world.classes[className];
     if (fields && !fields.includes(field) && field !== 'createdAt') return false;
+    const mask = this.maskOf(className, field);
+    if (mask?.form === 'drop' && mask.member === null) return false;
     if (this.isMaster || !hiddenFrom || (className === '_User' && this.isUser)) return true;
     const general = this.generalLists(className);
     const exceptions = hiddenFrom.owner ? [hiddenFrom.owner] : [];
@@ -194,6 +207,12 @@ export class AgentSight {
     if (fields && !fields.includes(field) && field !== 'createdAt') return 'nothing';
     if (this.isProtected(className, row, index, field)) return 'nothing';
     const column = columnOf(className, field);
+    const mask = this.maskOf(className, field);
+    if (mask?.member) return 'rest';
+    if (mask) {
+      const isPseudonym = mask.form === 'hash' && column?.kind !== 'relation';
+      return isPseudonym && !(column?.target && this.isWithheld(column.target)) ? 'equality' : 'nothing';
+    }
     if (column?.target && column.kind !== 'relation' && !this.isReachable(column.target)) return 'presence';
     return 'all';
   }

@@ -22,6 +22,8 @@ export interface ClassRules {
   readonly fields: readonly string[] | null;
   readonly joinFields: readonly string[] | null;
   readonly largeFields: readonly string[];
+  /** By column. */
+  readonly masks: Readonly<Record<string, MaskSpec>>;
   readonly canonical: boolean;
   readonly tenant: { readonly bypass: boolean } | null;
   readonly find: Rule;
@@ -29,6 +31,14 @@ export interface ClassRules {
   readonly get: Rule;
   /** Null: none are set at all. */
   readonly hiddenFrom: ProtectedLists | null;
+}
+
+export interface MaskSpec {
+  readonly form: 'drop' | 'deny' | 'mask' | 'hash';
+  /** Agents of tier admin read the value itself. */
+  readonly openToAdmin: boolean;
+  /** Of an object only one member, by name; null: the whole column. */
+  readonly member: string | null;
 }
 
 export interface ProtectedLists {
@@ -104,6 +114,25 @@ const rule = (owned: boolean): fc.Arbitrary<Rule> =>
     ...(owned ? (['unset', 'nobody', 'owner'] as const) : []),
   );
 
+/** Null for most columns, and for every column of most classes. */
+function masks(className: ClassName): fc.Arbitrary<Readonly<Record<string, MaskSpec>>> {
+  const spec = (kind: string): fc.Arbitrary<MaskSpec> =>
+    fc.record({
+      form: fc.constantFrom<MaskSpec['form']>('drop', 'deny', 'mask', 'hash'),
+      openToAdmin: fc.boolean(),
+      member: kind === 'object' ? fc.constantFrom('tone', null) : fc.constant(null),
+    });
+  const perColumn = COLUMNS[className].map(({ name, kind }) =>
+    fc.tuple(fc.constant(name), fc.option(spec(kind), { nil: null, freq: 2 })),
+  );
+  const some = fc
+    .tuple(...perColumn)
+    .map((chosen) =>
+      Object.fromEntries(chosen.filter((entry): entry is [string, MaskSpec] => entry[1] !== null)),
+    );
+  return fc.oneof({ weight: 2, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: some });
+}
+
 function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
   const own = className !== '_User';
   const names = columnNames(className);
@@ -112,6 +141,7 @@ function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
     visible: fc.boolean(),
     fields: seldom(allBut(names), 1),
     joinFields: fc.constant(null),
+    masks: masks(className),
     largeFields: fc.oneof(fc.constant([]), anyOf(names)),
     canonical: own ? fc.boolean() : fc.constant(false),
     tenant: own ? seldom(fc.record({ bypass: fc.boolean() }), 1) : fc.constant(null),

@@ -121,7 +121,8 @@ export function worldsApart(world: World): WorldsApart {
     const given = own === null ? undefined : ordinary(column, own);
     const seen = sight.of(className, row, index, column.name);
     if (seen === 'all' || sight.decides(className, column.name)) return given;
-    if (seen === 'presence' && own === null) return undefined;
+    if ((seen === 'presence' || seen === 'rest' || seen === 'equality') && own === null) return undefined;
+    if (seen === 'rest' || seen === 'equality') return exchanged(column, own as number, seen, secret);
     if (secret) {
       const mark = marked(column, index);
       for (const trace of mark.traces) traces.add(trace);
@@ -130,6 +131,17 @@ export function worldsApart(world: World): WorldsApart {
     const other = row.others[column.name] ?? null;
     if (other === null) return seen === 'presence' ? oneOf(ordinary(column, 0)) : undefined;
     return seen === 'presence' ? oneOf(ordinary(column, other)) : ordinary(column, other);
+  };
+
+  /** Another value for each value: equal ones stay equal, and what may be seen of an object stays. */
+  const exchanged = (column: Column, own: number, seen: 'rest' | 'equality', secret: boolean): unknown => {
+    const mark = secret && column.kind !== 'flag' ? marked(column, own) : null;
+    const value = mark?.value ?? ordinary(column, secret ? own : own + 1);
+    if (seen === 'equality') for (const trace of mark?.traces ?? []) traces.add(trace);
+    if (seen === 'equality') return value;
+    const { tone } = value as { tone: string };
+    if (mark) traces.add(tone);
+    return { ...(ordinary(column, own) as object), tone };
   };
 
   const rowsOf = (className: ClassName, secret: boolean) =>
@@ -219,6 +231,12 @@ function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
     largeFields: rules.largeFields,
     properties: Object.fromEntries(properties),
     ...(rules.fields && { fields: rules.fields }),
+    masks: Object.fromEntries(
+      Object.entries(rules.masks).map(([name, { form, openToAdmin, member }]) => [
+        member === null ? name : `${name}.${member}`,
+        openToAdmin ? { readonly: form, admin: 'none' } : form,
+      ]),
+    ),
     ...(rules.canonical &&
       className !== '_User' && { canonicalFilter: { [LIMITED_BY[className]]: { $lte: FILTER_LIMIT } } }),
     ...(tenant && {
@@ -227,11 +245,13 @@ function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
   };
 }
 
+const MASKING_KEY = 'a secret that no agent may ever learn';
+
 function policyOf(world: World): PolicyConfig {
   const classes: ClassConfigs = Object.fromEntries(
     CLASS_NAMES.map((name) => [name, classConfig(name, world.classes[name])]),
   );
-  return { ...world.switches, suppressMasterKeyWarning: true, classes };
+  return { ...world.switches, suppressMasterKeyWarning: true, maskingKey: MASKING_KEY, classes };
 }
 
 /** The row filters of an agent or sub-agent, as its options take them. */

@@ -10,4 +10,6 @@ export interface CallTrace {
   passed(gate: string, subject?: string): void;
   /** Every row read of the class must meet this. */
   limited(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void;
+  /** What is done with these fields of the class, by path and in words. */
+  masked(className: string, fields: ReadonlyMap<string, string>): void;
 }

@@ -28,6 +28,7 @@ export const DENIAL_KINDS = [
   'storage_form_field_ref',
   'denied_field_key',
   'protected_field_ref',
+  'masked_field',
   'tenant_scope',
   'missing_tenant_scope',
   'tenant_join_denied',

@@ -112,6 +112,24 @@ export function protectedFieldRef(context: string, reference: string, root: stri
   });
 }
 
+/** The policy shows the field in masked form, or not at all: nothing may be compared with what it stands for. */
+export function maskedField(
+  context: string,
+  reference: string,
+  root: string,
+  allowed: readonly string[],
+): Refusal {
+  const shown = allowed.slice(0, 20);
+  const more = allowed.length > shown.length ? ` (+${allowed.length - shown.length} more)` : '';
+  return accessDenied(
+    'fields',
+    `${context} '${reference}' names a masked field: it cannot be filtered, sorted, grouped, computed with, followed or ` +
+      `written. Use other fields: ${listed(shown)}${more}`,
+    'masked_field',
+    { denied_field: root, allowed_fields: shown },
+  );
+}
+
 /** The store's own permissions refused what the policy left. */
 export function storeDenied(store: string): Refusal {
   return accessDenied('store', `${store} does not permit this to the caller`, 'clp_denied');

@@ -50,6 +50,8 @@ export interface GovernedClass {
   readonly policy: ClassPolicy;
   /** Readable wire names in schema order, the always-kept three included. */
   readonly fields: readonly string[];
+  /** Path → what is done with it, in words: masked fields the agent may know of. Not among `fields`. */
+  readonly masks: ReadonlyMap<string, string>;
   /** Ways of reading its rows that permissions and tenant leave the agent; none: only what it looks like may be known. */
   readonly reads: ReadonlySet<ReadOperation>;
 }

@@ -4,7 +4,7 @@ import type { Column, ExportOrder } from '#tools';
 
 /**
  * The columns of a file: those that were asked for, by the names that rows carry; else all that the agent may read of the
- * class at this moment, as far as the order names keys.
+ * class at this moment, in clear or in masked form, as far as the order names keys.
  */
 export function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
   const names = new FieldNames(known.policy.aliases);
@@ -14,7 +14,8 @@ export function columnsOf({ columns, keys, include }: ExportOrder, known: Govern
     ...ALWAYS_KEEP,
     ...asked.flatMap((name) => (typeof name === 'string' ? [rootOf(names.wirePath(name))] : [])),
   ]);
-  return known.fields
+  const masked = [...known.masks].filter(([, mask]) => mask !== 'deny').map(([path]) => rootOf(path));
+  return [...new Set([...known.fields, ...masked])]
     .filter((field) => !hasInternalSegment(field) && (!Array.isArray(keys) || wanted.has(field)))
     .map((field) => ({ header: field, path: field }));
 }

@@ -25,6 +25,7 @@ export {
   AgentHidden,
   AgentJoinFields,
   AgentLargeFields,
+  AgentMasks,
   AgentMethod,
   AgentTenantScope,
   AgentVisible,

@@ -29,7 +29,7 @@ export { governPipeline, joinTargets, type JoinScope } from './pipeline/govern-p
 export type { Pipeline, Stage } from './pipeline/stages.js';
 export { validatePipeline } from './pipeline/validate-pipeline.js';
 export { walkPipeline, type WalkOptions } from './pipeline/walk-pipeline.js';
-export { parseKeys } from './where/keys.js';
+export { isAskable, parseKeys } from './where/keys.js';
 export {
   asksOtherClasses,
   type CrossClassQuery,
@@ -38,6 +38,15 @@ export {
 } from './where/map-cross-class.js';
 export { parseOrder, type SortKey } from './where/order.js';
 export { translateWhere, type WhereOptions } from './where/translate-where.js';
+export {
+  columnOf,
+  type ColumnMasks,
+  describeMasks,
+  type PathMask,
+  toldMasks,
+} from './masking/column-masks.js';
+export type { MaskConfig, MaskForm, MasksConfig } from './masking/mask-config.js';
+export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
 export { redact, type Withheld } from './redaction/redact.js';
 export { withholdUnreadable } from './redaction/embedded-rights.js';
 export type { RowOperation } from './rights/access-rights.js';

@@ -12,9 +12,11 @@ export type ContentBlock =
   | { readonly type: 'resource'; readonly resource: EmbeddedResource };
 
 /** A resource inside an answer: text, or bytes in base64. */
-export type EmbeddedResource = { readonly uri: string; readonly mimeType?: string } & (
-  { readonly text: string } | { readonly blob: string }
-);
+export type EmbeddedResource = {
+  readonly uri: string;
+  readonly mimeType?: string;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+} & ({ readonly text: string } | { readonly blob: string });
 
 /**
  * Returned by a tool whose result is not plain data: its blocks are sent as they are. Size limit and canaries apply to

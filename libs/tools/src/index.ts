@@ -30,3 +30,4 @@ export * from './shaping/simplify.js';
 export * from './shaping/text-formats.js';
 export * from './tool.js';
 export * from './tool-switches.js';
+export { RESULTS_VIEW } from './views.js';

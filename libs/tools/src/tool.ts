@@ -60,6 +60,8 @@ export interface ToolDefinition {
   /** When declared, results are also sent as `structuredContent`. */
   readonly outputSchema?: JsonSchema;
   readonly annotations?: ToolAnnotations;
+  /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/views.md). The text tells everything too. */
+  readonly view?: string;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe: boolean;
   /** `rows`: changes objects. `classes`: makes and removes classes. `methods`: runs declared methods. Default none. */

@@ -60,12 +60,16 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
     expect(await knows('Later')).toBe(true);
   });
 
-  it('asks the collection for indexes that the schema row does not list', async () => {
+  it('asks the collection for its indexes, and which of them are unique', async () => {
     await addClass('Bare');
     await store.connection
       .collection('Bare')
       .createIndex({ _created_at: 1, title: -1 }, { name: 'when', unique: true });
+    await store.connection
+      .collection('Bare')
+      .createIndex({ title: 1 }, { name: 'some', unique: true, sparse: true });
     const indexes = (await catalogue.snapshot()).get('Bare')?.indexes;
+    expect(indexes).toContainEqual({ name: 'some', fields: ['title'], unique: true, sparse: true });
     expect(indexes).toContainEqual({ name: 'when', fields: ['createdAt', 'title'], unique: true });
   });
 

@@ -7,7 +7,7 @@ import { classSchemaOf, listedIndexes, type StoredIndex } from './schema-row.js'
 
 const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
 
-/** Index listings asked at a time, for classes whose schema row names none. */
+/** Index listings asked at a time. */
 const LISTINGS_AT_ONCE = 8;
 
 /** Classes and permissions as Parse Server keeps them in `_SCHEMA`. */
@@ -32,17 +32,21 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
   }
 
   private async classSchema(row: Document): Promise<ClassSchema> {
-    return classSchemaOf(row, listedIndexes(row) ?? (await this.askIndexes(String(row['_id']))));
+    // The row may list fewer than there are, and does not say which are unique: that is the collection's to tell.
+    const asked = await this.askIndexes(String(row['_id']));
+    return classSchemaOf(row, asked.length > 0 ? asked : (listedIndexes(row) ?? []));
   }
 
   /** A class without rows has no collection yet, and so no indexes. */
   private async askIndexes(className: string): Promise<readonly StoredIndex[]> {
     try {
       const indexes = await this.connection.collection(className).listIndexes(READ_LIMITS).toArray();
-      return indexes.map(({ name, key, unique, weights }) => ({
+      return indexes.map(({ name, key, unique, sparse, partialFilterExpression, weights }) => ({
         name: String(name),
         key: { ...key, ...weights },
         unique: unique === true,
+        sparse: sparse === true,
+        partial: partialFilterExpression !== undefined,
       }));
     } catch (error) {
       if (storeErrorOf(error).code === 'unavailable') throw error;

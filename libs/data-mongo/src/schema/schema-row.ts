@@ -67,6 +67,8 @@ export interface StoredIndex {
   readonly name: string;
   readonly key: Readonly<Record<string, unknown>>;
   readonly unique?: boolean;
+  readonly sparse?: boolean;
+  readonly partial?: boolean;
 }
 
 /** The indexes a schema row lists, or null when it lists none and the collection must be asked. */
@@ -96,7 +98,13 @@ function indexSchema(index: StoredIndex, names: StorageNames): IndexSchema {
   const fields = Object.keys(index.key)
     .filter((column) => column !== '_fts' && column !== '_ftsx')
     .map((column) => names.fieldOf(column));
-  return { name: index.name, fields, unique: index.unique === true || index.name === '_id_' };
+  return {
+    name: index.name,
+    fields,
+    unique: index.unique === true || index.name === '_id_',
+    ...(index.sparse === true && { sparse: true }),
+    ...(index.partial === true && { partial: true }),
+  };
 }
 
 /** What a schema row is made from. Index keys are in logical names. */

@@ -75,6 +75,7 @@ function indexSchema(className: string, name: string, key: unknown): IndexSchema
   const fields = Object.keys(key)
     .filter((column) => column !== '_fts' && column !== '_ftsx')
     .map((column) => STORED_NAMES[column] ?? column.replace(/^_p_/, ''));
-  const unique = name === '_id_' || (UNIQUE[className]?.includes(name) ?? false);
-  return [{ name, fields, unique }];
+  if (name === '_id_') return [{ name, fields, unique: true }];
+  const known = UNIQUE[className]?.includes(name) ?? false;
+  return [{ name, fields, unique: known, ...(known ? { sparse: true } : { uniquenessUnknown: true }) }];
 }

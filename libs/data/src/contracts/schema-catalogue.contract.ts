@@ -69,6 +69,7 @@ export function schemaCatalogueContract(name: string, open: (seed: unknown) => P
         name: 'username_1',
         fields: ['username'],
         unique: true,
+        sparse: true,
       });
     });
 

@@ -14,6 +14,7 @@ import {
 } from '#policy';
 import type { AggregateOptions } from '../governed-records.js';
 import type { CallerConstraints } from './caller-constraints.js';
+import { tracePassed } from './class-entry.js';
 import { readOptOut } from './page-options.js';
 import type { RecordsParts, RowRules } from './row-rules.js';
 
@@ -95,7 +96,7 @@ export class GovernedAggregation {
   private async joinScope(className: string): Promise<JoinScope | Refusal> {
     const access = this.parts.scope.reachFor(this.parts.agent).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
-    this.parts.trace?.passed('joined class', access.className);
+    tracePassed(this.parts.trace, 'joined class', access);
     try {
       const { where } = await this.rules.predicate(access.className, {
         canonical: false,

@@ -5,12 +5,17 @@ import {
   type ClassAccess,
   columnRefusal,
   fetchableColumns,
+  isAskable,
+  isMasked,
   isRefusal,
   joinProjection,
+  mayShow,
   rootOf,
+  shownColumns,
   withheldTarget,
 } from '#policy';
 import type { IncludePlan } from '../record-store.js';
+import { tracePassed } from './class-entry.js';
 import { fetchKeys, type RowGuard } from './row-guard.js';
 import type { RowRules } from './row-rules.js';
 
@@ -99,7 +104,7 @@ export class IncludeResolver {
     const [spelling, ...rest] = segments;
     if (spelling === undefined) return;
     const field = parent.names.wireName(spelling);
-    if (!(fetchableColumns(parent)?.has(field) ?? true))
+    if (isMasked(parent, field) || !(fetchableColumns(parent)?.has(field) ?? true))
       orThrow(columnRefusal('include', spelling, field, parent));
     const targetClass = this.targetOf(parent, field);
     if (targetClass === undefined) return;
@@ -107,7 +112,7 @@ export class IncludeResolver {
     if (withheld) throw new Refused(withheld.refusal);
     const target = this.scope.reachFor(this.agent).reach(targetClass, 'include');
     if (isRefusal(target)) throw new Refused(target);
-    this.rules.trace?.passed('included class', target.className);
+    tracePassed(this.rules.trace, 'included class', target);
     const hop = hops.get(field) ?? { spelling, target, children: new Map<string, Hop>() };
     hops.set(field, hop);
     this.addPath(rest, target, hop.children);
@@ -136,11 +141,10 @@ export class IncludeResolver {
     truncated: Record<string, readonly string[]>,
   ): Promise<Included> {
     const { target } = hop;
-    const fetchable = fetchableColumns(target);
     const projected =
       this.namedKeys(field, target, keys) ??
-      this.autoProjected(field, hop, keys, truncated)?.filter((key) => fetchable?.has(rootOf(key)) ?? true) ??
-      (fetchable && [...fetchable]);
+      this.autoProjected(field, hop, keys, truncated)?.filter((key) => mayShow(target, rootOf(key))) ??
+      shownColumns(target);
     const nested = projected ?? undefined;
     const shown = nested && [
       ...new Set([
@@ -175,8 +179,7 @@ export class IncludeResolver {
       ?.filter((key) => key.startsWith(prefix))
       .map((key) => target.names.wirePath(key.slice(prefix.length)));
     if (!named || named.length === 0) return null;
-    const fetchable = fetchableColumns(target);
-    return named.filter((key) => fetchable?.has(rootOf(key)) ?? true);
+    return named.filter((key) => isAskable(key, target));
   }
 
   private autoProjected(
@@ -188,7 +191,7 @@ export class IncludeResolver {
     if (!keys?.includes(field) || hop.children.size > 0) return null;
     const projection = joinProjection(this.scope.classPolicy(hop.target.className), hop.target.schema);
     if (!projection) return null;
-    truncated[hop.spelling] = projection.dropped;
+    truncated[hop.spelling] = projection.dropped.filter((name) => mayShow(hop.target, name));
     return projection.fields;
   }
 }

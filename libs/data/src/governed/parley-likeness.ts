@@ -4,6 +4,8 @@ import {
   asksOtherClasses,
   type ClassAccess,
   foreignRow,
+  isMasked,
+  mayShow,
   type SearchablePolicy,
   stringFields,
   tenantWhere,
@@ -47,11 +49,13 @@ export async function openLikeness(inner: LikenessParts, className: unknown): Pr
   return new ParleyLikeness(inner, access, searchable);
 }
 
-/** Likeness to a text that is protected from the caller would spell it out. */
+/** Likeness to a text that is protected from the caller, or masked, would spell it out. */
 function assertUnprotected(access: ClassAccess, { field, textFields }: SearchablePolicy): void {
   for (const name of [field, ...(textFields ?? [])]) {
     if (access.guarded?.hidden.has(name))
       throw new Refused(refusals.protectedFieldRef('searchable field', name, name));
+    // Which field it is would be told of a dropped one, too.
+    if (isMasked(access, name)) throw new Refused(refusals.notSearchable(access.className));
   }
 }
 
@@ -100,7 +104,7 @@ class ParleyLikeness implements LikenessSearch {
 
   async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<SearchHit[]> {
     const { access, className, field, inner, searchable } = this;
-    const { operation, scope } = inner.parts;
+    const { operation } = inner.parts;
     const inside = this.judgedInside(vectorFilter);
     this.assertListed(filter, 'filter');
     const { where } = await inner.constraints.composed(access, filter, {
@@ -132,10 +136,10 @@ class ParleyLikeness implements LikenessSearch {
     if (tenant) {
       for (const { row } of found) {
         orThrow(foreignRow(tenant, row, className));
-        if (access.readable && !access.readable.has(tenant.field)) delete row[tenant.field];
+        if (!mayShow(access, tenant.field)) delete row[tenant.field];
       }
     }
-    return shownHits(found, scope, columns);
+    return shownHits(found, inner.parts, columns);
   }
 
   private judgedInside(vectorFilter: unknown): Where {
@@ -155,7 +159,7 @@ class ParleyLikeness implements LikenessSearch {
     if (filter === undefined || filter === null || typeof filter !== 'object') return;
     if (holdsUnderscoredKey(filter))
       throw new Refused(refusals.invalidArgument(`${argument} names must not begin with an underscore`));
-    const { filterFields } = this.searchable;
+    const filterFields = this.searchable.filterFields.filter((name) => !isMasked(this.access, name));
     const listed = filterFields.length > 0 ? filterFields.join(', ') : 'none';
     for (const key of Object.keys(filter)) {
       if (filterFields.includes(this.wireName(key))) continue;

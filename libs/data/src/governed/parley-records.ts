@@ -1,5 +1,5 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import { allOf, type ClassAccess, foreignRow, parseKeys, type ReadOperation } from '#policy';
+import { allOf, type ClassAccess, foreignRow, mayShow, parseKeys, type ReadOperation } from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -57,7 +57,7 @@ export class ParleyRecords implements GovernedRecords {
       ),
     );
     return {
-      rows: shownRows(rows, this.parts.scope, includes.guard).map((row) => narrowed(row, request)),
+      rows: shownRows(rows, this.parts, includes.guard).map((row) => narrowed(row, request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -125,7 +125,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: shownRows(rows, this.parts.scope), route: this.parts.reader.pipelineRoute, autoLimited };
+    return { rows: shownRows(rows, this.parts), route: this.parts.reader.pipelineRoute, autoLimited };
   }
 
   async checkAggregate(
@@ -213,11 +213,10 @@ export class ParleyRecords implements GovernedRecords {
     );
     if (tenant) {
       for (const row of rows) this.refuse(foreignRow(tenant, row, access.className));
-      if (access.readable && !access.readable.has(tenant.field))
-        for (const row of rows) delete row[tenant.field];
+      if (!mayShow(access, tenant.field)) for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: shownRows(rows, this.parts.scope, includes.guard),
+      rows: shownRows(rows, this.parts, includes.guard),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }

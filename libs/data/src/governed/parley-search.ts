@@ -129,7 +129,7 @@ export class ParleySearch implements GovernedSearch {
         operation,
       ),
     );
-    return shownHits(found, this.parts.scope, columns);
+    return shownHits(found, this.parts, columns);
   }
 
   private indexOf({ className }: ClassAccess): string {

@@ -13,6 +13,7 @@ import {
 } from '#policy';
 import type { GovernedWrites, JudgedWrite, ProposedWrite } from '../governed-writes.js';
 import type { ParseRow, RecordWriter } from '../record-store.js';
+import { tracePassed } from './class-entry.js';
 import { assertClassPermits } from './class-permission.js';
 import { ParleyRecords } from './parley-records.js';
 import { presentRow } from './presented-row.js';
@@ -84,7 +85,7 @@ export class ParleyWrites implements GovernedWrites {
     if (isRefusal(access)) throw new Refused(access);
     const system = rawWriteGate(agent, access.className);
     if (system) throw new Refused(system);
-    this.rules.trace?.passed('class', access.className);
+    tracePassed(this.rules.trace, 'class', access);
     assertClassPermits(this.parts, access.className, permission);
     this.rules.trace?.passed('class_permissions', access.className);
     return access;
@@ -131,7 +132,7 @@ export class ParleyWrites implements GovernedWrites {
   /** A caller with rights of its own may write what it may not read: the row is read again, as itself. */
   private async present(row: ParseRow, access: ClassAccess): Promise<ParseRow> {
     const { scope } = this.parts;
-    if (scope.rights.unlimited) return presentRow(row, access, scope);
+    if (scope.rights.unlimited) return presentRow(row, access, this.parts);
     const id = String(row['objectId']);
     const [readable] = await readAsCaller(this.parts, access.className, id);
     return readable ?? Object.fromEntries(ALWAYS_KEEP.map((name) => [name, row[name]]));

@@ -1,4 +1,13 @@
-import { type ClassAccess, rootOf } from '#policy';
+import type { Agent } from '#agent';
+import {
+  type AgentScope,
+  type ClassAccess,
+  fetchableColumns,
+  MASKED,
+  maskRow,
+  type NamePseudonym,
+  rootOf,
+} from '#policy';
 import type { ParseRow } from '../record-store.js';
 
 /** What one find asked of a class, and of the rows it brings along. */
@@ -10,29 +19,51 @@ export interface RowGuard {
   readonly includes: ReadonlyMap<string, RowGuard>;
 }
 
-/** The columns to fetch: those the caller gets, and those that decide what it gets of a row. */
+/** For whom rows are shown. */
+export interface Onlooker {
+  readonly scope: AgentScope;
+  readonly agent: Agent;
+}
+
+/** The columns to fetch: those the caller gets the values of, and those that decide what it gets of a row. */
 export function fetchKeys({
   access,
   keys,
 }: Pick<RowGuard, 'access' | 'keys'>): readonly string[] | undefined {
   const deciders = access.guarded?.perRow ? access.guarded.deciders : [];
-  return keys && (deciders.length > 0 ? [...new Set([...keys, ...deciders])] : keys);
+  const fetchable = access.masks && fetchableColumns(access);
+  const needed = fetchable ? keys?.filter((key) => fetchable.has(rootOf(key))) : keys;
+  return needed && (deciders.length > 0 ? [...new Set([...needed, ...deciders])] : needed);
 }
 
-/** Takes from a fetched row, and from the rows inside it, what class-level permissions hide on each of them. */
-export function guardRow(row: ParseRow, guard: RowGuard): void {
+/**
+ * Takes from a fetched row, and from the rows inside it, what class-level permissions hide on each of them, and puts the
+ * masked form in the place of what the policy masks.
+ */
+export function guardRow(row: ParseRow, guard: RowGuard, onlooker: Onlooker): void {
   const { access, keys, includes } = guard;
   // Decided first: included rows may lose what the decision reads.
   const hidden = access.guarded?.hiddenOn(row);
   for (const [field, inner] of includes) {
     const value = row[field];
-    for (const entry of Array.isArray(value) ? value : [value]) if (isRow(entry)) guardRow(entry, inner);
+    for (const entry of Array.isArray(value) ? value : [value])
+      if (isRow(entry)) guardRow(entry, inner, onlooker);
   }
-  if (!access.guarded) return;
+  if (!access.guarded && !access.masks) return;
   for (const name of hidden ?? []) delete row[name];
-  if (!keys) return;
-  const asked = new Set(keys.map(rootOf));
-  for (const name of access.guarded.deciders) if (!asked.has(name)) delete row[name];
+  const asked = keys && new Set(keys.map(rootOf));
+  const isShown = (name: string) => !hidden?.has(name) && (asked?.has(name) ?? true);
+  if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
+  if (access.masks) maskRow(row, access.masks, isShown, pseudonymsOf(access.className, onlooker));
+}
+
+function pseudonymsOf(className: string, { scope, agent }: Onlooker): NamePseudonym {
+  return (value, { path, rule }) => {
+    const { pseudonyms } = scope.policy;
+    if (pseudonyms === null || rule.kind !== 'hash') return MASKED;
+    const { domain, acrossTenants } = rule;
+    return pseudonyms.of(value, { domain, className, path, tenant: agent.tenantId, acrossTenants });
+  };
 }
 
 function isRow(value: unknown): value is ParseRow {

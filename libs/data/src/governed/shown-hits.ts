@@ -1,6 +1,6 @@
-import { type AgentScope, type ClassAccess, parseKeys, redact } from '#policy';
+import { type ClassAccess, parseKeys, redact } from '#policy';
 import type { SearchHit } from '../record-search.js';
-import { fetchKeys, type RowGuard } from './row-guard.js';
+import { fetchKeys, type Onlooker, type RowGuard } from './row-guard.js';
 import { shownRows } from './shown-rows.js';
 
 /** What a search fetches of its rows, and what it must take from them again. */
@@ -17,10 +17,15 @@ export function hitColumns(access: ClassAccess): HitColumns {
 }
 
 /** Found rows as any read would show them; passages are redacted as the rows are. */
-export function shownHits(hits: readonly SearchHit[], scope: AgentScope, { guard }: HitColumns): SearchHit[] {
+export function shownHits(
+  hits: readonly SearchHit[],
+  onlooker: Onlooker,
+  { guard }: HitColumns,
+): SearchHit[] {
+  const { scope } = onlooker;
   const rows = shownRows(
     hits.map(({ row }) => row),
-    scope,
+    onlooker,
     guard,
   );
   return hits.flatMap(({ score, highlights }, index) => {

@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto';
 import { type Agent, authType, type NameFilter } from '#agent';
 import { filteredFields } from '#audit';
-import { type AgentScope, type EnvironmentGates, isTenantRefusal, methodGate, tenantBinding } from '#policy';
+import {
+  type AgentScope,
+  type EnvironmentGates,
+  describeMasks,
+  isTenantRefusal,
+  methodGate,
+  tenantBinding,
+} from '#policy';
 import type { DeclaredMethods } from '#tools';
 
 export interface ListedFilter {
@@ -19,6 +26,8 @@ export interface DescribedClass {
   readonly per_agent_filter: readonly string[] | null;
   readonly tenant_scope: { readonly field: string; readonly value: string | number } | null;
   readonly large_fields: readonly string[] | null;
+  /** Path → what this agent gets in place of the value. Absent: nothing is masked. */
+  readonly masked_fields?: Readonly<Record<string, string>>;
   readonly agent_methods: readonly string[] | null;
 }
 
@@ -57,6 +66,7 @@ export function describedClass(
   className: string,
 ): DescribedClass {
   const policy = scope.classPolicy(className);
+  const { masks } = scope.access(className);
   const tenant = tenantBinding(agent, policy);
   const filters = filteredFields(agent.shape);
   const filtered = [...new Set([...(filters?.['default'] ?? []), ...(filters?.[className] ?? [])])].sort();
@@ -73,6 +83,7 @@ export function describedClass(
     per_agent_filter: orNull(filtered),
     tenant_scope: tenant === null || isTenantRefusal(tenant) ? null : tenant,
     large_fields: orNull(policy.largeFields),
+    ...(masks && { masked_fields: Object.fromEntries(describeMasks(masks)) }),
     agent_methods: orNull(callable),
   };
 }

@@ -31,10 +31,12 @@ function governed(className: string, small: SmallClass): GovernedClass {
       allowCollscan: false,
       searchable: null,
       searchIndex: 'default',
+      masks: new Map(),
       properties: new Map(),
       aliases: new Map(),
     },
     fields: small.readable ?? [...fields.keys()],
+    masks: new Map(),
     reads: new Set(small.reads ?? ['find', 'count', 'get']),
   };
 }

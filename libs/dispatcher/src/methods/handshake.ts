@@ -4,6 +4,8 @@ import type { ListChanges } from '../list-changes.js';
 import type { ResourceSubscriptions } from '../resource-subscriptions.js';
 import type { ServerInfo } from '../result-envelope.js';
 import type { TaskDesk } from '../tasks/task-desk.js';
+import { VIEWS_EXTENSION } from '../views-extension.js';
+import type { ResourceRegistry } from '../resources/resource-registry.js';
 import { TASKS_EXTENSION } from '../tasks/tasks-extension.js';
 
 export interface HandshakeParts {
@@ -12,6 +14,15 @@ export interface HandshakeParts {
   readonly subscriptions?: ResourceSubscriptions;
   readonly listChanges?: ListChanges;
   readonly tasks?: TaskDesk;
+  readonly resources?: ResourceRegistry;
+}
+
+const VIEW_ADDRESS = 'ui:';
+
+/** Those that are served. */
+function extensions(known: Readonly<Record<string, boolean>>): JsonObject {
+  const served = Object.keys(known).filter((name) => known[name]);
+  return served.length === 0 ? {} : { extensions: Object.fromEntries(served.map((name) => [name, {}])) };
 }
 
 /** How a conversation opens: what we are and what is served at this moment. */
@@ -26,7 +37,9 @@ export class Handshake {
     const { additions } = dialectOf('legacy', protocolVersion);
     return {
       protocolVersion,
-      capabilities: additions ? this.capabilities() : this.frozenCapabilities(),
+      capabilities: additions
+        ? { ...this.capabilities(), ...extensions({ [VIEWS_EXTENSION]: this.hasViews }) }
+        : this.frozenCapabilities(),
       serverInfo,
       ...(additions && this.instructions()),
     };
@@ -38,10 +51,17 @@ export class Handshake {
       supportedVersions: MODERN_VERSIONS,
       capabilities: {
         ...this.capabilities(),
-        ...(this.parts.tasks && { extensions: { [TASKS_EXTENSION]: {} } }),
+        ...extensions({
+          [VIEWS_EXTENSION]: this.hasViews,
+          [TASKS_EXTENSION]: this.parts.tasks !== undefined,
+        }),
       },
       ...this.instructions(),
     };
+  }
+
+  private get hasViews(): boolean {
+    return this.parts.resources?.providerOf(VIEW_ADDRESS) !== undefined;
   }
 
   private instructions(): JsonObject {

@@ -7,6 +7,7 @@ import type { CacheHint, ResultEnvelope } from '../result-envelope.js';
 import type { MethodRequest } from './method.js';
 import type { ToolCatalogue } from './tool-catalogue.js';
 import { describeTool } from './tool-descriptor.js';
+import { showsViews } from '../views-extension.js';
 
 /** `tools/list`: what this agent may call, and nothing else. */
 export class ListTools {
@@ -21,7 +22,7 @@ export class ListTools {
     const entry = this.catalogue.for(context);
     const category = params.category ?? undefined;
     if (category === undefined && (params.cursor ?? undefined) === undefined) {
-      return entry.body(dialect, (tools) => {
+      return entry.body(dialect, showsViews(context.clientCapabilities, dialect), (tools) => {
         const result = this.page(request, tools, 'tools');
         return new PreparedResult(this.envelope.complete(dialect.era, result, this.hint));
       });
@@ -34,8 +35,9 @@ export class ListTools {
   }
 
   private page(request: MethodRequest, tools: readonly ToolDefinition[], list: string): JsonObject {
-    const { dialect, params } = request;
-    const describe = (tool: ToolDefinition) => describeTool(tool, dialect);
+    const { dialect, params, context } = request;
+    const views = showsViews(context.clientCapabilities, dialect);
+    const describe = (tool: ToolDefinition) => describeTool(tool, dialect, views);
     if (!dialect.additions) return { tools: tools.map(describe) };
     const { entries, nextCursor } = pageOf(list, tools, params.cursor);
     return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };

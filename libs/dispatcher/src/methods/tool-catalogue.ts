@@ -7,7 +7,10 @@ import type { Dialect } from '../protocol-versions.js';
 /** What was made of one list of tools. */
 export class CatalogueEntry {
   private index: ReadonlyMap<string, ToolDefinition> | null = null;
-  private readonly bodies = new Map<Dialect, PreparedResult>();
+  private readonly bodies = {
+    plain: new Map<Dialect, PreparedResult>(),
+    views: new Map<Dialect, PreparedResult>(),
+  };
 
   constructor(readonly tools: readonly ToolDefinition[]) {}
 
@@ -16,11 +19,17 @@ export class CatalogueEntry {
     return this.index.get(name);
   }
 
-  body(dialect: Dialect, render: (tools: readonly ToolDefinition[]) => PreparedResult): PreparedResult {
-    let body = this.bodies.get(dialect);
+  /** @param views whether the client shows them */
+  body(
+    dialect: Dialect,
+    views: boolean,
+    render: (tools: readonly ToolDefinition[]) => PreparedResult,
+  ): PreparedResult {
+    const bodies = this.bodies[views ? 'views' : 'plain'];
+    let body = bodies.get(dialect);
     if (!body) {
       body = render(this.tools);
-      this.bodies.set(dialect, body);
+      bodies.set(dialect, body);
     }
     return body;
   }

@@ -14,10 +14,22 @@ export interface InjectedLimit {
   readonly where: Readonly<Record<string, unknown>>;
 }
 
+/** A field that is not told in clear, and what is done with it. */
+export interface MaskedField {
+  readonly className: string;
+  readonly field: string;
+  readonly mask: string;
+}
+
 /** Writes down what the gates of one call decide. A gate that is asked twice about the same thing is told once. */
 export class GateTrace implements CallTrace {
   private readonly gates: PassedGate[] = [];
   private readonly limits: InjectedLimit[] = [];
+  private readonly masks: MaskedField[] = [];
+
+  get maskedFields(): readonly MaskedField[] {
+    return this.masks;
+  }
 
   get passedGates(): readonly PassedGate[] {
     return this.gates;
@@ -35,5 +47,12 @@ export class GateTrace implements CallTrace {
   limited(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void {
     const limit = { className, origin, where };
     if (!this.limits.some((known) => isDeepStrictEqual(known, limit))) this.limits.push(limit);
+  }
+
+  masked(className: string, fields: ReadonlyMap<string, string>): void {
+    for (const [field, mask] of fields) {
+      if (this.masks.some((known) => known.className === className && known.field === field)) continue;
+      this.masks.push({ className, field, mask });
+    }
   }
 }

@@ -27,6 +27,7 @@ const ALLOWED: Rehearsal = {
     { className: '_User', origin: 'agent filter', where: { $and: [{ a: 1 }, { b: { $ne: 2 } }] } },
     { className: 'Post', origin: 'tenant', where: { shop: 'acme' } },
   ],
+  masked: [{ className: '_User', field: 'email', mask: 'hash' }],
   commands: [],
 };
 const REFUSED: Rehearsal = {
@@ -40,6 +41,7 @@ describe('a policy case', () => {
     ['allowed', {}],
     ['allowed, with a predicate in it', { injected: { orgId: 'acme' } }],
     ['allowed, with a predicate inside $and', { injected: { b: { $ne: 2 } } }],
+    ['allowed, with a field masked and another one not', { masked: { email: 'hash', username: 'none' } }],
     ['allowed, with a predicate in another class', { injectedInto: { Post: { shop: 'acme' } } }],
   ])('holds for a call that is %s', (_, more) => {
     expect(judgeCase(read(more), ALLOWED)).toEqual([]);
@@ -47,6 +49,8 @@ describe('a policy case', () => {
 
   it.each<[string, object]>([
     ['was to be refused', { expect: { refused: 'access_denied' } }],
+    ['masks by another form', { masked: { email: 'drop' } }],
+    ['does not mask at all', { masked: { phone: 'mask' } }],
     ['carries another value', { injected: { orgId: 'globex' } }],
     ['carries the predicate in another class alone', { injected: { shop: 'acme' } }],
     ['carries the predicate nowhere', { injectedInto: { Post: { hidden: false } } }],

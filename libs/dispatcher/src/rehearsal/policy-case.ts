@@ -22,9 +22,11 @@ export interface PolicyCase {
   readonly expect: { readonly allowed: true } | ExpectedRefusal;
   /** Class → members that the predicates injected into it must have. */
   readonly injected: Readonly<Record<string, PlainObject>>;
+  /** Field of the class of the call → what stands for its values, `none` for the values themselves. */
+  readonly masked: Readonly<Record<string, string>>;
 }
 
-const CASE_KEYS = ['rule', 'agent', 'tool', 'arguments', 'expect', 'injected', 'injectedInto'];
+const CASE_KEYS = ['rule', 'agent', 'tool', 'arguments', 'expect', 'injected', 'injectedInto', 'masked'];
 const REFUSAL_KEYS = ['refused', 'gate', 'kind', 'field'];
 
 /** @returns the cases, and every fault of those that cannot be meant */
@@ -50,7 +52,7 @@ function readCase(entry: unknown, index: number, faults: string[]): PolicyCase |
   for (const key of Object.keys(entry)) {
     if (!CASE_KEYS.includes(key)) faults.push(`${at}: unknown key '${key}'`);
   }
-  const { agent, tool, arguments: args = {}, expect, injected, injectedInto = {} } = entry;
+  const { agent, tool, arguments: args = {}, expect, injected, injectedInto = {}, masked = {} } = entry;
   if (!isText(agent)) faults.push(`${at}: agent must be the name of an agent`);
   if (!isText(tool)) faults.push(`${at}: tool must be the name of a tool`);
   if (!isObject(args)) faults.push(`${at}: arguments must be an object`);
@@ -61,6 +63,8 @@ function readCase(entry: unknown, index: number, faults: string[]): PolicyCase |
   const called = isObject(args) ? args['class_name'] : undefined;
   if (injected !== undefined && !(isObject(injected) && isText(called)))
     faults.push(`${at}: injected must be a partial where, of a call with a class_name`);
+  if (!isObject(masked) || !Object.values(masked).every(isText) || (!isText(called) && 'masked' in entry))
+    faults.push(`${at}: masked must hold what is done with fields, of a call with a class_name`);
   const rule = entry['rule'] ?? `${String(agent)} ${String(tool)} ${JSON.stringify(args)}`;
   if (!isText(rule)) faults.push(`${at}: rule must be text`);
   return {
@@ -73,6 +77,7 @@ function readCase(entry: unknown, index: number, faults: string[]): PolicyCase |
       ...(injectedInto as Record<string, PlainObject>),
       ...(isObject(injected) && isText(called) && { [called]: injected }),
     },
+    masked: masked as PolicyCase['masked'],
   };
 }
 
@@ -95,11 +100,13 @@ function expectationFault(expect: unknown): string | null {
 
 /** Where a rehearsal is not what the case wants; nothing when it is. */
 export function judgeCase(policyCase: PolicyCase, rehearsal: Rehearsal): string[] {
-  const { expect, injected } = policyCase;
+  const { expect, injected, masked } = policyCase;
+  const className = canonicalClassName(String(policyCase.arguments['class_name']));
   const verdict = 'allowed' in expect ? allowedFault(rehearsal) : refusalFaults(expect, rehearsal.refusal);
   return [
     ...verdict,
     ...Object.entries(injected).flatMap(([name, where]) => limitFaults(name, where, rehearsal)),
+    ...Object.entries(masked).flatMap(([field, mask]) => maskFaults(className, field, mask, rehearsal)),
   ];
 }
 
@@ -118,6 +125,11 @@ function refusalFaults(expected: ExpectedRefusal, refusal: Refusal | undefined):
   return (['refused', 'gate', 'kind', 'field'] as const)
     .filter((key) => expected[key] !== undefined && expected[key] !== found[key])
     .map((key) => `expected ${key} '${expected[key]}', found '${found[key] ?? 'none'}': ${told(refusal)}`);
+}
+
+function maskFaults(className: string, field: string, wanted: string, { masked }: Rehearsal): string[] {
+  const found = masked.find((one) => one.className === className && one.field === field)?.mask ?? 'none';
+  return found === wanted ? [] : [`expected ${className}.${field} masked as '${wanted}', found '${found}'`];
 }
 
 function limitFaults(name: string, wanted: PlainObject, { injected }: Rehearsal): string[] {

@@ -16,6 +16,8 @@ export interface ClassSurface {
   /** Tools that pass every gate for the class, each with what limits its rows. */
   readonly tools: ReadonlyMap<string, Limits>;
   readonly fields: ReadonlySet<string>;
+  /** Path → what the agent gets in place of the value; what is dropped is not among them. */
+  readonly masks: ReadonlyMap<string, string>;
   /** It appears in listings, and joins and includes may reach it. */
   readonly listed: boolean;
 }
@@ -65,7 +67,7 @@ export async function surfaceOf(
   for (const [className, allowed] of perClass) {
     const surface = {
       tools: allowed,
-      fields: await fieldsOf(records, className),
+      ...(await fieldsOf(records, className)),
       listed: listed.has(className),
     };
     if (allowed.size > 0 || surface.listed) classes.set(className, surface);
@@ -85,12 +87,15 @@ function limitsOf(className: string, injected: Rehearsal['injected']): Limits {
   return new Map(own.map(({ origin, where }) => [origin, JSON.stringify(where)]));
 }
 
-async function fieldsOf(records: GovernedRecords, className: string): Promise<ReadonlySet<string>> {
+async function fieldsOf(
+  records: GovernedRecords,
+  className: string,
+): Promise<Pick<ClassSurface, 'fields' | 'masks'>> {
   try {
-    const { fields, policy } = await records.describe(className);
-    return new Set([...fields, ...(policy.fields === null ? [EVERY_FIELD] : [])]);
+    const { fields, masks, policy } = await records.describe(className);
+    return { fields: new Set([...fields, ...(policy.fields === null ? [EVERY_FIELD] : [])]), masks };
   } catch (error) {
-    if (error instanceof Refused) return new Set();
+    if (error instanceof Refused) return { fields: new Set(), masks: new Map() };
     throw error;
   }
 }

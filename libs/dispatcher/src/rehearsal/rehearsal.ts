@@ -1,6 +1,6 @@
 import type { Agent, Refusal } from '#agent';
 import type { ToolRunner } from '#tools';
-import { GateTrace, type InjectedLimit, type PassedGate } from './gate-trace.js';
+import { GateTrace, type InjectedLimit, type MaskedField, type PassedGate } from './gate-trace.js';
 import type { RecordingStore, StoreCommand } from './recording-store.js';
 import type { RehearsingApprover } from './rehearsing-approver.js';
 
@@ -17,6 +17,8 @@ export interface Rehearsal {
   /** Present when a gate refused. */
   readonly refusal?: Refusal;
   readonly injected: readonly InjectedLimit[];
+  /** Of the classes that the call uses. */
+  readonly masked: readonly MaskedField[];
   /** What would have been sent to the database. The first command may have answered differently there. */
   readonly commands: readonly StoreCommand[];
 }
@@ -49,6 +51,7 @@ export class Rehearser {
       passed: trace.passedGates,
       ...(refusal && { refusal }),
       injected: trace.injected,
+      masked: trace.maskedFields,
       commands,
     };
   }

@@ -8,7 +8,12 @@ const surfaces = (tools: AgentSurface['tools'], classes: Record<string, ClassSur
   new Map([['a', { tools, classes: new Map(Object.entries(classes)) }]]);
 
 function post(fields: string[], limits: [LimitOrigin, string][] = []): ClassSurface {
-  return { tools: new Map([['query_class', new Map(limits)]]), fields: new Set(fields), listed: true };
+  return {
+    tools: new Map([['query_class', new Map(limits)]]),
+    fields: new Set(fields),
+    masks: new Map(),
+    listed: true,
+  };
 }
 const changesOf = (before: ClassSurface, after: ClassSurface) =>
   surfaceChanges(surfaces(new Map(), { Post: before }), surfaces(new Map(), { Post: after }));
@@ -26,7 +31,12 @@ const surface = fc
   })
   .map(({ tools, fields, limits, listed }) =>
     surfaces(new Map(tools.map((name) => [name, 'runs' as const])), {
-      Post: { tools: new Map(tools.map((name) => [name, new Map(limits)])), fields: new Set(fields), listed },
+      Post: {
+        tools: new Map(tools.map((name) => [name, new Map(limits)])),
+        fields: new Set(fields),
+        masks: new Map(),
+        listed,
+      },
     }),
   );
 
@@ -44,6 +54,25 @@ describe('the changes between two configurations', () => {
     expect(effect([['tenant', '{"o":1}']], [])).toEqual([['gained', true]]);
     expect(effect([], [['tenant', '{"o":1}']])).toEqual([['lost', false]]);
     expect(effect([['tenant', '{"o":1}']], [['tenant', '{"o":2}']])).toEqual([['changed', true]]);
+  });
+
+  it('takes a mask that goes or weakens for a gain, and tells both', () => {
+    const change = (before: string | null, after: string | null) => {
+      const side = (mask: string | null) =>
+        mask === null ? post(['email']) : { ...post([]), masks: new Map([['email', mask]]) };
+      return changesOf(side(before), side(after)).map(({ effect, name, ...told }) => [
+        effect,
+        told.what,
+        name,
+      ]);
+    };
+    expect(change('mask', null)).toEqual([['gained', 'mask', 'email']]);
+    expect(change(null, 'deny')).toEqual([['lost', 'mask', 'email']]);
+    expect(change('deny', 'mask')).toEqual([['gained', 'mask', 'email']]);
+    expect(change('hash', 'mask')).toEqual([['lost', 'mask', 'email']]);
+    expect(change('hash', 'mask, last 4 kept')).toEqual([['changed', 'mask', 'email']]);
+    expect(change('mask', 'mask, last 4 kept')).toEqual([['gained', 'mask', 'email']]);
+    expect(change('mask', 'mask')).toEqual([]);
   });
 
   it('takes a tool that no longer asks for approval for a gain', () => {

@@ -5,8 +5,8 @@ export interface SurfaceChange {
   readonly agent: string;
   /** Absent when the change is about no class in particular. */
   readonly className?: string;
-  /** `reach`: listings, joins and includes. `limit`: which rows exist for the agent. */
-  readonly what: 'tool' | 'class' | 'operation' | 'field' | 'reach' | 'limit' | 'approval';
+  /** `reach`: listings, joins and includes. `limit`: which rows exist for the agent. `mask`: what stands for values. */
+  readonly what: 'tool' | 'class' | 'operation' | 'field' | 'reach' | 'limit' | 'mask' | 'approval';
   /** Of the tool, class or field, or the origin of the limit. */
   readonly name: string;
   /** A limit that goes is a gain. Of one that is worded differently nobody can say what it gives: `changed`. */
@@ -50,7 +50,7 @@ function approvalChanges(agent: string, old: AgentSurface, now: AgentSurface): S
   });
 }
 
-const NO_CLASS: ClassSurface = { tools: new Map(), fields: new Set(), listed: false };
+const NO_CLASS: ClassSurface = { tools: new Map(), fields: new Set(), masks: new Map(), listed: false };
 
 function classChanges(
   agent: string,
@@ -71,13 +71,37 @@ function classChanges(
     ...(before === undefined ? [of('class', className, 'gained')] : []),
     ...(after === undefined ? [of('class', className, 'lost')] : []),
     ...namesChanged(old.tools.keys(), now.tools.keys()).map(([name, how]) => of('operation', name, how)),
-    ...namesChanged(old.fields, now.fields).map(([name, how]) => of('field', name, how)),
+    ...namesChanged(old.fields, now.fields)
+      .filter(([name]) => !old.masks.has(name) && !now.masks.has(name))
+      .map(([name, how]) => of('field', name, how)),
+    ...maskChanges(old, now).map((mask) => ({ ...mask, agent, className })),
     ...(old.listed === now.listed ? [] : [of('reach', 'listings, joins and includes', effect)]),
     ...limitChanges(old, now).map((limit) => ({ ...limit, agent, className })),
   ];
 }
 
 type LimitChange = Pick<SurfaceChange, 'what' | 'name' | 'effect' | 'before' | 'after'>;
+
+/** The stricter first. `clear` and `absent` are what a field is that no mask speaks of. */
+const STRICTNESS = ['absent', 'deny', 'mask', 'hash', 'clear'];
+
+function maskChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
+  const maskOf = ({ masks, fields }: ClassSurface, name: string) =>
+    masks.get(name) ?? (fields.has(name.split('.')[0] as string) ? 'clear' : 'absent');
+  return allOf(old.masks.keys(), now.masks.keys()).flatMap((name): LimitChange[] => {
+    const [before, after] = [maskOf(old, name), maskOf(now, name)];
+    if (before === after) return [];
+    const weaker = STRICTNESS.indexOf(formOf(after)) - STRICTNESS.indexOf(formOf(before));
+    const effect = weaker === 0 ? 'changed' : weaker > 0 ? 'gained' : 'lost';
+    return [{ what: 'mask', name, effect, before, after }];
+  });
+}
+
+/** An ending that stays is as much as a pseudonym. */
+function formOf(mask: string): string {
+  const [form = mask, more] = mask.split(',');
+  return form === 'mask' && more !== undefined ? 'hash' : form;
+}
 
 /** Compared tool by tool, because a filter may hold for one and not for another; told once. */
 function limitChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {

@@ -3,6 +3,7 @@ import type { ClassPolicy, Hiding, PropertyPolicy, SearchablePolicy } from '../m
 import { ALWAYS_KEEP, DEFAULT_SEARCH_INDEX, DEFAULT_VECTOR_INDEX } from '../model/class-policy.js';
 import { FieldNames } from '../model/field-names.js';
 import { isInternalField } from '../model/internal-fields.js';
+import { compileMasks } from '../masking/compile-masks.js';
 import type { ClassConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
 
 /** A declaration that cannot be meant: where it stands and what is wrong. */
@@ -117,6 +118,12 @@ export function compileClass(
       });
     }
   }
+  const masks = compileMasks(config.masks, { names, path }, faults);
+  if (masks.size > 0 && config.searchable && !config.searchable.textFields)
+    faults.push({
+      path: `${path}.searchable.textFields`,
+      message: 'must be listed beside masks: likeness to a masked text would spell it out',
+    });
   const properties = new Map<string, PropertyPolicy>();
   for (const [name, property] of Object.entries(config.properties ?? {})) {
     properties.set(names.wireName(name), propertyPolicy(property));
@@ -130,6 +137,7 @@ export function compileClass(
     fields,
     joinFields,
     largeFields: wire(config.largeFields) ?? [],
+    masks,
     canonicalFilter: config.canonicalFilter ?? null,
     tenantScope: config.tenantScope
       ? { field: names.wireName(config.tenantScope.field), bypass: config.tenantScope.bypass ?? [] }

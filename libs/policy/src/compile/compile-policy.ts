@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { canonicalClassName, compileBudget, Refused } from '#agent';
 import type { ClassPolicy, Policy, PolicySwitches } from '../model/class-policy.js';
+import { Pseudonyms } from '../masking/pseudonyms.js';
 import { FieldNames } from '../model/field-names.js';
 import { translateWhere } from '../where/translate-where.js';
 import { compileClass, type PolicyFault } from './compile-class.js';
@@ -75,13 +76,33 @@ function compileTenantBudget(options: PolicyConfig['tenantBudget'], faults: Poli
   }
 }
 
+/** Another key is another policy; the mark tells which key it is no more than any pseudonym does. */
+const KEY_MARK = { domain: null, className: '', path: '', tenant: null, acrossTenants: true };
+
+/** A pseudonym without a secret could be found by hashing every likely value. */
+function keylessHashes(
+  classes: ReadonlyMap<string, ClassPolicy>,
+  maskingKey: string | null,
+): readonly PolicyFault[] {
+  if (maskingKey !== null) return [];
+  return [...classes.values()].flatMap(({ className, masks }) =>
+    [...masks]
+      .filter(([, tiers]) => Object.values(tiers).some(({ kind }) => kind === 'hash'))
+      .map(([field]) => ({
+        path: `policy.classes.${className}.masks.${field}`,
+        message: 'hash needs policy.maskingKey, a secret of at least 32 characters',
+      })),
+  );
+}
+
 /** Compiles declarations that already passed `POLICY_CONFIG_SCHEMA`. */
 export function compilePolicy(
   config: PolicyConfig,
   environment: { readonly strictPointerShapes?: boolean } = {},
 ): CompiledPolicy {
   const faults: PolicyFault[] = [];
-  const { classes: declared = {}, tenantBudget, ...switches } = config;
+  const { maskingKey = null, ...told } = config;
+  const { classes: declared = {}, tenantBudget, ...switches } = told;
   const classes = new Map<string, ClassPolicy>();
   for (const [name, classConfig] of Object.entries(declared)) {
     if (classes.has(canonicalClassName(name))) {
@@ -102,8 +123,13 @@ export function compilePolicy(
     }
   }
   const all = [...classes.values()];
+  const pseudonyms = maskingKey === null ? null : new Pseudonyms(maskingKey);
+  faults.push(...keylessHashes(classes, maskingKey));
   const policy: Policy = Object.freeze({
-    version: createHash('sha256').update(JSON.stringify(config)).digest('hex').slice(0, 16),
+    version: createHash('sha256')
+      .update(JSON.stringify({ ...told, maskingKey: pseudonyms?.of(null, KEY_MARK) }))
+      .digest('hex')
+      .slice(0, 16),
     switches: Object.freeze({
       ...DEFAULT_SWITCHES,
       ...switches,
@@ -113,6 +139,7 @@ export function compilePolicy(
     classes,
     hasVisibleClasses: all.some((one) => one.visible),
     hasTenantScopes: all.some((one) => one.tenantScope !== null),
+    pseudonyms,
   });
   return { policy, faults };
 }

@@ -1,4 +1,5 @@
 import { canonicalClassName } from '#agent';
+import { joinMasks } from '../masking/compile-masks.js';
 import { FieldNames } from '../model/field-names.js';
 import type { PolicyFault } from './compile-class.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig } from './policy-config.js';
@@ -63,6 +64,7 @@ export function narrowClassConfig(
       second.joinFields && common(second.joinFields, first.fields),
     ),
     largeFields: union(first.largeFields, second.largeFields),
+    masks: joinMasks(first.masks, second.masks, names),
     canonicalFilter: both(first.canonicalFilter, second.canonicalFilter),
     tenantScope: tenantScopeOf(className, first, second, names, faults),
     allowCollscan: every(first.allowCollscan, second.allowCollscan),

@@ -1,4 +1,5 @@
 import type { BudgetOptions } from '#agent';
+import { type MasksConfig, MASKS_SCHEMA } from '../masking/mask-config.js';
 
 /**
  * The `policy` section of the configuration as JSON Schema: unknown keys and wrong types are faults.
@@ -43,6 +44,7 @@ const CLASS = {
     fields: names,
     joinFields: names,
     largeFields: names,
+    masks: MASKS_SCHEMA,
     canonicalFilter: { type: ['object', 'null'] },
     tenantScope: {
       type: ['object', 'null'],
@@ -105,6 +107,7 @@ export const POLICY_CONFIG_SCHEMA = {
     defaultRecursionDepth: { type: 'integer', minimum: 0 },
     maxLogSize: { type: 'integer', minimum: 1, maximum: 1_000_000 },
     tenantBudget: BUDGET_CONFIG_SCHEMA,
+    maskingKey: { type: ['string', 'null'], minLength: 32 },
     classes: {
       type: 'object',
       propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
@@ -140,6 +143,8 @@ export interface ClassConfig {
   readonly fields?: readonly string[];
   readonly joinFields?: readonly string[];
   readonly largeFields?: readonly string[];
+  /** By field or path inside one. */
+  readonly masks?: MasksConfig;
   readonly canonicalFilter?: Readonly<Record<string, unknown>> | null;
   readonly tenantScope?: { readonly field: string; readonly bypass?: readonly string[] } | null;
   readonly allowCollscan?: boolean;
@@ -154,4 +159,6 @@ export interface PolicyConfig extends Partial<
 > {
   readonly classes?: Readonly<Record<string, ClassConfig>>;
   readonly tenantBudget?: BudgetOptions | null;
+  /** Secret behind the pseudonyms of hashed fields, at least 32 characters, the same on every replica. */
+  readonly maskingKey?: string | null;
 }

@@ -46,6 +46,16 @@ describe('a policy is warned about', () => {
       { Post: { ...Post, canonicalFilter: { $and: [{ gone: 1 }] } } },
       /canonicalFilter: .*'gone'/,
     ],
+    [
+      'a mask on a field that is not there',
+      { Post: { ...Post, masks: { statsu: 'mask' } } },
+      /Post\.masks: .*mean 'status'/,
+    ],
+    [
+      'a mask on a field that nobody reads',
+      { Post: { ...Post, fields: ['title'], masks: { status: 'mask' } } },
+      /masks\.status: has no effect/,
+    ],
     ['a class without a description', { Post: {} }, /Post: no description/],
     ['a class that nobody declared', {}, /not declared.*: Post$/],
   ])('%s', (_, classes, text) => {

@@ -22,6 +22,7 @@ export function lintPolicy(
     ...[...policy.classes.values()].flatMap((declared) => [
       ...(schemas ? unknownNames(declared, schemas) : []),
       ...undescribed(declared),
+      ...idleMasks(declared, schemas),
       ...unscoped(declared, policy),
       ...unreadable(declared, shapes),
     ]),
@@ -48,6 +49,7 @@ function unknownNames(declared: ClassPolicy, schemas: SchemaSnapshot): PolicyFau
     ['largeFields', declared.largeFields],
     ['tenantScope', declared.tenantScope ? [declared.tenantScope.field] : []],
     ['searchable', searchableNames(declared)],
+    ['masks', [...declared.masks.keys()]],
     ['properties', [...declared.properties.keys()]],
     ['canonicalFilter', fieldsNamed(declared.canonicalFilter, new FieldNames(declared.aliases))],
   ];
@@ -71,6 +73,22 @@ function searchableNames({ searchable }: ClassPolicy): readonly string[] {
 function undescribed(declared: ClassPolicy): PolicyFault[] {
   if (declared.hiding !== 'no' || declared.description !== null) return [];
   return [{ path: pathOf(declared), message: 'no description: agents see its name and fields alone' }];
+}
+
+/** A mask never shows what `fields` leaves out, and does not follow pointers. */
+function idleMasks(declared: ClassPolicy, schemas: SchemaSnapshot | null): PolicyFault[] {
+  const columns = schemas?.get(declared.className)?.fields;
+  return [...declared.masks.keys()].flatMap((field): PolicyFault[] => {
+    const path = `${pathOf(declared)}.masks.${field}`;
+    const root = rootOf(field);
+    if (declared.fields && !declared.fields.includes(root))
+      return [{ path, message: `has no effect: '${root}' is not among fields, so nobody reads it` }];
+    const type = columns?.get(root)?.type;
+    if (root === field || (type !== 'Pointer' && type !== 'Relation')) return [];
+    return [
+      { path, message: `does not hold for rows that '${root}' leads to; mask the field of their class` },
+    ];
+  });
 }
 
 /** Exposed on purpose, where other classes are kept apart by tenant. */

@@ -1,5 +1,6 @@
 import { type Refusal, refusals } from '#agent';
 import type { ClassSchema } from './class-schema.js';
+import { columnOf, type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/protected-columns.js';
 import { type FieldNames, rootOf } from './field-names.js';
 
@@ -12,6 +13,8 @@ export interface ClassAccess {
   readonly readable: ReadonlySet<string> | null;
   /** Set when class-level permissions hide columns from this caller; they are not in `readable`. */
   readonly guarded?: GuardedColumns;
+  /** Set when columns are masked for this caller; they are not in `readable`, and reads answer with their masked forms. */
+  readonly masks?: ColumnMasks;
   /** Columns that lead into a class withheld from the agent, by wire name: their values are not the caller's to use. */
   readonly withheld?: ReadonlyMap<string, WithheldTarget>;
 }
@@ -45,14 +48,35 @@ export function columnRefusal(
   access: ClassAccess,
   alsoAllowed: Iterable<string> = [],
 ): Refusal | null {
-  if (access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);
+  // A dropped column is refused as one that does not exist.
+  const secret = access.masks !== undefined && isSecretColumn(access.masks, root);
+  if (!secret && access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);
+  if (!secret && isMasked(access, root))
+    return refusals.maskedField(context, written, root, [...(access.readable ?? []), ...alsoAllowed]);
   if (access.readable === null || access.readable.has(root)) return null;
   return refusals.fieldDenied(context, written, root, [...access.readable, ...alsoAllowed]);
 }
 
 /** What a find may ask the store for; protected columns that some rows show are taken off the others afterwards. */
 export function fetchableColumns(access: ClassAccess): ReadonlySet<string> | null {
+  if (access.masks) return access.masks.fetchable;
   return access.guarded ? access.guarded.fetchable : access.readable;
+}
+
+/** Whether a find may answer with the column, be it in masked form. */
+export function mayShow(access: ClassAccess, root: string): boolean {
+  return (fetchableColumns(access)?.has(root) ?? true) || (access.masks?.shown.has(root) ?? false);
+}
+
+/** What a find answers with when nothing is named; null: everything. */
+export function shownColumns(access: ClassAccess): readonly string[] | null {
+  const fetchable = fetchableColumns(access);
+  return fetchable && [...new Set([...fetchable, ...(access.masks?.shown ?? [])])];
+}
+
+/** Whether the column is masked for the caller, wholly or in part: its values are not there to be compared. */
+export function isMasked({ masks }: ClassAccess, root: string): boolean {
+  return masks?.columns.has(columnOf(root)) ?? false;
 }
 
 /** A class that a column leads into and the agent may not know, with what is said of it. */
@@ -61,11 +85,7 @@ export interface WithheldTarget {
   readonly refusal: Refusal;
 }
 
-const POINTER_PREFIX = '_p_';
-
 /** The withheld class behind the root of a wire path, whether it is named by field or by storage column. */
 export function withheldTarget(path: string, access: ClassAccess): WithheldTarget | undefined {
-  const root = rootOf(path);
-  const field = root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
-  return access.withheld?.get(field);
+  return access.withheld?.get(columnOf(rootOf(path)));
 }

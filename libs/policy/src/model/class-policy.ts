@@ -1,4 +1,6 @@
 import type { DataBudget } from '#agent';
+import type { TierMasks } from '../masking/mask-rule.js';
+import type { Pseudonyms } from '../masking/pseudonyms.js';
 
 /** `no`: not hidden. `exceptMaster`: true master posture passes the class gate, and only that gate. */
 export type Hiding = 'no' | 'always' | 'exceptMaster';
@@ -44,6 +46,8 @@ export interface ClassPolicy {
   readonly fields: readonly string[] | null;
   readonly joinFields: readonly string[] | null;
   readonly largeFields: readonly string[];
+  /** By wire path: what each tier gets in place of the value. */
+  readonly masks: ReadonlyMap<string, TierMasks>;
   readonly canonicalFilter: Readonly<Record<string, unknown>> | null;
   readonly tenantScope: TenantScope | null;
   readonly allowCollscan: boolean;
@@ -98,4 +102,6 @@ export interface Policy {
   /** Some class is declared visible: listings and the relation graph are limited to visible classes. */
   readonly hasVisibleClasses: boolean;
   readonly hasTenantScopes: boolean;
+  /** Names for hashed values; null when there is no `maskingKey`, and so no hashed field. */
+  readonly pseudonyms: Pseudonyms | null;
 }

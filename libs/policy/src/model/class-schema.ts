@@ -30,6 +30,12 @@ export interface IndexSchema {
   /** Logical field names, in order. */
   readonly fields: readonly string[];
   readonly unique: boolean;
+  /** The store cannot say whether it is unique; `unique` is false. */
+  readonly uniquenessUnknown?: true;
+  /** Rows without any of its fields are not in it. */
+  readonly sparse?: true;
+  /** Which rows are in it depends on more than its fields. */
+  readonly partial?: true;
 }
 
 /** Class-level permissions as Parse stores them: operation → principal → true, plus protectedFields and pointer fields. */

@@ -8,6 +8,7 @@ import {
   refusals,
 } from '#agent';
 import type { AgentShape, ClassFilterSite } from '#agent';
+import { withoutColumns } from '../masking/column-masks.js';
 import type { ClassAccess, ClassReach, ReachSite } from '../model/class-access.js';
 import { isRefusal } from '../model/class-access.js';
 import type { Policies } from '../edition/policies.js';
@@ -187,7 +188,11 @@ export class AgentScope {
     const all = declared.readable ?? new Set([...(declared.schema?.fields.keys() ?? []), ...ALWAYS_KEEP]);
     const readable = new Set([...all].filter((name) => !columns.hidden.has(name)));
     const fetchable = columns.perRow ? declared.readable : readable;
-    return { ...declared, readable, guarded: { ...columns, fetchable } };
+    const guarded = { ...columns, fetchable };
+    if (!declared.masks) return { ...declared, readable, guarded };
+    // Of both rules the stricter: a masked column that is protected as well shows no masked form either.
+    const masks = columns.perRow ? declared.masks : withoutColumns(declared.masks, columns.hidden);
+    return { ...declared, readable, guarded, masks };
   }
 
   private hiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {

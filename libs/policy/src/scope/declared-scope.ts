@@ -1,5 +1,6 @@
 import { type Agent, type AgentShape, canonicalClassName, refusals } from '#agent';
 import { compileClass, defaultHiding } from '../compile/compile-class.js';
+import { maskedColumns } from '../masking/column-masks.js';
 import type { ClassAccess, WithheldTarget } from '../model/class-access.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
@@ -48,12 +49,28 @@ export class DeclaredScope {
     const known = this.accesses.get(className);
     if (known) return known;
     const policy = this.classPolicy(className);
+    const schema = this.schemas.get(className);
+    const listed = readableOf(policy, schema);
+    const withheld = this.withheldColumns(className, policy);
+    const masked =
+      policy.masks.size === 0
+        ? null
+        : maskedColumns(
+            {
+              masks: policy.masks,
+              listed,
+              known: new Set([...(schema?.fields.keys() ?? []), ...ALWAYS_KEEP]),
+              isWithheld: (column) => withheld.has(column),
+            },
+            this.shape,
+          );
     const access: ClassAccess = {
       className,
-      schema: this.schemas.get(className),
+      schema,
       names: new FieldNames(policy.aliases),
-      readable: readableOf(policy, this.schemas.get(className)),
-      withheld: this.withheldColumns(className, policy),
+      readable: listed,
+      withheld,
+      ...masked,
     };
     this.accesses.set(className, access);
     return access;

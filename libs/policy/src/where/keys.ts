@@ -1,5 +1,6 @@
-import { Refused, refusals } from '#agent';
-import { type ClassAccess, fetchableColumns } from '../model/class-access.js';
+import { orThrow, Refused, refusals } from '#agent';
+import { type ClassAccess, columnRefusal, mayShow, shownColumns } from '../model/class-access.js';
+import { isDeniedPath } from '../masking/column-masks.js';
 import { ALWAYS_KEEP } from '../model/class-policy.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
@@ -10,21 +11,33 @@ const MAX_KEYS = 64;
 /**
  * The effective projection in wire names; `undefined` when a class without allowlist is read whole. Never empty: keys
  * that may not be read leave the always-kept three, not an unprojected row.
- * @throws Refused `invalid_argument`
+ * @throws Refused `invalid_argument`, `access_denied` for a field whose mask is `deny`
  */
 export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefined {
   const asked = requestedKeys(keys);
-  const fetchable = fetchableColumns(access);
-  if (asked.length === 0) return fetchable === null ? undefined : readableFields(fetchable);
+  if (asked.length === 0) {
+    const shown = shownColumns(access);
+    return shown === null ? undefined : readableFields(shown);
+  }
   const wire = asked
     .map((key) => access.names.wirePath(key))
-    .filter((path) => !hasInternalSegment(path) && (fetchable?.has(rootOf(path)) ?? true));
+    .filter((path) => !hasInternalSegment(path) && isAskable(path, access));
   return [...new Set([...wire, ...ALWAYS_KEEP])];
 }
 
 /** An allowlist as a projection: what a declaration let in by mistake is left out here. */
-export function readableFields(readable: ReadonlySet<string>): string[] {
+export function readableFields(readable: Iterable<string>): string[] {
   return [...new Set([...readable, ...ALWAYS_KEEP])].filter((name) => !hasInternalSegment(name));
+}
+
+/**
+ * Whether a projection may hold the wire path. What may not be read is passed over.
+ * @throws Refused `access_denied` for a field whose mask is `deny`
+ */
+export function isAskable(path: string, access: ClassAccess): boolean {
+  if (access.masks && isDeniedPath(access.masks, path))
+    orThrow(columnRefusal('keys', path, rootOf(path), access));
+  return mayShow(access, rootOf(path));
 }
 
 function requestedKeys(keys: unknown): string[] {

@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { Agent, type AgentShapeOptions, compileAgentShape, Refused } from '#agent';
 import { compileClass } from '../compile/compile-class.js';
 import type { ClassConfig } from '../compile/policy-config.js';
+import { maskedColumns } from '../masking/column-masks.js';
+import type { ClassAccess } from '../model/class-access.js';
+import type { IndexSchema } from '../model/class-schema.js';
 import { INTERNAL_FIELDS } from '../model/internal-fields.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { planWrite, type WriteContext } from './plan-write.js';
@@ -14,16 +17,17 @@ interface Setting {
   readonly tenant?: WriteContext['tenant'];
   readonly config?: ClassConfig;
   readonly agent?: AgentShapeOptions;
+  readonly indexes?: readonly IndexSchema[];
 }
 
 function plan(
   className: string,
   fields: unknown,
-  { operation = 'create', tenant = null, config = {}, agent }: Setting = {},
+  { operation = 'create', tenant = null, config = {}, agent, indexes = [] }: Setting = {},
 ) {
   return planWrite(fields, {
     agent: new Agent({ shape: compileAgentShape('x', agent), principal: 'p' }),
-    access: music(className),
+    access: maskedAccess(className, config, indexes),
     policy: compileClass(className, config),
     operation,
     tenant,
@@ -32,6 +36,16 @@ function plan(
       if ('gate' in judged) throw new Refused(judged);
     },
   });
+}
+
+/** The class of the shop with the masks of `config`, as the agent of a plan is shown it. */
+function maskedAccess(className: string, config: ClassConfig, indexes: readonly IndexSchema[]): ClassAccess {
+  const access = music(className);
+  const schema = access.schema && { ...access.schema, indexes };
+  const { masks } = compileClass(className, config);
+  const known = new Set(schema?.fields.keys() ?? []);
+  const given = { masks, listed: access.readable, known, isWithheld: () => false };
+  return { ...access, schema, ...maskedColumns(given, compileAgentShape('x')) };
 }
 
 const refusal = (className: string, fields: unknown, setting?: Setting) =>
@@ -233,5 +247,42 @@ describe('no write', () => {
       ),
       { numRuns: 500 },
     );
+  });
+});
+
+describe('a write beside masked fields', () => {
+  const config = { masks: { genre: 'mask', 'meta.mood': 'mask', tags: 'drop', body: 'mask' } } as const;
+  const kind = (fields: object, setting: Setting = {}) =>
+    refusal('Song', fields, { config, ...setting })?.details?.kind;
+
+  it.each([
+    ['a masked field', { genre: 'jazz' }, 'masked_field'],
+    ['an object of which a part is masked', { meta: { mood: 'blue' } }, 'masked_field'],
+    ['a dropped field, as one that does not exist', { tags: ['x'] }, 'field_denied'],
+    ['a masked field that the class does not have yet', { body: 'x' }, 'masked_field'],
+    ['a field in clear', { title: 'T' }, undefined],
+  ])('is judged by its fields: %s', (_, fields, expected) => {
+    expect(kind(fields)).toBe(expected);
+    expect(kind(fields, { operation: 'update' })).toBe(expected);
+  });
+
+  const index = (more: object): Setting => ({
+    indexes: [{ name: 'i', fields: ['genre', 'title'], unique: true, ...more }],
+  });
+  it.each<[string, object, Setting, string | undefined]>([
+    ['takes part in', { title: 'T' }, index({}), 'masked_field'],
+    ['takes part in, though sparse', { title: 'T' }, index({ sparse: true }), 'masked_field'],
+    ['may take part in', { title: 'T' }, index({ unique: false, uniquenessUnknown: true }), 'masked_field'],
+    ['enters with its missing values', { playCount: 1 }, index({}), 'masked_field'],
+    ['may enter by any other field', { playCount: 1 }, index({ partial: true }), 'masked_field'],
+    ['does not enter', { playCount: 1 }, index({ sparse: true }), undefined],
+    ['cannot collide in', { title: 'T' }, index({ unique: false }), undefined],
+  ])('meets no unique index over a masked field that it %s', (_, fields, setting, expected) => {
+    expect(kind(fields, setting)).toBe(expected);
+  });
+
+  it('changes no field of such an index, and may change any other', () => {
+    expect(kind({ title: 'T' }, { ...index({}), operation: 'update' })).toBe('masked_field');
+    expect(kind({ playCount: 1 }, { ...index({}), operation: 'update' })).toBeUndefined();
   });
 });

@@ -1,7 +1,8 @@
 import { type Agent, Refused, refusals } from '#agent';
-import { type ClassAccess, columnRefusal } from '../model/class-access.js';
+import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/class-policy.js';
 import type { FieldSchema } from '../model/class-schema.js';
+import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { blocked } from '../security-reason.js';
 import type { TenantBinding } from '../scope/tenant.js';
@@ -59,6 +60,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
     if (asked && !rules.column) added.set(name, asked);
     fields[name] = value;
   }
+  assertNoMaskedIndex(Object.keys(fields), operation, access);
   if (operation === 'create') {
     if (tenant) fields[tenant.field] = tenant.value;
     assertComplete(fields, access);
@@ -114,9 +116,35 @@ function assertOwnTenant({ value: own }: TenantBinding, value: unknown, classNam
 
 function assertWritable(written: string, name: string, access: ClassAccess, policy: ClassPolicy): void {
   // Columns that permissions hide say nothing of one that does not exist yet; only an allowlist does.
-  if (policy.fields === null && !access.schema?.fields.has(name)) return;
+  if (policy.fields === null && !access.schema?.fields.has(name) && !isMasked(access, name)) return;
   const refusal = columnRefusal('Field', written, name, access);
   if (refusal) throw new Refused(refusal);
+}
+
+/** Whether a unique index takes a row tells what other rows hold in its columns, masked ones too. */
+function assertNoMaskedIndex(
+  written: readonly string[],
+  operation: WriteContext['operation'],
+  access: ClassAccess,
+): void {
+  if (!access.masks) return;
+  const telling = (access.schema?.indexes ?? []).some((index) => {
+    const { unique, uniquenessUnknown, sparse, partial, fields } = index;
+    if (!unique && !uniquenessUnknown) return false;
+    if (!fields.some((field) => isMasked(access, rootOf(field)))) return false;
+    // A new row is in an index with its missing values, too.
+    const isEntered = partial || (unique && operation === 'create' && !sparse);
+    return isEntered || fields.some((field) => written.includes(rootOf(field)));
+  });
+  if (!telling) return;
+  throw new Refused(
+    refusals.accessDenied(
+      'fields',
+      `A unique index of '${access.className}' covers a field that this agent may not read in clear: whether it takes a ` +
+        'value would tell what other rows hold',
+      'masked_field',
+    ),
+  );
 }
 
 /** A new row has a value for every required column; a column the agent may not know is not named. */

@@ -13,6 +13,7 @@ import { READ_ONLY } from '../read-only-annotations.js';
 import { compactPointers } from '../shaping/compact-pointers.js';
 import { keepsRowIdentity, rowId, stampSource } from '../shaping/provenance.js';
 import type { ToolCall } from '../tool.js';
+import { RESULTS_VIEW } from '../views.js';
 
 /** Rows of a pipeline that sets no bound of its own. */
 const AUTO_LIMIT = 200;
@@ -31,6 +32,7 @@ export class Aggregate {
       '_p_author). A pipeline that ends in neither $limit nor $count is cut to 200 rows. At most 20 stages. $out, ' +
       '$merge, $where, $function and $accumulator are refused. For plain rows use query_class, for one number ' +
       'count_objects.',
+    view: RESULTS_VIEW,
     category: 'aggregate',
     timeout: 60,
     task: 'optional',

@@ -26,6 +26,7 @@ import {
   sortStages,
 } from './grouping-arguments.js';
 import { DRY_RUN_OUTPUT, GROUPING_INPUT, GROUPING_OUTPUT } from './grouping-schema.js';
+import { RESULTS_VIEW } from '../views.js';
 
 const LIMIT = { default: 200, max: 1000 };
 const NO_KEY = 'null';
@@ -41,6 +42,7 @@ export class GroupByDate {
       'Counts the objects of a class per year, month, week, day, hour, minute or second of a date field, or sums, ' +
       'averages, or takes min or max of another. Oldest first unless sorted otherwise; weeks begin on Sunday. Periods ' +
       'without objects are not listed; values that are no date are the group "null". The class\'s default filter always applies.',
+    view: RESULTS_VIEW,
     category: 'aggregate',
     timeout: 45,
     annotations: READ_ONLY,

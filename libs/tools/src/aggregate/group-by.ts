@@ -15,6 +15,7 @@ import {
   sortStages,
 } from './grouping-arguments.js';
 import { DRY_RUN_OUTPUT, GROUPING_INPUT, GROUPING_OUTPUT } from './grouping-schema.js';
+import { RESULTS_VIEW } from '../views.js';
 
 const LIMIT = { default: 200, max: 1000 };
 /** What a group without a value is called. */
@@ -29,6 +30,7 @@ export class GroupBy {
       'Counts the objects of a class per value of one field, or sums, averages, or takes min or max of another. For ' +
       "periods of time use group_by_date, for joins and several fields aggregate. The class's default filter always " +
       'applies. Objects without a value are the group "null"; pointers group by id, their class in pointer_class.',
+    view: RESULTS_VIEW,
     category: 'aggregate',
     timeout: 45,
     annotations: READ_ONLY,

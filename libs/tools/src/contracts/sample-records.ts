@@ -121,6 +121,7 @@ export function sampleClass(
   return {
     className,
     fields: [...all.keys()].filter((name) => !readable || readable.has(name)),
+    masks: new Map(),
     reads: new Set(['find', 'count', 'get'] as const),
     schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
     policy: {
@@ -137,6 +138,7 @@ export function sampleClass(
       allowCollscan: false,
       searchable: null,
       searchIndex: 'default',
+      masks: new Map(),
       properties: new Map(),
       aliases: new Map(),
       ...policy,

@@ -35,6 +35,8 @@ export interface ToolOptions {
    */
   readonly output?: ValueSchema;
   readonly annotations?: ToolAnnotations;
+  /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/views.md). Default: none. */
+  readonly view?: string;
   /** Callable by agents that act as a client without a master key. Default false. */
   readonly clientSafe?: boolean;
   /** What it does beyond reading: `rows` (tier write or admin) is given as `call.writes`, `classes` (admin) as `call.classes`. */
@@ -56,6 +58,7 @@ export class ToolDeclarationError extends Error {
 }
 
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
+const VIEW_ADDRESS = /^ui:\/\/\S+$/;
 const DEFAULT_TIMEOUT = 30;
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
@@ -101,6 +104,8 @@ export function checkDefinition(definition: ToolDefinition): void {
     if (!isSchema(schema) || schema['type'] !== 'object')
       fail(`${part} must be a JSON Schema of type object`);
   }
+  if (definition.view !== undefined && !VIEW_ADDRESS.test(definition.view))
+    fail('view must be an address that begins with ui://');
   const needs = definition.needs ?? [];
   if (needs.some((need) => !TOOL_NEEDS.includes(need))) fail(`needs may name ${TOOL_NEEDS.join(', ')}`);
   for (const [need, tier] of [
@@ -139,6 +144,7 @@ export function defineTool(options: ToolOptions): DefinedTool {
     ...(output && { outputSchema: output.jsonSchema }),
     ...(annotations && { annotations: { ...(title !== undefined && { title }), ...annotations } }),
     clientSafe: options.clientSafe ?? false,
+    ...(options.view !== undefined && { view: options.view }),
     ...(options.task && { task: options.task }),
     ...(options.taskTimeout !== undefined && { taskTimeout: options.taskTimeout }),
     ...(options.needs && { needs: Object.freeze([...options.needs]) }),

@@ -4,6 +4,7 @@ import { agentMethodsOf, AgentMethod } from './agent-method.decorator.js';
 import {
   AgentFields,
   AgentHidden,
+  AgentMasks,
   AgentTenantScope,
   classDeclarationOf,
   ParseClass,
@@ -120,6 +121,17 @@ describe('class decorators', () => {
     expect(classDeclarationOf(UserMethods)).toEqual({
       className: 'User',
       config: { fields: ['username'], tenantScope: { field: 'orgId', bypass: [] } },
+    });
+  });
+
+  it('mask fields, each by the strictest of what is said', () => {
+    @ParseClass('Card')
+    @AgentMasks({ number: { mask: { keep: 4 } }, pin: 'drop' })
+    @AgentMasks({ number: 'hash' })
+    class Card {}
+    expect(classDeclarationOf(Card)?.config.masks).toEqual({
+      number: { readonly: 'mask', write: 'mask', admin: 'mask' },
+      pin: 'drop',
     });
   });
 

@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { type ClassConfig, type ClassDeclaration, narrowClassConfig } from '#policy';
+import { type ClassConfig, type ClassDeclaration, type MasksConfig, narrowClassConfig } from '#policy';
 
 const CLASS = Symbol('parley:parse-class');
 const RULES = Symbol('parley:class-rules');
@@ -33,6 +33,9 @@ export const AgentJoinFields = (...joinFields: readonly string[]) => rule({ join
 
 /** Fields that are left out of included rows and marked as heavy. */
 export const AgentLargeFields = (...largeFields: readonly string[]) => rule({ largeFields });
+
+/** What stands for the values of these fields: `drop`, `deny`, `mask`, `hash`, or one of them per tier. */
+export const AgentMasks = (masks: MasksConfig) => rule({ masks });
 
 /** No agent reaches the class; with `except`, agents in true master posture may name it. */
 export const AgentHidden = (options?: { readonly except: 'masterKey' }) => rule({ hidden: options ?? true });

@@ -13,6 +13,7 @@ import { READ_ONLY } from '../read-only-annotations.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
 import type { ToolCall } from '../tool.js';
 import { presentRows, sourced } from './row-source.js';
+import { RESULTS_VIEW } from '../views.js';
 
 const LIMIT = { default: 100, min: 1, max: 1000 };
 const SKIP = { default: 0, min: 0, max: Number.MAX_SAFE_INTEGER };
@@ -38,6 +39,7 @@ export class QueryClass {
       'truncated_call for rows not shown. For numbers use count_objects or aggregate; for known ids get_object. Name ' +
       'what you need in keys and leave out fields that get_schema marks large_field. $where, $expr, $function and ' +
       '$accumulator are refused.',
+    view: RESULTS_VIEW,
     category: 'query',
     timeout: 30,
     clientSafe: true,

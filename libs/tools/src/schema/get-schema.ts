@@ -53,7 +53,8 @@ export class GetSchema {
     description:
       'Fields, indexes, permissions, relations and default filter of one class. A field with large_field: true is heavy: ' +
       'leave it out with keys in query_class and read it with get_object. agent_fields lists all that may be named in ' +
-      'keys, where and pipelines; storage names (_p_x and other _ columns) never may.',
+      'keys, where and pipelines; storage names (_p_x and other _ columns) never may. masked_fields are not among them: ' +
+      'rows show a mask or pseudonym in place of their values, or leave them out (deny).',
     category: 'schema',
     timeout: 10,
     annotations: READ_ONLY,
@@ -70,6 +71,7 @@ export class GetSchema {
         agent_methods: listOf(OBJECT),
         canonical_filter: OBJECT,
         agent_fields: listOf(STRING),
+        masked_fields: mapOf(STRING),
         agent_join_fields: listOf(STRING),
         relations: OBJECT,
       },
@@ -79,7 +81,7 @@ export class GetSchema {
   async describe(args: Arguments, call: ToolCall) {
     const known = await call.records.describe(requiredString(args, 'class_name'));
     const all = await call.records.classes();
-    const { className, schema, policy } = known;
+    const { className, schema, policy, masks } = known;
     const text = { strict: call.switches.promptMarkerStrict };
     const context = {
       properties: policy.properties,
@@ -115,6 +117,7 @@ export class GetSchema {
       ...(defaultFilter && { canonical_filter: defaultFilter }),
       ...(allowed.length > 0 && { agent_fields: allowed }),
       ...(joined.length > 0 && { agent_join_fields: joined }),
+      ...(masks.size > 0 && { masked_fields: Object.fromEntries(masks) }),
       relations: relationsOf(className, relationEdges(all)),
     };
   }

@@ -1,0 +1,118 @@
+import { type AgentShape, isTier } from '#agent';
+import { rootOf } from '../model/field-names.js';
+import { describeMask, FULL_MASK, type MaskRule, strictestOf, type TierMasks } from './mask-rule.js';
+
+/** A mask on a column or on a path inside it. */
+export interface PathMask {
+  /** Below the column; none: the column itself. */
+  readonly segments: readonly string[];
+  readonly path: string;
+  readonly rule: MaskRule;
+}
+
+/** What one agent shape may see of the masked columns of a class. None of these columns may be named in a query. */
+export interface ColumnMasks {
+  /** By column, the deepest path first: a pseudonym of a whole never tells of a masked part. */
+  readonly columns: ReadonlyMap<string, readonly PathMask[]>;
+  /** Columns that a read answers with, in masked form. */
+  readonly shown: ReadonlySet<string>;
+  /** Every column that a read fetches. A value that a fixed text stands for is not among them. */
+  readonly fetchable: ReadonlySet<string>;
+}
+
+interface MaskedClass {
+  readonly masks: ReadonlyMap<string, TierMasks>;
+  /** What the allowlist leaves; null: everything. */
+  readonly listed: ReadonlySet<string> | null;
+  /** The columns of the class. */
+  readonly known: ReadonlySet<string>;
+  /** Leads into a class that the agent may not know. */
+  isWithheld(column: string): boolean;
+}
+
+export interface MaskedColumns {
+  readonly readable: ReadonlySet<string>;
+  readonly masks: ColumnMasks;
+}
+
+/** Null: nothing of the class is masked for the shape. A mask never shows what the allowlist does not. */
+export function maskedColumns(
+  { masks, listed, known, isWithheld }: MaskedClass,
+  shape: AgentShape,
+): MaskedColumns | null {
+  const columns = new Map<string, PathMask[]>();
+  for (const [path, tiers] of masks) {
+    const root = rootOf(path);
+    const declared = ruleFor(shape, tiers);
+    if (declared.kind === 'none') continue;
+    // Equal ids would be seen to be equal, where the placeholder says nothing.
+    const rule = declared.kind === 'hash' && isWithheld(root) ? FULL_MASK : declared;
+    columns.set(root, [...(columns.get(root) ?? []), { path, rule, segments: path.split('.').slice(1) }]);
+  }
+  if (columns.size === 0) return null;
+  const base = listed ?? known;
+  const readable = new Set([...base].filter((name) => !columns.has(name)));
+  const shown = new Set<string>();
+  const fetched = new Set<string>();
+  for (const [root, paths] of columns) {
+    paths.sort((one, other) => other.segments.length - one.segments.length);
+    const whole = paths.find(({ segments }) => segments.length === 0)?.rule;
+    if (!base.has(root) || whole?.kind === 'drop' || whole?.kind === 'deny') continue;
+    shown.add(root);
+    if (needsValue(whole)) fetched.add(root);
+  }
+  return { readable, masks: { columns, shown, fetchable: new Set([...readable, ...fetched]) } };
+}
+
+/** Without the columns that class-level permissions hide, too: what both withhold is not shown in masked form either. */
+export function withoutColumns(masks: ColumnMasks, hidden: ReadonlySet<string>): ColumnMasks {
+  const others = (names: ReadonlySet<string>) => new Set([...names].filter((name) => !hidden.has(name)));
+  return { columns: masks.columns, shown: others(masks.shown), fetchable: others(masks.fetchable) };
+}
+
+/** Paths and what is done with them, as far as the agent may know of them. */
+export function toldMasks({ columns, shown }: ColumnMasks): ReadonlyMap<string, string> {
+  const told = new Map<string, string>();
+  for (const [root, paths] of columns) {
+    for (const { path, rule } of paths) {
+      if (rule.kind === 'drop' || (rule.kind !== 'deny' && !shown.has(root))) continue;
+      told.set(path, describeMask(rule));
+    }
+  }
+  return told;
+}
+
+const POINTER_PREFIX = '_p_';
+
+/** The column that a name means, by field or by the form it is stored in. */
+export function columnOf(root: string): string {
+  return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
+}
+
+/** Whether the agent may be told that the column is there: no `drop` hides it as a whole. */
+export function isSecretColumn({ columns }: ColumnMasks, root: string): boolean {
+  return (columns.get(columnOf(root)) ?? []).some(
+    ({ segments, rule }) => segments.length === 0 && rule.kind === 'drop',
+  );
+}
+
+/** All of them, for operators. */
+export function describeMasks({ columns }: ColumnMasks): ReadonlyMap<string, string> {
+  return new Map([...columns.values()].flat().map(({ path, rule }) => [path, describeMask(rule)]));
+}
+
+/** Whether the path is, or lies within, what may not be named at all. */
+export function isDeniedPath({ columns }: ColumnMasks, path: string): boolean {
+  const masks = columns.get(rootOf(path)) ?? [];
+  return masks.some(({ path: masked, rule }) => rule.kind === 'deny' && `${path}.`.startsWith(`${masked}.`));
+}
+
+/** A sub-agent sees no more than those above it. */
+function ruleFor(shape: AgentShape, tiers: TierMasks): MaskRule {
+  const own = tiers[isTier(shape.permissions) ? shape.permissions : 'readonly'];
+  return shape.outer ? strictestOf(own, ruleFor(shape.outer, tiers)) : own;
+}
+
+function needsValue(whole: MaskRule | undefined): boolean {
+  return whole === undefined || whole.kind === 'hash' || (whole.kind === 'mask' && whole.keep > 0);
+}

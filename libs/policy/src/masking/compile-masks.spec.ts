@@ -1,0 +1,85 @@
+import { Ajv } from 'ajv';
+import { describe, expect, it } from 'vitest';
+import { compilePolicy } from '../compile/compile-policy.js';
+import { POLICY_CONFIG_SCHEMA } from '../compile/policy-config.js';
+import type { MasksConfig } from './mask-config.js';
+
+const KEY = 'a-secret-of-at-least-32-characters!!';
+const faultsOf = (masks: MasksConfig, maskingKey: string | null = KEY) =>
+  compilePolicy({ maskingKey, classes: { Card: { masks } } }).faults.map(({ path }) => path);
+const kinds = (masks: MasksConfig) =>
+  [
+    ...(compilePolicy({ maskingKey: KEY, classes: { Card: { masks } } }).policy.classes.get('Card')?.masks ??
+      []),
+  ].map(([path, { readonly, write, admin }]) => [path, readonly.kind, write.kind, admin.kind]);
+
+describe('masks of a policy', () => {
+  it('hold for every tier, and for a tier that is not named as for the one below it', () => {
+    expect(kinds({ pin: 'drop', card_number: { readonly: 'deny', admin: 'none' } })).toEqual([
+      ['pin', 'drop', 'drop', 'drop'],
+      ['cardNumber', 'deny', 'deny', 'none'],
+    ]);
+  });
+
+  it.each<[string, MasksConfig, string]>([
+    ['stricter for a higher tier', { pin: { readonly: 'none', admin: 'mask' } }, 'pin.admin'],
+    ['neither weaker nor the same', { pin: { readonly: 'hash', write: { mask: { keep: 2 } } } }, 'pin.write'],
+    [
+      'an ending that grows shorter upwards',
+      { pin: { readonly: { mask: { keep: 4 } }, write: { mask: { keep: 2 } } } },
+      'pin.write',
+    ],
+    ['an internal column', { sessionToken: 'mask' }, 'sessionToken'],
+    ['a column of every row', { objectId: 'hash' }, 'objectId'],
+    ['one field under two spellings', { cardNumber: 'mask', card_number: 'drop' }, 'card_number'],
+  ])('are not %s', (_, masks, field) => {
+    expect(faultsOf(masks)).toEqual([`policy.classes.Card.masks.${field}`]);
+  });
+
+  it('need a key where any of them is a pseudonym, whichever tier gets it', () => {
+    expect(faultsOf({ pin: 'mask' }, null)).toEqual([]);
+    expect(faultsOf({ pin: { readonly: 'drop', admin: 'hash' } }, null)).toEqual([
+      'policy.classes.Card.masks.pin',
+    ]);
+  });
+
+  it('want to know what a vector stands for, where the class has one', () => {
+    const masks: MasksConfig = { pin: 'mask' };
+    const faults = (searchable: { field: string; textFields?: string[] }) =>
+      compilePolicy({ classes: { Card: { masks, searchable } } }).faults.map(({ path }) => path);
+    expect(faults({ field: 'vector' })).toEqual(['policy.classes.Card.searchable.textFields']);
+    expect(faults({ field: 'vector', textFields: ['title'] })).toEqual([]);
+  });
+
+  it('change with the key, and show it nowhere', () => {
+    const version = (maskingKey: string | null) => compilePolicy({ maskingKey, classes: {} }).policy.version;
+    expect(new Set([version(KEY), version(null), version(`${KEY}2`), version(KEY)]).size).toBe(3);
+    expect(JSON.stringify(compilePolicy({ maskingKey: KEY }).policy)).not.toContain(KEY);
+  });
+
+  const validate = new Ajv({ strict: false }).compile(POLICY_CONFIG_SCHEMA);
+  const isValid = (masks: unknown, maskingKey?: string) =>
+    validate({ ...(maskingKey !== undefined && { maskingKey }), classes: { Card: { masks } } });
+  it.each<[string, unknown]>([
+    ['an unknown form', { pin: 'hide' }],
+    ['a tier nobody has', { pin: { readonly: 'mask', root: 'none' } }],
+    ['tiers without the lowest', { pin: { admin: 'none' } }],
+    ['an ending of nothing', { pin: { mask: { keep: 0 } } }],
+    ['an ending that is most of a value', { pin: { mask: { keep: 40 } } }],
+    ['a storage column', { _hashed_password: 'mask' }],
+    ['an operator', { 'a.$b': 'mask' }],
+    ['a place in a list', { 'a.0.b': 'mask' }],
+  ])('are not written as %s', (_, masks) => {
+    expect(isValid(masks)).toBe(false);
+  });
+
+  it('are written as forms, forms with options, or forms per tier', () => {
+    const masks = {
+      pin: 'drop',
+      'address.street': { readonly: { mask: { keep: 2 } }, write: 'none' },
+      email: { hash: { domain: 'person', acrossTenants: true } },
+    };
+    expect(isValid(masks, KEY)).toBe(true);
+    expect(isValid({}, 'too short')).toBe(false);
+  });
+});

@@ -1,0 +1,180 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { compileAgentShape, type Tier } from '#agent';
+import { compileMasks } from './compile-masks.js';
+import { maskedColumns } from './column-masks.js';
+import { FieldNames } from '../model/field-names.js';
+import type { MasksConfig } from './mask-config.js';
+import { MASKED, maskRow } from './mask-row.js';
+import { Pseudonyms } from './pseudonyms.js';
+
+const SITE = { names: new FieldNames(), path: '' };
+const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);
+
+function shown(row: Record<string, unknown>, masks: MasksConfig, tier: Tier = 'readonly') {
+  const columns = maskedColumns(
+    { masks: compileMasks(masks, SITE, []), listed: null, known: KNOWN, isWithheld: () => false },
+    compileAgentShape('x', { permissions: tier }),
+  );
+  const copy = structuredClone(row);
+  if (columns)
+    maskRow(
+      copy,
+      columns.masks,
+      () => true,
+      (value) => `h(${JSON.stringify(value ?? null)})`,
+    );
+  return copy;
+}
+
+describe('a masked row', () => {
+  it('has one form for every value, and for none', () => {
+    const forms = [
+      '4711',
+      4711,
+      true,
+      null,
+      undefined,
+      { __type: 'Date', iso: '2024-01-01T00:00:00.000Z' },
+      [],
+    ];
+    for (const pin of forms) {
+      const row = shown({ name: 'a', ...(pin !== undefined && { pin }) }, { pin: 'mask' });
+      expect(JSON.stringify(row)).toBe(JSON.stringify({ name: 'a', pin: MASKED }));
+    }
+  });
+
+  it('does not hold what is dropped or denied', () => {
+    expect(shown({ name: 'a', pin: 1, card: 2 }, { pin: 'drop', card: 'deny' })).toEqual({ name: 'a' });
+  });
+
+  it('keeps the end of a value that is at least twice as long, and nothing of a shorter one', () => {
+    const ending = (card: unknown) => shown({ card }, { card: { mask: { keep: 4 } } })['card'];
+    expect([ending('4111111111111234'), ending(41111234), ending('1111234'), ending({ a: 1 })]).toEqual([
+      '***1234',
+      '***1234',
+      '***',
+      '***',
+    ]);
+  });
+
+  it('masks inside objects, and in each object of a list', () => {
+    const address = [{ street: 'S', city: 'C' }, { city: 'D' }, 'text', [{ street: 'T' }]];
+    const masked = {
+      address: [{ city: 'C', street: '***' }, { city: 'D', street: '***' }, 'text', [{ street: '***' }]],
+    };
+    expect(shown({ address }, { 'address.street': 'mask' })).toEqual(masked);
+    expect(shown({ address: { street: 'S', city: 'C' } }, { 'address.street': 'drop' })).toEqual({
+      address: { city: 'C' },
+    });
+  });
+
+  it('names the whole of an object by what is left of it once its parts are masked', () => {
+    const masks: MasksConfig = { address: 'hash', 'address.street': 'mask' };
+    expect(shown({ address: { street: 'S' } }, masks)).toEqual(shown({ address: { street: 'T' } }, masks));
+  });
+
+  it('never tells two values apart whose mask keeps nothing', () => {
+    const members = fc.dictionary(fc.constantFrom('street', 'city', 'name'), fc.jsonValue());
+    fc.assert(
+      fc.property(
+        members,
+        fc.option(fc.jsonValue(), { nil: undefined }),
+        fc.option(fc.jsonValue(), { nil: undefined }),
+        (rest, one, other) => {
+          const row = (value: unknown) =>
+            JSON.stringify(
+              shown({ ...(value !== undefined && { pin: value }), card: rest }, { pin: 'mask' }),
+            );
+          expect(row(one)).toBe(row(other));
+        },
+      ),
+    );
+  });
+});
+
+describe('masks and tiers', () => {
+  const masks: MasksConfig = { pin: { readonly: 'drop', write: 'mask', admin: 'none' } };
+  it('are those of the agent, whatever its identity', () => {
+    const row = { pin: 'x' };
+    expect([shown(row, masks), shown(row, masks, 'write'), shown(row, masks, 'admin')]).toEqual([
+      {},
+      { pin: MASKED },
+      row,
+    ]);
+  });
+
+  it('never show a sub-agent what those above it do not see', () => {
+    const admin = compileAgentShape('admin', { permissions: 'admin' });
+    const compiled = compileMasks(masks, SITE, []);
+    const given = { masks: compiled, listed: null, known: KNOWN, isWithheld: () => false };
+    const below = { ...admin, outer: compileAgentShape('outer', { permissions: 'write' }) };
+    expect(maskedColumns(given, admin)).toBeNull();
+    expect([...(maskedColumns(given, below)?.masks.shown ?? [])]).toEqual(['pin']);
+    expect(maskedColumns(given, below)?.readable.has('pin')).toBe(false);
+  });
+
+  it('never show what the allowlist leaves out', () => {
+    const given = { masks: compileMasks({ pin: 'hash' }, SITE, []), listed: new Set(['name']), known: KNOWN };
+    const columns = maskedColumns({ ...given, isWithheld: () => false }, compileAgentShape('x'));
+    expect([...(columns?.masks.shown ?? []), ...(columns?.masks.fetchable ?? [])]).toEqual(['name']);
+  });
+
+  it('fetch no value that a fixed text stands for', () => {
+    const all: MasksConfig = { pin: 'mask', card: 'drop', name: 'hash', address: { mask: { keep: 2 } } };
+    const given = { masks: compileMasks(all, SITE, []), listed: null, known: KNOWN, isWithheld: () => false };
+    const { masks: columns } = maskedColumns(given, compileAgentShape('x')) ?? { masks: null };
+    expect([...(columns?.fetchable ?? [])].sort()).toEqual(['address', 'name', 'objectId']);
+  });
+});
+
+describe('pseudonyms', () => {
+  const names = new Pseudonyms('a-secret-of-at-least-32-characters!!');
+  const scope = { domain: null, className: 'Card', path: 'pin', tenant: 'acme', acrossTenants: false };
+  it('are the same for the same value of a field, written in any order', () => {
+    expect(names.of({ a: 1, b: 2 }, scope)).toBe(names.of({ b: 2, a: 1 }, scope));
+    expect(names.of(undefined, scope)).toBe(names.of(null, scope));
+    expect(names.of('x', scope)).toMatch(/^h_[A-Za-z0-9_-]{22}$/);
+  });
+
+  it.each([
+    ['another field', { path: 'card' }],
+    ['another class', { className: 'Purse' }],
+    ['another tenant', { tenant: 'globex' }],
+    ['no tenant', { tenant: null }],
+    ['a domain named like the class', { domain: 'Card' }],
+    ['all tenants', { acrossTenants: true }],
+  ])('do not join with those of %s', (_, other) => {
+    expect(names.of('x', { ...scope, ...other })).not.toBe(names.of('x', scope));
+  });
+
+  it('join where a domain or all tenants are said to share them', () => {
+    const person = { ...scope, domain: 'person' };
+    expect(names.of('x', person)).toBe(names.of('x', { ...person, path: 'card', className: 'Purse' }));
+    const everywhere = { ...scope, acrossTenants: true };
+    expect(names.of('x', everywhere)).toBe(names.of('x', { ...everywhere, tenant: 'globex' }));
+  });
+
+  it('never come out the same for different values, nor under another key', () => {
+    const others = new Pseudonyms('another-secret-of-at-least-32-characters');
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
+        const same = names.of(one, scope) === names.of(other, scope);
+        expect(same).toBe(sameJson(one, other));
+        expect(others.of(one, scope)).not.toBe(names.of(one, scope));
+      }),
+    );
+  });
+});
+
+function sameJson(one: unknown, other: unknown): boolean {
+  return stable(one) === stable(other);
+}
+
+function stable(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    member !== null && typeof member === 'object' && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}

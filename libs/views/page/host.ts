@@ -1,0 +1,76 @@
+/** What a host tells its view (MCP Apps 2026-01-26). */
+export interface HostContext {
+  readonly theme?: unknown;
+  readonly styles?: { readonly variables?: Readonly<Record<string, unknown>> };
+}
+
+interface Heard {
+  readonly id?: unknown;
+  readonly method?: unknown;
+  readonly params?: unknown;
+  readonly result?: unknown;
+}
+
+type Listener = (params: unknown) => void;
+
+const PROTOCOL = '2026-01-26';
+
+/** The conversation with the host, over messages between windows. Nobody but the parent window is heard. */
+export class Host {
+  private readonly listeners = new Map<string, Listener>();
+  private readonly waiting = new Map<number, Listener>();
+  private last = 0;
+
+  constructor() {
+    addEventListener('message', ({ source, data }: MessageEvent<unknown>) => {
+      if (source === window.parent && data !== null && typeof data === 'object') this.hear(data);
+    });
+  }
+
+  on(method: string, listener: Listener): this {
+    this.listeners.set(method, listener);
+    return this;
+  }
+
+  /** Opens the conversation. @returns what the host says about itself */
+  open(name: string): Promise<HostContext> {
+    return new Promise((resolve) => {
+      const params = {
+        appInfo: { name, version: '1' },
+        appCapabilities: { availableDisplayModes: ['inline', 'fullscreen'] },
+        protocolVersion: PROTOCOL,
+      };
+      this.ask('ui/initialize', params, (result) => {
+        this.say('ui/notifications/initialized', {});
+        resolve((result as { hostContext?: HostContext } | undefined)?.hostContext ?? {});
+      });
+    });
+  }
+
+  say(method: string, params: object): void {
+    this.send({ method, params });
+  }
+
+  private ask(method: string, params: object, answered: Listener): void {
+    const id = (this.last += 1);
+    this.waiting.set(id, answered);
+    this.send({ id, method, params });
+  }
+
+  private hear({ id, method, params, result }: Heard): void {
+    if (typeof method === 'string') {
+      this.listeners.get(method)?.(params);
+      // Whatever is asked of a view that only shows something is done.
+      if (id !== undefined) this.send({ id, result: {} });
+      return;
+    }
+    const answered = this.waiting.get(id as number);
+    this.waiting.delete(id as number);
+    answered?.(result);
+  }
+
+  // The host's origin is not known to a sandboxed view; nothing that is sent is secret.
+  private send(message: object): void {
+    window.parent.postMessage({ jsonrpc: '2.0', ...message }, '*');
+  }
+}

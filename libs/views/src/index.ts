@@ -1,0 +1,2 @@
+export { readResultsView } from './results-view.js';
+export { ViewResources } from './view-resources.js';

@@ -1,0 +1,23 @@
+// Joins the scripts of each page that a browser shows into one file, beside its styles: dist/pages/<name>.
+import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+for (const name of ['views']) {
+  const source = join(root, 'libs', name, 'page');
+  const target = join(root, 'dist', 'pages', name);
+  const page = await rolldown({
+    input: join(source, 'main.ts'),
+    platform: 'browser',
+    resolve: { extensionAlias: { '.js': ['.ts'] } },
+    logLevel: 'warn',
+  });
+  mkdirSync(target, { recursive: true });
+  await page.write({ file: join(target, 'main.js'), format: 'esm', minify: true });
+  await page.close();
+  for (const file of readdirSync(source).filter((found) => /\.(html|css|svg)$/.test(found)))
+    copyFileSync(join(source, file), join(target, file));
+}
