@@ -1,5 +1,5 @@
-// Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle, and the console's page into dist/page. With --if-needed it does nothing while
-// dist/ is newer than every source file.
+// Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle, what browsers show into dist/pages. With
+// --if-needed it does nothing while dist/ is newer than every source file.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,6 @@ const SOURCES = [
   'tsconfig.build.json',
   'tools/build.mjs',
   'tools/bundle.mjs',
-  'tools/console-page.mjs',
   'tools/pages.mjs',
 ];
 
@@ -39,8 +38,7 @@ export function build({ ifNeeded = false } = {}) {
   const status =
     run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') ||
     run('tools/bundle.mjs') ||
-    run('tools/pages.mjs') ||
-    run('tools/console-page.mjs');
+    run('tools/pages.mjs');
   if (status === 0) writeFileSync(stamp, '');
   return status;
 }

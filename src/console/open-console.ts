@@ -136,6 +136,6 @@ function rehearsalsOf(editions: Editions, { parts, env }: ConsoleSetting): Confi
 
 /** Built beside the bundle and beside the modules it is made of. */
 function pageFolder(): string {
-  const folder = fileURLToPath(new URL('../page/', import.meta.url));
-  return existsSync(folder) ? folder : fileURLToPath(new URL('../../page/', import.meta.url));
+  const folder = fileURLToPath(new URL('../pages/console/', import.meta.url));
+  return existsSync(folder) ? folder : fileURLToPath(new URL('../../pages/console/', import.meta.url));
 }
