@@ -1,6 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { AuditSink, OperationLog } from '#audit';
+import { ArgumentDigest, AuditSink, OperationLog } from '#audit';
 import { GovernedRecordsSource, PrincipalResolver, SchemaCatalogue } from '#data';
 import {
   AgentIntrospection,
@@ -20,9 +20,14 @@ export function agentProviders(policies: Policies, gates: EnvironmentGates): Pro
     { provide: OperationLog, useFactory: () => new OperationLog(policies.current.switches.maxLogSize) },
     {
       provide: CallJournal,
-      useFactory: (audit: AuditSink, log: OperationLog, callbacks: ToolCallbacks, events: EventEmitter2) =>
-        new CallJournal({ policies, audit, log, callbacks, events }),
-      inject: [AuditSink, OperationLog, ToolCallbacks, EventEmitter2],
+      useFactory: (
+        audit: AuditSink,
+        digest: ArgumentDigest,
+        log: OperationLog,
+        callbacks: ToolCallbacks,
+        events: EventEmitter2,
+      ) => new CallJournal({ policies, audit, digest, log, callbacks, events }),
+      inject: [AuditSink, ArgumentDigest, OperationLog, ToolCallbacks, EventEmitter2],
     },
     {
       provide: FilterNames,

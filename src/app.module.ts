@@ -1,8 +1,8 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
-import type { AuditSink } from '#audit';
-import { Authenticator } from '#auth';
+import { AuditSink } from '#audit';
+import { Authenticator, RecordedAuthenticator } from '#auth';
 import type { SharedState } from '#cluster';
 import {
   GovernedRecordsSource,
@@ -116,7 +116,12 @@ export class AppModule {
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
-        ...auditProviders(parts.auditListeners),
+        ...auditProviders({
+          config: config.audit,
+          connection,
+          shared,
+          listeners: parts.auditListeners ?? [],
+        }),
         ...agentProviders(policies, gates),
         ...sharedStateProviders(shared),
         {
@@ -129,11 +134,14 @@ export class AppModule {
         ...exportProviders({ config, policies, shared }),
         {
           provide: Authenticator,
-          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation) =>
-            new EditionAuthenticator(editions, (edition) =>
-              createAuthenticator(edition, directory, impersonation),
+          useFactory: (directory: PrincipalDirectory, impersonation: Impersonation, audit: AuditSink) =>
+            new RecordedAuthenticator(
+              new EditionAuthenticator(editions, (edition) =>
+                createAuthenticator(edition, directory, impersonation),
+              ),
+              audit,
             ),
-          inject: [PrincipalDirectory, Impersonation],
+          inject: [PrincipalDirectory, Impersonation, AuditSink],
         },
         {
           provide: PrincipalResolver,
@@ -167,6 +175,7 @@ export class AppModule {
             callbacks: ToolCallbacks,
             journal: CallJournal,
             budgets: DataBudgets,
+            audit: AuditSink,
           ) =>
             new ParleyToolRunner({
               registry,
@@ -179,6 +188,7 @@ export class AppModule {
               budgets,
               pipeline: createPipeline({
                 registry,
+                audit,
                 policies,
                 gates,
                 events,
@@ -199,6 +209,7 @@ export class AppModule {
             ToolCallbacks,
             CallJournal,
             DataBudgets,
+            AuditSink,
           ],
         },
         { provide: PermittedTools, useExisting: ToolRunner },

@@ -1,5 +1,6 @@
 // `npm run bench`: builds, then measures ratios in one run and prints a table; figures also go to bench-results.json.
-// `npm run bench -- exports [rows]` measures one large export instead, `-- console` the operators' page.
+// `npm run bench -- exports [rows]` measures one large export instead, `-- audit` what recording calls costs, `-- console` the
+// operators' page.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
@@ -7,7 +8,7 @@ import { build } from './build.mjs';
 const status = build({ ifNeeded: true });
 if (status !== 0) process.exit(status);
 const [first, ...others] = process.argv.slice(2);
-const single = ['exports', 'console'].includes(first);
-const [script, args] = single ? [first, others] : ['run', process.argv.slice(2)];
+const apart = ['exports', 'audit', 'console'].includes(first);
+const [script, args] = apart ? [first, others] : ['run', process.argv.slice(2)];
 const run = fileURLToPath(new URL(`../test/bench/${script}.mjs`, import.meta.url));
 process.exit(spawnSync(process.execPath, [run, ...args], { stdio: 'inherit' }).status ?? 1);

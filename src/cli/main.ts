@@ -3,6 +3,8 @@ import { Command } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
 import { ConfigError } from '../config/config-faults.js';
+import type { SearchOptions } from './audit-search.js';
+import type { VerifyOptions } from './audit-verify.js';
 import { runEmbedded } from './embedded.js';
 import type { ExplainOptions } from './explain.js';
 import type { CheckOptions } from './policy-check.js';
@@ -98,6 +100,48 @@ policy
   .action(async (before: string, after: string, options: DiffOptions) => {
     const { runPolicyDiff } = await import('./policy-diff.js');
     await runPolicyDiff(before, after, options);
+  });
+
+const audit = program.command('audit').description('verify and search audit records');
+const AUDIT_FILES = ['[files...]', 'audit files (default: the sinks of the configuration)'] as const;
+
+audit
+  .command('verify')
+  .argument(...AUDIT_FILES)
+  .option(...CONFIG)
+  .option('--mongo', 'the mongodb sinks of the configuration as well')
+  .option('--head <head...>', 'a head that was kept elsewhere: chain:sequence:hash')
+  .option('--partial', 'what is not there at all is told and is no fault')
+  .option(...JSON_OUTPUT)
+  .description('name the first record that was altered, removed or moved; exit code 1 when there is one')
+  .action(async (files: string[], options: VerifyOptions) => {
+    const { runAuditVerify } = await import('./audit-verify.js');
+    await runAuditVerify(files, options);
+  });
+
+audit
+  .command('search')
+  .argument(...AUDIT_FILES)
+  .option(...CONFIG)
+  .option('--from <time>', 'ISO 8601, included')
+  .option('--to <time>', 'ISO 8601, not included')
+  .option('--type <type>', 'tool_call, approval, authentication, …')
+  .option('--agent <name>')
+  .option('--tool <name>')
+  .option('--principal <name>')
+  .option('--tenant <id>')
+  .option('--outcome <outcome>', 'success or failure')
+  .option('--gate <name>', 'the gate that refused')
+  .option('--code <code>', 'code of a refusal')
+  .option('--correlation-id <id>')
+  .option('--trace-id <id>')
+  .option('--limit <number>', 'entries of a page, at most 200', '50')
+  .option('--cursor <cursor>', 'of the page before')
+  .option(...JSON_OUTPUT)
+  .description('find audit records, newest first')
+  .action(async (files: string[], options: SearchOptions) => {
+    const { runAuditSearch } = await import('./audit-search.js');
+    await runAuditSearch(files, options);
   });
 
 try {

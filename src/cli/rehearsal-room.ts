@@ -91,8 +91,10 @@ export async function openRehearsal(
     const directory = new RehearsingDirectory(directoryOf(connections));
     // A rehearsal is nobody's call: replicas hear nothing of it.
     const shared = processState();
+    // And nothing of it is kept.
+    const audit = { ...loaded.config.audit, sinks: [] };
     const service = AppModule.compose({
-      loaded,
+      loaded: { ...loaded, config: { ...loaded.config, audit } },
       connection: closed,
       shared,
       gates: readEnvironmentGates(env),

@@ -23,7 +23,8 @@ export function approvalFaults({
   return faults;
 }
 
-function isSafeAddress(text: string): boolean {
+/** Where something private may be sent: encrypted, or within this machine. */
+export function isSafeAddress(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
   return protocol === 'https:' || isLoopbackHost(hostname.replace(/^\[|\]$/g, ''));

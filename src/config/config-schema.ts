@@ -1,5 +1,6 @@
 import { POLICY_CONFIG_SCHEMA } from '#policy';
 import { AGENT_SCHEMA } from './agent-schema.js';
+import { AUDIT_SCHEMA } from './audit-config.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
@@ -174,6 +175,7 @@ export const CONFIG_SCHEMA = {
       additionalProperties: false,
       properties: { operators: { anyOf: [strings, { type: 'null' }] } },
     },
+    audit: AUDIT_SCHEMA,
     embeddings: EMBEDDINGS,
     plugins: strings,
     agents: {

@@ -1,6 +1,7 @@
 import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { PolicyConfig } from '#policy';
 import type { SubscriptionOptions } from '#subscriptions';
+import type { AuditConfig } from './audit-config.js';
 import type { LiveQueryConfig } from './live-query-config.js';
 
 export interface ServerConfig {
@@ -151,6 +152,7 @@ export interface ParleyConfig {
   readonly auth: readonly AuthRuleConfig[];
   readonly approvals: ApprovalsConfig;
   readonly console: ConsoleConfig;
+  readonly audit: AuditConfig;
   readonly policy: PolicyConfig;
   /** Null: texts are not embedded. */
   readonly embeddings: EmbeddingsConfig | null;

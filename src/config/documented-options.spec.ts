@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
+import { DEFAULT_AUDIT } from './audit-config.js';
 import {
   DEFAULT_APPROVALS,
   DEFAULT_CONSOLE,
@@ -52,6 +53,7 @@ const TABLES = {
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
   exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
   console: [rows(chapter(page('console'), 'Options')), properties.console, DEFAULT_CONSOLE],
+  audit: [rows(chapter(page('audit'), 'Options')), properties.audit, DEFAULT_AUDIT],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
 } as const;
 

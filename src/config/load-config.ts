@@ -7,6 +7,7 @@ import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { approvalFaults } from './approval-faults.js';
 import { consoleFaults } from './console-faults.js';
+import { auditConfig, auditFaults } from './audit-config.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
@@ -92,6 +93,7 @@ export function loadConfig(
     ...identityFaults(config.auth, config.agents, identities),
     ...approvalFaults(config),
     ...consoleFaults(config),
+    ...auditFaults(config),
   );
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };
@@ -188,6 +190,7 @@ function withDefaults(
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
     console: { ...DEFAULT_CONSOLE, ...given.console },
+    audit: auditConfig(given.audit, base),
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
   };

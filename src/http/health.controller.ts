@@ -1,5 +1,6 @@
 import { Controller, Get, HttpCode, Inject, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { AuditBook } from '#audit';
 import { SharedState } from '#cluster';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
@@ -17,6 +18,7 @@ export class HealthController {
     @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
     @Inject(ParseConnection) private readonly parse: ParseConnection | null,
     @Inject(SharedState) private readonly shared: SharedState,
+    @Inject(AuditBook) private readonly audit: AuditBook,
   ) {}
 
   @Get('health')
@@ -44,6 +46,8 @@ export class HealthController {
       probe('parse', this.parse),
       // Memory of this process is no dependency.
       probe('redis', this.shared.reach === 'replicas' ? sharedProbe(this.shared) : null),
+      // Without it no call runs.
+      probe('audit', this.audit.states.size > 0 ? auditProbe(this.audit) : null),
     ]);
     return Object.fromEntries(probed.flat());
   }
@@ -63,6 +67,11 @@ function sharedProbe(shared: SharedState): Probed {
       if (!(await shared.isUp())) throw new Error('shared state is down');
     },
   };
+}
+
+function auditProbe({ states }: AuditBook): Probed {
+  const isDown = [...states.values()].includes('down');
+  return { ping: () => (isDown ? Promise.reject(new Error('audit is down')) : Promise.resolve()) };
 }
 
 /** Nothing is told of what is not configured. */

@@ -30,6 +30,7 @@ export function processState(): SharedState {
     tasks: new ProcessVersionedStore(),
     exports: new ProcessVersionedStore(),
     endedSessions: new ProcessVersionedStore(),
+    auditChains: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),
     budgets: new ProcessBudgetLedger(),
     approvals: new ProcessApprovalDesk(),

@@ -28,6 +28,8 @@ export abstract class SharedState {
   abstract readonly exports: VersionedStore;
   /** Sessions of operators that were signed out before their time. */
   abstract readonly endedSessions: VersionedStore;
+  /** How far the chains of audit records have come. */
+  abstract readonly auditChains: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly budgets: BudgetLedger;
   abstract readonly approvals: ApprovalDesk;

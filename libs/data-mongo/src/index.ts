@@ -1,3 +1,4 @@
+export { MongoAuditCollection, type MongoAuditOptions } from './audit/mongo-audit-collection.js';
 export { MongoConnection, type MongoConnectionOptions } from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';

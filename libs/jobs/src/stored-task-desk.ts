@@ -25,7 +25,7 @@ export interface TaskDeskParts {
   readonly agents: AgentReferences;
   readonly settings: TaskSettings;
   /** Hears of tasks that end while nothing runs. */
-  readonly calls: Pick<BackgroundCalls, 'recordUnfinished'>;
+  readonly calls: Pick<BackgroundCalls, 'recordUnfinished' | 'recordOrphaned'>;
 }
 
 /** Silences of a run after which it is taken for lost. */
@@ -90,7 +90,7 @@ export class StoredTaskDesk extends TaskDesk {
 
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
     const agent = await this.parts.agents.read(record.agent, taskId);
-    if (!agent) return;
+    if (!agent) return this.parts.calls.recordOrphaned({ ...record, taskId });
     this.parts.calls.recordUnfinished(
       { ...record, agent, begun: false },
       refusals.cancelled('task_cancelled'),

@@ -69,7 +69,7 @@ export class TaskWorker {
     if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
     const { agents, calls } = this.parts;
     const agent = await agents.read(record.agent, taskId);
-    if (!agent) return;
+    if (!agent) return calls.recordOrphaned({ ...record, taskId });
     calls.recordUnfinished(
       { ...record, agent },
       refusals.internalError(record.tool, 'the worker of this task ended before its run did'),
@@ -79,7 +79,10 @@ export class TaskWorker {
   private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
     const { agents, calls, oneTime } = this.parts;
     const agent = await agents.read(record.agent, taskId);
-    if (!agent) return AGENT_GONE;
+    if (!agent) {
+      calls.recordOrphaned({ ...record, taskId });
+      return AGENT_GONE;
+    }
     const controller = new AbortController();
     this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.parts.settings.heartbeat);

@@ -30,6 +30,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     tasks: new RedisVersionedStore(commands, 'task'),
     exports: new RedisVersionedStore(commands, 'export'),
     endedSessions: new RedisVersionedStore(commands, 'ended'),
+    auditChains: new RedisVersionedStore(commands, 'audit'),
     limiters: new RedisRateLimiters(commands),
     budgets: new RedisBudgetLedger(commands),
     approvals: new RedisApprovalDesk(commands),

@@ -1,4 +1,4 @@
-import type { Agent, ProgressUpdate, Refusal } from '#agent';
+import { type Agent, type ProgressUpdate, type Refusal, refusals } from '#agent';
 import type { ToolRunner } from '#tools';
 import { InputRound, ModernAsks, type UseOnce } from '../asks/modern-asks.js';
 import type { AskedSoFar } from '../asks/request-state.js';
@@ -9,6 +9,7 @@ import { toolResult } from '../methods/tool-result.js';
 import { ProtocolFault, RPC } from '../protocol-fault.js';
 import { dialectOf } from '../protocol-versions.js';
 import type { CallJournal } from '../tool-pipeline/call-journal.js';
+import type { TaskOwner } from './task-desk.js';
 import { faultLine, type WarningLog } from '../warning-log.js';
 
 /** One run of a call that goes on as a task. */
@@ -45,12 +46,17 @@ export interface UnfinishedCall extends Pick<BackgroundRun, 'agent' | 'tool' | '
   readonly begun: boolean;
 }
 
+/** A task that ends because its agent is gone. */
+export interface OrphanedTask extends Pick<BackgroundRun, 'taskId' | 'tool' | 'correlationId'> {
+  readonly owner: TaskOwner;
+}
+
 /** Runs calls outside any request, through the same pipeline, under the rights that the agent has at that moment. */
 export class BackgroundCalls {
   constructor(
     private readonly runner: ToolRunner,
     private readonly log: WarningLog,
-    private readonly journal: Pick<CallJournal, 'record'>,
+    private readonly journal: Pick<CallJournal, 'record' | 'recordTaskEnd'>,
   ) {}
 
   /** Writes down what came of a call that was given up while it waited, or lost with its worker. */
@@ -64,7 +70,27 @@ export class BackgroundCalls {
     };
     const milliseconds = Date.now() - createdAt;
     const outcome = { ok: false, refusal } as const;
-    this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+    const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+    kept?.catch(() => undefined);
+  }
+
+  /** Writes down the end of a task whose agent is no longer configured: nobody is there whose call it could be. */
+  recordOrphaned({ taskId, tool, owner, correlationId }: OrphanedTask): void {
+    const refusal = refusals.identityUnresolved('the agent of this task is no longer configured');
+    this.journal.recordTaskEnd({
+      type: 'task_end',
+      at: new Date().toISOString(),
+      success: false,
+      task_id: taskId,
+      tool: tool.slice(0, 128),
+      principal: owner.principal,
+      agent_name: owner.agent,
+      ...(owner.tenant !== null && { tenant_id: owner.tenant }),
+      ...(correlationId !== undefined && { correlation_id: correlationId }),
+      error_code: refusal.code,
+      gate: refusal.gate,
+      ...(refusal.cause !== undefined && { cause: refusal.cause }),
+    });
   }
 
   /** Never rejects. */

@@ -25,6 +25,7 @@ import { ClientUnreachable } from '../client-link.js';
 import { ProtocolFault } from '../protocol-fault.js';
 import type { BudgetedCall } from './budgeted-call.js';
 import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js';
+import { CallMeter } from './call-meter.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
@@ -43,6 +44,13 @@ export interface RunnerParts {
   readonly gates: EnvironmentGates;
   readonly journal: CallJournal;
   readonly budgets: DataBudgets;
+}
+
+/** What is written down about a run while it goes on. */
+interface RunBooks {
+  readonly notes: CallNotes;
+  readonly meter: CallMeter;
+  readonly budgeted: BudgetedCall | null;
 }
 
 interface Failure {
@@ -82,39 +90,61 @@ export class ParleyToolRunner extends ToolRunner {
     const notes: CallNotes = {};
     const record = (outcome: ToolOutcome) => {
       const milliseconds = performance.now() - started;
-      this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
+      return this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
     };
+    let outcome: ToolOutcome;
     try {
-      const outcome = await this.paidFor(context.agent, (budgeted) =>
-        this.execute(name, args, context, notes, budgeted),
+      outcome = await this.paidFor(context.agent, notes, (meter, budgeted) =>
+        this.execute(name, args, context, { notes, meter, budgeted }),
       );
-      if (context.signal.reason !== RUN_HANDED_OVER) record(outcome);
-      return outcome;
     } catch (fault) {
       const refusal = refusalByProtocol(fault);
       if (refusal) {
         notes.error = fault;
-        record({ ok: false, refusal });
+        // Nothing is answered but the fault itself.
+        record({ ok: false, refusal })?.catch(() => undefined);
       }
       throw fault;
+    }
+    if (context.signal.reason === RUN_HANDED_OVER) return outcome;
+    const kept = record(outcome);
+    return kept ? this.onceKept(kept, name, outcome, notes) : outcome;
+  }
+
+  /** A result that nobody could account for is not handed out. What a gate refused, holds none. */
+  private async onceKept(
+    kept: Promise<void>,
+    name: string,
+    outcome: ToolOutcome,
+    notes: CallNotes,
+  ): Promise<ToolOutcome> {
+    try {
+      await kept;
+      return outcome;
+    } catch {
+      if (!notes.begun) return outcome;
+      const definition = this.parts.registry.get(name)?.definition;
+      return { ok: false, refusal: refusals.auditWithheld(name, mayHaveWritten(definition)) };
     }
   }
 
   /** Whatever comes of a call, what it used is charged before it is answered: the next one finds it counted. */
   private async paidFor(
     agent: Agent,
-    call: (budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
+    notes: CallNotes,
+    call: (meter: CallMeter, budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
   ): Promise<ToolOutcome> {
     const { budgets } = this.parts;
     const budgeted = budgets.open(agent);
-    if (!budgeted) return call(null);
+    const meter = budgeted ?? new CallMeter();
     let bytes = 0;
     try {
-      const outcome = await call(budgeted);
+      const outcome = await call(meter, budgeted);
       if (outcome.ok) bytes = Buffer.byteLength(outcome.text);
       return outcome;
     } finally {
-      await budgets.charge(budgeted, budgeted.settle(bytes));
+      notes.use = meter.settle(bytes);
+      if (budgeted) await budgets.charge(budgeted, notes.use);
     }
   }
 
@@ -122,8 +152,7 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     args: unknown,
     context: CallContext,
-    notes: CallNotes,
-    budgeted: BudgetedCall | null,
+    { notes, meter, budgeted }: RunBooks,
   ): Promise<ToolOutcome> {
     const { registry, policies, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
@@ -138,6 +167,7 @@ export class ParleyToolRunner extends ToolRunner {
       context,
       abort: (reason) => run.abort(reason),
       begin: () => (notes.begun = true),
+      approved: (approver) => (notes.approver = approver),
       flag: (phrase) => (notes.phrase = phrase),
       budgeted,
       clock,
@@ -148,7 +178,7 @@ export class ParleyToolRunner extends ToolRunner {
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
       ...(context.trace && { trace: context.trace }),
-      ...(budgeted && { meter: budgeted }),
+      meter,
       ...(context.asks && { asks: context.asks.within() }),
       progress: (update) => context.progress(checkedProgress(update)),
       ...(context.log && { log: (entry) => context.log?.(entry) }),
@@ -197,6 +227,11 @@ export class ParleyToolRunner extends ToolRunner {
       .map(({ definition }) => definition)
       .filter((tool) => mayUse(agent, tool, gates));
   }
+}
+
+/** Only a tool that says so changes anything; one of a higher tier may have other ways. */
+function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
+  return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }
 
 function sumOf(before: EmbeddingSpend | undefined, more: EmbeddingSpend): EmbeddingSpend {

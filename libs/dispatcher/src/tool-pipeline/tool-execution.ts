@@ -21,6 +21,8 @@ export interface ToolExecution {
   abort(reason: unknown): void;
   /** Notes that every gate let it pass: from here on it is a run. */
   begin(): void;
+  /** Notes for the audit record who decided upon it. */
+  approved(approver: string): void;
   /** Notes for the audit record that the result holds one of the operator's canaries. */
   flag(phrase: string): void;
 }

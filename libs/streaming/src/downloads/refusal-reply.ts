@@ -6,7 +6,12 @@ import { unauthorized } from '../rungs/caller.js';
 import type { EdgeParts } from '../rungs/rung.js';
 
 /** Not the caller's doing: worth another try. */
-const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['parse_error', 'timeout', 'cancelled']);
+const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'parse_error',
+  'timeout',
+  'cancelled',
+  'audit_unavailable',
+]);
 
 export const BUSY = reply(503, '{"error":"server busy"}', { 'Retry-After': '1' });
 
