@@ -80,6 +80,8 @@ export interface ServiceParts {
   /** Default: nothing is measured. */
   readonly observed?: Observability;
   readonly gates: EnvironmentGates;
+  /** Hear of everything that is recorded. Default: nobody. */
+  readonly auditListeners?: readonly AuditSink[];
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
   /** Modules with such providers. */
@@ -120,7 +122,12 @@ export class AppModule {
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
-        ...auditProviders({ config: config.audit, connection, shared }),
+        ...auditProviders({
+          config: config.audit,
+          connection,
+          shared,
+          listeners: parts.auditListeners ?? [],
+        }),
         ...agentProviders(policies, gates),
         ...sharedStateProviders(shared),
         {

@@ -31,6 +31,8 @@ export interface AuditParts {
   /** Null: there is no direct access to a database. */
   readonly connection: MongoConnection | null;
   readonly shared: SharedState;
+  /** Hear of everything besides. */
+  readonly listeners: readonly AuditSink[];
 }
 
 /** Ends with the application, after everything that is recorded. */
@@ -44,7 +46,7 @@ class AuditEnd implements OnApplicationShutdown {
 }
 
 /** Where everything that is decided is written down, and where it is found again. */
-export function auditProviders({ config, connection, shared }: AuditParts): Provider[] {
+export function auditProviders({ config, connection, shared, listeners }: AuditParts): Provider[] {
   const recent = new RecentAuditTrail();
   const collections = new Map(
     config.sinks
@@ -72,7 +74,7 @@ export function auditProviders({ config, connection, shared }: AuditParts): Prov
           }
         };
         const book = new AuditBook({
-          listeners: config.log ? [new LoggerAuditSink()] : [],
+          listeners: [...(config.log ? [new LoggerAuditSink()] : []), ...listeners],
           recent,
           keepers: config.sinks.map((sink) => keeperOf(sink, deliveryOf(sink), config, log)),
           seal: new RecordSeal(config.chainKey),

@@ -4,6 +4,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
 import { openSharedState } from '#cluster';
+import type { LiveRecords } from '#console';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
 import { openTaskQueue } from '#jobs';
@@ -15,7 +16,8 @@ import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
 import { followConfiguration, type ReadableAgain } from './editions/following.js';
 import { checkFilterNames } from './filter-names.js';
-import { mountEdge } from './http/mount-edge.js';
+import type { MountedConsole } from './console/open-console.js';
+import { mountEdges } from './http/mount-edge.js';
 import { warnOfPostures } from './posture-warnings.js';
 import type { LoadedService } from './plugins/load-with-plugins.js';
 import type { RunningService } from './serve.js';
@@ -71,7 +73,9 @@ async function listening(
   stderr: ServiceLogger,
 ): Promise<RunningService> {
   const { loaded, shared, observed } = parts;
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.compose(parts), {
+  const live = await liveRecords(parts);
+  const composed = AppModule.compose({ ...parts, auditListeners: live ? [live] : [] });
+  const app = await NestFactory.create<NestExpressApplication>(composed, {
     logger: stderr,
     forceCloseConnections: true,
     // The edge reads bodies itself and no other route takes one.
@@ -91,7 +95,8 @@ async function listening(
   await app.init();
   followLists(app);
   await checkFilterNames(loaded, app.get(FilterNames), logger);
-  mountEdge(server, edge);
+  const console = live && (await openedConsole(app, { parts, env, live }));
+  mountEdges(server, [edge, ...(console ? [console] : [])]);
   const hideMetrics = await showMetrics(app, observed, loaded.config, logger);
   try {
     await listen(app, loaded.config.server);
@@ -106,13 +111,28 @@ async function listening(
     close: async () => {
       following.stop();
       const grace = loaded.config.server.drainTimeout * 1000;
-      await Promise.all([edge.close(grace), app.get(TaskService).drain(grace)]);
+      await Promise.all([console?.close(), edge.close(grace), app.get(TaskService).drain(grace)]);
       await app.close();
       await hideMetrics();
       await shared.close();
       await observed.tracing?.close();
     },
   };
+}
+
+/** The console is loaded only where it is served. */
+async function liveRecords({ loaded, shared }: ServiceParts): Promise<LiveRecords | null> {
+  if (loaded.config.console.operators === null) return null;
+  const { LiveRecords: Live } = await import('#console');
+  return new Live(shared.bus);
+}
+
+async function openedConsole(
+  app: NestExpressApplication,
+  setting: { parts: ServiceParts; env: Environment; live: LiveRecords },
+): Promise<MountedConsole> {
+  const { openConsole } = await import('./console/open-console.js');
+  return openConsole(app, setting);
 }
 
 async function listen(

@@ -1,15 +1,17 @@
 // Makes sure that `redis-server` can be started: from the machine, else from the system's packages where that is allowed.
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:net';
-import { ensureCommand } from './installed-command.mjs';
+import { ensurePackage, runs } from './system-package.mjs';
+
+const isThere = () => runs('redis-server', ['--version']);
 
 /** @returns a sentence that says what is missing, or null when nothing is */
 export function ensureRedisServer() {
-  if (ensureCommand({ command: 'redis-server', packageName: 'redis-server', probe: ['--version'] }))
-    return null;
-  return (
+  return ensurePackage(
+    'redis-server',
+    isThere,
     'redis-server is missing: install the package `redis-server` (Debian, Ubuntu), `redis` (Fedora, Alpine, Homebrew), ' +
-    'version 6.2 or newer, so that `redis-server` is on the PATH'
+      'version 6.2 or newer, so that `redis-server` is on the PATH',
   );
 }
 

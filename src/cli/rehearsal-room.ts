@@ -26,7 +26,7 @@ import {
 import { readEnvironmentGates } from '#policy';
 import { type SchemaReader, ToolRegistry, ToolRunner } from '#tools';
 import { AppModule } from '../app.module.js';
-import type { LoadedService } from '../plugins/load-with-plugins.js';
+import type { LoadedWithPlugins } from '../plugins/load-with-plugins.js';
 import { toolsOfPlugins } from '../plugins/plugin-modules.js';
 import type { Environment } from '../config/read-config-file.js';
 import { catalogueOf, directoryOf, parseConnectionOf } from '../data-stores.js';
@@ -61,6 +61,10 @@ export interface RehearsalOptions {
   readonly schemas?: (read: SchemaCatalogue) => SchemaCatalogue;
   /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
   readonly user?: string;
+  /** A connection to the database that is open already. Default: one of its own. */
+  readonly connection?: MongoConnection | null;
+  /** False leaves the log of the process as it is. Default true: faults alone. */
+  readonly quiet?: boolean;
 }
 
 /**
@@ -68,11 +72,15 @@ export interface RehearsalOptions {
  * catalogue and the directory of roles are given one that works.
  */
 export async function openRehearsal(
-  loaded: LoadedService,
+  loaded: LoadedWithPlugins,
   env: Environment,
   options: RehearsalOptions = {},
 ): Promise<RehearsalRoom> {
-  const database = await openDatabase(loaded.config.database);
+  const { connection, quiet = true } = options;
+  const database =
+    connection === undefined
+      ? await openDatabase(loaded.config.database)
+      : { connection, close: () => Promise.resolve() };
   try {
     const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
     await closed.close();
@@ -109,7 +117,8 @@ export async function openRehearsal(
           { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, () => null) },
         ],
       },
-      { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) },
+      // A fault is told to whoever asked; it must not end the process.
+      { abortOnError: false, ...(quiet && { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) }) },
     );
     const registry = app.get<ToolRegistry>(ToolRegistry);
     for (const { methodName: _method, ...declared } of toolsOfPlugins(loaded.plugins))

@@ -159,6 +159,11 @@ export const CONFIG_SCHEMA = {
         expiry: { type: 'number', exclusiveMinimum: 0, maximum: 604_800 },
       },
     },
+    console: {
+      type: 'object',
+      additionalProperties: false,
+      properties: { operators: { anyOf: [strings, { type: 'null' }] } },
+    },
     audit: AUDIT_SCHEMA,
     embeddings: EMBEDDINGS,
     ...OBSERVABILITY_SCHEMAS,

@@ -146,6 +146,12 @@ export interface ApprovalsConfig {
   readonly expiry: number;
 }
 
+/** The operators' page (docs/console.md). */
+export interface ConsoleConfig {
+  /** Names of the agents that may see it. Null, the default: it is not served. */
+  readonly operators: readonly string[] | null;
+}
+
 /** Where texts become vectors (docs/configuration.md#embeddings). */
 export interface EmbeddingsConfig {
   /** Base URL of an API that speaks OpenAI's `/embeddings`. */
@@ -211,6 +217,7 @@ export interface ParleyConfig {
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
   readonly approvals: ApprovalsConfig;
+  readonly console: ConsoleConfig;
   readonly audit: AuditConfig;
   readonly policy: PolicyConfig;
   /** Null: texts are not embedded. */
@@ -248,6 +255,8 @@ export const DEFAULT_APPROVALS: ApprovalsConfig = Object.freeze({
   webhook: null,
   expiry: 300,
 });
+
+export const DEFAULT_CONSOLE: ConsoleConfig = Object.freeze({ operators: null });
 
 export const DEFAULT_TASK_CONFIG: TaskConfig = Object.freeze({
   lifetime: 3600,

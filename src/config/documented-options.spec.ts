@@ -5,6 +5,7 @@ import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { DEFAULT_AUDIT } from './audit-config.js';
 import {
   DEFAULT_APPROVALS,
+  DEFAULT_CONSOLE,
   DEFAULT_DATABASE,
   DEFAULT_EMBEDDINGS,
   DEFAULT_EXPORT_CONFIG,
@@ -60,6 +61,7 @@ const TABLES = {
   logging: [rows(chapter(CONFIGURATION, 'logging')), properties.logging, DEFAULT_LOGGING],
   tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
   exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
+  console: [rows(chapter(page('console'), 'Options')), properties.console, DEFAULT_CONSOLE],
   audit: [rows(chapter(page('audit'), 'Options')), properties.audit, DEFAULT_AUDIT],
   oauth: [rows(chapter(page('oauth'), 'Options')), AUTH_RULE_SCHEMA.properties.oauth, DEFAULT_ISSUER],
   approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],

@@ -6,11 +6,13 @@ import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclar
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { approvalFaults } from './approval-faults.js';
+import { consoleFaults } from './console-faults.js';
 import { auditConfig, auditFaults } from './audit-config.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_APPROVALS,
+  DEFAULT_CONSOLE,
   DEFAULT_DATABASE,
   DEFAULT_EXPORT_CONFIG,
   DEFAULT_EMBEDDINGS,
@@ -95,6 +97,7 @@ export function loadConfig(
   faults.push(
     ...identityFaults(config.auth, config.agents, identities),
     ...approvalFaults(config),
+    ...consoleFaults(config),
     ...auditFaults(config),
   );
   if (faults.length > 0) throw new ConfigError(path, faults);
@@ -192,6 +195,7 @@ function withDefaults(
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
     approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
+    console: { ...DEFAULT_CONSOLE, ...given.console },
     audit: auditConfig(given.audit, base),
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,

@@ -4,9 +4,8 @@ import type { Agent } from '#agent';
 import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from '#approvals';
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
-import { McpEdge } from '#streaming';
+import { McpEdge, readSmallJson, UnusableBody } from '#streaming';
 import { callerOf, NotServed } from './caller.js';
-import { readSmallJson, UnusableBody } from './small-json-body.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
   forbidden: [403, 'this agent may not decide approvals'],

@@ -77,6 +77,17 @@ export class ExpiringMap<V> {
     return !this.hasRoom();
   }
 
+  /** What has not ended, the entry set last first. */
+  latest(limit: number): [key: string, value: V][] {
+    const now = this.now();
+    const alive = [...this.entries].filter(([, { expires }]) => expires > now);
+    const first = Math.max(alive.length - limit, 0);
+    return alive
+      .slice(first)
+      .reverse()
+      .map(([key, { value }]) => [key, value]);
+  }
+
   delete(key: string): void {
     this.weight -= this.entries.get(key)?.weight ?? 0;
     this.entries.delete(key);

@@ -29,6 +29,7 @@ export function processState(): SharedState {
     subscriptions: new ProcessSubscriptionBook(),
     tasks: new ProcessVersionedStore(),
     exports: new ProcessVersionedStore(),
+    endedSessions: new ProcessVersionedStore(),
     auditChains: new ProcessVersionedStore(),
     revocations: new ProcessVersionedStore(),
     limiters: new ProcessRateLimiters(),

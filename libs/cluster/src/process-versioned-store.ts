@@ -1,7 +1,12 @@
 import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 import type { BusMessage } from './message-bus.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
-import { type VersionedRecord, VersionedStore } from './versioned-store.js';
+import {
+  type ListedRecord,
+  MAX_LISTED_RECORDS,
+  type VersionedRecord,
+  VersionedStore,
+} from './versioned-store.js';
 
 interface Held {
   readonly text: string;
@@ -31,7 +36,7 @@ export class ProcessVersionedStore extends VersionedStore {
 
   find(id: string): Promise<VersionedRecord | undefined> {
     const held = this.records.get(id);
-    return Promise.resolve(held && { value: JSON.parse(held.text) as BusMessage, revision: held.revision });
+    return Promise.resolve(held && recordOf(held));
   }
 
   replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
@@ -45,8 +50,17 @@ export class ProcessVersionedStore extends VersionedStore {
     return Promise.resolve();
   }
 
+  latest(limit: number): Promise<readonly ListedRecord[]> {
+    const found = this.records.latest(Math.min(limit, MAX_LISTED_RECORDS));
+    return Promise.resolve(found.map(([id, held]) => ({ id, ...recordOf(held) })));
+  }
+
   private write(id: string, value: BusMessage, revision: number, ttl: number): void {
     const text = JSON.stringify(value);
     this.records.put(id, { text, revision }, ttl, Buffer.byteLength(text));
   }
+}
+
+function recordOf({ text, revision }: Held): VersionedRecord {
+  return { value: JSON.parse(text) as BusMessage, revision };
 }

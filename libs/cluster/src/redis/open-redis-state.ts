@@ -29,6 +29,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     subscriptions: new RedisSubscriptionBook(commands),
     tasks: new RedisVersionedStore(commands, 'task'),
     exports: new RedisVersionedStore(commands, 'export'),
+    endedSessions: new RedisVersionedStore(commands, 'ended'),
     auditChains: new RedisVersionedStore(commands, 'audit'),
     revocations: new RedisVersionedStore(commands, 'revoked'),
     limiters: new RedisRateLimiters(commands),
