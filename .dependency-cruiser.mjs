@@ -15,10 +15,8 @@ export const mayImport = {
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster', 'telemetry'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
-  console: [
-    ...['agent', 'policy', 'audit', 'auth', 'cluster', 'streaming'],
-    ...['dispatcher', 'approvals', 'jobs', 'exports'],
-  ],
+  // prettier-ignore
+  console: ['agent', 'policy', 'audit', 'auth', 'cluster', 'streaming', 'dispatcher', 'approvals', 'jobs', 'exports'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster', 'audit'],
   auth: ['agent', 'policy', 'audit'],
   views: ['tools', 'dispatcher'],
