@@ -15,7 +15,7 @@ import { type ClassName, rowId, ROWS } from './vocabulary.js';
 const call = (name: string, args: fc.Arbitrary<Json>): fc.Arbitrary<Request> =>
   args.map((given) => ({ method: 'tools/call', params: { name, arguments: given } }));
 
-const optional = <T>(some: fc.Arbitrary<T>) => fc.option(some, { nil: undefined, freq: 1 });
+const optional = <T>(some: fc.Arbitrary<T>) => fc.option(some, { nil: undefined, freq: 2 });
 
 /** With `class_name`; members without a value are left out. */
 const about = (make: (name: ClassName) => Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Json> =>
@@ -39,7 +39,7 @@ const keys = (name: ClassName) =>
 const include = (name: ClassName) => fc.array(path(name), { minLength: 1, maxLength: 2 });
 const order = (name: ClassName) =>
   fc.tuple(fc.constantFrom('', '-'), anyName(name)).map(([sign, key]) => sign + key);
-const opinion = fc.option(fc.boolean(), { nil: undefined, freq: 1 });
+const opinion = optional(fc.boolean());
 
 const READS: readonly fc.Arbitrary<Request>[] = [
   call(
@@ -121,7 +121,7 @@ const GROUPS: readonly fc.Arbitrary<Request>[] = [
       where: optional(where(name, 1)),
       flatten_arrays: opinion,
       sort: optional(fc.constantFrom('value_desc', 'value_asc', 'key_asc', 'key_desc')),
-      dry_run: fc.option(fc.constant(true), { nil: undefined, freq: 1 }),
+      dry_run: optional(fc.constant(true)),
     })),
   ),
   call(
