@@ -44,7 +44,7 @@ function maskedAccess(className: string, config: ClassConfig): ClassAccess {
   const access = music(className);
   const { masks } = compileClass(className, config);
   const known = new Set(access.schema?.fields.keys() ?? []);
-  const given = { masks, listed: access.readable, known, isWithheld: () => false };
+  const given = { masks, listed: null, known, isWithheld: () => false };
   return { ...access, ...maskedColumns(given, compileAgentShape('x')) };
 }
 
