@@ -132,6 +132,8 @@ function joined(world: World, sight: AgentSight, chosen: Choices, rows: number[]
   const title = firstOf(target, 'text');
   if (!sight.mayAsk(className, column.name) || !sight.mayAsk(target, title.name)) return null;
   if (!sight.permits(target, operation)) return null;
+  const { joinFields } = world.classes[target];
+  if (kind === 'include' && joinFields?.length && !joinFields.includes(title.name)) return null;
   const reached = new Set(sight.rowsFor(target, operation, false));
   const expected = rows.map((index) => {
     const to = world.rows[className][index]?.values[column.name] ?? null;

@@ -21,7 +21,7 @@ import {
 } from './asked-service.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
 import type { AgentSpec, World } from './world.js';
-import { configOf, filtersOf } from './worlds-apart.js';
+import { configOf, filtersOf } from './world-config.js';
 
 class KeptAudit extends AuditSink {
   readonly records: AuditRecord[] = [];

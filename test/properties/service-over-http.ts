@@ -11,7 +11,7 @@ import { rpc } from '../service.js';
 import { type AskedService, GATES, settledAudit, withoutToday } from './asked-service.js';
 import { TOKEN } from './vocabulary.js';
 import type { World } from './world.js';
-import { AGENT_KEY, configOf } from './worlds-apart.js';
+import { AGENT_KEY, configOf } from './world-config.js';
 
 /** Hears every audit record as an application would; the services of a test start one after the other. */
 @Injectable()
