@@ -1,11 +1,12 @@
-import type { Environment } from './config/read-config-file.js';
-import { loadWithPlugins } from './plugins/load-with-plugins.js';
-import { openDatabase } from './database/open-database.js';
-import { assertMayStart } from './start-gate.js';
+import { type Environment, assertMayStart } from '#config';
+import { loadWithPlugins, openDatabase } from '#composition';
+import { closeOnSignals } from './closing.js';
 
 export interface RunningService {
   /** Where the MCP endpoint is. */
   readonly url: string;
+  /** Reads the configuration anew, now. */
+  reload(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -27,23 +28,12 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
       await service.close();
       await database.close();
     };
+    process.on('SIGHUP', () => void service.reload());
     closeOnSignals(close);
     process.stderr.write(`Parley listening on ${service.url}\n`);
-    return { url: service.url, close };
+    return { url: service.url, reload: () => service.reload(), close };
   } catch (error) {
     await database.close();
     throw error;
-  }
-}
-
-/** Requests that run are answered before the process ends. */
-function closeOnSignals(close: () => Promise<void>): void {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      close().then(
-        () => process.exit(0),
-        () => process.exit(1),
-      );
-    });
   }
 }

@@ -7,16 +7,27 @@ import type { MongoConnection } from '#data-mongo';
 import { FilterNames, Kernel } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { StdioEdge, Wire } from '#streaming';
-import { AppModule, type ServiceParts } from './app.module.js';
-import type { Environment } from './config/read-config-file.js';
-import { checkFilterNames } from './filter-names.js';
-import type { LoadedService } from './plugins/load-with-plugins.js';
-import { warnOfPostures } from './posture-warnings.js';
-import { StderrLogger } from './stderr-logger.js';
-import { followLists } from './wire.js';
+import { Telemetry } from '#telemetry';
+import {
+  AppModule,
+  type ServiceParts,
+  checkFilterNames,
+  type LoadedService,
+  warnOfPostures,
+  fieldsOf,
+  NOTHING_OBSERVED,
+  type Observability,
+  openObservability,
+  showMetrics,
+  followLists,
+} from '#composition';
+import { withEnvironmentFiles, type Environment } from '#config';
+import { openLogger } from './logging/open-logger.js';
+import type { ServiceLogger } from './logging/service-logger.js';
 
 /** What a client on a pipe shows instead of request headers. */
-function credentialsOf(env: Environment): Record<string, string> {
+function credentialsOf(given: Environment): Record<string, string> {
+  const env = withEnvironmentFiles(given);
   const key = env['MCP_API_KEY'];
   const session = env['PARSE_SESSION_TOKEN'];
   return {
@@ -31,29 +42,34 @@ export async function serveStdio(
   connection: MongoConnection | null,
   env: Environment,
 ): Promise<void> {
-  const stderr = new StderrLogger({ logLevels: ['warn', 'error', 'fatal'] });
+  const { config } = loaded;
+  let observed: Observability = NOTHING_OBSERVED;
+  const stderr = await openLogger({ config, level: 'warn', fields: () => fieldsOf(observed) });
   Logger.overrideLogger(stderr);
+  observed = await openObservability(config, env, new Logger('Telemetry'));
   const shared = await openSharedState({ ...loaded.config.redis, log: new Logger('SharedState') });
   try {
     const gates = readEnvironmentGates(env);
-    const parts = { loaded, connection, shared, gates, plugins: loaded.plugins };
+    const parts = { loaded, connection, shared, gates, observed, plugins: loaded.plugins };
     await converse(parts, credentialsOf(env), stderr);
   } finally {
     await shared.close();
+    await observed.tracing?.close();
   }
 }
 
 async function converse(
-  parts: ServiceParts,
+  parts: ServiceParts & { readonly observed: Observability },
   credentials: Record<string, string>,
-  logger: StderrLogger,
+  logger: ServiceLogger,
 ): Promise<void> {
-  const { loaded } = parts;
+  const { loaded, observed } = parts;
   const app = await NestFactory.createApplicationContext(AppModule.compose(parts), { logger });
   const log = new Logger('Parley');
   warnOfPostures(loaded, log);
   await checkFilterNames(loaded, app.get(FilterNames), log);
   followLists(app);
+  const hideMetrics = await showMetrics(app, observed, loaded.config, log);
   const edge = new StdioEdge(
     {
       kernel: app.get(Kernel),
@@ -61,6 +77,7 @@ async function converse(
       wire: app.get(Wire),
       credentials,
       log: new Logger('StdioEdge'),
+      telemetry: app.get<Telemetry | null>(Telemetry) ?? undefined,
     },
     process.stdin,
     process.stdout,
@@ -72,6 +89,7 @@ async function converse(
     await edge.run();
   } finally {
     process.off('SIGTERM', stop).off('SIGINT', stop);
+    await hideMetrics();
     await app.close();
   }
 }

@@ -12,7 +12,12 @@ const run = promisify(execFile);
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
 
 describe('a page of the documentation', () => {
-  const pages = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
+  const pages = [
+    'README.md',
+    ...readdirSync(join(root, 'docs'))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `docs/${name}`),
+  ];
 
   it.each(pages)('%s leads only to pages that exist', (page) => {
     const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(

@@ -70,7 +70,7 @@ describe('two replicas that share one Redis', () => {
     for (const service of [here, there]) {
       await expect
         .poll(() => ready(service), PATIENT)
-        .toEqual([200, { status: 'ready', dependencies: { mongodb: 'up', redis: 'up' } }]);
+        .toEqual([200, { status: 'ready', dependencies: { mongodb: 'up', redis: 'up', queue: 'up' } }]);
     }
   };
 
@@ -144,7 +144,10 @@ describe('two replicas that share one Redis', () => {
     for (const service of [here, there]) {
       await expect
         .poll(() => ready(service), PATIENT)
-        .toEqual([503, { status: 'unavailable', dependencies: { mongodb: 'up', redis: 'down' } }]);
+        .toEqual([
+          503,
+          { status: 'unavailable', dependencies: { mongodb: 'up', redis: 'down', queue: 'down' } },
+        ]);
       expect((await fetch(`${service.origin}/health`)).status).toBe(200);
 
       const used = await list(service, 'analyst', session);

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,13 @@ export interface Service {
   /** Everything written to stdout and stderr so far. */
   output(): { readonly stdout: string; readonly stderr: string };
   isRunning(): boolean;
+  /** The configuration file. */
+  readonly file: string;
+  /** Puts another configuration in the place of the file, in one step, as editors and deployments do. */
+  reconfigure(config: Record<string, unknown>): void;
+  signal(name: NodeJS.Signals): void;
+  /** Its exit code, once it has ended. */
+  readonly ended: Promise<number | null>;
   /** Ends the process at once, as a crash does. */
   kill(): Promise<void>;
   stop(): Promise<number | null>;
@@ -33,12 +40,22 @@ function environment(extra: Record<string, string>): Record<string, string> {
   return { PATH, HOME, ...extra };
 }
 
-function launch(folder: string, { config = {}, seed, env = {} }: ServiceOptions): ChildProcess {
+function configText({ config = {}, seed }: ServiceOptions): string {
   const database = seed === undefined ? {} : { database: { uri: 'embedded', seed: './seed.json' } };
-  if (seed !== undefined) writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
   const { server, ...others } = config;
-  const merged = { ...database, ...others, server: { ...(server as object | undefined), port: 0 } };
-  writeFileSync(join(folder, 'parley.yaml'), stringify(merged));
+  return stringify({
+    ...database,
+    // Lines that people read are the easier ones to look for a record in.
+    logging: { format: 'plain' },
+    ...others,
+    server: { drainTimeout: 5, ...(server as object | undefined), port: 0 },
+  });
+}
+
+function launch(folder: string, options: ServiceOptions): ChildProcess {
+  const { seed, env = {} } = options;
+  if (seed !== undefined) writeFileSync(join(folder, 'seed.json'), JSON.stringify(seed));
+  writeFileSync(join(folder, 'parley.yaml'), configText(options));
   return spawn(process.execPath, [join(root, 'dist', 'bundle', 'main.js')], {
     cwd: folder,
     env: environment(env),
@@ -67,10 +84,18 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     });
     void exitOf(child).then((code) => reject(new Error(`the service ended with ${code}:\n${stderr}`)));
   });
+  const file = join(folder, 'parley.yaml');
   return {
     url,
     origin: new URL(url).origin,
     pid: child.pid as number,
+    file,
+    reconfigure: (config) => {
+      writeFileSync(`${file}.new`, configText({ ...options, config }));
+      renameSync(`${file}.new`, file);
+    },
+    signal: (name) => void child.kill(name),
+    ended: exitOf(child),
     output: () => ({ stdout, stderr }),
     isRunning: () => child.exitCode === null && child.signalCode === null,
     kill: async () => {

@@ -13,6 +13,9 @@ describe('the service', () => {
       200,
       { status: 'ready', dependencies: { mongodb: 'up' } },
     ]);
+    // Without operators there is no console, whatever one asks of it.
+    for (const path of ['console', 'console/session', 'console/api/status', 'console/assets/x/main.js'])
+      expect((await fetch(`${service.origin}/${path}`)).status).toBe(404);
     expect(service.output().stdout).toBe('');
     expect(await service.stop()).toBe(0);
   });

@@ -27,6 +27,8 @@ const config = {
   policy: NEWSROOM_POLICY,
   plugins: [fileURLToPath(new URL('./plugins/slow.mjs', import.meta.url))],
   tasks: { heartbeat: 0.5, lifetime: 600 },
+  // A replica that closes shall not wait for calls that wait for this test.
+  server: { drainTimeout: 0.2 },
 };
 
 let folder: string;

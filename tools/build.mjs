@@ -1,5 +1,5 @@
-// Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle. With --if-needed it does nothing while
-// dist/ is newer than every source file.
+// Compiles the sources into dist/{src,libs} and joins what runs into dist/bundle, what browsers show into dist/pages. With
+// --if-needed it does nothing while dist/ is newer than every source file.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,8 +8,14 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const stamp = join(root, 'dist', '.built');
 const SOURCES = [
-  ...['src', 'libs', 'package.json', 'tsconfig.json', 'tsconfig.build.json'],
-  ...['tools/build.mjs', 'tools/bundle.mjs', 'tools/pages.mjs'],
+  'src',
+  'libs',
+  'package.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'tools/build.mjs',
+  'tools/bundle.mjs',
+  'tools/pages.mjs',
 ];
 
 function newest(path) {

@@ -6,7 +6,7 @@ import { rolldown } from 'rolldown';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-for (const name of ['views']) {
+for (const name of ['views', 'console']) {
   const source = join(root, 'libs', name, 'page');
   const target = join(root, 'dist', 'pages', name);
   const page = await rolldown({

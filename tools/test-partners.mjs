@@ -1,8 +1,10 @@
-// Makes sure of the heavy test partners: installs those with a package.json and lockfile of their own, and redis-server.
+// Makes sure of the heavy test partners: installs those with a package.json and lockfile of their own, redis-server, nginx and Chromium.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ensureChromium } from './chromium.mjs';
+import { ensureNginx } from './nginx.mjs';
 import { ensureRedisServer } from './redis-server.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -21,8 +23,8 @@ for (const partner of ['test/oracles', 'tools/conformance']) {
   });
   status ||= run.status ?? 1;
 }
-const missing = ensureRedisServer();
-if (missing) {
+for (const missing of [ensureRedisServer(), ensureNginx(), ensureChromium()]) {
+  if (missing === null) continue;
   console.error(missing);
   status ||= 1;
 }

@@ -19,6 +19,7 @@ const steps = [
     args: ['--check', 'src', 'libs', 'test', 'tools', '--log-level', 'warn'],
   },
   { name: 'types', command: bin('tsc'), args: ['-p', 'tsconfig.json'] },
+  { name: 'types of the page', command: bin('tsc'), args: ['-p', 'libs/console/page'] },
   { name: 'types of the views', command: bin('tsc'), args: ['-p', 'libs/views/page'] },
   { name: 'build', command: process.execPath, args: ['tools/build.mjs'] },
   {

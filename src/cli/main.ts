@@ -2,13 +2,21 @@ import 'reflect-metadata';
 import { Command } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
-import { ConfigError } from '../config/config-faults.js';
+import { ConfigError } from '#config';
+import type { SearchOptions } from './audit-search.js';
+import type { VerifyOptions } from './audit-verify.js';
 import { runEmbedded } from './embedded.js';
+import type { DoctorOptions } from './doctor.js';
+import type { ChatOptions } from './chat.js';
+import type { ConsoleOptions } from './console.js';
 import type { ExplainOptions } from './explain.js';
 import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
+import type { RevokeOptions } from './revoke.js';
 import { runSeed } from './seed.js';
+import type { ToolOptions } from './tool.js';
+import { UsageError } from './usage-error.js';
 
 const program = new Command('parley')
   .description('Serve Parse / MongoDB data to AI agents under a policy.')
@@ -48,6 +56,17 @@ program
   .description('load a seed into an empty database (MONGODB_URI, or database.uri of the configuration)')
   .action(runSeed);
 
+program
+  .command('hash-key')
+  .option('--generate', 'make a new key, and write it beside its hash')
+  .description(
+    'write the hash of an API key for the configuration (apiKeyHash); the key is read from standard input',
+  )
+  .action(async (options: { generate?: boolean }) => {
+    const { runHashKey } = await import('./hash-key.js');
+    await runHashKey(options);
+  });
+
 const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;
 const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
 
@@ -63,6 +82,66 @@ program
   .action(async (tool: string, text: string, options: ExplainOptions) => {
     const { runExplain } = await import('./explain.js');
     await runExplain(tool, text, options);
+  });
+
+program
+  .command('doctor')
+  .option(...CONFIG)
+  .option(...JSON_OUTPUT)
+  .description('look at configuration, files, databases and limits; exit code 1 when something fails')
+  .action(async (options: DoctorOptions) => {
+    const { runDoctor } = await import('./doctor.js');
+    await runDoctor(options);
+  });
+
+const AGENT = ['--agent <name>', 'agent of the configuration (default: the only one)'] as const;
+
+program
+  .command('chat')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description('ask questions in plain words; a language model answers them with the tools of an agent')
+  .action(async (options: ChatOptions) => {
+    const { runChat } = await import('./chat.js');
+    await runChat(options);
+  });
+
+program
+  .command('console')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description('a JavaScript prompt with the tools of an agent')
+  .action(async (options: ConsoleOptions) => {
+    const { runConsole } = await import('./console.js');
+    await runConsole(options);
+  });
+
+program
+  .command('tool')
+  .argument('[name]', 'name of a tool')
+  .argument('[json]', 'its arguments, a JSON object (default: {})')
+  .option(...AGENT)
+  .option(...CONFIG)
+  .description(
+    'call one tool; its result is JSON on stdout. Exit codes: 0 done, 1 refused or failed, 2 wrong usage',
+  )
+  .action(async (name: string | undefined, json: string | undefined, options: ToolOptions) => {
+    const { runTool } = await import('./tool.js');
+    await runTool(name, json, options);
+  });
+
+program
+  .command('revoke')
+  .requiredOption('--issuer <url>', 'issuer of the tokens, as configured')
+  .option('--subject <sub>', 'take back every token of this subject that was issued until now')
+  .option('--client <id>', 'those that this client got')
+  .option('--token <jti>', 'one token, by its id')
+  .option('--for <seconds>', 'how long it is remembered: at least as long as a token lives', '86400')
+  .option(...CONFIG)
+  .description('take access tokens back on all replicas (revocationList)')
+  .action(async (options: RevokeOptions) => {
+    const { runRevoke } = await import('./revoke.js');
+    await runRevoke(options);
   });
 
 const policy = program.command('policy').description('check, test and compare policies');
@@ -100,13 +179,55 @@ policy
     await runPolicyDiff(before, after, options);
   });
 
+const audit = program.command('audit').description('verify and search audit records');
+const AUDIT_FILES = ['[files...]', 'audit files (default: the sinks of the configuration)'] as const;
+
+audit
+  .command('verify')
+  .argument(...AUDIT_FILES)
+  .option(...CONFIG)
+  .option('--mongo', 'the mongodb sinks of the configuration as well')
+  .option('--head <head...>', 'a head that was kept elsewhere: chain:sequence:hash')
+  .option('--partial', 'what is not there at all is told and is no fault')
+  .option(...JSON_OUTPUT)
+  .description('name the first record that was altered, removed or moved; exit code 1 when there is one')
+  .action(async (files: string[], options: VerifyOptions) => {
+    const { runAuditVerify } = await import('./audit-verify.js');
+    await runAuditVerify(files, options);
+  });
+
+audit
+  .command('search')
+  .argument(...AUDIT_FILES)
+  .option(...CONFIG)
+  .option('--from <time>', 'ISO 8601, included')
+  .option('--to <time>', 'ISO 8601, not included')
+  .option('--type <type>', 'tool_call, approval, authentication, …')
+  .option('--agent <name>')
+  .option('--tool <name>')
+  .option('--principal <name>')
+  .option('--tenant <id>')
+  .option('--outcome <outcome>', 'success or failure')
+  .option('--gate <name>', 'the gate that refused')
+  .option('--code <code>', 'code of a refusal')
+  .option('--correlation-id <id>')
+  .option('--trace-id <id>')
+  .option('--limit <number>', 'entries of a page, at most 200', '50')
+  .option('--cursor <cursor>', 'of the page before')
+  .option(...JSON_OUTPUT)
+  .description('find audit records, newest first')
+  .action(async (files: string[], options: SearchOptions) => {
+    const { runAuditSearch } = await import('./audit-search.js');
+    await runAuditSearch(files, options);
+  });
+
 try {
   // A default of its own, so that a mistyped command is told as such.
   const asked = process.argv.slice(2);
   await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
 } catch (error) {
   process.stderr.write(`${told(error)}\n`);
-  process.exitCode = 1;
+  process.exitCode = error instanceof UsageError ? 2 : 1;
 }
 
 function told(error: unknown): string {

@@ -2,13 +2,15 @@ import { oneLine } from '#audit';
 import { lintPolicy, type SchemaSnapshot } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
-import { ConfigError, type ConfigFault } from '../config/config-faults.js';
-import type { LoadedConfig } from '../config/load-config.js';
-import { loadWithPlugins } from '../plugins/load-with-plugins.js';
-import { toolsOfPlugins } from '../plugins/plugin-modules.js';
-import { catalogueOf, parseConnectionOf } from '../data-stores.js';
-import { openDatabase } from '../database/open-database.js';
-import { assertMayStart } from '../start-gate.js';
+import { ConfigError, type ConfigFault, type LoadedConfig, assertMayStart } from '#config';
+import {
+  type LoadedWithPlugins,
+  loadWithPlugins,
+  toolsOfPlugins,
+  catalogueOf,
+  parseConnectionOf,
+  openDatabase,
+} from '#composition';
 import { withConfig } from './named-config.js';
 
 export interface CheckOptions {
@@ -35,22 +37,24 @@ async function check(file: string | undefined): Promise<CheckReport> {
   try {
     const loaded = await loadWithPlugins(env);
     assertMayStart(loaded.config, env);
-    const schemas = await readSchemas(loaded);
-    const tools = [
-      ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
-      ...toolsOfPlugins(loaded.plugins),
-    ];
-    const names = new Set(tools.map(({ definition }) => definition.name));
-    const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
-    const unread = {
-      path: 'database',
-      message: 'no classes could be read: names were not compared with any',
-    };
-    return { faults: [], warnings: schemas ? warnings : [unread, ...warnings] };
+    return { faults: [], warnings: await lintWarnings(loaded) };
   } catch (error) {
     if (error instanceof ConfigError) return { faults: error.faults, warnings: [] };
     throw error;
   }
+}
+
+/** What an operator may not have meant, compared with the classes of the database where they can be read. */
+export async function lintWarnings(loaded: LoadedWithPlugins): Promise<readonly ConfigFault[]> {
+  const schemas = await readSchemas(loaded);
+  const tools = [
+    ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
+    ...toolsOfPlugins(loaded.plugins),
+  ];
+  const names = new Set(tools.map(({ definition }) => definition.name));
+  const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
+  const unread = { path: 'database', message: 'no classes could be read: names were not compared with any' };
+  return schemas ? warnings : [unread, ...warnings];
 }
 
 /** Null without a database to ask: an embedded one without a seed knows nothing, a real one may be down. */

@@ -25,13 +25,17 @@ import {
 } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { type SchemaReader, ToolRegistry, ToolRunner } from '#tools';
-import { AppModule } from '../app.module.js';
-import type { LoadedService } from '../plugins/load-with-plugins.js';
-import { toolsOfPlugins } from '../plugins/plugin-modules.js';
-import type { Environment } from '../config/read-config-file.js';
-import { catalogueOf, directoryOf, parseConnectionOf } from '../data-stores.js';
-import { openDatabase } from '../database/open-database.js';
-import { StderrLogger } from '../stderr-logger.js';
+import {
+  AppModule,
+  type LoadedWithPlugins,
+  toolsOfPlugins,
+  catalogueOf,
+  directoryOf,
+  parseConnectionOf,
+  openDatabase,
+} from '#composition';
+import type { Environment } from '#config';
+import { ServiceLogger } from '../logging/service-logger.js';
 import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
 import { rehearsedIdentity, RehearsingDirectory } from './rehearsing-directory.js';
 
@@ -61,6 +65,10 @@ export interface RehearsalOptions {
   readonly schemas?: (read: SchemaCatalogue) => SchemaCatalogue;
   /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
   readonly user?: string;
+  /** A connection to the database that is open already. Default: one of its own. */
+  readonly connection?: MongoConnection | null;
+  /** False leaves the log of the process as it is. Default true: faults alone. */
+  readonly quiet?: boolean;
 }
 
 /**
@@ -68,11 +76,15 @@ export interface RehearsalOptions {
  * catalogue and the directory of roles are given one that works.
  */
 export async function openRehearsal(
-  loaded: LoadedService,
+  loaded: LoadedWithPlugins,
   env: Environment,
   options: RehearsalOptions = {},
 ): Promise<RehearsalRoom> {
-  const database = await openDatabase(loaded.config.database);
+  const { connection, quiet = true } = options;
+  const database =
+    connection === undefined
+      ? await openDatabase(loaded.config.database)
+      : { connection, close: () => Promise.resolve() };
   try {
     const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
     await closed.close();
@@ -83,8 +95,10 @@ export async function openRehearsal(
     const directory = new RehearsingDirectory(directoryOf(connections));
     // A rehearsal is nobody's call: replicas hear nothing of it.
     const shared = processState();
+    // And nothing of it is kept.
+    const audit = { ...loaded.config.audit, sinks: [] };
     const service = AppModule.compose({
-      loaded,
+      loaded: { ...loaded, config: { ...loaded.config, audit } },
       connection: closed,
       shared,
       gates: readEnvironmentGates(env),
@@ -107,7 +121,8 @@ export async function openRehearsal(
           { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, () => null) },
         ],
       },
-      { logger: new StderrLogger({ logLevels: ['error', 'fatal'] }) },
+      // A fault is told to whoever asked; it must not end the process.
+      { abortOnError: false, ...(quiet && { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) }) },
     );
     const registry = app.get<ToolRegistry>(ToolRegistry);
     for (const { methodName: _method, ...declared } of toolsOfPlugins(loaded.plugins))

@@ -1,6 +1,6 @@
 import { type Identity, sessionIdentity } from '#agent';
 import { PrincipalDirectory, type SessionOwner } from '#data';
-import type { AgentIdentity } from '../config/agent-identity.js';
+import type { AgentIdentity } from '#config';
 
 /** Nobody's id: a signed-in user without roles. */
 const SOMEBODY = 'rehearsal';
@@ -30,5 +30,6 @@ export function rehearsedIdentity(
   user = SOMEBODY,
 ): Identity | undefined {
   if (identity === 'callerSession') return sessionIdentity(user);
+  if (identity?.kind === 'claimedUser') return { kind: 'aclUser', userId: user };
   return identity?.kind === 'impersonate' ? sessionIdentity(identity.userId) : identity;
 }

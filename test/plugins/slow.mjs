@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Tool } from 'parley';
 
@@ -8,11 +8,13 @@ const input = { type: 'object', properties: { until: { type: 'string' } }, requi
 /** Calls that last until a file is there. */
 class Slow {
   async read({ until }, call) {
+    writeFileSync(`${until}.begun`, '');
     while (!existsSync(until)) await pause(20, undefined, { signal: call.signal });
     return { posts: await call.records.count('Post') };
   }
 
   async write({ until }, call) {
+    writeFileSync(`${until}.begun`, '');
     while (!existsSync(until)) await pause(20, undefined, { signal: call.signal });
     return { done: true };
   }

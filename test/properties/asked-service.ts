@@ -43,6 +43,7 @@ export function settledAudit(record: AuditRecord): object {
     agent_id: ___,
     parent_agent_id: ____,
     correlation_id: _____,
+    database_ms: ______,
     ...rest
   } = record;
   return rest;

@@ -84,6 +84,8 @@ export function configOf(world: World): string {
   return stringify(
     {
       server: { port: 0 },
+      // The same for both: what they ask is compared as well.
+      audit: { digestKey: 'the digests of both worlds compare' },
       database: { uri: 'embedded', name: 'parley' },
       agents: {
         asked: {

@@ -1,4 +1,5 @@
 import type { Agent } from './agent.js';
+import type { CallTelemetry } from './call-telemetry.js';
 import type { CallTrace } from './call-trace.js';
 import type { ClientAsks } from './client-question.js';
 import type { DataMeter } from './data-meter.js';
@@ -51,8 +52,10 @@ export interface CallContext {
   readonly correlationId?: string;
   /** Hears what the gates decide. Default none. */
   readonly trace?: CallTrace;
-  /** Absent where nothing limits what the call may use. */
+  /** Absent where nothing limits or measures what the call uses. */
   readonly meter?: DataMeter;
+  /** Absent where neither traces nor metrics are kept. */
+  readonly telemetry?: CallTelemetry;
   /** Absent where the caller cannot be asked anything. */
   readonly asks?: ClientAsks;
   /**

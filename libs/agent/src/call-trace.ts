@@ -3,7 +3,7 @@ export type LimitOrigin = 'tenant' | 'agent filter' | 'canonical filter' | 'row 
 
 /**
  * Hears what the gates of one call decide, from the code that decides, as it decides. It cannot change a decision.
- * Served calls carry none; a rehearsed call does.
+ * A rehearsed call carries one, and a served call whose trace is kept.
  */
 export interface CallTrace {
   /** The gate let the call pass. @param subject the class it was asked about, where there is one */

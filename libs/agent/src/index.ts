@@ -2,6 +2,7 @@ export * from './agent.js';
 export * from './agent-shape.js';
 export * from './asking-call.js';
 export * from './call-context.js';
+export * from './call-telemetry.js';
 export * from './call-trace.js';
 export * from './class-filters.js';
 export * from './class-names.js';

@@ -15,6 +15,7 @@ export const ERROR_CODES = [
   'cancelled',
   'not_implemented',
   'security_blocked',
+  'audit_unavailable',
   'internal_error',
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];

@@ -276,6 +276,28 @@ export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetV
   };
 }
 
+/** Records are kept or calls are not run. */
+export function auditUnavailable(retryAfter: number): Refusal {
+  return {
+    code: 'audit_unavailable',
+    gate: 'audit',
+    message: `Calls cannot be recorded at the moment, and this one was not run. Retry after ${retryAfter.toFixed(1)}s`,
+    retryAfter,
+  };
+}
+
+/** The call ran, and what came of it could not be recorded; whether it can be repeated is told truly. */
+export function auditWithheld(tool: string, wrote: boolean): Refusal {
+  const ran = `'${tool}' ran, but its record could not be kept, and its result is withheld.`;
+  return {
+    code: 'audit_unavailable',
+    gate: 'audit',
+    message: wrote
+      ? `${ran} What it changed stays changed: look before you repeat it`
+      : `${ran} It changed nothing and may be repeated`,
+  };
+}
+
 export function toolTimedOut(tool: string, seconds: number): Refusal {
   return { code: 'timeout', gate: 'timeout', message: `Tool '${tool}' timed out after ${seconds}s` };
 }

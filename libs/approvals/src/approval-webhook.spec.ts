@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ApprovalCase } from '#cluster';
-import { ApprovalWebhook, SIGNATURE_HEADER } from './approval-webhook.js';
+import { SIGNATURE_HEADER } from '#audit';
+import { ApprovalWebhook } from './approval-webhook.js';
 
 const opened: ApprovalCase = {
   id: 'case-1',

@@ -1,5 +1,5 @@
-import { createHmac } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { signedPost } from '#audit';
 import type { ApprovalCase } from '#cluster';
 
 export interface ApprovalWebhookOptions {
@@ -12,9 +12,6 @@ export interface ApprovalWebhookOptions {
   readonly delay?: number;
   readonly log: { warn(line: string): void };
 }
-
-/** Carries the time and the HMAC-SHA256 of `<time>.<body>`: `t=<seconds>,v1=<hex>`. */
-export const SIGNATURE_HEADER = 'X-Parley-Signature';
 
 const ATTEMPTS = 3;
 /** Announcements under way at once: more are dropped, and approvers find the cases by listing them. */
@@ -51,34 +48,16 @@ export class ApprovalWebhook {
   }
 
   private async tell(opened: ApprovalCase, stop: AbortSignal): Promise<void> {
+    const { url, secret, timeout = 5_000 } = this.options;
     const body = JSON.stringify(announcementOf(opened));
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.post(body, stop);
+        return await signedPost({ url, secret, body, timeout, stop });
       } catch (error) {
         if (attempt === ATTEMPTS || stop.aborted) throw error;
       }
       await pause((this.options.delay ?? 1_000) * 2 ** (attempt - 1), undefined, { signal: stop });
     }
-  }
-
-  /** Redirects are not followed: where it goes is the operator's word alone. */
-  private async post(body: string, stop: AbortSignal): Promise<void> {
-    const { url, secret, timeout = 5_000 } = this.options;
-    const seconds = Math.floor(Date.now() / 1000);
-    const signature = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex');
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: {
-        'Content-Type': 'application/json',
-        [SIGNATURE_HEADER]: `t=${seconds},v1=${signature}`,
-      },
-      body,
-      redirect: 'manual',
-      signal: AbortSignal.any([stop, AbortSignal.timeout(timeout)]),
-    });
-    await response.body?.cancel();
-    if (!response.ok) throw new Error(`answered ${response.status}`);
   }
 }
 

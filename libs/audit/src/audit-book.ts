@@ -1,43 +1,149 @@
-import { randomBytes } from 'node:crypto';
-import type { AuditEvent } from './audit-event.js';
+import type { AuditEvent, ChainHead } from './audit-event.js';
 import { type ApprovalRecord, type AuditRecord, AuditSink } from './audit-record.js';
+import { AuditChain } from './chain/audit-chain.js';
+import type { ChainRegister } from './chain/chain-register.js';
+import { ChainWitness } from './chain/chain-witness.js';
+import type { RecordSeal } from './chain/record-seal.js';
+import {
+  type DeliveryLog,
+  type KeeperState,
+  type RecordKeeper,
+  RecordNotKept,
+} from './delivery/record-delivery.js';
+import { keptContent, type Unplaced } from './kept-content.js';
+import { Outage } from './outage.js';
 import type { AuditEntry } from './search/audit-entry.js';
 import type { RecentAuditTrail } from './search/recent-audit-trail.js';
 
 export interface AuditBookParts {
-  /** Hears every record as it was made. */
+  /** Hear every record as it was made, and promise nothing. */
   readonly listeners: readonly AuditSink[];
   readonly recent: RecentAuditTrail;
+  readonly keepers: readonly RecordKeeper[];
+  readonly seal: RecordSeal;
+  /** Null: chains of other processes are unknown. */
+  readonly register: ChainRegister | null;
+  /** What the operator calls this process. */
+  readonly replica: string;
+  /** Milliseconds between two looks at other chains. */
+  readonly anchorInterval: number;
+  readonly log: DeliveryLog;
 }
 
-/** Everything that is recorded goes through here and gets its place. */
+/** Seconds after which a refused call may be tried again. */
+const RETRY_AFTER = 5;
+/** Milliseconds that what waits at the end may take. */
+const LAST_CHANCE = 5_000;
+
+/** Everything that is recorded goes through here: it gets its place in the chain of this process and goes to every keeper. */
 export class AuditBook extends AuditSink {
-  private readonly chain = randomBytes(12).toString('hex');
-  private next = 0;
+  private readonly chain: AuditChain;
+  private readonly witness: ChainWitness;
+  private readonly outage = new Outage();
+  private looking: NodeJS.Timeout | undefined;
 
   constructor(private readonly parts: AuditBookParts) {
     super();
+    this.chain = new AuditChain(parts.seal);
+    this.witness = new ChainWitness({
+      register: parts.register,
+      head: () => this.chain.head,
+      testify: (heads) => this.tell('chain_anchor', heads),
+      log: parts.log,
+    });
   }
 
-  record(record: AuditRecord): void {
-    for (const listener of this.parts.listeners) listener.record(record);
-    this.enter({ type: record.tool === 'export_read' ? 'export_read' : 'tool_call', ...record });
+  /** Begins the chain. A place that cannot be reached does not stop the start. */
+  async open(): Promise<void> {
+    const { keepers, anchorInterval } = this.parts;
+    if (keepers.length === 0) return;
+    const found = await Promise.all(keepers.map((keeper) => keeper.open()));
+    const heads = await this.witness.before(found.filter((head) => head !== null));
+    this.tell('chain_begin', heads);
+    this.looking = setInterval(() => void this.witness.look(), anchorInterval).unref();
+  }
+
+  /** Says that the chain ends here and delivers what waits, for at most five seconds. */
+  async close(): Promise<void> {
+    clearInterval(this.looking);
+    const { keepers } = this.parts;
+    if (keepers.length === 0) return;
+    this.tell('chain_end', []);
+    await this.witness.announce();
+    await Promise.all(keepers.map((keeper) => keeper.close(LAST_CHANCE)));
+  }
+
+  /** By the names of the places. */
+  get states(): ReadonlyMap<string, KeeperState> {
+    return new Map(this.parts.keepers.map(({ name, state }) => [name, state]));
+  }
+
+  override admit(): number | null {
+    if (!this.isDown) return null;
+    this.outage.refused();
+    return RETRY_AFTER;
+  }
+
+  record(record: AuditRecord): Promise<void> | undefined {
+    this.listened((listener) => listener.record(record));
+    return this.enter({ type: record.tool === 'export_read' ? 'export_read' : 'tool_call', ...record });
   }
 
   override recordApproval(record: ApprovalRecord): void {
-    for (const listener of this.parts.listeners) listener.recordApproval(record);
-    this.enter({ type: 'approval', success: record.outcome === 'approve', ...record });
+    this.listened((listener) => listener.recordApproval(record));
+    this.unawaited({ type: 'approval', success: record.outcome === 'approve', ...record });
   }
 
   override recordEvent(event: AuditEvent): void {
-    for (const listener of this.parts.listeners) listener.recordEvent(event);
-    this.enter(event);
+    this.listened((listener) => listener.recordEvent(event));
+    this.unawaited(event);
   }
 
-  private enter(content: Unplaced<AuditEntry>): void {
-    const entry = { chain: this.chain, seq: this.next++, ...content } as AuditEntry;
-    this.parts.recent.remember(entry);
+  private get isDown(): boolean {
+    return this.parts.keepers.some(({ state }) => state === 'down');
+  }
+
+  private listened(hear: (listener: AuditSink) => unknown): void {
+    for (const listener of this.parts.listeners) {
+      try {
+        hear(listener);
+      } catch (error) {
+        this.parts.log.warn(`a listener to audit failed: ${String(error)}`);
+      }
+    }
+  }
+
+  private tell(type: 'chain_begin' | 'chain_anchor' | 'chain_end', heads: readonly ChainHead[]): void {
+    const at = new Date().toISOString();
+    this.unawaited({ type, at, success: true, replica: this.parts.replica, heads });
+  }
+
+  /** Nobody waits for what nobody is answered with. */
+  private unawaited(content: Unplaced): void {
+    this.enter(content)?.catch(() => undefined);
+  }
+
+  private enter(content: Unplaced): Promise<void> | undefined {
+    const { keepers } = this.parts;
+    if (keepers.some(({ isFull }) => isFull)) {
+      this.outage.dropped();
+      return Promise.reject(new RecordNotKept('too much waits'));
+    }
+    const before = this.outage.isOn && !this.isDown ? this.outage.ended() : null;
+    if (before) this.append(before)?.catch(() => undefined);
+    return this.append(content);
+  }
+
+  private append(content: Unplaced): Promise<void> | undefined {
+    const { keepers, recent } = this.parts;
+    const sealed = this.chain.append({ ...keptContent(content) });
+    recent.remember(sealed.record as unknown as AuditEntry);
+    const waits: Promise<void>[] = [];
+    for (const keeper of keepers) {
+      const kept = keeper.keep(sealed);
+      if (kept) waits.push(kept);
+    }
+    if (waits.length < 2) return waits[0];
+    return Promise.all(waits).then(() => undefined);
   }
 }
-
-type Unplaced<T> = T extends unknown ? Omit<T, 'chain' | 'seq'> : never;

@@ -18,6 +18,7 @@ export interface AuditRecord extends AuditedAgent {
   readonly args_digest?: string;
   readonly policy_version: string;
   readonly correlation_id?: string;
+  /** Of the trace that the call belongs to, where traces are made. */
   readonly trace_id?: string;
   readonly success: boolean;
   /** Bytes of the result text. */
@@ -105,7 +106,16 @@ export function embeddingCost(
 
 /** Where audit records go. A sink must not change the outcome of the call it hears of. */
 export abstract class AuditSink {
-  abstract record(entry: AuditRecord): void;
+  /**
+   * Asked before a call runs: a number refuses it, because what comes of it could not be recorded; it is the seconds after
+   * which it may be tried again. Default: never.
+   */
+  admit(): number | null {
+    return null;
+  }
+
+  /** @returns a promise when the answer has to wait for it; when it rejects, the call is not answered with its result */
+  abstract record(entry: AuditRecord): void | Promise<void>;
 
   /** Default: not kept. */
   recordApproval(_entry: ApprovalRecord): void {}

@@ -13,3 +13,13 @@ export function oneLine(text: string): string {
       : `\\u${code.toString(16).padStart(4, '0')}`;
   });
 }
+
+/** Untrusted text of any number of lines as a terminal may show it: what could drive the terminal is written out. */
+export function terminalText(text: string): string {
+  return wellFormed(text).split('\n').map(oneLine).join('\n');
+}
+
+/** Halves of characters that lost their other half, as a mark that they did. */
+export function wellFormed(text: string): string {
+  return Buffer.from(text).toString();
+}

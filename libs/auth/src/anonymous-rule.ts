@@ -4,15 +4,17 @@ import { type Credentials, isDirectLoopback, presentsCredential } from './creden
 
 /** Callers on this machine without any credential. A wrong credential is refused rather than ignored. */
 export class AnonymousRule extends AuthRule {
+  /** @param otherCredentials names of headers, besides the usual ones, that other rules take for credentials */
   constructor(
     private readonly shape: AgentShape,
     private readonly identity: Identity,
+    private readonly otherCredentials: readonly string[] = [],
   ) {
     super();
   }
 
   recognise(credentials: Credentials): Agent | null {
-    if (presentsCredential(credentials) || !isDirectLoopback(credentials)) return null;
+    if (presentsCredential(credentials, this.otherCredentials) || !isDirectLoopback(credentials)) return null;
     return new Agent({
       shape: this.shape,
       identity: this.identity,

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Agent } from '#agent';
+import type { StepUp } from './oauth/scope-ladder.js';
 
 /** What is known of a request before anybody vouches for it. Headers with `_` in their names are gone already. */
 export interface CredentialSource {
@@ -11,9 +12,28 @@ export interface CredentialSource {
 
 /** Turns a request's credentials into the agent it runs as. Asked at most once per request. */
 export abstract class Authenticator {
-  /** Value of `WWW-Authenticate` on a 401. Default: the header is not sent. */
+  /** Value of `WWW-Authenticate` on a 401 to whoever showed nothing. Default: the header is not sent. */
   readonly challenge?: string | undefined;
 
-  /** @throws Unauthorized when the credentials are not recognised; anything else is answered as our own fault */
+  /**
+   * @throws Unauthorized when the credentials are not recognised
+   * @throws InsufficientScope when they are, and do not reach far enough
+   * @throws AuthenticationUnavailable when nobody can tell; anything else is answered as our own fault
+   */
   abstract authenticate(request: CredentialSource): Promise<Agent>;
+
+  /** Value of `WWW-Authenticate` on the 401 that answers this request. */
+  challengeTo(_request: Pick<CredentialSource, 'headers'>): string | undefined {
+    return this.challenge;
+  }
+
+  /** Value of `WWW-Authenticate` on a 403 for want of scopes. Default: the header is not sent. */
+  scopeChallenge(_scopes: readonly string[]): string | undefined {
+    return undefined;
+  }
+
+  /** What an agent could have been with more scopes, nearest first. */
+  stepsAbove(_agent: Agent): readonly StepUp[] {
+    return [];
+  }
 }

@@ -3,17 +3,19 @@ import type { CredentialSource } from './authenticator.js';
 /** The part of a request that says who is calling. */
 export type Credentials = Pick<CredentialSource, 'headers' | 'remoteAddress'>;
 
-function headerOf(credentials: Credentials, name: string): string | undefined {
+export function headerOf(credentials: Pick<Credentials, 'headers'>, name: string): string | undefined {
   const value = credentials.headers[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
+/** The token of the `Authorization` header. */
+export function bearerToken(credentials: Pick<Credentials, 'headers'>): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(headerOf(credentials, 'authorization') ?? '')?.[1];
+}
+
 /** The API key as sent: `X-MCP-API-Key`, else the bearer token. */
 export function presentedKey(credentials: Credentials): string | undefined {
-  const own = headerOf(credentials, 'x-mcp-api-key');
-  if (own !== undefined) return own;
-  const bearer = /^Bearer +(\S+)$/i.exec(headerOf(credentials, 'authorization') ?? '');
-  return bearer?.[1];
+  return headerOf(credentials, 'x-mcp-api-key') ?? bearerToken(credentials);
 }
 
 /** The session token as Parse clients send it. */
@@ -24,8 +26,9 @@ export function presentedSession(credentials: Credentials): string | undefined {
 const CREDENTIAL_HEADERS = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
 const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
 
-export function presentsCredential(credentials: Credentials): boolean {
-  return CREDENTIAL_HEADERS.some((name) => headerOf(credentials, name) !== undefined);
+/** @param others headers that are credentials here */
+export function presentsCredential(credentials: Credentials, others: readonly string[] = []): boolean {
+  return [...CREDENTIAL_HEADERS, ...others].some((name) => headerOf(credentials, name) !== undefined);
 }
 
 /** Directly from this machine: a loopback peer that is not a proxy speaking for somebody else. */

@@ -20,16 +20,23 @@ export class ImpersonatingRule extends AuthRule {
 
   async recognise(credentials: Credentials): Promise<Agent | null> {
     const admitted = await this.admission.recognise(credentials);
-    if (!admitted) return null;
-    const token = await this.sessions.tokenFor(this.order);
-    if (token === null) throw new Unauthorized('no active session of the impersonated user');
-    const { shape, principal, tenantId } = admitted;
-    return new Agent({
-      shape,
-      principal,
-      tenantId,
-      identity: sessionIdentity(token),
-      impersonatedUserId: this.order.userId,
-    });
+    return admitted && actingAs(this.order, admitted, this.sessions);
   }
+}
+
+/** The same caller, acting as the user of the order. @throws Unauthorized when that user has no session */
+export async function actingAs(
+  order: ImpersonationOrder,
+  { shape, principal, tenantId }: Agent,
+  sessions: ImpersonatedSessions,
+): Promise<Agent> {
+  const token = await sessions.tokenFor(order);
+  if (token === null) throw new Unauthorized('no active session of the impersonated user');
+  return new Agent({
+    shape,
+    principal,
+    tenantId,
+    identity: sessionIdentity(token),
+    impersonatedUserId: order.userId,
+  });
 }

@@ -44,9 +44,17 @@ export class CallerSessionRule extends AuthRule {
 
   async recognise(credentials: Credentials): Promise<Agent | null> {
     const admitted = await this.admission.recognise(credentials);
-    if (!admitted) return null;
-    const token = presentedSession(credentials);
-    if (token === undefined) throw new Unauthorized('no session token');
-    return agentOf(token, this.owners, admitted);
+    return admitted && withOwnSession(admitted, credentials, this.owners);
   }
+}
+
+/** The same caller with the rights of the session it shows. @throws Unauthorized without one */
+export function withOwnSession(
+  admitted: Agent,
+  credentials: Credentials,
+  owners: SessionOwners,
+): Promise<Agent> {
+  const token = presentedSession(credentials);
+  if (token === undefined) throw new Unauthorized('no session token');
+  return agentOf(token, owners, admitted);
 }

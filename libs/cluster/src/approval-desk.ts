@@ -69,6 +69,10 @@ export abstract class ApprovalDesk {
   abstract find(id: string): Promise<ApprovalCase | undefined>;
   /** Undecided cases of a tenant, the first to expire first. @throws SharedStateUnavailable */
   abstract pending(tenant: string | number | null): Promise<readonly ApprovalCase[]>;
+  /** Undecided cases of all tenants; null where counting them would mean reading them all. */
+  waiting(): number | null {
+    return null;
+  }
   /** The first decision counts, whichever replica it comes to. @throws SharedStateUnavailable */
   abstract decide(id: string, decision: DeskDecision): Promise<'decided' | 'decided_before' | 'unknown'>;
   /** Uses an approval up: true for one call, false for every other. @throws SharedStateUnavailable */

@@ -1,4 +1,5 @@
 export * from './approval-desk.js';
+export * from './inspect-redis.js';
 export * from './message-bus.js';
 export * from './one-time-store.js';
 export * from './open-shared-state.js';

@@ -52,6 +52,11 @@ export class ProcessApprovalDesk extends ApprovalDesk {
     return Promise.resolve(this.live(id)?.known);
   }
 
+  override waiting(): number {
+    this.forgetExpired();
+    return [...this.cases.values()].filter(({ known }) => known.status === 'pending').length;
+  }
+
   pending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
     this.forgetExpired();
     const found = [...this.cases.values()]

@@ -1,4 +1,4 @@
-import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
+import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 import type { BusMessage } from './message-bus.js';
 import { OneTimeStore } from './one-time-store.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
@@ -11,15 +11,17 @@ export class ProcessOneTimeStore extends OneTimeStore {
   /**
    * @param maxEntries values, and separately claims, held at once. The oldest value gives way to a new one; a claim never
    * does, because whoever was first would be first again: without room, claiming fails. Default 100,000
+   * @param maxBytes of all values; here too the oldest gives way. Default 64 MiB
    */
-  constructor(maxEntries = 100_000, now: Clock = processClock) {
+  constructor(maxEntries = 100_000, now: Clock = processClock, maxBytes = MAX_STORED_BYTES) {
     super();
-    this.values = new ExpiringMap(maxEntries, now);
+    this.values = new ExpiringMap(maxEntries, now, maxBytes);
     this.claims = new ExpiringMap(maxEntries, now);
   }
 
   keep(key: string, value: BusMessage, ttl: number): Promise<void> {
-    this.values.set(key, JSON.stringify(value), ttl);
+    const text = JSON.stringify(value);
+    this.values.set(key, text, ttl, Buffer.byteLength(text));
     return Promise.resolve();
   }
 
@@ -32,7 +34,7 @@ export class ProcessOneTimeStore extends OneTimeStore {
   claim(key: string, ttl: number): Promise<boolean> {
     if (this.claims.get(key)) return Promise.resolve(false);
     if (this.claims.isFull()) return Promise.reject(new SharedStateUnavailable('no room for another claim'));
-    this.claims.set(key, true, ttl);
+    this.claims.put(key, true, ttl);
     return Promise.resolve(true);
   }
 }

@@ -22,6 +22,10 @@ export class ProcessSessionStore extends SessionStore {
     this.sessions = new ExpiringMap(maxSessions, now);
   }
 
+  override get held(): number {
+    return this.sessions.size;
+  }
+
   create({ proposedId, ...draft }: SessionDraft): Promise<string> {
     const { owner } = draft;
     const id = proposedId !== undefined && this.mayHave(proposedId, owner) ? proposedId : randomUUID();

@@ -94,3 +94,62 @@ describe('ProcessStreamLog', () => {
     expect(await log.after('c', entries.get('c') ?? '')).toEqual([]);
   });
 });
+
+describe('stores of this process', () => {
+  const big = (bytes: number) => 'x'.repeat(bytes);
+
+  it('never hold more bytes of streams than they may, and forget the one written to longest ago first', async () => {
+    const log = new ProcessStreamLog({}, 100, undefined, 100);
+    const entries = new Map<string, string>();
+    for (const stream of ['a', 'b', 'a', 'c']) entries.set(stream, await log.append(stream, big(30)));
+    expect(await log.after('b', entries.get('b') ?? '')).toBeUndefined();
+    expect(await log.after('a', entries.get('a') ?? '')).toEqual([]);
+    expect(await log.after('c', entries.get('c') ?? '')).toEqual([]);
+  });
+
+  it('keep a stream that is too heavy by itself, alone', async () => {
+    const log = new ProcessStreamLog({}, 100, undefined, 100);
+    const small = await log.append('small', big(10));
+    const large = await log.append('large', big(200));
+    expect(await log.after('small', small)).toBeUndefined();
+    expect(await log.after('large', large)).toEqual([]);
+  });
+
+  it('take no further record once they hold enough bytes, and change those they have', async () => {
+    const { now, pass } = handClock();
+    const store = new ProcessVersionedStore(100, now, 100);
+    await store.create('a', {}, 10_000);
+    expect(await store.replace('a', 1, { result: big(200) }, 10_000)).toBe(true);
+    await expect(store.create('b', {}, 10_000)).rejects.toBeInstanceOf(SharedStateUnavailable);
+    expect(await store.replace('a', 2, { result: 'short' }, 10_000)).toBe(true);
+    expect(await store.create('b', { text: big(200) }, 20_000)).toBe(true);
+    pass(20_000);
+    expect(await store.create('c', {}, 10_000)).toBe(true);
+  });
+
+  it('let the oldest values go for bytes as they do for their number', async () => {
+    const store = new ProcessOneTimeStore(100, undefined, 100);
+    for (const key of ['a', 'b', 'c']) await store.keep(key, { text: big(30) }, 60_000);
+    expect(await store.take('a')).toBeUndefined();
+    expect(await store.take('b')).toBeDefined();
+    expect(await store.take('c')).toBeDefined();
+  });
+
+  it('weigh no more for what was taken, replaced or forgotten', async () => {
+    const store = new ProcessOneTimeStore(100, undefined, 100);
+    for (let at = 0; at < 50; at += 1) {
+      await store.keep('same', { text: big(60) }, 60_000);
+      await store.keep('taken', { text: big(10) }, 60_000);
+      expect(await store.take('taken')).toBeDefined();
+    }
+    expect(await store.take('same')).toBeDefined();
+    const log = new ProcessStreamLog({}, 100, undefined, 100);
+    for (let at = 0; at < 50; at += 1) {
+      await log.append('gone', big(60));
+      await log.forget('gone');
+    }
+    const kept = await log.append('kept', big(60));
+    await log.append('other', big(30));
+    expect(await log.after('kept', kept)).toEqual([]);
+  });
+});

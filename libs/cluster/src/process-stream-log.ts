@@ -1,4 +1,4 @@
-import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
+import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 import { type LoggedFrame, STREAM_LOG_LIMITS, StreamLog, type StreamLogLimits } from './stream-log.js';
 
 interface LoggedStream {
@@ -12,11 +12,19 @@ export class ProcessStreamLog extends StreamLog {
   private readonly limits: Required<StreamLogLimits>;
   private written = 0;
 
-  /** @param maxStreams remembered at once; the one written to longest ago is forgotten first. Default 10,000 */
-  constructor(limits: StreamLogLimits = {}, maxStreams = 10_000, now: Clock = processClock) {
+  /**
+   * @param maxStreams remembered at once; the one written to longest ago is forgotten first. Default 10,000
+   * @param maxBytes of all streams together, in the same way. Default 64 MiB
+   */
+  constructor(
+    limits: StreamLogLimits = {},
+    maxStreams = 10_000,
+    now: Clock = processClock,
+    maxBytes = MAX_STORED_BYTES,
+  ) {
     super();
     this.limits = { ...STREAM_LOG_LIMITS, ...limits };
-    this.streams = new ExpiringMap(maxStreams, now);
+    this.streams = new ExpiringMap(maxStreams, now, maxBytes);
   }
 
   append(stream: string, frame: string): Promise<string> {
@@ -30,7 +38,7 @@ export class ProcessStreamLog extends StreamLog {
     while (log.frames.length > maxFrames || (log.size > maxSize && log.frames.length > 1)) {
       log.size -= Buffer.byteLength(log.frames.shift()?.frame ?? '');
     }
-    this.streams.set(stream, log, ttl);
+    this.streams.set(stream, log, ttl, log.size);
     return Promise.resolve(entry);
   }
 

@@ -1,7 +1,12 @@
-import { type Clock, ExpiringMap, processClock } from './expiring-map.js';
+import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 import type { BusMessage } from './message-bus.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
-import { type VersionedRecord, VersionedStore } from './versioned-store.js';
+import {
+  type ListedRecord,
+  MAX_LISTED_RECORDS,
+  type VersionedRecord,
+  VersionedStore,
+} from './versioned-store.js';
 
 interface Held {
   readonly text: string;
@@ -12,28 +17,31 @@ interface Held {
 export class ProcessVersionedStore extends VersionedStore {
   private readonly records: ExpiringMap<Held>;
 
-  /** @param maxEntries held at once; a record never gives way: without room, creating fails. Default 10,000 */
-  constructor(maxEntries = 10_000, now: Clock = processClock) {
+  /**
+   * @param maxEntries held at once; a record never gives way: without room, creating fails. Default 10,000
+   * @param maxBytes after which there is no room either; changes of what is there still fit. Default 64 MiB
+   */
+  constructor(maxEntries = 10_000, now: Clock = processClock, maxBytes = MAX_STORED_BYTES) {
     super();
-    this.records = new ExpiringMap(maxEntries, now);
+    this.records = new ExpiringMap(maxEntries, now, maxBytes);
   }
 
   create(id: string, value: BusMessage, ttl: number): Promise<boolean> {
     if (this.records.get(id)) return Promise.resolve(false);
     if (this.records.isFull())
       return Promise.reject(new SharedStateUnavailable('no room for another record'));
-    this.records.set(id, { text: JSON.stringify(value), revision: 1 }, ttl);
+    this.write(id, value, 1, ttl);
     return Promise.resolve(true);
   }
 
   find(id: string): Promise<VersionedRecord | undefined> {
     const held = this.records.get(id);
-    return Promise.resolve(held && { value: JSON.parse(held.text) as BusMessage, revision: held.revision });
+    return Promise.resolve(held && recordOf(held));
   }
 
   replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
     if (this.records.get(id)?.revision !== revision) return Promise.resolve(false);
-    this.records.set(id, { text: JSON.stringify(value), revision: revision + 1 }, ttl);
+    this.write(id, value, revision + 1, ttl);
     return Promise.resolve(true);
   }
 
@@ -41,4 +49,18 @@ export class ProcessVersionedStore extends VersionedStore {
     this.records.delete(id);
     return Promise.resolve();
   }
+
+  latest(limit: number): Promise<readonly ListedRecord[]> {
+    const found = this.records.latest(Math.min(limit, MAX_LISTED_RECORDS));
+    return Promise.resolve(found.map(([id, held]) => ({ id, ...recordOf(held) })));
+  }
+
+  private write(id: string, value: BusMessage, revision: number, ttl: number): void {
+    const text = JSON.stringify(value);
+    this.records.put(id, { text, revision }, ttl, Buffer.byteLength(text));
+  }
+}
+
+function recordOf({ text, revision }: Held): VersionedRecord {
+  return { value: JSON.parse(text) as BusMessage, revision };
 }

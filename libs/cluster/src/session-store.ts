@@ -29,6 +29,10 @@ export abstract class SessionStore {
   abstract create(draft: SessionDraft): Promise<string>;
   /** A returned session counts as used. @throws SharedStateUnavailable */
   abstract find(id: string): Promise<Session | undefined>;
+  /** Sessions and tombstones kept; null where they are not kept in this process. */
+  get held(): number | null {
+    return null;
+  }
   /** Ends a session and leaves a tombstone; an id that is unknown stays unknown. @throws SharedStateUnavailable */
   abstract terminate(id: string): Promise<void>;
 }

@@ -35,4 +35,10 @@ export abstract class SessionStreams {
    * session was ended. Hot; emits on every replica, whichever had the stream, and may repeat an id.
    */
   abstract readonly left: Observable<string>;
+
+  /**
+   * Ids of sessions whose stream this replica ended by itself, and whose client is expected to come back, here or elsewhere:
+   * the session goes on. Hot; emits on this replica alone.
+   */
+  abstract readonly returning: Observable<string>;
 }

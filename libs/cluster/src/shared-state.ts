@@ -26,6 +26,12 @@ export abstract class SharedState {
   abstract readonly tasks: VersionedStore;
   /** What was promised to be exported, and to whom. */
   abstract readonly exports: VersionedStore;
+  /** Sessions of operators that were signed out before their time. */
+  abstract readonly endedSessions: VersionedStore;
+  /** How far the chains of audit records have come. */
+  abstract readonly auditChains: VersionedStore;
+  /** What was taken back before it ended by itself. */
+  abstract readonly revocations: VersionedStore;
   abstract readonly limiters: RateLimiters;
   abstract readonly budgets: BudgetLedger;
   abstract readonly approvals: ApprovalDesk;

@@ -7,6 +7,14 @@ export interface VersionedRecord {
   readonly revision: number;
 }
 
+/** A record of a listing. */
+export interface ListedRecord extends VersionedRecord {
+  readonly id: string;
+}
+
+/** Records that a listing goes back to. */
+export const MAX_LISTED_RECORDS = 1_000;
+
 /** Records that several replicas change: whoever saw an older state changes nothing. */
 export abstract class VersionedStore {
   /** Keeps a new record for `ttl` milliseconds. @returns false when the id is taken. @throws SharedStateUnavailable */
@@ -20,4 +28,9 @@ export abstract class VersionedStore {
   abstract replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean>;
   /** @throws SharedStateUnavailable */
   abstract remove(id: string): Promise<void>;
+  /**
+   * For operators: what was created or changed last, that first.
+   * @param limit at most `MAX_LISTED_RECORDS`. @throws SharedStateUnavailable
+   */
+  abstract latest(limit: number): Promise<readonly ListedRecord[]>;
 }

@@ -1,4 +1,6 @@
+export { MongoAuditCollection, type MongoAuditOptions } from './audit/mongo-audit-collection.js';
 export { MongoConnection, type MongoConnectionOptions } from './connection/mongo-connection.js';
+export { inspectMongo, type MongoFacts } from './connection/inspect-mongo.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/extended-json-pipelines.js';

@@ -1,4 +1,5 @@
 export { LiveQuerySource } from './live-query/live-query-source.js';
+export { inspectParseServer, type ParseServerFacts } from './connection/inspect-parse-server.js';
 export { ParseConnection, type ParseConnectionOptions } from './connection/parse-connection.js';
 export { MASTER_KEY, type ParseCredentials } from './connection/parse-credentials.js';
 export { ParsePrincipalDirectory } from './identity/parse-principal-directory.js';

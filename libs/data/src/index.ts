@@ -26,3 +26,4 @@ export {
 export { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from './identity/principal-directory.js';
 export { PrincipalResolver } from './identity/principal-resolver.js';
 export { UserSessions } from './identity/user-sessions.js';
+export { ExpiringCache } from './identity/expiring-cache.js';

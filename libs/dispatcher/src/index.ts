@@ -47,6 +47,7 @@ export { DataBudgets } from './tool-pipeline/data-budgets.js';
 export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
+export { meters } from './tool-pipeline/meters.js';
 export { spendCall } from './tool-pipeline/spend-call.js';
 export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
 export {

@@ -1,4 +1,4 @@
-import { isLogLevel, Refused, type Refusal, Unauthorized } from '#agent';
+import { type Agent, isLogLevel, Refused, type Refusal, Unauthorized } from '#agent';
 import type { ToolRunner } from '#tools';
 import type { InputRounds } from './asks/input-rounds.js';
 import type { DispatchContext } from './dispatch-context.js';
@@ -67,6 +67,11 @@ export class Kernel {
   serves(method: string, era: Era, version: string): boolean {
     const known = this.methods.get(method);
     return known !== undefined && existsIn(known, dialectOf(era, version));
+  }
+
+  /** Whether a call of this tool would pass every gate that goes by the agent alone: what a transport asks before it says no more than "no". */
+  permits(agent: Agent, tool: string, args: unknown): boolean {
+    return this.options.tools.permits({ agent }, tool, args);
   }
 
   async dispatch(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {

@@ -40,6 +40,8 @@ export class ExportFiles {
   async open(id: string, reader: Reader): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
     const { office, walk, journal, policies } = this.parts;
     await spendCall(reader.agent, this.logger);
+    const retryAfter = journal.admit();
+    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
     const ticket = await office.find(id, reader.agent);
     if (!ticket) return undefined;
     if (!this.permits(reader)) throw new Refused(refusals.toolFiltered(TOOL));

@@ -26,6 +26,12 @@ export class ExportJournal {
     private readonly policies: Pick<Policies, 'of'>,
   ) {}
 
+  /** Null when a reading can be recorded, else the seconds until it may be tried again. */
+  admit(): number | null {
+    return this.audit.admit();
+  }
+
+  /** What has left cannot be taken back: nobody waits for its record. */
   record({ agent, correlationId, rows, bytes, milliseconds, ended, fault, phrase }: ExportReading): void {
     const { version, switches } = this.policies.of(agent);
     const entry = {
@@ -43,7 +49,7 @@ export class ExportJournal {
       ...(!ended && failure(fault)),
     };
     try {
-      this.audit.record(entry);
+      this.audit.record(entry)?.catch(() => undefined);
     } catch (error) {
       this.logger.error(`the audit sink failed: ${String(error)}`);
     }
@@ -77,4 +83,4 @@ function failure(fault: unknown) {
 }
 
 /** What of a call a reading is written down with. */
-export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId'>;
+export type Reader = Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'>;

@@ -1,6 +1,6 @@
 import { type CallContext, type DataMeter, Refused, refusals } from '#agent';
 import type { FindOptions, GovernedClass, GovernedRecords, GovernedRecordsSource, ParseRow } from '#data';
-import type { DataBudgets } from '#dispatcher';
+import { type DataBudgets, meters } from '#dispatcher';
 import { BATCH_ROWS, BATCH_SECONDS, type ExportSettings } from './export-settings.js';
 import type { ExportOrder } from '#tools';
 
@@ -15,7 +15,7 @@ export interface WalkStart {
 export const FROM_THE_START: WalkStart = Object.freeze({ after: '', rows: 0 });
 
 /** Who walks. */
-export interface Walker extends Pick<CallContext, 'agent' | 'signal' | 'correlationId'> {
+export interface Walker extends Pick<CallContext, 'agent' | 'signal' | 'correlationId' | 'telemetry'> {
   /** Asked before each batch; throws when there shall be no further one. */
   readonly proceed: () => Promise<void>;
 }
@@ -93,15 +93,17 @@ export class ExportWalk {
   }
 
   private door(
-    { agent, correlationId }: Omit<Walker, 'proceed'>,
+    { agent, correlationId, telemetry }: Omit<Walker, 'proceed'>,
     signal: AbortSignal,
-    meter?: DataMeter,
+    budgeted?: DataMeter,
   ): GovernedRecords {
+    const meter = meters(budgeted, telemetry?.meter);
     const context: CallContext = {
       agent,
       signal,
       ...(correlationId !== undefined && { correlationId }),
       ...(meter && { meter }),
+      ...(telemetry && { telemetry }),
       progress: () => undefined,
     };
     return this.records.for(context, { tool: 'export_data', timeout: BATCH_SECONDS });

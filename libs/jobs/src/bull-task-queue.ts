@@ -37,6 +37,8 @@ export class BullTaskQueue extends TaskQueue {
       connection: this.connection,
       prefix: this.prefix,
       skipVersionCheck: true,
+      // Nobody reads them back; BullMQ itself would keep ten thousand for good.
+      streams: { events: { maxLen: 100 } },
     });
     this.queue.on('error', () => undefined);
   }
@@ -73,6 +75,24 @@ export class BullTaskQueue extends TaskQueue {
       away = true;
     });
     this.worker.on('active', () => (away = false));
+  }
+
+  /** A connection that is away fails at once, one that hangs after a while. */
+  async isUp(): Promise<boolean> {
+    try {
+      await this.connection.ping();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  waiting(): Promise<number> {
+    return this.queue.getWaitingCount();
+  }
+
+  async drain(): Promise<void> {
+    await this.worker?.pause();
   }
 
   async close(): Promise<void> {

@@ -6,3 +6,4 @@ export * from './task-queue.js';
 export * from './task-records.js';
 export * from './task-settings.js';
 export * from './task-worker.js';
+export * from './task-overview.js';

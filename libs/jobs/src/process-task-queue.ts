@@ -2,7 +2,7 @@ import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
 
 /** A queue in this process's memory: its jobs end with it, and no other replica works on them. */
 export class ProcessTaskQueue extends TaskQueue {
-  private readonly waiting = new Map<string, TaskJob>();
+  private readonly jobs = new Map<string, TaskJob>();
   private readonly running = new Map<string, Promise<void>>();
   private handler: TaskHandler | undefined;
   private closing = false;
@@ -14,7 +14,7 @@ export class ProcessTaskQueue extends TaskQueue {
 
   push(job: TaskJob): Promise<void> {
     const name = `${job.taskId}.${job.run}`;
-    if (!this.running.has(name)) this.waiting.set(name, job);
+    if (!this.running.has(name)) this.jobs.set(name, job);
     this.next();
     return Promise.resolve();
   }
@@ -22,6 +22,19 @@ export class ProcessTaskQueue extends TaskQueue {
   work(handler: TaskHandler): void {
     this.handler = handler;
     this.next();
+  }
+
+  isUp(): Promise<boolean> {
+    return Promise.resolve(!this.closing);
+  }
+
+  waiting(): Promise<number> {
+    return Promise.resolve(this.jobs.size);
+  }
+
+  /** No other worker could: those that wait are run as well. */
+  async drain(): Promise<void> {
+    while (this.handler && this.running.size > 0) await Promise.allSettled(this.running.values());
   }
 
   async close(): Promise<void> {
@@ -32,9 +45,9 @@ export class ProcessTaskQueue extends TaskQueue {
   private next(): void {
     const { handler } = this;
     if (!handler || this.closing) return;
-    for (const [name, job] of this.waiting) {
+    for (const [name, job] of this.jobs) {
       if (this.running.size >= this.concurrency) return;
-      this.waiting.delete(name);
+      this.jobs.delete(name);
       const run = handler(job)
         .catch(() => undefined)
         .finally(() => {

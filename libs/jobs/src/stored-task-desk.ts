@@ -11,7 +11,7 @@ import {
   type TaskOwner,
   type TaskState,
 } from '#dispatcher';
-import { Refused, refusals } from '#agent';
+import { type RateLimiter, Refused, refusals } from '#agent';
 import type { AgentReferences } from './agent-references.js';
 import type { TaskQueue } from './task-queue.js';
 import { hasEnded, isOwnedBy, type TaskRecord, taskState, unanswered } from './task-record.js';
@@ -24,8 +24,10 @@ export interface TaskDeskParts {
   readonly bus: MessageBus;
   readonly agents: AgentReferences;
   readonly settings: TaskSettings;
+  /** How many tasks a principal may begin: each is kept for its lifetime. */
+  readonly begun: RateLimiter;
   /** Hears of tasks that end while nothing runs. */
-  readonly calls: Pick<BackgroundCalls, 'recordUnfinished'>;
+  readonly calls: Pick<BackgroundCalls, 'recordUnfinished' | 'recordOrphaned'>;
 }
 
 /** Silences of a run after which it is taken for lost. */
@@ -37,13 +39,19 @@ export class StoredTaskDesk extends TaskDesk {
     super();
   }
 
-  /** @throws Refused for the call of a sub-agent: no worker could run under its limits */
+  /** @throws Refused for the call of a sub-agent, under whose limits no worker could run, and for one task too many */
   async start(call: TaskCall, patience: number): Promise<TaskState> {
-    const { records, queue, agents, bus } = this.parts;
+    const { records, queue, agents, bus, begun } = this.parts;
     const taskId = randomUUID();
     const agent = await agents.write(call.agent, taskId);
     if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
     const record = newRecord(call, agent);
+    const tooMany = await begun.check(call.agent.principal);
+    if (tooMany) {
+      const refusal = refusals.rateLimited(tooMany.limit, tooMany.window, tooMany.retryAfter);
+      this.parts.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
+      throw new Refused(refusal);
+    }
     await records.create(taskId, record);
     // Heard from before the job is there: a quick run ends before a slow listener begins.
     const settled = patience > 0 ? endOf(bus, taskId, patience) : undefined;
@@ -90,7 +98,7 @@ export class StoredTaskDesk extends TaskDesk {
 
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
     const agent = await this.parts.agents.read(record.agent, taskId);
-    if (!agent) return;
+    if (!agent) return this.parts.calls.recordOrphaned({ ...record, taskId });
     this.parts.calls.recordUnfinished(
       { ...record, agent, begun: false },
       refusals.cancelled('task_cancelled'),
@@ -116,7 +124,7 @@ export class StoredTaskDesk extends TaskDesk {
 }
 
 function newRecord(call: TaskCall, agent: string): TaskRecord {
-  const { tool, args, version, capabilities, correlationId, soFar } = call;
+  const { tool, args, version, capabilities, correlationId, began, soFar } = call;
   const now = Date.now();
   return {
     owner: taskOwner(call.agent),
@@ -126,6 +134,7 @@ function newRecord(call: TaskCall, agent: string): TaskRecord {
     version,
     capabilities,
     ...(correlationId !== undefined && { correlationId }),
+    ...(began !== undefined && { began }),
     ...(soFar && { soFar }),
     status: 'working',
     createdAt: now,

@@ -71,6 +71,24 @@ export function taskQueueContract(name: string, make: MakeQueues): void {
       await vi.waitFor(() => expect(seen).toContain('good'), 20_000);
     });
 
+    it('waits for the handlers that run when it is drained', async () => {
+      const [queue] = await queues();
+      const seen: string[] = [];
+      let release = () => undefined as void;
+      const gate = new Promise<void>((resolve) => (release = resolve));
+      queue?.work(async ({ taskId }) => {
+        seen.push(`begun ${taskId}`);
+        await gate;
+        seen.push(`ended ${taskId}`);
+      });
+      await queue?.push({ taskId: 'slow', run: 1 });
+      await vi.waitFor(() => expect(seen).toEqual(['begun slow']), 20_000);
+      const drained = queue?.drain().then(() => seen.push('drained'));
+      release();
+      await drained;
+      expect(seen).toEqual(['begun slow', 'ended slow', 'drained']);
+    });
+
     it('waits for the handlers that run when it closes', async () => {
       const [queue] = await queues();
       let ended = false;

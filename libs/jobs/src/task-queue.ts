@@ -20,6 +20,12 @@ export abstract class TaskQueue {
   abstract push(job: TaskJob): Promise<void>;
   /** Begins to work. Called once. */
   abstract work(handler: TaskHandler): void;
+  /** Whether jobs can be handed over at this moment, asked anew. Never rejects. */
+  abstract isUp(): Promise<boolean>;
+  /** Jobs that wait for a worker, on all replicas that share the queue. @throws when it cannot be told */
+  abstract waiting(): Promise<number>;
+  /** Takes no more jobs that other workers could take; resolves when those that are left here have run. */
+  abstract drain(): Promise<void>;
   /** Takes no more jobs and waits for the handlers that run. */
   abstract close(): Promise<void>;
 }

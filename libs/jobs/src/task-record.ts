@@ -18,6 +18,8 @@ export interface TaskRecord {
   readonly version: string;
   readonly capabilities: JsonObject;
   readonly correlationId?: string;
+  /** W3C `traceparent` of the call that began it. */
+  readonly began?: string;
   readonly status: TaskStatus;
   /** Milliseconds since 1970. */
   readonly createdAt: number;

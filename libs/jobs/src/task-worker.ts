@@ -44,6 +44,11 @@ export class TaskWorker {
       .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
   }
 
+  /** Runs that go on at this moment. */
+  get active(): number {
+    return this.running.size;
+  }
+
   /** @throws HandedOver when this worker closes before the run has ended */
   async handle({ taskId, run }: TaskJob): Promise<void> {
     const { records } = this.parts;
@@ -69,7 +74,7 @@ export class TaskWorker {
     if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
     const { agents, calls } = this.parts;
     const agent = await agents.read(record.agent, taskId);
-    if (!agent) return;
+    if (!agent) return calls.recordOrphaned({ ...record, taskId });
     calls.recordUnfinished(
       { ...record, agent },
       refusals.internalError(record.tool, 'the worker of this task ended before its run did'),
@@ -79,12 +84,15 @@ export class TaskWorker {
   private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
     const { agents, calls, oneTime } = this.parts;
     const agent = await agents.read(record.agent, taskId);
-    if (!agent) return AGENT_GONE;
+    if (!agent) {
+      calls.recordOrphaned({ ...record, taskId });
+      return AGENT_GONE;
+    }
     const controller = new AbortController();
     this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.parts.settings.heartbeat);
     try {
-      const { tool, args, version, capabilities, correlationId, soFar, responses } = record;
+      const { tool, args, version, capabilities, correlationId, began, soFar, responses } = record;
       const outcome = await calls.run({
         taskId,
         agent,
@@ -95,6 +103,7 @@ export class TaskWorker {
         soFar,
         responses,
         ...(correlationId !== undefined && { correlationId }),
+        ...(began !== undefined && { began }),
         signal: controller.signal,
         useOnce: (name) => oneTime.claim(`decision:${name}`, this.parts.settings.lifetime),
         progress: () => undefined,

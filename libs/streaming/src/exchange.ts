@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Agent } from '#agent';
 import type { Session } from '#cluster';
+import type { RequestTelemetry } from '#telemetry';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import { type Message, NO_MESSAGE } from './message.js';
 import { trustedHeaders } from './request-headers.js';
@@ -38,6 +39,9 @@ export class Exchange {
   correlationId: string | undefined = undefined;
   /** The caller's own live session. */
   session: Session | null = null;
+
+  /** Null where nothing is measured. */
+  observed: RequestTelemetry | null = null;
 
   /** Called when the client goes away before it was answered. */
   onGone: (() => void) | null = null;

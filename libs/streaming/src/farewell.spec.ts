@@ -40,3 +40,29 @@ describe('closing', () => {
     expect(edge.tools.contexts[0]?.signal.reason).toBe('server_shutdown');
   });
 });
+
+describe('streams that are sent back', () => {
+  it('end for the agents that were named, while their calls and the streams of others go on', async () => {
+    const edge = await serving();
+    const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
+    const returning: string[] = [];
+    const left: string[] = [];
+    edge.wire.listening.returning.subscribe((session) => returning.push(session));
+    edge.wire.listening.left.subscribe((session) => left.push(session));
+    const [hers, his] = [await listening(edge, ada), await listening(edge, bob)];
+    const slow = await edge.open({ headers: { ...ada, ...EVENTS }, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    edge.edge.endStreamsOf(({ principal }) => principal === 'ada');
+    await hers.over;
+    await until(() => edge.edge.activeListeningStreamCount === 1);
+    expect(returning).toEqual([ada['Mcp-Session-Id']]);
+    expect(left).toEqual([]);
+    edge.tools.release();
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
+    // Her client comes back to the session it had.
+    const again = await listening(edge, ada);
+    await edge.edge.close();
+    await Promise.all([his.over, again.over]);
+  });
+});

@@ -6,3 +6,6 @@ export type { AbandonedDispatch } from './rungs/rung.js';
 export { StdioEdge, type StdioOptions } from './stdio/stdio-edge.js';
 export type { ChangingList } from './wire/replicated-list-changes.js';
 export { Wire, type WireParts } from './wire/wire.js';
+export { remoteNetwork } from './remote-network.js';
+export * from './small-json-body.js';
+export { EventStream } from './sse/event-stream.js';

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Agent } from '#agent';
 import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#cluster';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
+import type { Telemetry } from '#telemetry';
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
 import { Exchange, pathOf } from './exchange.js';
 import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads/download-rungs.js';
@@ -10,7 +12,9 @@ import { LADDER, NEIGHBOUR_LADDER } from './ladder.js';
 import { serverBusy } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
 import { internalErrorReply } from './reply.js';
-import type { AbandonedDispatch, EdgeParts, Rung, RungVerdict } from './rungs/rung.js';
+import { authenticate } from './rungs/caller.js';
+import { dispatch } from './rungs/dispatch.js';
+import type { AbandonedDispatch, EdgeParts, OpenStream, Rung, RungVerdict } from './rungs/rung.js';
 import { KeepAlives } from './sse/keep-alives.js';
 import { sendWhole } from './whole-answer.js';
 import { processWire } from './wire/process-wire.js';
@@ -27,6 +31,8 @@ export interface McpEdgeDependencies {
   readonly downloads?: Downloads;
   /** Hears of every client that left before its answer. Default: nobody hears. */
   readonly onAbandoned?: (dispatch: AbandonedDispatch) => void;
+  /** Default: nothing is measured. */
+  readonly telemetry?: Telemetry | undefined;
   /** Default: nobody hears. */
   readonly log?: WarningLog;
 }
@@ -53,6 +59,19 @@ function harmless(log: WarningLog | undefined): WarningLog {
   };
 }
 
+/** What a call came to is told with the call; any other answer is the refusal of a check. */
+function answered(verdict: RungVerdict, rung: Rung, { observed }: Exchange): RungVerdict {
+  if (
+    observed &&
+    rung !== dispatch &&
+    verdict !== null &&
+    typeof verdict === 'object' &&
+    verdict.status >= 400
+  )
+    observed.refused(rung.name);
+  return verdict;
+}
+
 /** MCP over HTTP, on plain Node requests: whatever framework stands around it hands them over unread. */
 export class McpEdge {
   private readonly parts: EdgeParts & { accepting: boolean };
@@ -61,7 +80,7 @@ export class McpEdge {
 
   /** @throws TypeError naming the option that cannot be used */
   constructor(given: McpEdgeDependencies, options: McpEdgeOptions = {}) {
-    const { kernel, authenticator, sessions, wire, downloads, onAbandoned } = given;
+    const { kernel, authenticator, sessions, wire, downloads, onAbandoned, telemetry } = given;
     const log = harmless(given.log);
     const settings = compileEdgeOptions(options);
     if (settings.maxConcurrentDispatchers === null)
@@ -74,9 +93,10 @@ export class McpEdge {
       wire: wire ?? processWire(log),
       keepAlives: new KeepAlives(settings.heartbeatInterval),
       counts: new EdgeCounts(),
-      openStreams: new Set(),
+      openStreams: new Map(),
       downloads,
       onAbandoned: onAbandoned ?? (() => undefined),
+      telemetry,
       log,
       accepting: true,
     };
@@ -117,6 +137,11 @@ export class McpEdge {
     );
   }
 
+  /** False from the moment it begins to close. */
+  get isAccepting(): boolean {
+    return this.parts.accepting;
+  }
+
   /** Requests that have come in and are not answered yet. */
   get answering(): number {
     return this.running.size;
@@ -140,6 +165,7 @@ export class McpEdge {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const exchange = new Exchange(request, response);
     this.running.add(exchange);
+    this.observe(exchange);
     try {
       const verdict = await this.climb(exchange);
       if (verdict === 'streamed') await this.flushed(exchange);
@@ -149,6 +175,7 @@ export class McpEdge {
       this.parts.log.warn(faultLine('[McpEdge]', fault));
       response.destroy();
     } finally {
+      exchange.observed?.ends(exchange.isGone ? null : response.statusCode);
       this.running.delete(exchange);
       if (this.running.size === 0) this.whenIdle?.();
     }
@@ -161,10 +188,23 @@ export class McpEdge {
    */
   async close(grace = 5_000): Promise<void> {
     this.parts.accepting = false;
-    for (const stream of this.parts.openStreams) stream.shutDown();
+    this.endStreams(({ finite }) => !finite);
     await this.idleWithin(grace);
+    this.endStreams(() => true);
     this.parts.wire.calls.endAll('server_shutdown');
     await this.idleWithin(FAREWELL);
+  }
+
+  /**
+   * Ends the streams that stay open for these agents: their clients come back and are authenticated anew. Running calls,
+   * downloads among them, go on.
+   */
+  endStreamsOf(whose: (agent: Agent) => boolean): void {
+    this.endStreams((stream, agent) => !stream.finite && whose(agent));
+  }
+
+  private endStreams(which: (stream: OpenStream, agent: Agent) => boolean): void {
+    for (const [stream, agent] of this.parts.openStreams) if (which(stream, agent)) stream.shutDown();
   }
 
   private async idleWithin(milliseconds: number): Promise<void> {
@@ -183,6 +223,15 @@ export class McpEdge {
     return new Promise((resolve) => response.once('close', resolve));
   }
 
+  private observe(exchange: Exchange): void {
+    const { telemetry, settings } = this.parts;
+    if (!telemetry) return;
+    const { verb, headers, request } = exchange;
+    const isFile = this.ladderOf(exchange) === DOWNLOAD_LADDER;
+    const route = isFile ? `${DOWNLOADS}{id}` : settings.path;
+    exchange.observed = telemetry.request({ verb, route, headers, httpVersion: request.httpVersion });
+  }
+
   private ladderOf({ path: asked }: Exchange): readonly Rung[] {
     const { downloads, settings } = this.parts;
     const isMcp = asked === settings.path || asked.startsWith(`${settings.path}/`);
@@ -192,9 +241,11 @@ export class McpEdge {
   private async climb(exchange: Exchange): Promise<RungVerdict> {
     try {
       for (const rung of this.ladderOf(exchange)) {
+        const told = rung === authenticate ? exchange.observed?.authenticating() : undefined;
         const verdict = rung.check(exchange, this.parts);
         const settled = verdict instanceof Promise ? await verdict : verdict;
-        if (settled) return settled;
+        told?.(settled === null);
+        if (settled) return answered(settled, rung, exchange);
       }
     } catch (fault) {
       this.parts.log.warn(faultLine('[McpEdge]', fault));

@@ -33,6 +33,11 @@ export class HeldSessions {
     return [...this.held].filter(([, { watchers }]) => watchers.size > 0).map(([session]) => session);
   }
 
+  /** Resources that are watched here, each once for every session. */
+  get watches(): number {
+    return [...this.held.values()].reduce((sum, { watchers }) => sum + watchers.size, 0);
+  }
+
   agentOf(session: string): Agent | undefined {
     return this.held.get(session)?.agent;
   }

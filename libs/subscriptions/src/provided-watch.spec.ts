@@ -1,6 +1,6 @@
 import { Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { watchProvided } from './provided-watch.js';
+import { renewed, watchProvided } from './provided-watch.js';
 
 const uri = 'note://one';
 
@@ -56,5 +56,44 @@ describe('a resource that its provider watches', () => {
     const { changes, told } = watched(0);
     end(changes);
     expect(told).toEqual([`ended ${uri}`]);
+  });
+});
+
+describe('a resource that is asked for anew', () => {
+  it('tells what its provider tells since, and of what was before no more', () => {
+    const [first, second, renewals] = [new Subject<string>(), new Subject<string>(), new Subject<void>()];
+    const told: unknown[] = [];
+    renewed(first, renewals, () => second).subscribe((change) => told.push(change));
+    first.next('before');
+    second.next('nobody listens yet');
+    renewals.next();
+    first.next('late');
+    second.next('after');
+    expect(told).toEqual(['before', 'after']);
+    expect(first.observed).toBe(false);
+  });
+
+  it.each([
+    ['its provider ends', (again: Subject<string>) => again.complete()],
+    ['its provider fails', (again: Subject<string>) => again.error(new Error('gone'))],
+  ])('ends when %s', (_, end) => {
+    const [renewals, again] = [new Subject<void>(), new Subject<string>()];
+    const told: string[] = [];
+    const done = () => told.push('ended');
+    renewed(new Subject(), renewals, () => again).subscribe({ complete: done, error: done });
+    renewals.next();
+    end(again);
+    expect(told).toEqual(['ended']);
+    expect(renewals.observed).toBe(false);
+  });
+
+  it('ends when it cannot be asked for any more', () => {
+    const renewals = new Subject<void>();
+    let fault: unknown;
+    renewed(new Subject(), renewals, () => {
+      throw new Error('nobody');
+    }).subscribe({ error: (thrown) => (fault = thrown) });
+    renewals.next();
+    expect(fault).toEqual(new Error('nobody'));
   });
 });

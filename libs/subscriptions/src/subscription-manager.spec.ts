@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Agent } from '#agent';
 import type { ListenEvent } from '#dispatcher';
 import { acting, admin, contextOf, Newsroom, type Replica, signedIn, tenant } from './contracts/newsroom.js';
 
@@ -392,5 +393,62 @@ describe('listening', () => {
     const again = listen(admin(), POSTS);
     await vi.waitFor(() => expect(again.events).toHaveLength(1), SOON);
     again.subscription.unsubscribe();
+  });
+});
+
+describe('an agent that changes while it is subscribed', () => {
+  let asNow: (agent: Agent) => Agent | null;
+  beforeEach(async () => {
+    asNow = (agent) => agent;
+    here = await newsroom.replica({ debounce: 0 }, [], (agent) => asNow(agent));
+  });
+  /** On the replica that asks. */
+  async function subscribedThere(session: string, agent: Parameters<Replica['subscribe']>[2]) {
+    newsroom.streams.listen(session, agent, 1);
+    expect(await here.subscribe(session, POSTS, agent)).toBe(true);
+  }
+
+  it('is told what it may know as it is now', async () => {
+    await subscribedThere('s', tenant('acme'));
+    await subscribedThere('witness', admin());
+    await newsroom.create('Post', { org: 'acme' });
+    await expectUpdates('s', 1);
+    await expectUpdates('witness', 1);
+    asNow = (agent) => (agent.principal === 'acme' ? new Agent(tenant('globex')) : agent);
+    await newsroom.create('Post', { org: 'globex' });
+    await expectUpdates('s', 2);
+    await expectUpdates('witness', 2);
+    await newsroom.create('Post', { org: 'acme' });
+    await expectUpdates('witness', 3);
+    await newsroom.create('Post', { org: 'globex' });
+    await expectUpdates('witness', 4);
+    await expectUpdates('s', 3);
+  });
+
+  it('hears nothing more once it is nobody, and is subscribed to nothing', async () => {
+    await subscribedThere('s', admin('s'));
+    await subscribedThere('witness', admin('witness'));
+    asNow = (agent) => (agent.principal === 's' ? null : agent);
+    await newsroom.create('Post', {});
+    await expectUpdates('witness', 1);
+    await vi.waitFor(async () => expect(await newsroom.book.of('s')).toEqual([]), SOON);
+    expect(updates('s')).toEqual([]);
+    await expect(here.subscribe('s', SAMPLES, admin('s'))).rejects.toMatchObject({ name: 'Unauthorized' });
+  });
+});
+
+describe('a session whose stream was ended on this side', () => {
+  it('finds its subscriptions again when its client comes back, and is told that it may have missed something', async () => {
+    await subscribed('s', admin());
+    await subscribed('witness', admin());
+    newsroom.streams.sendBack('s');
+    await newsroom.create('Post', {});
+    await expectUpdates('witness', 1);
+    expect(updates('s')).toEqual([]);
+    expect(await newsroom.book.of('s')).toEqual([POSTS]);
+    newsroom.streams.listen('s', admin());
+    await expectUpdates('s', 1);
+    await newsroom.create('Post', {});
+    await expectUpdates('s', 2);
   });
 });

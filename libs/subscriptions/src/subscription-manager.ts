@@ -71,12 +71,19 @@ export class SubscriptionManager extends ResourceSubscriptions {
     this.hearing = [
       parts.streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
       parts.streams.left.subscribe((session) => this.inBackground(this.left(session))),
+      // Written in the book still: whoever gets the stream carries them on.
+      parts.streams.returning.subscribe((session) => this.held.release(session)),
       this.wire.messages.subscribe((message) => this.inBackground(this.hear(message))),
     ];
     this.touching = setInterval(
       () => this.inBackground(parts.book.touch(this.held.watching())),
       TOUCH,
     ).unref();
+  }
+
+  /** Resources that this process watches, each once for every client. */
+  get watches(): number {
+    return this.held.watches + this.listeners;
   }
 
   get supported(): boolean {
@@ -192,7 +199,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     if (!this.held.take(session, agent)) return;
     const before = await this.parts.book.hold(session, this.replica);
     await this.wire.publish({ do: 'hold', session, replica: this.replica });
-    const carriedOn = before !== undefined && before !== this.replica;
+    const carriedOn = before !== undefined;
     for (const uri of await this.parts.book.of(session)) {
       const outcome = await this.tryToWatch(session, uri, agent);
       if (outcome === 'denied') await this.parts.book.remove(session, uri);

@@ -1,10 +1,10 @@
-import type { Observable } from 'rxjs';
-import type { Agent, CallContext } from '#agent';
+import { EMPTY, NEVER, type Observable } from 'rxjs';
+import { type Agent, type CallContext, Unauthorized } from '#agent';
 import type { RowViews, ChangeSource } from '#data';
 import type { WarningLog } from '#dispatcher';
 import { Channels } from './channels.js';
 import { Debouncer } from './debouncer.js';
-import { watchProvided } from './provided-watch.js';
+import { renewed, watchProvided } from './provided-watch.js';
 import { type WatchedResource, watchedRows } from './resource-address.js';
 import { Watcher, type WatcherEvents, type WatcherParts, type WatchHandle } from './watcher.js';
 
@@ -14,6 +14,13 @@ export interface WatchDeskParts {
   readonly sources: readonly ChangeSource[];
   /** The changes of a resource that is not made of rows, as this caller may hear them. Default: there are none. */
   readonly provided?: (uri: string, context: CallContext) => Observable<unknown> | undefined;
+  /**
+   * The agent as it would be admitted now; null when it would not. Asked whenever rights are: watching outlives the
+   * policy it began under. Default: agents do not change.
+   */
+  readonly asNow?: (agent: Agent) => Agent | null;
+  /** Emits when agents may have changed. Default: never. */
+  readonly renewals?: Observable<unknown>;
   readonly log?: WarningLog | undefined;
 }
 
@@ -22,14 +29,18 @@ export class WatchDesk {
   private readonly parts: WatcherParts;
   private readonly channels: Channels;
   private readonly provided: NonNullable<WatchDeskParts['provided']>;
+  private readonly asNow: NonNullable<WatchDeskParts['asNow']>;
+  private readonly renewals: Observable<unknown>;
   private readonly closing = new AbortController();
 
   /** @param debounce milliseconds */
   constructor(
-    { views, sources, provided, log }: WatchDeskParts,
+    { views, sources, provided, asNow, renewals, log }: WatchDeskParts,
     private readonly debounce: number,
   ) {
     this.provided = provided ?? (() => undefined);
+    this.asNow = asNow ?? ((agent) => agent);
+    this.renewals = renewals ?? NEVER;
     this.channels = new Channels(sources);
     const debouncer = new Debouncer<Watcher>(debounce, (watcher) => void watcher.settle());
     this.parts = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };
@@ -54,14 +65,16 @@ export class WatchDesk {
 
   /** What an address names for the agent, before its rights are asked. @throws ProtocolFault for what is no such resource */
   resource(uri: string, agent: Agent): WatchedResource {
-    const changes = this.provided(uri, this.contextOf(agent));
-    return changes ? { uri, changes } : watchedRows(uri);
+    const first = this.provided(uri, this.contextOf(agent));
+    if (!first) return watchedRows(uri);
+    const again = () => this.provided(uri, this.contextOf(agent)) ?? EMPTY;
+    return { uri, changes: renewed(first, this.renewals, again) };
   }
 
   /** @throws as `admit` */
   async watch(resource: WatchedResource, agent: Agent, events: WatcherEvents): Promise<WatchHandle> {
     if ('changes' in resource) return watchProvided(resource, this.debounce, events);
-    return Watcher.open(resource, this.contextOf(agent), this.parts, events);
+    return Watcher.open(resource, () => this.contextOf(agent), this.parts, events);
   }
 
   /** Ends the questions that run. */
@@ -69,7 +82,10 @@ export class WatchDesk {
     this.closing.abort('server_shutdown');
   }
 
-  private contextOf(agent: Agent): CallContext {
+  /** @throws Unauthorized for an agent that would not be admitted any more */
+  private contextOf(given: Agent): CallContext {
+    const agent = this.asNow(given);
+    if (!agent) throw new Unauthorized('the agent is no longer configured');
     return { agent, signal: this.closing.signal, progress: () => undefined };
   }
 }

@@ -57,7 +57,8 @@ export class Watcher implements ChannelMember, WatchHandle {
 
   private constructor(
     private readonly resource: WatchedRows,
-    private readonly context: CallContext,
+    /** As it is at that moment. @throws Unauthorized */
+    private readonly context: () => CallContext,
     private readonly parts: WatcherParts,
     private readonly events: WatcherEvents,
   ) {}
@@ -65,7 +66,7 @@ export class Watcher implements ChannelMember, WatchHandle {
   /** Nothing that happens after it resolves is missed. @throws Refused and Unauthorized as reading the resource would */
   static async open(
     resource: WatchedRows,
-    context: CallContext,
+    context: () => CallContext,
     parts: WatcherParts,
     events: WatcherEvents,
   ): Promise<Watcher> {
@@ -113,13 +114,13 @@ export class Watcher implements ChannelMember, WatchHandle {
     }
   }
 
-  private view(): Promise<RowView> {
+  private async view(): Promise<RowView> {
     const { className, operation } = this.resource;
-    return this.parts.views.open(this.context, className, operation);
+    return this.parts.views.open(this.context(), className, operation);
   }
 
   private async watch(view: RowView): Promise<void> {
-    const channel = await this.parts.channels.join(this.context.agent, view, this);
+    const channel = await this.parts.channels.join(this.context().agent, view, this);
     if (this.closed) {
       channel.leave(this);
       return;
@@ -156,7 +157,10 @@ export class Watcher implements ChannelMember, WatchHandle {
   /** How often the client is to be told of what happened since the last time. */
   private async updates(view: RowView): Promise<number> {
     const watching = this.now;
-    if (!watching || !this.parts.channels.keysFor(this.context.agent, view).includes(watching.channel.key)) {
+    if (
+      !watching ||
+      !this.parts.channels.keysFor(this.context().agent, view).includes(watching.channel.key)
+    ) {
       // Other rights, another watch: it begins where it begins. Without the old one something may have been missed.
       this.release();
       await this.watch(view);

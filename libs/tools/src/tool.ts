@@ -121,6 +121,10 @@ export abstract class ToolRunner {
   abstract list(context: Pick<CallContext, 'agent'>): readonly ToolDefinition[];
   /** Whether any tool of that name exists, permitted or not. */
   abstract has(name: string): boolean;
+  /** Whether it is listed for this context's agent, and of the tier that these arguments ask for. */
+  permits(context: Pick<CallContext, 'agent'>, name: string, _args: unknown): boolean {
+    return this.list(context).some((tool) => tool.name === name);
+  }
   /** Never throws for what a caller did; a fault becomes `internal_error`. @throws Unauthorized */
   abstract run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome>;
 }

@@ -5,6 +5,10 @@ import type { AuditEvent } from '../audit-event.js';
 export interface AuditPosition {
   readonly chain: string;
   readonly seq: number;
+  /** Hash of the record before it in its chain; empty for the first. */
+  readonly prev?: string;
+  /** Over everything else in it (docs/audit.md). */
+  readonly hash?: string;
 }
 
 /** A record as it is kept and found; `type` tells which one it is (docs/audit.md). */

@@ -61,6 +61,21 @@ export function versionedStoreContract(name: string, make: MakePort<VersionedSto
       expect(await port.find('r')).toBeUndefined();
     });
 
+    it('lists what changed last first, without what was removed or has ended', async () => {
+      const { port, pass } = await make();
+      expect(await port.latest(10)).toEqual([]);
+      for (const id of ['a', 'b', 'c', 'd']) await port.create(id, { id }, id === 'b' ? 1_000 : 60_000);
+      await port.replace('a', 1, { id: 'a2' }, 60_000);
+      await port.remove('d');
+      await pass(2_000);
+      expect(await port.latest(10)).toEqual([
+        { id: 'a', value: { id: 'a2' }, revision: 2 },
+        { id: 'c', value: { id: 'c' }, revision: 1 },
+      ]);
+      expect((await port.latest(1)).map(({ id }) => id)).toEqual(['a']);
+      expect(await port.latest(0)).toEqual([]);
+    });
+
     it('hands out a copy: what the keeper changes later is not seen', async () => {
       const { port } = await make();
       const value = { list: [1] };

@@ -94,7 +94,7 @@ describe('what Redis holds', () => {
     await streams.append('s', 'frame');
     await tasks.create('t', {}, 60_000);
     const keys = await keysOf(prefix);
-    expect(keys).toHaveLength(9);
+    expect(keys).toHaveLength(10);
     for (const key of keys) expect(await room.client.pttl(key)).toBeGreaterThan(0);
   });
 

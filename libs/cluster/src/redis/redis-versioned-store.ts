@@ -1,5 +1,10 @@
 import type { BusMessage } from '../message-bus.js';
-import { type VersionedRecord, VersionedStore } from '../versioned-store.js';
+import {
+  type ListedRecord,
+  MAX_LISTED_RECORDS,
+  type VersionedRecord,
+  VersionedStore,
+} from '../versioned-store.js';
 import type { RedisConnection } from './redis-connection.js';
 import { RedisScript } from './redis-script.js';
 import { parseStoredObject } from './stored-json.js';
@@ -17,6 +22,13 @@ redis.call('HINCRBY', KEYS[1], 'revision', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`);
 
+/** Which records changed last: bounded, and no longer than the last of them. */
+const NOTE = new RedisScript(`
+local now = redis.call('TIME')
+redis.call('ZADD', KEYS[1], now[1] * 1000000 + now[2], ARGV[1])
+redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - tonumber(ARGV[3]))
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end`);
+
 /** Versioned records for all replicas: a hash for each, which ends by itself. */
 export class RedisVersionedStore extends VersionedStore {
   /** @param kind keeps the ids of several stores apart */
@@ -28,7 +40,9 @@ export class RedisVersionedStore extends VersionedStore {
   }
 
   async create(id: string, value: BusMessage, ttl: number): Promise<boolean> {
-    return (await this.run(CREATE, id, [JSON.stringify(value), Math.ceil(ttl)])) === 1;
+    const created = (await this.run(CREATE, id, [JSON.stringify(value), Math.ceil(ttl)])) === 1;
+    if (created) await this.note(id, ttl);
+    return created;
   }
 
   async find(id: string): Promise<VersionedRecord | undefined> {
@@ -41,11 +55,30 @@ export class RedisVersionedStore extends VersionedStore {
 
   async replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
     const args = [String(revision), JSON.stringify(value), Math.ceil(ttl)];
-    return (await this.run(REPLACE, id, args)) === 1;
+    const replaced = (await this.run(REPLACE, id, args)) === 1;
+    if (replaced) await this.note(id, ttl);
+    return replaced;
   }
 
   async remove(id: string): Promise<void> {
     await this.redis.send((redis) => redis.del(this.key(id)));
+  }
+
+  async latest(limit: number): Promise<readonly ListedRecord[]> {
+    const last = Math.min(limit, MAX_LISTED_RECORDS) - 1;
+    if (last < 0) return [];
+    const ids = await this.redis.send((redis) => redis.zrevrange(this.index, 0, last));
+    const found = await Promise.all(ids.map(async (id) => ({ id, record: await this.find(id) })));
+    return found.flatMap(({ id, record }) => (record ? [{ id, ...record }] : []));
+  }
+
+  private get index(): string {
+    return this.redis.key('latest', this.kind);
+  }
+
+  /** Of its own: the index and the record may be on different nodes of a cluster. */
+  private async note(id: string, ttl: number): Promise<void> {
+    await this.redis.send((redis) => NOTE.run(redis, [this.index], [id, Math.ceil(ttl), MAX_LISTED_RECORDS]));
   }
 
   private key(id: string): string {

@@ -50,8 +50,11 @@ export class MongoConnection {
     return this.ended;
   }
 
-  collection(name: string): Collection<StoredDocument> {
-    return this.db.collection<StoredDocument>(name);
+  /** @param database another one of the same server. Default: that of the connection */
+  collection(name: string, database?: string): Collection<StoredDocument> {
+    if (database === undefined) return this.db.collection<StoredDocument>(name);
+    if (this.ended) throw new StoreError('unavailable');
+    return this.client.db(database).collection<StoredDocument>(name);
   }
 
   /** @throws StoreError `unavailable` when the database did not answer in time */

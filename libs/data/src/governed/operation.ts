@@ -16,10 +16,16 @@ function maxTimeMs(timeoutSeconds: number): number {
   return timeoutSeconds <= 6 ? Math.round(timeoutSeconds * 800) : Math.max(1000, (timeoutSeconds - 5) * 1000);
 }
 
+/** `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three holds a colon (docs/observability.md). */
+function commentOf({ correlationId, agent, telemetry }: CallContext, { tool }: CallBudget): string {
+  const comment = `parley:${tool}:${correlationId ?? agent.agentId}`;
+  return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
+}
+
 export function operationContext(context: CallContext, budget: CallBudget): OperationContext {
   return {
     maxTimeMS: maxTimeMs(budget.timeout),
-    comment: `parley:${budget.tool}:${context.correlationId ?? context.agent.agentId}`,
+    comment: commentOf(context, budget),
     signal: context.signal,
   };
 }

@@ -34,22 +34,47 @@ export class MeteredReader extends RecordReader {
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return metered(this.meter, () => this.reader.find(query, operation), rowsIn);
+    return metered(
+      this.meter,
+      { name: 'find', className: query.className },
+      () => this.reader.find(query, operation),
+      rowsIn,
+    );
   }
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
-    return metered(this.meter, () => this.reader.count(query, operation), noRows);
+    return metered(
+      this.meter,
+      { name: 'count', className: query.className },
+      () => this.reader.count(query, operation),
+      noRows,
+    );
   }
 
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return metered(this.meter, () => this.reader.aggregate(query, operation), rowsIn);
+    return metered(
+      this.meter,
+      { name: 'aggregate', className: query.className },
+      () => this.reader.aggregate(query, operation),
+      rowsIn,
+    );
   }
 
   related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
-    return metered(this.meter, () => this.reader.related(query, operation), rowsIn);
+    return metered(
+      this.meter,
+      { name: 'related', className: query.className },
+      () => this.reader.related(query, operation),
+      rowsIn,
+    );
   }
 
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
-    return metered(this.meter, () => this.reader.explain(query, operation), noRows);
+    return metered(
+      this.meter,
+      { name: 'explain', className: query.className },
+      () => this.reader.explain(query, operation),
+      noRows,
+    );
   }
 }

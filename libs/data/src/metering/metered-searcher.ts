@@ -26,18 +26,29 @@ export class MeteredSearcher extends RecordSearcher {
   }
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return metered(this.meter, () => this.searcher.text(query, operation), hitsIn);
+    return metered(
+      this.meter,
+      { name: 'search', className: query.className },
+      () => this.searcher.text(query, operation),
+      hitsIn,
+    );
   }
 
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
     return metered(
       this.meter,
+      { name: 'facets', className: query.className },
       () => this.searcher.facets(query, operation),
       () => 0,
     );
   }
 
   nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
-    return metered(this.meter, () => this.searcher.nearest(query, operation), hitsIn);
+    return metered(
+      this.meter,
+      { name: 'nearest', className: query.className },
+      () => this.searcher.nearest(query, operation),
+      hitsIn,
+    );
   }
 }

@@ -19,7 +19,12 @@ export class MeteredWriter extends RecordWriter {
   }
 
   create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
-    return metered(this.meter, () => this.writer.create(className, fields, operation), rowIn);
+    return metered(
+      this.meter,
+      { name: 'create', className },
+      () => this.writer.create(className, fields, operation),
+      rowIn,
+    );
   }
 
   update(
@@ -30,11 +35,11 @@ export class MeteredWriter extends RecordWriter {
     operation: OperationContext,
   ): Promise<ParseRow | null> {
     const write = () => this.writer.update(className, objectId, fields, where, operation);
-    return metered(this.meter, write, rowIn);
+    return metered(this.meter, { name: 'update', className }, write, rowIn);
   }
 
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     const write = () => this.writer.delete(className, objectId, where, operation);
-    return metered(this.meter, write, () => 0);
+    return metered(this.meter, { name: 'delete', className }, write, () => 0);
   }
 }

@@ -1,18 +1,19 @@
-import type { DataMeter } from '#agent';
+import type { DataMeter, DataOperation } from '#agent';
 
 /** Runs one operation under a meter; one that fails took its time all the same. */
 export async function metered<T>(
   meter: DataMeter,
+  operation: DataOperation,
   work: () => Promise<T>,
   rowsOf: (result: T) => number,
 ): Promise<T> {
-  const ends = meter.begins();
-  let rows = 0;
+  const ends = meter.begins(operation);
   try {
     const result = await work();
-    rows = rowsOf(result);
+    ends(rowsOf(result));
     return result;
-  } finally {
-    ends(rows);
+  } catch (fault) {
+    ends(0, fault);
+    throw fault;
   }
 }

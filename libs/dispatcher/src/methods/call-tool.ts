@@ -1,4 +1,4 @@
-import { refusals } from '#agent';
+import { Refused, refusals } from '#agent';
 import type { ToolRunner } from '#tools';
 import { isJsonObject, type JsonObject } from '../json-object.js';
 import { invalidParams } from '../protocol-fault.js';
@@ -47,7 +47,7 @@ export class CallTool {
       return toolResult(outcome, dialect, context.signal);
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.desk) throw signal;
-      return this.begin(this.desk, name, args, request);
+      return await this.begin(this.desk, name, args, request).catch(refusedResult);
     }
   }
 
@@ -58,7 +58,8 @@ export class CallTool {
     args: JsonObject,
     { context, round }: MethodRequest,
   ): Promise<JsonObject> {
-    const { agent, version, correlationId, clientCapabilities: capabilities } = context;
+    const { agent, version, correlationId, telemetry, clientCapabilities: capabilities } = context;
+    const began = telemetry?.traceParent;
     const optional = this.catalogue.for(context).find(tool)?.task === 'optional';
     const state = await desk.start(
       {
@@ -68,6 +69,7 @@ export class CallTool {
         version,
         capabilities,
         ...(correlationId !== undefined && { correlationId }),
+        ...(began !== undefined && { began }),
         ...(round && { soFar: round.soFar }),
       },
       optional ? TASK_PATIENCE : 0,
@@ -75,4 +77,10 @@ export class CallTool {
     if (state.status === 'completed' && state.result && optional) return state.result;
     return createdTask(state);
   }
+}
+
+/** A desk that refuses to take a call over refuses that call, as a gate would. */
+function refusedResult(fault: unknown): JsonObject {
+  if (!(fault instanceof Refused)) throw fault;
+  return failedResult(fault.refusal);
 }

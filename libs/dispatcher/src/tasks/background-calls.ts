@@ -1,4 +1,5 @@
-import type { Agent, ProgressUpdate, Refusal } from '#agent';
+import { type Agent, type CallContext, type ProgressUpdate, type Refusal, refusals } from '#agent';
+import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
 import { InputRound, ModernAsks, type UseOnce } from '../asks/modern-asks.js';
 import type { AskedSoFar } from '../asks/request-state.js';
@@ -9,6 +10,7 @@ import { toolResult } from '../methods/tool-result.js';
 import { ProtocolFault, RPC } from '../protocol-fault.js';
 import { dialectOf } from '../protocol-versions.js';
 import type { CallJournal } from '../tool-pipeline/call-journal.js';
+import type { TaskOwner } from './task-desk.js';
 import { faultLine, type WarningLog } from '../warning-log.js';
 
 /** One run of a call that goes on as a task. */
@@ -21,6 +23,8 @@ export interface BackgroundRun {
   readonly version: string;
   readonly capabilities: JsonObject;
   readonly correlationId?: string;
+  /** W3C `traceparent` of the call that began it. */
+  readonly began?: string;
   readonly soFar: AskedSoFar | undefined;
   readonly responses: JsonObject;
   readonly signal: AbortSignal;
@@ -45,12 +49,18 @@ export interface UnfinishedCall extends Pick<BackgroundRun, 'agent' | 'tool' | '
   readonly begun: boolean;
 }
 
+/** A task that ends because its agent is gone. */
+export interface OrphanedTask extends Pick<BackgroundRun, 'taskId' | 'tool' | 'correlationId'> {
+  readonly owner: TaskOwner;
+}
+
 /** Runs calls outside any request, through the same pipeline, under the rights that the agent has at that moment. */
 export class BackgroundCalls {
   constructor(
     private readonly runner: ToolRunner,
     private readonly log: WarningLog,
-    private readonly journal: Pick<CallJournal, 'record'>,
+    private readonly journal: Pick<CallJournal, 'record' | 'recordTaskEnd'>,
+    private readonly telemetry?: Telemetry | undefined,
   ) {}
 
   /** Writes down what came of a call that was given up while it waited, or lost with its worker. */
@@ -64,28 +74,56 @@ export class BackgroundCalls {
     };
     const milliseconds = Date.now() - createdAt;
     const outcome = { ok: false, refusal } as const;
-    this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+    const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+    kept?.catch(() => undefined);
+  }
+
+  /** Writes down the end of a task whose agent is no longer configured: nobody is there whose call it could be. */
+  recordOrphaned({ taskId, tool, owner, correlationId }: OrphanedTask): void {
+    const refusal = refusals.identityUnresolved('the agent of this task is no longer configured');
+    this.journal.recordTaskEnd({
+      type: 'task_end',
+      at: new Date().toISOString(),
+      success: false,
+      task_id: taskId,
+      tool: tool.slice(0, 128),
+      principal: owner.principal,
+      agent_name: owner.agent,
+      ...(owner.tenant !== null && { tenant_id: owner.tenant }),
+      ...(correlationId !== undefined && { correlation_id: correlationId }),
+      error_code: refusal.code,
+      gate: refusal.gate,
+      ...(refusal.cause !== undefined && { cause: refusal.cause }),
+    });
   }
 
   /** Never rejects. */
   async run(run: BackgroundRun): Promise<BackgroundOutcome> {
     const dialect = dialectOf('modern', run.version);
     const { taskId, soFar, responses, capabilities, useOnce } = run;
+    const observed = this.telemetry?.background(run);
     const state = soFar && { ...soFar, jti: taskId, exp: Number.MAX_SAFE_INTEGER };
     const round = new InputRound({ state, responses, capabilities, dialect, useOnce });
     try {
-      const outcome = await this.runner.run(run.tool, run.args, {
+      const context: CallContext = {
         agent: run.agent,
         signal: run.signal,
         ...(run.correlationId !== undefined && { correlationId: run.correlationId }),
         asks: new ModernAsks(round),
         background: 'running',
         progress: (update) => run.progress(update),
-      });
+        ...(observed && { telemetry: observed }),
+      };
+      const running = () => this.runner.run(run.tool, run.args, context);
+      const outcome = await (observed ? observed.within(running) : running());
+      observed?.ends({ outcome: outcome.ok ? 'ok' : 'tool_error' });
       if (round.isOpen) return { kind: 'input', requests: round.requests(), soFar: round.soFar };
       return { kind: 'result', result: toolResult(outcome, dialect, run.signal) };
     } catch (fault) {
       return this.ended(fault, round);
+    } finally {
+      // Waits for its client, or ended as the protocol tells.
+      observed?.ends(round.isOpen ? { outcome: 'ok' } : { outcome: 'error', code: RPC.internalError });
     }
   }
 

@@ -24,6 +24,8 @@ export interface TaskCall {
   readonly capabilities: JsonObject;
   readonly version: string;
   readonly correlationId?: string;
+  /** W3C `traceparent` of the call that began it. */
+  readonly began?: string;
   /** What the client answered before. */
   readonly soFar?: AskedSoFar;
 }

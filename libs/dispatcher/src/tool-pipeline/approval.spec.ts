@@ -77,6 +77,7 @@ function hostOf(
     context,
     abort: () => undefined,
     flag: () => undefined,
+    approved: () => undefined,
     begin: () => undefined,
     budgeted: null,
     clock: new RunClock(),

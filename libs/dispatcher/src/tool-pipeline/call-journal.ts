@@ -1,7 +1,8 @@
 import { Logger } from '@nestjs/common';
 import type { EventEmitter2 } from '@nestjs/event-emitter';
-import { type CallContext, Refused } from '#agent';
+import { type CallContext, type DataUse, Refused, type ToolTelemetry } from '#agent';
 import {
+  type ArgumentDigest,
   auditedAgent,
   auditedArgumentNames,
   type AuditRecord,
@@ -10,6 +11,7 @@ import {
   type EmbeddingSpend,
   type OperationLog,
   resultCost,
+  type TaskEndEvent,
 } from '#audit';
 import type { Policies } from '#policy';
 import type { ToolOutcome } from '#tools';
@@ -23,6 +25,10 @@ export interface CallNotes {
   error?: unknown;
   /** The operator's phrase that was found in the result. */
   phrase?: string;
+  /** Who decided upon it, when somebody had to. */
+  approver?: string;
+  /** What it used of the data. */
+  use?: Omit<DataUse, 'calls'>;
   /** What embeddings cost, so far. */
   embedding?: EmbeddingSpend;
 }
@@ -34,11 +40,15 @@ export interface FinishedRun {
   readonly outcome: ToolOutcome;
   readonly milliseconds: number;
   readonly notes: CallNotes;
+  /** Told as the audit record tells it. */
+  readonly observed?: ToolTelemetry | undefined;
 }
 
 export interface JournalParts {
   readonly policies: Pick<Policies, 'of'>;
   readonly audit: AuditSink;
+  /** Default: arguments are not told apart. */
+  readonly digest?: ArgumentDigest;
   readonly log: OperationLog;
   readonly callbacks: ToolCallbacks;
   readonly events: EventEmitter2;
@@ -58,17 +68,26 @@ export class CallJournal {
 
   constructor(private readonly parts: JournalParts) {}
 
-  record(run: FinishedRun): void {
+  /** @returns a promise when the answer has to wait for the record; when it rejects, the record is not kept */
+  record(run: FinishedRun): Promise<void> | undefined {
     const { audit, events, log, callbacks } = this.parts;
     const { tool, args, context, outcome, notes } = run;
     const { agent } = context;
     const entry = this.entryOf(run);
     const refusal = outcome.ok ? undefined : outcome.refusal;
-    this.write(tool, () => audit.record(entry));
+    let kept: void | Promise<void> = undefined;
+    this.write(tool, () => (kept = audit.record(entry)));
+    run.observed?.ends(entry);
     this.write(tool, () => events.emit(RECORDED, entry));
     if (notes.begun) this.write(tool, () => events.emit(EXECUTED, entry));
     this.write(tool, () => log.record({ tool, args, agent, ...(refusal && { refusal }) }));
     if (refusal) callbacks.announceError(notes.error ?? new Refused(refusal), { tool, args, agent });
+    return kept ?? undefined;
+  }
+
+  /** What came of a call whose agent is not there any more. */
+  recordTaskEnd(event: TaskEndEvent): void {
+    this.write(event.tool, () => this.parts.audit.recordEvent(event));
   }
 
   private entryOf({ tool, args, context, outcome, milliseconds, notes }: FinishedRun): AuditRecord {
@@ -78,11 +97,15 @@ export class CallJournal {
       at: new Date().toISOString(),
       tool: tool.slice(0, 128),
       args_keys: auditedArgumentNames(args),
+      ...(this.parts.digest && { args_digest: this.parts.digest.of(tool, args) }),
       ...auditedAgent(context.agent),
       policy_version: version,
       ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
+      ...(context.telemetry?.traceId !== undefined && { trace_id: context.telemetry.traceId }),
       success: outcome.ok,
       ...(outcome.ok && resultCost(Buffer.byteLength(outcome.text), switches.tokenCostPerMillionInput)),
+      ...(notes.use && usedBy(notes.use)),
+      ...(notes.approver !== undefined && { approver: notes.approver }),
       ...(notes.embedding && embeddingCost(notes.embedding, switches.embedCostPerMillionTokens)),
       ...(notes.phrase !== undefined && { prompt_injection_phrase: notes.phrase }),
       duration_ms: Math.round(milliseconds * 100) / 100,
@@ -99,6 +122,10 @@ export class CallJournal {
       this.logger.error(`a listener to the record of '${tool}' failed: ${String(error)}`);
     }
   }
+}
+
+function usedBy({ rows, databaseTime }: Omit<DataUse, 'calls'>): Pick<AuditRecord, 'rows' | 'database_ms'> {
+  return { rows, database_ms: Math.round(databaseTime * 100) / 100 };
 }
 
 /** A refusal that was returned instead of thrown is one as well. */

@@ -24,7 +24,7 @@ function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecor
     events: new EventEmitter2(),
   };
   const agent = new Agent({ shape: compileAgentShape('a', {}), principal: 'p' });
-  new CallJournal(parts).record({
+  void new CallJournal(parts).record({
     tool: 'semantic_search',
     args: { query: 'tea', filter: { topic: 'secret' }, vector_filter: {} },
     context: { agent, signal: new AbortController().signal, progress: () => undefined },

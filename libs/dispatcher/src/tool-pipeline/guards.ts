@@ -1,5 +1,6 @@
 import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
 import { type Agent, orThrow, Refused, refusals } from '#agent';
+import type { AuditSink } from '#audit';
 import { type EnvironmentGates, envGate, mayUse, type Policies, toolGate } from '#policy';
 import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
@@ -24,6 +25,20 @@ export class RateLimitGuard implements Gate {
     // Counted when it was called.
     if (background === 'running') return true;
     await spendCall(agent, this.logger);
+    return true;
+  }
+}
+
+/** A call runs only when what comes of it can be recorded. */
+@Injectable()
+export class AuditGuard implements Gate {
+  readonly gate = 'audit';
+
+  constructor(private readonly audit: Pick<AuditSink, 'admit'>) {}
+
+  canActivate(): true {
+    const retryAfter = this.audit.admit();
+    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
     return true;
   }
 }
@@ -108,6 +123,7 @@ export class ApprovalGuard implements Gate {
       effectivePermission,
       preview: () => previewOf(host, ground),
     });
+    if (decision.by) toolExecutionOf(host).approved(decision.by.principal);
     if (decision.outcome === 'approve') return true;
     throw new Refused(refusals.approvalDenied(decision.reason));
   }

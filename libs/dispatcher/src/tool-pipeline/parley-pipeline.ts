@@ -1,4 +1,5 @@
 import type { EventEmitter2 } from '@nestjs/event-emitter';
+import type { AuditSink } from '#audit';
 import type { EnvironmentGates, Policies } from '#policy';
 import type { CallableMethods, ToolRegistry } from '#tools';
 import type { Approver } from './approver.js';
@@ -6,6 +7,7 @@ import type { DataBudgets } from './data-budgets.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './call-announcements.js';
 import {
   ApprovalGuard,
+  AuditGuard,
   BudgetGuard,
   CancellationGuard,
   EnvironmentGuard,
@@ -22,6 +24,8 @@ export interface PipelineParts {
   readonly registry: ToolRegistry;
   readonly policies: Policies;
   readonly gates: EnvironmentGates;
+  /** Asked whether a call can be recorded. */
+  readonly audit: Pick<AuditSink, 'admit'>;
   readonly approver: Approver;
   readonly methods: CallableMethods;
   readonly events: EventEmitter2;
@@ -32,6 +36,7 @@ export interface PipelineParts {
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
 export function createPipeline({
   registry,
+  audit,
   policies,
   gates,
   approver,
@@ -43,6 +48,7 @@ export function createPipeline({
   return {
     guards: [
       new RateLimitGuard(),
+      new AuditGuard(audit),
       new ToolGuard(registry, gates),
       new EnvironmentGuard(gates),
       new BudgetGuard(budgets),

@@ -7,12 +7,16 @@ import {
   type Refusal,
   Refused,
   refusals,
+  type ToolTelemetry,
+  tierCovers,
   Unauthorized,
 } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, mayUse, type Policies } from '#policy';
 import {
+  type CallableMethods,
+  effectiveTier,
   type ToolCall,
   type ToolDefinition,
   type ToolNeed,
@@ -24,7 +28,9 @@ import { InputRequired } from '../asks/input-required.js';
 import { ClientUnreachable } from '../client-link.js';
 import { ProtocolFault } from '../protocol-fault.js';
 import type { BudgetedCall } from './budgeted-call.js';
+import { meters } from './meters.js';
 import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js';
+import { CallMeter } from './call-meter.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
 import type { DataBudgets } from './data-budgets.js';
 import { RunClock } from './run-clock.js';
@@ -43,6 +49,15 @@ export interface RunnerParts {
   readonly gates: EnvironmentGates;
   readonly journal: CallJournal;
   readonly budgets: DataBudgets;
+  readonly methods: CallableMethods;
+}
+
+/** What is kept of one run while it goes on. */
+interface RunBooks {
+  readonly notes: CallNotes;
+  readonly observed: ToolTelemetry | undefined;
+  readonly meter: CallMeter;
+  readonly budgeted: BudgetedCall | null;
 }
 
 interface Failure {
@@ -77,44 +92,86 @@ export class ParleyToolRunner extends ToolRunner {
     return this.parts.registry.get(name) !== undefined;
   }
 
+  override permits({ agent }: Pick<CallContext, 'agent'>, name: string, args: unknown): boolean {
+    const tool = this.list({ agent }).find((listed) => listed.name === name);
+    return tool !== undefined && tierCovers(agent.permissions, effectiveTier(tool, args, this.parts.methods));
+  }
+
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+    const observed = context.telemetry?.tool(name);
+    try {
+      return await this.runRecorded(name, args, context, observed);
+    } finally {
+      // What left no record has ended as well.
+      observed?.ends();
+    }
+  }
+
+  private async runRecorded(
+    name: string,
+    args: unknown,
+    context: CallContext,
+    observed: ToolTelemetry | undefined,
+  ): Promise<ToolOutcome> {
     const started = performance.now();
     const notes: CallNotes = {};
     const record = (outcome: ToolOutcome) => {
       const milliseconds = performance.now() - started;
-      this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes });
+      return this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes, observed });
     };
+    let outcome: ToolOutcome;
     try {
-      const outcome = await this.paidFor(context.agent, (budgeted) =>
-        this.execute(name, args, context, notes, budgeted),
+      outcome = await this.paidFor(context.agent, notes, (meter, budgeted) =>
+        this.execute(name, args, context, { notes, observed, meter, budgeted }),
       );
-      if (context.signal.reason !== RUN_HANDED_OVER) record(outcome);
-      return outcome;
     } catch (fault) {
       const refusal = refusalByProtocol(fault);
       if (refusal) {
         notes.error = fault;
-        record({ ok: false, refusal });
+        // Nothing is answered but the fault itself.
+        record({ ok: false, refusal })?.catch(() => undefined);
       }
       throw fault;
+    }
+    if (context.signal.reason === RUN_HANDED_OVER) return outcome;
+    const kept = record(outcome);
+    return kept ? this.onceKept(kept, name, outcome, notes) : outcome;
+  }
+
+  /** A result that nobody could account for is not handed out. What a gate refused, holds none. */
+  private async onceKept(
+    kept: Promise<void>,
+    name: string,
+    outcome: ToolOutcome,
+    notes: CallNotes,
+  ): Promise<ToolOutcome> {
+    try {
+      await kept;
+      return outcome;
+    } catch {
+      if (!notes.begun) return outcome;
+      const definition = this.parts.registry.get(name)?.definition;
+      return { ok: false, refusal: refusals.auditWithheld(name, mayHaveWritten(definition)) };
     }
   }
 
   /** Whatever comes of a call, what it used is charged before it is answered: the next one finds it counted. */
   private async paidFor(
     agent: Agent,
-    call: (budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
+    notes: CallNotes,
+    call: (meter: CallMeter, budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
   ): Promise<ToolOutcome> {
     const { budgets } = this.parts;
     const budgeted = budgets.open(agent);
-    if (!budgeted) return call(null);
+    const meter = budgeted ?? new CallMeter();
     let bytes = 0;
     try {
-      const outcome = await call(budgeted);
+      const outcome = await call(meter, budgeted);
       if (outcome.ok) bytes = Buffer.byteLength(outcome.text);
       return outcome;
     } finally {
-      await budgets.charge(budgeted, budgeted.settle(bytes));
+      notes.use = meter.settle(bytes);
+      if (budgeted) await budgets.charge(budgeted, notes.use);
     }
   }
 
@@ -122,8 +179,7 @@ export class ParleyToolRunner extends ToolRunner {
     name: string,
     args: unknown,
     context: CallContext,
-    notes: CallNotes,
-    budgeted: BudgetedCall | null,
+    { notes, observed, meter, budgeted }: RunBooks,
   ): Promise<ToolOutcome> {
     const { registry, policies, records, search, pipeline } = this.parts;
     const entry = registry.get(name);
@@ -137,18 +193,22 @@ export class ParleyToolRunner extends ToolRunner {
       args,
       context,
       abort: (reason) => run.abort(reason),
-      begin: () => (notes.begun = true),
+      begin: () => {
+        notes.begun = true;
+        observed?.begins();
+      },
+      approved: (approver) => (notes.approver = approver),
       flag: (phrase) => (notes.phrase = phrase),
       budgeted,
       clock,
+      observed,
       anotherCall: () => makeCall(),
     };
     const ownContext: CallContext = {
       agent: context.agent,
       signal,
       ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
-      ...(context.trace && { trace: context.trace }),
-      ...(budgeted && { meter: budgeted }),
+      ...measuredBy(observed, context, meter),
       ...(context.asks && { asks: context.asks.within() }),
       progress: (update) => context.progress(checkedProgress(update)),
       ...(context.log && { log: (entry) => context.log?.(entry) }),
@@ -197,6 +257,22 @@ export class ParleyToolRunner extends ToolRunner {
       .map(({ definition }) => definition)
       .filter((tool) => mayUse(agent, tool, gates));
   }
+}
+
+/** What the run's own doors tell of themselves, and to whom. */
+function measuredBy(
+  observed: ToolTelemetry | undefined,
+  { trace: rehearsed, telemetry }: CallContext,
+  own: CallMeter,
+): Pick<CallContext, 'trace' | 'meter' | 'telemetry'> {
+  const trace = observed?.trace ?? rehearsed;
+  const meter = meters(own, observed?.meter);
+  return { ...(trace && { trace }), ...(meter && { meter }), ...(telemetry && { telemetry }) };
+}
+
+/** Only a tool that says so changes anything; one of a higher tier may have other ways. */
+function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
+  return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }
 
 function sumOf(before: EmbeddingSpend | undefined, more: EmbeddingSpend): EmbeddingSpend {

@@ -21,6 +21,7 @@ const execution: ToolExecution = {
   context: { agent, signal: new AbortController().signal, progress: () => undefined },
   abort: () => undefined,
   flag: () => undefined,
+  approved: () => undefined,
   begin: () => undefined,
   budgeted: null,
   clock: new RunClock(),

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '@nestjs/common';
-import type { CallContext } from '#agent';
+import type { CallContext, ToolTelemetry } from '#agent';
 import type { ToolCall, ToolDefinition } from '#tools';
 import type { BudgetedCall } from './budgeted-call.js';
 import type { RunClock } from './run-clock.js';
@@ -15,12 +15,16 @@ export interface ToolExecution {
   readonly budgeted: BudgetedCall | null;
   /** Of the handler: gates may wait longer. */
   readonly clock: RunClock;
+  /** Absent where nothing is measured. */
+  readonly observed?: ToolTelemetry | undefined;
   /** The call with doors of its own, for a preview: what is decided later asks about rights anew. */
   anotherCall(): ToolCall;
   /** Ends the run's own signal: its time is up. */
   abort(reason: unknown): void;
   /** Notes that every gate let it pass: from here on it is a run. */
   begin(): void;
+  /** Notes for the audit record who decided upon it. */
+  approved(approver: string): void;
   /** Notes for the audit record that the result holds one of the operator's canaries. */
   flag(phrase: string): void;
 }

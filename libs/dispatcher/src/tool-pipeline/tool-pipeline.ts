@@ -26,12 +26,14 @@ export async function runThrough(
 ): Promise<ToolOutcome> {
   const host = new ExecutionContextHost([...args], null, handler);
   host.setType(TOOL_CONTEXT_TYPE);
-  const { trace } = args[2].context;
+  const { observed, context } = args[2];
+  const trace = observed?.trace ?? context.trace;
   for (const guard of pipeline.guards) {
     await guard.canActivate(host);
     trace?.passed(guard.gate);
   }
-  const call = () => defer(async () => handler(args[0] as Record<string, unknown>, args[1]));
+  const handle = () => handler(args[0] as Record<string, unknown>, args[1]);
+  const call = () => defer(async () => (observed ? observed.within(handle) : handle()));
   const around = pipeline.interceptors.reduceRight<() => Observable<unknown>>(
     (next, interceptor) => () => {
       const intercepted = interceptor.intercept(host, { handle: next });

@@ -9,6 +9,7 @@ import type { EdgeParts } from '../rungs/rung.js';
 import { Call } from '../wire/call.js';
 import type { Carrier } from './carrier.js';
 import { dispatchContext } from './dispatch-context.js';
+import { endingOf, FAILED, saidBy } from './told-message.js';
 
 /** What came of a call: an answer, or one that stays open. */
 export type Outcome = Reply | StreamedResult;
@@ -23,6 +24,7 @@ export async function runCall(
   const { era, version, clientCapabilities, session, correlationId } = exchange;
   const { wire, sessions } = edge;
   const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
+  const observed = exchange.observed?.message(saidBy(call, exchange, edge, own?.id));
   const context = dispatchContext({
     wire,
     call,
@@ -44,12 +46,17 @@ export async function runCall(
       era === 'modern'
         ? (name) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`)
         : undefined,
+    telemetry: observed,
   });
   wire.calls.begin(call);
   try {
-    const reply = await edge.kernel.dispatch(call.message.method, call.message.params, context);
+    const { method, params } = call.message;
+    const dispatching = () => edge.kernel.dispatch(method, params, context);
+    const reply = await (observed ? observed.within(dispatching) : dispatching());
+    observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
     return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, edge, carrier);
   } finally {
+    observed?.ends(FAILED);
     wire.calls.end(call);
   }
 }
@@ -64,7 +71,7 @@ async function worded(
   if ('accepted' in reply) return ACCEPTED;
   if ('error' in reply) {
     // A stream says who asked for what; a refused credential is told the same whatever was asked.
-    if (reply.status === 401 && !carrier) return unauthorized(edge);
+    if (reply.status === 401 && !carrier) return unauthorized(edge, exchange);
     return errorReply(reply.status, reply.error, message.id);
   }
   if (message.method !== 'initialize') return resultReply(message.id, reply);

@@ -1,4 +1,4 @@
-import type { LogLevel } from '#agent';
+import type { CallTelemetry, LogLevel } from '#agent';
 import {
   type ClientLink,
   type ClientReply,
@@ -51,11 +51,12 @@ export interface ContextParts {
   readonly carrier: Carrier | null;
   readonly setLogLevel: ((level: LogLevel) => Promise<void>) | undefined;
   readonly parameterHeader: ((name: string) => string | undefined) | undefined;
+  readonly telemetry: CallTelemetry | undefined;
 }
 
 /** What the kernel is told of a call. */
 export function dispatchContext(parts: ContextParts): DispatchContext {
-  const { wire, call, speech, session, carrier, setLogLevel, parameterHeader } = parts;
+  const { wire, call, speech, session, carrier, setLogLevel, parameterHeader, telemetry } = parts;
   const { agent, label, message } = call;
   const voice = carrier && new CallVoice(carrier, message.params, speech);
   return {
@@ -76,5 +77,8 @@ export function dispatchContext(parts: ContextParts): DispatchContext {
     ...(message.id !== undefined && { requestId: message.id }),
     ...(setLogLevel && { setLogLevel }),
     ...(parameterHeader && { parameterHeader }),
+    ...(telemetry && { telemetry }),
+    ...(telemetry?.meter && { meter: telemetry.meter }),
+    ...(telemetry?.trace && { trace: telemetry.trace }),
   };
 }

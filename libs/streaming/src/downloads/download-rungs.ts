@@ -32,7 +32,7 @@ const download: Rung = {
     const id = exchange.path.slice(DOWNLOADS.length);
     const { agent } = exchange;
     if (!downloads || !agent || !ID.test(id)) return NOT_FOUND;
-    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge);
+    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge, exchange);
     if (isFull(edge.counts.downloads, edge)) return BUSY;
     edge.counts.downloads += 1;
     try {
@@ -43,11 +43,11 @@ const download: Rung = {
   },
 };
 
-async function revoke(revoking: Promise<boolean>, edge: EdgeParts): Promise<Reply> {
+async function revoke(revoking: Promise<boolean>, edge: EdgeParts, exchange: Exchange): Promise<Reply> {
   try {
     return (await revoking) ? REVOKED : NOT_FOUND;
   } catch (fault) {
-    return refusalReply(fault, edge);
+    return refusalReply(fault, edge, exchange);
   }
 }
 
@@ -58,18 +58,20 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
   const stop = () => running.abort('client_disconnect');
   exchange.onGone = stop;
   if (exchange.isGone) return 'gone';
-  const stream = { shutDown: () => running.abort('server_shutdown') };
-  edge.openStreams.add(stream);
+  const telemetry = exchange.observed?.file();
+  const stream = { finite: true, shutDown: () => running.abort('server_shutdown') };
+  edge.openStreams.set(stream, agent);
   try {
     const correlationId = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
     const opened = await edge.downloads.open(id, {
       agent,
       signal: running.signal,
       ...(correlationId !== undefined && { correlationId }),
+      ...(telemetry && { telemetry }),
     });
     return opened ? await sendDownload(exchange, opened, running, edge) : NOT_FOUND;
   } catch (fault) {
-    return refusalReply(fault, edge);
+    return refusalReply(fault, edge, exchange);
   } finally {
     edge.openStreams.delete(stream);
   }

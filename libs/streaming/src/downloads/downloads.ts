@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import type { Agent, CallTelemetry } from '#agent';
 
 /** Who wants a file, and how long they wait for it. */
 export interface DownloadCall {
@@ -7,6 +7,8 @@ export interface DownloadCall {
   readonly signal: AbortSignal;
   /** `[A-Za-z0-9._-]{1,128}`, as sent. */
   readonly correlationId?: string;
+  /** Absent where nothing is measured. */
+  readonly telemetry?: CallTelemetry;
 }
 
 /** A file that is made while it is sent. */

@@ -1,18 +1,24 @@
 import { type ErrorCode, Refused, Unauthorized } from '#agent';
 import { SharedStateUnavailable } from '#cluster';
 import { faultLine } from '#dispatcher';
+import type { Exchange } from '../exchange.js';
 import { reply, type Reply } from '../reply.js';
 import { unauthorized } from '../rungs/caller.js';
 import type { EdgeParts } from '../rungs/rung.js';
 
 /** Not the caller's doing: worth another try. */
-const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['parse_error', 'timeout', 'cancelled']);
+const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'parse_error',
+  'timeout',
+  'cancelled',
+  'audit_unavailable',
+]);
 
 export const BUSY = reply(503, '{"error":"server busy"}', { 'Retry-After': '1' });
 
 /** Why no file is sent, before any of it was. */
-export function refusalReply(fault: unknown, edge: EdgeParts): Reply {
-  if (fault instanceof Unauthorized) return unauthorized(edge);
+export function refusalReply(fault: unknown, edge: EdgeParts, exchange: Exchange): Reply {
+  if (fault instanceof Unauthorized) return unauthorized(edge, exchange);
   if (fault instanceof SharedStateUnavailable) return BUSY;
   if (!(fault instanceof Refused)) {
     edge.log.warn(faultLine('[Downloads]', fault));

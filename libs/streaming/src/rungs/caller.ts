@@ -1,4 +1,5 @@
 import { sanitizeCorrelationId, Unauthorized } from '#agent';
+import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '#auth';
 import { faultLine, isLegacyVersion, RPC } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import { errorReply, internalErrorReply, type Reply } from '../reply.js';
@@ -8,10 +9,48 @@ import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
 const UNAUTHORIZED = { code: RPC.unauthorized, message: 'Unauthorized' };
 
+/** Whoever can say is away: nobody is let in meanwhile. */
+const UNAVAILABLE = errorReply(503, { code: RPC.busy, message: 'authentication unavailable' }, null, {
+  'Retry-After': '5',
+});
+
+const challenging = (challenge: string | undefined) =>
+  challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
+
 /** The one answer to credentials that were not recognised, with the challenge where there is one. */
-export function unauthorized({ authenticator }: EdgeParts): Reply {
-  const { challenge } = authenticator;
-  return errorReply(401, UNAUTHORIZED, null, challenge ? { 'WWW-Authenticate': challenge } : undefined);
+export function unauthorized({ authenticator }: EdgeParts, request: Pick<Exchange, 'headers'>): Reply {
+  return errorReply(401, UNAUTHORIZED, null, challenging(authenticator.challengeTo(request)));
+}
+
+/** A caller is known and would be let further with these scopes. */
+export function insufficientScope(
+  { authenticator }: EdgeParts,
+  scopes: readonly string[],
+  id: unknown = null,
+): Reply {
+  const error = { code: RPC.unauthorized, message: 'Insufficient scope' };
+  return errorReply(403, error, id, challenging(authenticator.scopeChallenge(scopes)));
+}
+
+/** @returns null for what is no refusal of credentials. The caller is told no reason; the log is. */
+export function refusedCredentials(
+  fault: unknown,
+  edge: EdgeParts,
+  request: Pick<Exchange, 'headers'>,
+): Reply | null {
+  if (fault instanceof InsufficientScope) {
+    edge.log.warn('[McpEdge] Insufficient scope');
+    return insufficientScope(edge, fault.scopes);
+  }
+  if (fault instanceof AuthenticationUnavailable) {
+    edge.log.warn(faultLine('[McpEdge]', fault));
+    return UNAVAILABLE;
+  }
+  if (!(fault instanceof Unauthorized)) return null;
+  edge.log.warn(
+    fault instanceof InvalidToken ? `[McpEdge] Unauthorized: ${fault.cause}` : '[McpEdge] Unauthorized',
+  );
+  return unauthorized(edge, request);
 }
 
 export const authenticate: Rung = {
@@ -25,10 +64,8 @@ export const authenticate: Rung = {
       });
       return null;
     } catch (fault) {
-      if (fault instanceof Unauthorized) {
-        edge.log.warn('[McpEdge] Unauthorized');
-        return unauthorized(edge);
-      }
+      const refused = refusedCredentials(fault, edge, exchange);
+      if (refused) return refused;
       edge.log.warn(faultLine('[McpEdge] authenticator failed:', fault));
       return internalErrorReply();
     }

@@ -11,6 +11,7 @@ import type { Call } from '../wire/call.js';
 import { answerBatch } from './batch.js';
 import { unauthorized } from './caller.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
+import { answerStepUp, stepUpOf } from './step-up.js';
 
 const isReply = (chosen: Carrier | Reply | null): chosen is Reply => chosen !== null && 'status' in chosen;
 
@@ -66,13 +67,15 @@ function keepOpen(result: StreamedResult, call: Call, exchange: Exchange, edge: 
     openStreams.delete(open);
   });
   counts.listeningStreams += 1;
-  openStreams.add(open);
+  openStreams.set(open, call.agent);
   exchange.onGone = () => open.left();
   open.begin();
   return 'streamed';
 }
 
 async function answer(exchange: Exchange, edge: EdgeParts, agent: Agent): Promise<RungVerdict> {
+  const stepUp = stepUpOf(exchange, edge, agent);
+  if (stepUp) return answerStepUp(stepUp, exchange, edge, agent);
   const carrier = chooseCarrier(exchange, edge);
   if (isReply(carrier)) return carrier;
   const call = callOf(agent, exchange.message, exchange);
@@ -92,7 +95,7 @@ export const dispatch: Rung = {
   name: 'dispatch',
   check: (exchange, edge) => {
     const { agent } = exchange;
-    if (!agent) return unauthorized(edge);
+    if (!agent) return unauthorized(edge, exchange);
     return exchange.batch
       ? answerBatch(exchange.batch, exchange, edge, agent)
       : answer(exchange, edge, agent);

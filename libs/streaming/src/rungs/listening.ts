@@ -1,4 +1,4 @@
-import { sanitizeCorrelationId } from '#agent';
+import { type Agent, sanitizeCorrelationId } from '#agent';
 import { FALLBACK_VERSION, isLegacyVersion, RPC } from '#dispatcher';
 import { eventStream, isFull, serverBusy } from '../answers/carrier-choice.js';
 import { ReturnedStream } from '../answers/returned-stream.js';
@@ -64,15 +64,15 @@ export async function openListening(exchange: Exchange, edge: EdgeParts): Promis
     if (verdict) return verdict;
   }
   const { agent, correlationId: session } = exchange;
-  if (!agent || session === undefined) return unauthorized(edge);
+  if (!agent || session === undefined) return unauthorized(edge, exchange);
   if (exchange.isGone) return 'gone';
   const eventId = headerText(exchange.headers, 'last-event-id');
   if (eventId !== undefined && exchange.version >= WITH_EVENT_IDS)
-    return resume(eventId, session, exchange, edge);
+    return resume(eventId, session, agent, exchange, edge);
 
   const stream = new ListeningStream(eventStream(exchange, edge), edge.keepAlives);
   // Only what counts the stream ends it: a stream that was replaced is still open until its response is.
-  count(stream, exchange, edge, () => {
+  count(stream, agent, exchange, edge, () => {
     stream.close();
     edge.wire.listening.detach(session, stream);
   });
@@ -85,6 +85,7 @@ export async function openListening(exchange: Exchange, edge: EdgeParts): Promis
 async function resume(
   eventId: string,
   session: string,
+  agent: Agent,
   exchange: Exchange,
   edge: EdgeParts,
 ): Promise<RungVerdict> {
@@ -96,17 +97,23 @@ async function resume(
   if (isFull(edge.counts.listeningStreams, edge)) return serverBusy(null);
   const events = eventStream(exchange, edge);
   const stream = new ReturnedStream(events, edge.keepAlives, resumption, place);
-  count(stream, exchange, edge, () => stream.end());
+  count(stream, agent, exchange, edge, () => stream.end());
   events.open();
   stream.begin(missed);
   return 'streamed';
 }
 
 /** Counts a stream until its response is closed, whoever closed it. */
-function count(stream: OpenStream, { response }: Exchange, edge: EdgeParts, onClosed: () => void): void {
+function count(
+  stream: OpenStream,
+  agent: Agent,
+  { response }: Exchange,
+  edge: EdgeParts,
+  onClosed: () => void,
+): void {
   const { counts, openStreams } = edge;
   counts.listeningStreams += 1;
-  openStreams.add(stream);
+  openStreams.set(stream, agent);
   response.once('close', () => {
     counts.listeningStreams -= 1;
     openStreams.delete(stream);

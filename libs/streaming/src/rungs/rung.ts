@@ -1,6 +1,8 @@
+import type { Agent } from '#agent';
 import type { SessionStore } from '#cluster';
 import type { Kernel, WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
+import type { Telemetry } from '#telemetry';
 import type { Downloads } from '../downloads/downloads.js';
 import type { EdgeCounts } from '../edge-counts.js';
 import type { EdgeSettings } from '../edge-options.js';
@@ -19,8 +21,10 @@ export interface AbandonedDispatch {
 
 /** A stream that stays open by itself. */
 export interface OpenStream {
-  /** Tells its client that the server goes away. */
+  /** Tells its client to come back, here or elsewhere. */
   shutDown(): void;
+  /** Ends by itself, as a running call does, and is given the time that those are given. Default false. */
+  readonly finite?: boolean;
 }
 
 /** What the rungs work with. */
@@ -32,10 +36,13 @@ export interface EdgeParts {
   readonly wire: Wire;
   readonly keepAlives: KeepAlives;
   readonly counts: EdgeCounts;
-  readonly openStreams: Set<OpenStream>;
+  /** With the agent that opened each. */
+  readonly openStreams: Map<OpenStream, Agent>;
   /** Absent where no files are served. */
   readonly downloads: Downloads | undefined;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
+  /** Absent where nothing is measured. */
+  readonly telemetry: Telemetry | undefined;
   readonly log: WarningLog;
   /** False once the edge is closing. */
   readonly accepting: boolean;

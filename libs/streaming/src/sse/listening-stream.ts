@@ -5,6 +5,8 @@ import type { KeepAlives } from './keep-alives.js';
 
 /** The stream on which a session hears what belongs to none of its requests. */
 export class ListeningStream implements Listener {
+  sentBack = false;
+
   constructor(
     private readonly stream: EventStream,
     private readonly keepAlives: KeepAlives,
@@ -31,6 +33,7 @@ export class ListeningStream implements Listener {
   }
 
   shutDown(): void {
+    this.sentBack = true;
     this.end();
   }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Agent, type LogLevel, Unauthorized } from '#agent';
 import type { Authenticator } from '#auth';
+import type { Telemetry } from '#telemetry';
 import {
   FALLBACK_VERSION,
   isJsonObject,
@@ -15,6 +16,7 @@ import {
 } from '#dispatcher';
 import { jsonOf } from '../answers/carrier.js';
 import { dispatchContext } from '../answers/dispatch-context.js';
+import { endingOf, FAILED, saidBy } from '../answers/told-message.js';
 import { isNotification, type Message } from '../message.js';
 import { errorReply, type Reply, resultReply } from '../reply.js';
 import { envelope, modernShape, servedMethod, servedVersion } from '../rungs/modern-request.js';
@@ -34,6 +36,8 @@ export interface StdioParts {
   readonly credentials: IncomingHttpHeaders;
   readonly lines: LineWriter;
   readonly log: WarningLog;
+  /** Default: nothing is measured. */
+  readonly telemetry?: Telemetry | undefined;
 }
 
 /** Checks of the stateless era that hold without headers. */
@@ -135,6 +139,9 @@ export class StdioConversation {
     const { kernel, wire, lines } = this.parts;
     const { era, version, clientCapabilities } = spoken;
     const call = new Call(agent, message, this.session);
+    const observed = this.parts.telemetry?.message(
+      saidBy(call, spoken, this.parts, era === 'legacy' ? this.session : undefined),
+    );
     const context = dispatchContext({
       wire,
       call,
@@ -146,16 +153,20 @@ export class StdioConversation {
         return Promise.resolve();
       },
       parameterHeader: undefined,
+      telemetry: observed,
     });
     wire.calls.begin(call);
     try {
-      const reply = await kernel.dispatch(message.method, message.params, context);
+      const dispatching = () => kernel.dispatch(message.method, message.params, context);
+      const reply = await (observed ? observed.within(dispatching) : dispatching());
+      observed?.ends(endingOf(reply));
       if (reply instanceof StreamedResult) {
         this.open.begin(message.id, reply, lines, this.parts.log);
         return null;
       }
       return this.worded(reply, call);
     } finally {
+      observed?.ends(FAILED);
       wire.calls.end(call);
     }
   }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { merge } from 'rxjs';
 import type { OneTimeStore } from '#cluster';
 import { type ClientReply, ClientUnreachable, isJsonObject, type JsonObject } from '#dispatcher';
 import type { Message } from '../message.js';
@@ -40,7 +41,8 @@ export class ClientAsks {
     private readonly signals: ReplicaSignals,
     private readonly streams: ListeningStreams,
   ) {
-    streams.left.subscribe((left) => {
+    // One who comes back does not answer what was asked on the stream before.
+    merge(streams.left, streams.returning).subscribe((left) => {
       for (const { session, listening, settle } of this.waiting.values())
         if (listening && session === left) settle(new ClientUnreachable('aborted'));
     });

@@ -13,6 +13,8 @@ export interface Listener {
   /** @returns false when it did not take the message */
   deliver(json: string): boolean;
   end(): void;
+  /** It was ended on this side, and its client will come back. */
+  readonly sentBack?: boolean;
 }
 
 /** The listening streams of this process, and the way to those of other replicas. */
@@ -22,9 +24,11 @@ export class ListeningStreams extends SessionStreams {
   private readonly underWay = new Map<string, () => void>();
   private readonly opening = new Subject<OpenedStream>();
   private readonly leaving = new Subject<string>();
+  private readonly sentBack = new Subject<string>();
 
   readonly opened: Observable<OpenedStream> = this.opening.asObservable();
   readonly left: Observable<string> = this.leaving.asObservable();
+  readonly returning: Observable<string> = this.sentBack.asObservable();
 
   /** @param alone no other replica can have the stream of a session, so none is asked */
   constructor(
@@ -58,6 +62,10 @@ export class ListeningStreams extends SessionStreams {
   detach(session: string, stream: Listener): void {
     if (this.streams.get(session) !== stream) return;
     this.streams.delete(session);
+    if (stream.sentBack) {
+      this.sentBack.next(session);
+      return;
+    }
     this.leaving.next(session);
     void this.signals.tell('left', { session });
   }

@@ -21,7 +21,7 @@ import type { DispatchContext } from '#dispatcher';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { AgentScopes, Policies, compilePolicy } from '#policy';
 import { FeedSource } from '../feed-source.js';
-import { SubscriptionManager } from '../subscription-manager.js';
+import { SubscriptionManager, type SubscriptionParts } from '../subscription-manager.js';
 import type { SubscriptionOptions } from '../subscription-options.js';
 import { SmallStreams } from './small-streams.js';
 
@@ -101,6 +101,7 @@ export class Newsroom {
   async replica(
     options: SubscriptionOptions = { debounce: 0 },
     other: ChangeSource[] = [],
+    asNow?: SubscriptionParts['asNow'],
   ): Promise<Replica> {
     const reader = new MongoRecordReader(this.connection, this.catalogue);
     const identities = new PrincipalResolver(new MongoPrincipalDirectory(this.connection));
@@ -119,6 +120,7 @@ export class Newsroom {
         streams: this.streams.replica(),
         book: this.book,
         bus: this.bus,
+        ...(asNow && { asNow }),
         log: { warn: (line) => this.warnings.push(line) },
       },
       options,

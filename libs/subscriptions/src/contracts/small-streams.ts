@@ -6,11 +6,19 @@ import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster'
 export class SmallStreams {
   private readonly open = new Map<string, number>();
   readonly sent: { readonly session: string; readonly notice: SessionNotice }[] = [];
-  private readonly ends: { readonly opened: Subject<OpenedStream>; readonly left: Subject<string> }[] = [];
+  private readonly ends: {
+    readonly opened: Subject<OpenedStream>;
+    readonly left: Subject<string>;
+    readonly returning: Subject<string>;
+  }[] = [];
 
   /** The streams as one replica sees them. */
   replica(): SessionStreams {
-    const end = { opened: new Subject<OpenedStream>(), left: new Subject<string>() };
+    const end = {
+      opened: new Subject<OpenedStream>(),
+      left: new Subject<string>(),
+      returning: new Subject<string>(),
+    };
     this.ends.push(end);
     const notify = (session: string, notice: SessionNotice): Promise<boolean> => {
       if (!this.open.has(session)) return Promise.resolve(false);
@@ -24,6 +32,12 @@ export class SmallStreams {
   listen(session: string, agent: AgentOptions, at = 0): void {
     this.open.set(session, at);
     this.ends[at]?.opened.next({ session, agent: new Agent(agent) });
+  }
+
+  /** A replica ends the stream and expects its client back. */
+  sendBack(session: string, at = 0): void {
+    this.open.delete(session);
+    this.ends[at]?.returning.next(session);
   }
 
   hangUp(session: string): void {

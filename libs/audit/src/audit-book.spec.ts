@@ -1,0 +1,215 @@
+import fc from 'fast-check';
+import { describe, expect, it, vi } from 'vitest';
+import { ProcessVersionedStore } from '#cluster';
+import { AuditBook, type AuditBookParts } from './audit-book.js';
+import type { AuditRecord } from './audit-record.js';
+import { SharedChainRegister } from './chain/chain-register.js';
+import { RecordSeal } from './chain/record-seal.js';
+import { HeardLog, SwitchableDelivery } from './delivery/deliveries-under-test.js';
+import { RefusingKeeper } from './delivery/refusing-keeper.js';
+import { RecentAuditTrail } from './search/recent-audit-trail.js';
+import type { RecordSource } from './verify/record-source.js';
+import { verifyRecords } from './verify/verify-records.js';
+
+const PATIENCE = { timeout: 20_000, interval: 10 };
+const SEAL = new RecordSeal('a key of at least thirty-two characters');
+
+const call = (parts: Partial<AuditRecord> = {}): AuditRecord => ({
+  at: '2026-01-01T00:00:00.000Z',
+  tool: 'query_class',
+  args_keys: [],
+  auth_type: 'master_key',
+  using_master_key: true,
+  permissions: 'readonly',
+  agent_id: 'id',
+  agent_depth: 0,
+  agent_name: 'analyst',
+  principal: 'p',
+  policy_version: 'v',
+  success: true,
+  duration_ms: 1,
+  ...parts,
+});
+
+function bookOver(place: SwitchableDelivery, parts: Partial<AuditBookParts> = {}) {
+  const log = new HeardLog();
+  const recent = new RecentAuditTrail();
+  const book = new AuditBook({
+    listeners: [],
+    recent,
+    keepers: [new RefusingKeeper(place, 1_000, log)],
+    seal: SEAL,
+    register: null,
+    replica: 'one',
+    anchorInterval: 60_000,
+    log,
+    ...parts,
+  });
+  return { book, log, recent };
+}
+
+const sourceOf = (name: string, place: SwitchableDelivery): RecordSource => ({
+  name,
+  group: 'files',
+  async *read() {
+    for (const [index, { line }] of place.taken.entries())
+      yield await Promise.resolve({ line: index + 1, value: JSON.parse(line) as unknown, text: line });
+  },
+});
+const faultsOf = async (...places: SwitchableDelivery[]) =>
+  (
+    await verifyRecords(
+      places.map((place, index) => sourceOf(String(index), place)),
+      { seal: SEAL },
+    )
+  ).faults;
+const typesOf = (place: SwitchableDelivery) => place.taken.map(({ record }) => record.type);
+
+describe('the book of everything that is recorded', () => {
+  it('begins a chain, puts every kind of record into it and ends it', async () => {
+    const place = new SwitchableDelivery();
+    const { book, recent } = bookOver(place);
+    await book.open();
+    await book.record(call());
+    await book.record(call({ tool: 'export_read' }));
+    book.recordApproval({
+      at: '2026-01-01T00:00:00.000Z',
+      tool: 'delete_object',
+      effective_permission: 'write',
+      outcome: 'deny',
+      principal: 'p',
+      agent_name: 'writer',
+      duration_ms: 5,
+    });
+    book.recordEvent({
+      type: 'operator_action',
+      at: '2026-01-01T00:00:00.000Z',
+      success: true,
+      action: 'reload',
+    });
+    await book.close();
+    expect(typesOf(place)).toEqual([
+      'chain_begin',
+      'tool_call',
+      'export_read',
+      'approval',
+      'operator_action',
+      'chain_end',
+    ]);
+    expect(await faultsOf(place)).toEqual([]);
+    expect((await recent.search({ outcome: 'failure' })).entries).toMatchObject([{ type: 'approval' }]);
+    expect(place.closed).toBe(true);
+  });
+
+  it('lets no call run while records cannot be kept, and tells afterwards how many it refused', async () => {
+    const place = new SwitchableDelivery();
+    const { book } = bookOver(place);
+    await book.open();
+    expect(book.admit()).toBeNull();
+    place.isUp = false;
+    await expect(book.record(call())).rejects.toThrow('place');
+    expect([book.admit(), book.admit()]).toEqual([5, 5]);
+    place.isUp = true;
+    await vi.waitFor(() => expect([...book.states.values()]).toEqual(['up']), PATIENCE);
+    expect(book.admit()).toBeNull();
+    await book.record(call());
+    expect(typesOf(place)).toEqual(['chain_begin', 'tool_call', 'outage', 'tool_call']);
+    expect(place.taken[2]?.record).toMatchObject({ refused: 2, dropped: 0, success: false });
+    expect(await faultsOf(place)).toEqual([]);
+    await book.close();
+  });
+
+  it('hears nothing of a listener that fails', async () => {
+    const place = new SwitchableDelivery();
+    const broken = {
+      record: () => {
+        throw new Error('listener');
+      },
+    } as never;
+    const { book, log } = bookOver(place, { listeners: [broken] });
+    await book.open();
+    await book.record(call());
+    expect(typesOf(place)).toEqual(['chain_begin', 'tool_call']);
+    expect(log.lines.join()).toContain('a listener to audit failed');
+    await book.close();
+  });
+
+  it('keeps private text short, and none of a fault: that may quote a value', async () => {
+    const place = new SwitchableDelivery();
+    const { book } = bookOver(place);
+    await book.open();
+    await book.record(call({ success: false, error_code: 'access_denied', cause: 'x'.repeat(9_000) }));
+    await book.record(call({ success: false, error_code: 'internal_error', cause: 'dup key { ssn: 1 }' }));
+    const [, denied, failed] = place.taken.map(({ record }) => record);
+    expect(denied?.['cause']).toHaveLength(501);
+    expect(failed).not.toHaveProperty('cause');
+    await book.close();
+  });
+
+  it('writes one line a record that drives no terminal, whatever a name holds', async () => {
+    const place = new SwitchableDelivery();
+    const { book } = bookOver(place);
+    await book.open();
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit: 'binary' }), async (text) => {
+        await book.record(call({ tool: `a\r\n\u001b[2J\u202e\u2028${text}`, tenant_id: text }));
+        const { line, record } = place.taken.at(-1)!;
+        // eslint-disable-next-line no-control-regex
+        expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2028\u2029]/);
+        expect(SEAL.holds(JSON.parse(line) as typeof record, line)).toBe(true);
+        // What UTF-8 can keep of it is the same record.
+        const stored = JSON.parse(Buffer.from(JSON.stringify(record)).toString('utf8')) as typeof record;
+        expect(SEAL.holds(stored)).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+    await book.close();
+  });
+});
+
+describe('processes that share a register', () => {
+  it('name each other, so that what is cut off one is missed by the other', async () => {
+    const register = new SharedChainRegister(new ProcessVersionedStore());
+    const places = [new SwitchableDelivery(), new SwitchableDelivery()] as const;
+    const [one, two] = places.map((place, index) =>
+      bookOver(place, { register, replica: String(index), anchorInterval: 15 }),
+    );
+    await one!.book.open();
+    await two!.book.open();
+    for (let index = 0; index < 5; index += 1) await one!.book.record(call());
+    await vi.waitFor(
+      () =>
+        expect(JSON.stringify(places[1].taken.map(({ record }) => record['heads'] ?? []))).toContain(
+          places[0].taken.at(-1)!.record.hash,
+        ),
+      PATIENCE,
+    );
+    expect(await faultsOf(...places)).toEqual([]);
+    const cut = new SwitchableDelivery();
+    cut.taken.push(...places[0].taken.slice(0, 3));
+    expect((await faultsOf(cut, places[1]))[0]).toMatchObject({ kind: 'missing', seq: 3, source: '0' });
+    await one!.book.close();
+    await two!.book.close();
+    const ended = places.map(({ taken }) => taken.length);
+    expect(await faultsOf(...places)).toEqual([]);
+    // Told what the other said, neither goes on telling for ever.
+    expect(Math.max(...ended)).toBeLessThan(40);
+  });
+
+  it('and one that comes after names the one before, which ended without a word', async () => {
+    const register = new SharedChainRegister(new ProcessVersionedStore());
+    const before = new SwitchableDelivery();
+    const crashed = bookOver(before, { register, anchorInterval: 10 });
+    await crashed.book.open();
+    await crashed.book.record(call());
+    await vi.waitFor(async () => expect((await register.heads())[0]).toMatchObject({ seq: 1 }), PATIENCE);
+    const after = new SwitchableDelivery();
+    const next = bookOver(after, { register });
+    await next.book.open();
+    await next.book.record(call());
+    expect(after.taken[0]?.record['heads']).toMatchObject([{ chain: before.taken[0]?.record.chain, seq: 1 }]);
+    expect((await faultsOf(after))[0]).toMatchObject({ kind: 'incomplete' });
+    await next.book.close();
+    await crashed.book.close();
+  });
+});

@@ -1,0 +1,80 @@
+import type { ChainHead } from '../audit-event.js';
+import { faultName, type DeliveryLog } from '../delivery/record-delivery.js';
+import type { ChainRegister } from './chain-register.js';
+
+export interface WitnessParts {
+  /** Null: no other process is told. */
+  readonly register: ChainRegister | null;
+  /** Ours. */
+  head(): ChainHead | null;
+  /** Writes down in our chain where others stand. */
+  testify(heads: readonly ChainHead[]): void;
+  readonly log: DeliveryLog;
+}
+
+/** Heads that one record names at most. */
+const MAX_NAMED = 100;
+
+/**
+ * Tells others where our chain stands, and writes down in ours where theirs do: what is cut off the end of a chain is then
+ * still named in others, and in the log.
+ */
+export class ChainWitness {
+  private readonly seen = new Map<string, string>();
+  private told: string | null = null;
+
+  constructor(private readonly parts: WitnessParts) {}
+
+  /** What came before this process: the heads that are registered and those that were found. */
+  async before(found: readonly ChainHead[]): Promise<ChainHead[]> {
+    const registered = await this.registered();
+    const latest = new Map<string, ChainHead>();
+    for (const head of [...registered, ...found]) {
+      const known = latest.get(head.chain);
+      if (!known || known.seq < head.seq) latest.set(head.chain, head);
+    }
+    const heads = [...latest.values()].slice(-MAX_NAMED);
+    this.remember(heads);
+    return heads;
+  }
+
+  /** Once in a while. Never throws. */
+  async look(): Promise<void> {
+    await this.announce();
+    const news = (await this.registered()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
+    if (news.length === 0) return;
+    this.remember(news);
+    this.parts.testify(news.slice(-MAX_NAMED));
+    // Our own testimony is no news: two processes would go on telling each other for ever.
+    this.told = this.parts.head()?.hash ?? null;
+  }
+
+  /** Never throws. */
+  async announce(): Promise<void> {
+    const head = this.parts.head();
+    if (!head || head.hash === this.told) return;
+    const { register, log } = this.parts;
+    log.log(`audit chain ${head.chain} stands at ${head.seq} with ${head.hash}`);
+    this.told = head.hash;
+    this.seen.set(head.chain, head.hash);
+    try {
+      await register?.announce(head);
+    } catch (error) {
+      this.told = null;
+      log.warn(`the audit chain could not be announced (${faultName(error)})`);
+    }
+  }
+
+  private async registered(): Promise<readonly ChainHead[]> {
+    try {
+      return (await this.parts.register?.heads()) ?? [];
+    } catch (error) {
+      this.parts.log.warn(`other audit chains could not be asked for (${faultName(error)})`);
+      return [];
+    }
+  }
+
+  private remember(heads: readonly ChainHead[]): void {
+    for (const { chain, hash } of heads) this.seen.set(chain, hash);
+  }
+}

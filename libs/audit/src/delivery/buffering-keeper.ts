@@ -1,0 +1,163 @@
+import type { ChainHead } from '../audit-event.js';
+import type { SealedLine } from '../chain/record-seal.js';
+import { DeliveryPump } from './delivery-pump.js';
+import {
+  type DeliveryLog,
+  faultName,
+  type KeeperState,
+  type RecordDelivery,
+  type RecordKeeper,
+  RecordNotKept,
+} from './record-delivery.js';
+import type { SpoolFile } from './spool-file.js';
+
+/** Records that may be under way in memory. */
+const MAX_IN_MEMORY = 10_000;
+
+/**
+ * `onFailure: buffer`. While its place takes records nobody waits; when it does not, they go to disk in order, and whoever
+ * makes one waits for the disk. A full disk or buffer refuses.
+ */
+export class BufferingKeeper implements RecordKeeper {
+  readonly name: string;
+  private readonly memory: SealedLine[] = [];
+  private readonly pump: DeliveryPump;
+  private buffering = false;
+  private diskFailed = false;
+  /** Bytes of the spool that the batch under way came from; 0: it is from memory. */
+  private fromSpool = 0;
+  /** Changes of memory and disk, one after the other. */
+  private changes: Promise<void> = Promise.resolve();
+
+  /** @param patience milliseconds for each attempt */
+  constructor(
+    delivery: RecordDelivery,
+    patience: number,
+    private readonly spool: SpoolFile,
+    private readonly log: DeliveryLog,
+  ) {
+    this.name = delivery.name;
+    this.pump = new DeliveryPump({
+      delivery,
+      patience,
+      next: (limit) => this.next(limit),
+      taken: (records) => this.taken(records),
+      failed: (error) => this.failed(error),
+      drained: () => this.recovered(),
+    });
+  }
+
+  get state(): KeeperState {
+    if (this.diskFailed || this.spool.isFull || this.isFull) return 'down';
+    return this.buffering ? 'buffering' : 'up';
+  }
+
+  get isFull(): boolean {
+    return this.memory.length >= MAX_IN_MEMORY;
+  }
+
+  async open(): Promise<ChainHead | null> {
+    try {
+      await this.spool.open();
+    } catch (error) {
+      this.failedOnDisk(error);
+    }
+    this.buffering = !this.spool.isEmpty;
+    if (this.buffering) this.log.warn(`${this.name}: audit records of before are delivered first`);
+    const head = await this.pump.open();
+    this.pump.run();
+    return head;
+  }
+
+  keep(record: SealedLine): Promise<void> | undefined {
+    this.memory.push(record);
+    if (this.state === 'up') {
+      this.pump.run();
+      return undefined;
+    }
+    return this.spill().then(() => {
+      if (this.diskFailed) throw new RecordNotKept(this.name);
+    });
+  }
+
+  async close(patience: number): Promise<void> {
+    await this.pump.end(patience);
+    if (this.memory.length > 0) {
+      this.buffering = true;
+      await this.spill();
+    }
+    if (this.memory.length > 0)
+      this.log.warn(`${this.name}: ${this.memory.length} audit records could not be written before the end`);
+    await this.spool.close();
+  }
+
+  private async next(limit: number): Promise<readonly SealedLine[]> {
+    if (this.buffering) await this.spill();
+    this.fromSpool = 0;
+    if (this.spool.isEmpty) return this.memory.slice(0, limit);
+    const { records, bytes, unreadable } = await this.spool.next(limit);
+    if (unreadable > 0) this.log.warn(`${this.name}: ${unreadable} lines of the buffer are no records`);
+    if (records.length === 0 && bytes > 0) {
+      await this.spool.advance(bytes);
+      return this.next(limit);
+    }
+    this.fromSpool = bytes;
+    return records;
+  }
+
+  private taken(records: readonly SealedLine[]): Promise<void> {
+    return this.inTurn(async () => {
+      if (this.fromSpool > 0) await this.spool.advance(this.fromSpool);
+      else if (this.memory[0] === records[0]) this.memory.splice(0, records.length);
+      // They went to disk while they were under way, and stand there first.
+      else await this.spool.advance(bytesOf(records));
+      this.fromSpool = 0;
+    });
+  }
+
+  private recovered(): void {
+    if (this.buffering) this.log.log(`${this.name}: audit records are delivered again`);
+    this.buffering = false;
+    this.diskFailed = false;
+  }
+
+  private failed(error: unknown): void {
+    if (!this.buffering)
+      this.log.warn(`${this.name}: audit records are not taken (${faultName(error)}): they go to disk`);
+    this.buffering = true;
+  }
+
+  private failedOnDisk(error: unknown): void {
+    if (!this.diskFailed)
+      this.log.warn(
+        `${this.name}: the audit buffer cannot be written (${faultName(error)}): calls are refused`,
+      );
+    this.diskFailed = true;
+  }
+
+  /** From memory to disk, in order. */
+  private spill(): Promise<void> {
+    return this.inTurn(async () => {
+      const leaving = this.memory.slice(0);
+      if (leaving.length === 0) return;
+      try {
+        await this.spool.open();
+        await this.spool.append(leaving);
+        this.memory.splice(0, leaving.length);
+        this.diskFailed = false;
+      } catch (error) {
+        this.failedOnDisk(error);
+      }
+    });
+  }
+
+  private inTurn(change: () => Promise<void>): Promise<void> {
+    const turn = this.changes.then(change);
+    this.changes = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+function bytesOf(records: readonly SealedLine[]): number {
+  return records.reduce((sum, { line }) => sum + Buffer.byteLength(line) + 1, 0);
+}

@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AuditChain } from '../chain/audit-chain.js';
+import { RecordSeal, type SealedLine } from '../chain/record-seal.js';
+import type { RecordDelivery } from './record-delivery.js';
+
+/** Sealed records, each following the one before. */
+export function recordsOf(count: number, chain = new AuditChain(new RecordSeal())): SealedLine[] {
+  return Array.from({ length: count }, (_, index) =>
+    chain.append({ type: 'tool_call', at: '2026-01-01T00:00:00.000Z', tool: `tool-${index}` }),
+  );
+}
+
+/** A place that is up or down as told, and remembers what it took. */
+export class SwitchableDelivery implements RecordDelivery {
+  readonly name = 'place';
+  readonly batch = 3;
+  readonly taken: SealedLine[] = [];
+  isUp = true;
+  closed = false;
+  /** When set, deliveries wait for it. */
+  gate: Promise<void> | null = null;
+
+  open(): Promise<null> {
+    return this.isUp ? Promise.resolve(null) : Promise.reject(new Error('down'));
+  }
+
+  async deliver(records: readonly SealedLine[]): Promise<void> {
+    await this.gate;
+    if (!this.isUp) throw new Error('down');
+    this.taken.push(...records);
+  }
+
+  close(): Promise<void> {
+    this.closed = true;
+    return Promise.resolve();
+  }
+}
+
+/** Keeps what a place says to its operator. */
+export class HeardLog {
+  readonly lines: string[] = [];
+  log(line: string): void {
+    this.lines.push(line);
+  }
+  warn(line: string): void {
+    this.lines.push(line);
+  }
+}
+
+export function temporaryFolder(): { readonly path: string; at(name: string): string; remove(): void } {
+  const path = mkdtempSync(join(tmpdir(), 'parley-audit-'));
+  return {
+    path,
+    at: (name) => join(path, name),
+    remove: () => rmSync(path, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,163 @@
+import { spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { HeardLog, recordsOf, temporaryFolder } from './deliveries-under-test.js';
+import { JsonLinesFile, type JsonLinesOptions } from './json-lines-file.js';
+
+let folder: ReturnType<typeof temporaryFolder>;
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+afterEach(() => folder.remove());
+
+const log = new HeardLog();
+const fileOf = (options: Partial<JsonLinesOptions> = {}) =>
+  new JsonLinesFile({
+    path: folder.at('audit.jsonl'),
+    maxBytes: 1_000_000,
+    maxAge: null,
+    fsync: 'always',
+    log,
+    ...options,
+  });
+const linesOf = (path: string) => readFileSync(path, 'utf8').split('\n').slice(0, -1);
+
+describe('a file of records', () => {
+  it('holds one a line, is read by this user alone, and is gone on with after a restart', async () => {
+    const records = recordsOf(4);
+    const first = fileOf();
+    expect(await first.open()).toBeNull();
+    await first.deliver(records.slice(0, 2));
+    await first.close();
+    const second = fileOf({ fsync: 'interval' });
+    const { chain, seq, hash } = records[1]!.record;
+    expect(await second.open()).toEqual({ chain, seq, hash });
+    await second.deliver(records.slice(2));
+    await second.close();
+    expect(linesOf(folder.at('audit.jsonl'))).toEqual(records.map(({ line }) => line));
+    expect(statSync(folder.at('audit.jsonl')).mode & 0o777).toBe(0o600);
+  });
+
+  it('takes rights away from everybody else when it finds them', async () => {
+    writeFileSync(folder.at('audit.jsonl'), '', { mode: 0o666 });
+    const file = fileOf();
+    await file.open();
+    expect(statSync(folder.at('audit.jsonl')).mode & 0o777).toBe(0o600);
+    await file.close();
+  });
+
+  it('is put aside when it is full or old, and nothing is lost between', async () => {
+    const records = recordsOf(30);
+    const file = fileOf({ maxBytes: 1_024 });
+    await file.open();
+    for (const record of records) await file.deliver([record]);
+    await file.close();
+    const aside = readdirSync(folder.path).filter((name) => name !== 'audit.jsonl');
+    expect(aside.length).toBeGreaterThan(3);
+    const all = [...aside.sort(), 'audit.jsonl'].flatMap((name) => linesOf(folder.at(name)));
+    expect(all.sort()).toEqual(records.map(({ line }) => line).sort());
+    const young = fileOf({ maxAge: 0.001 });
+    await young.open();
+    await young.deliver(recordsOf(1));
+    await young.close();
+    expect(linesOf(folder.at('audit.jsonl'))).toHaveLength(1);
+  });
+
+  it('writes nothing twice that is delivered again', async () => {
+    const records = recordsOf(5);
+    const file = fileOf();
+    await file.open();
+    await file.deliver(records.slice(0, 3));
+    await file.close();
+    const again = fileOf();
+    await again.open();
+    await again.deliver(records);
+    await again.deliver(records.slice(3));
+    await again.close();
+    expect(linesOf(folder.at('audit.jsonl'))).toEqual(records.map(({ line }) => line));
+  });
+
+  it('loses a line that a crash cut off, and says so', async () => {
+    const [one, two] = recordsOf(2);
+    writeFileSync(folder.at('audit.jsonl'), `${one!.line}\n${two!.line.slice(0, 20)}`);
+    const file = fileOf();
+    expect(await file.open()).toMatchObject({ seq: 0 });
+    await file.deliver([two!]);
+    await file.close();
+    expect(linesOf(folder.at('audit.jsonl'))).toEqual([one!.line, two!.line]);
+    expect(log.lines.at(-1)).toContain('cut off by a crash');
+  });
+
+  it('finds its last line however long that is', async () => {
+    const [record] = recordsOf(1);
+    const long = JSON.stringify({ ...record!.record, cause: 'x'.repeat(200_000) });
+    writeFileSync(folder.at('audit.jsonl'), `${record!.line}\n${long}\n`);
+    const file = fileOf();
+    expect(await file.open()).toMatchObject({ seq: 0 });
+    await file.close();
+  });
+
+  it('begins anew where it was taken away, and says when somebody else wrote to it', async () => {
+    const records = recordsOf(4);
+    const file = fileOf();
+    await file.open();
+    await file.deliver(records.slice(0, 1));
+    renameSync(folder.at('audit.jsonl'), folder.at('taken'));
+    await file.deliver(records.slice(1, 2));
+    expect(linesOf(folder.at('audit.jsonl'))).toEqual([records[1]!.line]);
+    expect(log.lines.at(-1)).toContain('taken away');
+    appendFileSync(folder.at('audit.jsonl'), 'forged\n');
+    await file.deliver(records.slice(2));
+    expect(log.lines.at(-1)).toContain('somebody else changed');
+    await file.close();
+  });
+});
+
+describe('what lies at the place of the file', () => {
+  it.each<[string, () => void]>([
+    ['a symbolic link', () => symlinkSync(folder.at('victim'), folder.at('audit.jsonl'))],
+    ['a dangling link', () => symlinkSync(folder.at('nobody'), folder.at('audit.jsonl'))],
+    ['a second name of another file', () => linkSync(folder.at('victim'), folder.at('audit.jsonl'))],
+    ['a folder', () => mkdirSync(folder.at('audit.jsonl'))],
+    ['a pipe', () => void spawnSync('mkfifo', [folder.at('audit.jsonl')])],
+  ])('is refused when it is %s', async (_what, put) => {
+    writeFileSync(folder.at('victim'), 'precious');
+    put();
+    await expect(fileOf().open()).rejects.toThrow(/link|regular|EISDIR|second/);
+    expect(readFileSync(folder.at('victim'), 'utf8')).toBe('precious');
+    expect(existsSync(folder.at('nobody'))).toBe(false);
+  });
+
+  it('is refused as well when it was put there while the service ran', async () => {
+    writeFileSync(folder.at('victim'), 'precious');
+    const file = fileOf();
+    await file.open();
+    await file.deliver(recordsOf(1));
+    renameSync(folder.at('audit.jsonl'), folder.at('aside'));
+    symlinkSync(folder.at('victim'), folder.at('audit.jsonl'));
+    await expect(file.deliver(recordsOf(1))).rejects.toThrow('symbolic link');
+    expect(readFileSync(folder.at('victim'), 'utf8')).toBe('precious');
+    await file.close();
+  });
+});
+
+describe.runIf(existsSync('/dev/full'))('a disk that is full', () => {
+  it('is told as a failure', async () => {
+    const { appendWhole } = await import('./guarded-file.js');
+    const { open } = await import('node:fs/promises');
+    const handle = await open('/dev/full', 'a');
+    await expect(appendWhole(handle, 'line\n')).rejects.toMatchObject({ code: 'ENOSPC' });
+    await handle.close();
+  });
+});

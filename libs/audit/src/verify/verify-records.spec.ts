@@ -1,0 +1,212 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ChainHead } from '../audit-event.js';
+import { AuditChain } from '../chain/audit-chain.js';
+import { RecordSeal } from '../chain/record-seal.js';
+import type { RecordSource } from './record-source.js';
+import { type VerifyOptions, verifyRecords } from './verify-records.js';
+
+const at = '2026-01-01T00:00:00.000Z';
+const PLAIN = new RecordSeal();
+
+/** One process that wrote `calls` calls, as lines. */
+function written(calls: number, heads: readonly ChainHead[] = [], seal = PLAIN) {
+  const chain = new AuditChain(seal);
+  const lines = [chain.append({ type: 'chain_begin', at, heads }).line];
+  for (let call = 0; call < calls; call += 1)
+    lines.push(chain.append({ type: 'tool_call', at, tool: `tool-${call}`, rows: call }).line);
+  return { id: chain.id, lines, chain, head: () => chain.head as ChainHead };
+}
+
+const source = (name: string, lines: readonly string[], group = 'files'): RecordSource => ({
+  name,
+  group,
+  async *read() {
+    for (const [index, text] of lines.entries()) {
+      let value: unknown;
+      try {
+        value = JSON.parse(text);
+      } catch {
+        value = undefined;
+      }
+      yield await Promise.resolve({ line: index + 1, value, text });
+    }
+  },
+});
+
+const verify = (sources: readonly RecordSource[], options: Partial<VerifyOptions> = {}) =>
+  verifyRecords(sources, { seal: PLAIN, ...options });
+
+async function firstFault(sources: readonly RecordSource[], options: Partial<VerifyOptions> = {}) {
+  const { faults } = await verify(sources, options);
+  const [first] = faults;
+  return first && `${first.kind} ${first.source}:${first.line} #${first.seq}`;
+}
+
+describe('a history that nobody touched', () => {
+  it('holds: one file, files put aside, replicas in one file, replicas that saw each other', async () => {
+    const one = written(20);
+    expect(await firstFault([source('a', one.lines)])).toBeUndefined();
+    expect(
+      await firstFault([source('a', one.lines.slice(0, 7)), source('b', one.lines.slice(7))]),
+    ).toBeUndefined();
+    expect(
+      await firstFault([source('b', one.lines.slice(7)), source('a', one.lines.slice(0, 7))]),
+    ).toBeUndefined();
+    const two = written(20, [one.head()]);
+    const mixed = one.lines.flatMap((line, index) => [line, two.lines[index] as string]);
+    expect(await firstFault([source('both', mixed)])).toBeUndefined();
+    expect(await firstFault([source('a', one.lines), source('b', two.lines)])).toBeUndefined();
+    const result = await verify([source('a', one.lines), source('b', two.lines)]);
+    expect(result).toMatchObject({
+      records: 42,
+      chains: [
+        { seq: 20, witnessed: 20 },
+        { seq: 20, witnessed: null },
+      ],
+    });
+  });
+
+  it('holds in two places at once', async () => {
+    const { lines } = written(5);
+    expect(await firstFault([source('a', lines), source('mongodb', lines, 'mongodb')])).toBeUndefined();
+  });
+});
+
+describe('verifying names the first record', () => {
+  const { lines, id, head } = written(10);
+  const replaced = (index: number, line: string) => lines.with(index, line);
+  const without = (...gone: number[]) => lines.filter((_, index) => !gone.includes(index));
+
+  it.each<[string, readonly string[], string]>([
+    ['that was edited', replaced(4, lines[4]!.replace('"rows":3', '"rows":4')), 'altered log:5 #4'],
+    ['that was edited and sealed anew', resealed(4, { rows: 99 }), 'altered log:6 #5'],
+    [
+      'whose text reads otherwise',
+      replaced(4, lines[4]!.replace('{', '{"tool":"other",')),
+      'altered log:5 #4',
+    ],
+    ['that was removed', without(4), 'missing log:5 #4'],
+    ['of several that were removed', without(4, 5, 6, 8), 'missing log:5 #4'],
+    ['that was moved up', lines.with(5, lines[6]!).with(6, lines[5]!), 'reordered log:6 #6'],
+    ['that stands twice', [...lines, lines[3]!], 'repeated log:12 #3'],
+    ['that is no record', [...lines.slice(0, 3), 'what?', ...lines.slice(3)], 'unreadable log:4 #undefined'],
+    ['that was never sealed', replaced(2, '{"at":"x","tool":"y"}'), 'unreadable log:3 #undefined'],
+    ['after a beginning that is gone', without(0, 1), 'incomplete log:1 #2'],
+  ])('%s', async (_what, tampered, expected) => {
+    expect(await firstFault([source('log', tampered)])).toBe(expected);
+  });
+
+  function resealed(index: number, change: object): string[] {
+    const { hash: _hash, ...record } = JSON.parse(lines[index]!) as Record<string, unknown>;
+    return lines.with(index, PLAIN.seal({ ...record, ...change } as never).line);
+  }
+
+  it('cut off the end, when a head was kept elsewhere', async () => {
+    const cut = [source('log', lines.slice(0, 8))];
+    expect(await firstFault(cut)).toBeUndefined();
+    expect(await firstFault(cut, { heads: [head()] })).toBe('missing log:null #8');
+  });
+
+  it('cut off the end, when the next process of the same replica saw it', async () => {
+    const next = written(2, [head()]);
+    expect(await firstFault([source('log', [...lines.slice(0, 9), ...next.lines])])).toBe(
+      'missing log:null #9',
+    );
+  });
+
+  it('cut off the end of one place, when another place has it', async () => {
+    const sources = [source('log', lines.slice(0, 6)), source('mongodb', lines, 'mongodb')];
+    expect(await firstFault(sources)).toBe('missing log:null #6');
+  });
+
+  it('of a chain that was made anew from some place on', async () => {
+    const forged = lines.slice(0, 5);
+    let prev = (JSON.parse(lines[4]!) as ChainHead).hash;
+    for (let seq = 5; seq <= 10; seq += 1) {
+      const { record, line } = PLAIN.seal({
+        type: 'tool_call',
+        at,
+        tool: 'nothing',
+        chain: id,
+        seq,
+        prev,
+      } as never);
+      forged.push(line);
+      prev = record.hash;
+    }
+    expect(await firstFault([source('log', forged)])).toBeUndefined();
+    expect(await firstFault([source('log', forged)], { heads: [head()] })).toBe('contradicted log:null #10');
+    const keyed = new RecordSeal('k'.repeat(32));
+    expect(await firstFault([source('log', forged)], { seal: keyed })).toBe('altered log:1 #0');
+  });
+
+  it('of two files that were spliced, or of an old one in the place of a new one', async () => {
+    const other = written(10);
+    const spliced = [...lines.slice(0, 5), ...other.lines.slice(5)];
+    expect(await firstFault([source('log', spliced)])).toBe('incomplete log:6 #5');
+    const next = written(3, [head()]);
+    const old = written(10);
+    const swapped = [source('log', old.lines), source('next', next.lines)];
+    expect((await verify(swapped)).faults).toMatchObject([{ kind: 'incomplete', chain: id }]);
+  });
+
+  it('and what is not here at all is no fault when only a part was given', async () => {
+    const next = written(3, [head()]);
+    const part = [source('next', next.lines.slice(1))];
+    const { faults, notes } = await verify(part, { partial: true });
+    expect(faults).toEqual([]);
+    expect(notes.map(({ kind }) => kind)).toContain('incomplete');
+  });
+});
+
+describe('no change of a history with a kept head goes unnoticed', () => {
+  const { lines, head } = written(12);
+  const change = fc.oneof(
+    fc.record({ kind: fc.constant('remove' as const), at: fc.nat(12) }),
+    fc.record({ kind: fc.constant('double' as const), at: fc.nat(12) }),
+    fc.record({ kind: fc.constant('swap' as const), at: fc.nat(11) }),
+    fc.record({ kind: fc.constant('cut' as const), at: fc.nat(12) }),
+    fc.record({ kind: fc.constant('flip' as const), at: fc.nat(12), character: fc.nat(400) }),
+  );
+
+  function applied(
+    to: readonly string[],
+    { kind, at: index, ...rest }: typeof change extends fc.Arbitrary<infer C> ? C : never,
+  ) {
+    const result = [...to];
+    switch (kind) {
+      case 'remove':
+        result.splice(index, 1);
+        break;
+      case 'double':
+        result.splice(index, 0, to[index] ?? '');
+        break;
+      case 'swap':
+        if (result.length > index + 1) result.splice(index, 2, to[index + 1]!, to[index]!);
+        break;
+      case 'cut':
+        result.length = Math.min(result.length, index);
+        break;
+      case 'flip': {
+        const line = to[index] ?? '';
+        const place = (rest as { character: number }).character % (line.length || 1);
+        const other = line[place] === 'x' ? 'y' : 'x';
+        if (line) result[index] = line.slice(0, place) + other + line.slice(place + 1);
+      }
+    }
+    return result;
+  }
+
+  it('whatever the change', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 3 }), async (changes) => {
+        const tampered = changes.reduce<readonly string[]>(applied, lines).filter((line) => line !== '');
+        fc.pre(tampered.join('\n') !== lines.join('\n'));
+        const { faults } = await verify([source('log', tampered)], { heads: [head()] });
+        expect(faults.length).toBeGreaterThan(0);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

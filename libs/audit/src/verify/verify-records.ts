@@ -1,0 +1,198 @@
+import type { ChainHead } from '../audit-event.js';
+import { isHead } from '../chain/chain-register.js';
+import { type RecordSeal, readSealed, type Sealed } from '../chain/record-seal.js';
+import { type ChainFault, inReadingOrder } from './chain-fault.js';
+import { ChainRuns } from './chain-runs.js';
+import type { RecordSource } from './record-source.js';
+
+export interface VerifyOptions {
+  readonly seal: RecordSeal;
+  /** Heads that were kept somewhere else, such as in a log. */
+  readonly heads?: readonly ChainHead[];
+  /** Only a part of the history is given: what is not here at all is told, and no fault. Default false. */
+  readonly partial?: boolean;
+}
+
+export interface Verification {
+  /** The first is where the trouble begins. Empty: everything holds. */
+  readonly faults: readonly ChainFault[];
+  /** What is not here at all, when that is allowed. */
+  readonly notes: readonly ChainFault[];
+  readonly records: number;
+  readonly chains: readonly VerifiedChain[];
+}
+
+export interface VerifiedChain {
+  readonly chain: string;
+  readonly group: string;
+  /** Its latest record. */
+  readonly seq: number;
+  readonly hash: string;
+  /** It says itself that it ends there. */
+  readonly ended: boolean;
+  /** Up to which record others bear witness; null: nobody does. What comes after could have been cut off unnoticed. */
+  readonly witnessed: number | null;
+}
+
+/** Faults that are collected at most: one tampered file has as many as it has lines. */
+const MAX_FAULTS = 1_000;
+
+interface Witness extends ChainHead {
+  readonly by: string;
+}
+
+/** Reads everything twice: first who says where which chain stood, then whether it does. @throws when a source cannot be read */
+export async function verifyRecords(
+  sources: readonly RecordSource[],
+  { seal, heads = [], partial = false }: VerifyOptions,
+): Promise<Verification> {
+  const witnesses = await witnessesIn(sources, heads);
+  const wanted = new Map<string, Map<number, string | null>>();
+  for (const { chain, seq } of witnesses) {
+    const places = wanted.get(chain) ?? new Map<number, string | null>();
+    wanted.set(chain, places.set(seq, null));
+  }
+  const faults: ChainFault[] = [];
+  const add = (fault: ChainFault) => faults.length < MAX_FAULTS && faults.push(fault);
+  const groups = new Map<string, Map<string, ChainRuns>>();
+  const found = new Map<string, Map<string, Map<number, string | null>>>();
+  const ended = new Set<string>();
+  let records = 0;
+  for (const [order, { name, group, read }] of sources.entries()) {
+    const chains = groups.get(group) ?? new Map<string, ChainRuns>();
+    groups.set(group, chains);
+    const places = found.get(group) ?? copyOf(wanted);
+    found.set(group, places);
+    for await (const { line, value, text } of read()) {
+      const record = readSealed(value);
+      if (!record) {
+        add({ kind: 'unreadable', told: 'not a sealed record', source: name, line });
+        continue;
+      }
+      records += 1;
+      const { chain, seq } = record;
+      if (!seal.holds(record, text))
+        add({
+          kind: 'altered',
+          told: `record ${seq} is not what was sealed`,
+          source: name,
+          line,
+          chain,
+          seq,
+        });
+      const runs = chains.get(chain) ?? new ChainRuns(chain);
+      chains.set(chain, runs);
+      runs.add(record, name, order, line);
+      if (places.get(chain)?.has(seq)) places.get(chain)?.set(seq, record.hash);
+      if (record.type === 'chain_end') ended.add(`${group} ${chain} ${seq}`);
+    }
+  }
+  for (const [group, chains] of groups) {
+    for (const runs of chains.values()) for (const fault of runs.faults()) add(fault);
+    for (const witness of witnesses) {
+      const fault = contradiction(witness, chains, found.get(group), nameOf(sources, group));
+      if (fault) add(fault);
+    }
+  }
+  const isNote = ({ kind }: ChainFault) => partial && kind === 'incomplete';
+  const ordered = inReadingOrder(
+    onceEach(faults),
+    sources.map(({ name }) => name),
+  );
+  return {
+    faults: ordered.filter((fault) => !isNote(fault)),
+    notes: ordered.filter(isNote),
+    records,
+    chains: [...groups].flatMap(([group, chains]) =>
+      [...chains].map(([chain, runs]) => {
+        const { seq, hash } = runs.last;
+        return {
+          chain,
+          group,
+          seq,
+          hash,
+          ended: ended.has(`${group} ${chain} ${seq}`),
+          witnessed: witnessedUpTo(witnesses, chain, group),
+        };
+      }),
+    ),
+  };
+}
+
+async function witnessesIn(
+  sources: readonly RecordSource[],
+  heads: readonly ChainHead[],
+): Promise<Witness[]> {
+  const witnesses: Witness[] = heads.map((head) => ({ ...head, by: 'the head that was given' }));
+  const groups = new Set(sources.map(({ group }) => group));
+  for (const { name, group, read } of sources) {
+    const last = new Map<string, Sealed>();
+    for await (const { line, value } of read()) {
+      const record = readSealed(value);
+      if (!record) continue;
+      if (groups.size > 1 && (last.get(record.chain)?.seq ?? -1) < record.seq) last.set(record.chain, record);
+      if (!record.type.startsWith('chain_') || !Array.isArray(record['heads'])) continue;
+      for (const head of record['heads'].filter(isHead)) witnesses.push({ ...head, by: `${name}:${line}` });
+    }
+    // What one place holds, all places must.
+    for (const { chain, seq, hash } of last.values()) witnesses.push({ chain, seq, hash, by: group });
+  }
+  return witnesses;
+}
+
+function contradiction(
+  { chain, seq, hash, by }: Witness,
+  chains: ReadonlyMap<string, ChainRuns>,
+  places: ReadonlyMap<string, ReadonlyMap<number, string | null>> | undefined,
+  source: string,
+): ChainFault | null {
+  const runs = chains.get(chain);
+  const at = { chain, seq, source: runs?.last.source ?? source, line: null };
+  if (!runs)
+    return { ...at, kind: 'incomplete', told: `chain ${chain}, of which ${by} knows, is not here at all` };
+  const held = places?.get(chain)?.get(seq) ?? null;
+  if (held === hash) return null;
+  if (held !== null)
+    return {
+      ...at,
+      kind: 'contradicted',
+      told: `record ${seq} is not the one that ${by} saw: the chain was made anew`,
+    };
+  const { seq: last } = runs.last;
+  return last < seq
+    ? {
+        ...at,
+        kind: 'missing',
+        seq: last + 1,
+        told: `records ${last + 1} to ${seq} are cut off the end: ${by} saw them`,
+      }
+    : null;
+}
+
+function nameOf(sources: readonly RecordSource[], group: string): string {
+  return sources.find((source) => source.group === group)?.name ?? group;
+}
+
+function copyOf(wanted: ReadonlyMap<string, ReadonlyMap<number, string | null>>) {
+  return new Map([...wanted].map(([chain, places]) => [chain, new Map(places)]));
+}
+
+function witnessedUpTo(witnesses: readonly Witness[], chain: string, group: string): number | null {
+  const seen = witnesses.filter((witness) => witness.chain === chain && witness.by !== group);
+  return seen.length === 0 ? null : Math.max(...seen.map(({ seq }) => seq));
+}
+
+/** Ten witnesses of one cut are one fault: the one that saw most. */
+function onceEach(faults: readonly ChainFault[]): ChainFault[] {
+  const kept = new Map<string, ChainFault>();
+  for (const fault of faults) {
+    const { kind, source, line, chain, seq } = fault;
+    kept.set(
+      line === null
+        ? [kind, source, chain, kind === 'missing' ? '' : seq].join(' ')
+        : `${kind} ${source} ${line} ${seq}`,
+      fault,
+    );
+  }
+  return [...kept.values()];
+}

@@ -1,0 +1,99 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { CompactSign, type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+
+export interface IssuerKey {
+  readonly kid: string;
+  readonly alg: string;
+  readonly privateKey: CryptoKey;
+  readonly jwk: JWK;
+}
+
+export async function makeKey(alg = 'ES256', kid = 'first'): Promise<IssuerKey> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
+}
+
+/** An authorization server as far as a resource server sees one, over real HTTP. */
+export interface SmallIssuer {
+  readonly issuer: string;
+  readonly key: IssuerKey;
+  /** What is published; tests rotate it. */
+  keys: JWK[];
+  /** Added to the metadata, in place of what it says. */
+  metadata: Record<string, unknown>;
+  /** Answers in place of the usual ones, by path. */
+  readonly instead: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
+  /** Paths asked for so far. */
+  readonly asked: string[];
+  token(claims?: Record<string, unknown>, options?: TokenOptions): Promise<string>;
+  /** Signs whatever text stands in place of the claims. */
+  signed(text: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export interface TokenOptions {
+  readonly key?: Pick<IssuerKey, 'kid' | 'alg' | 'privateKey'>;
+  /** In place of what the header usually holds; undefined takes a member away. */
+  readonly header?: Record<string, unknown>;
+}
+
+export const AUDIENCE = 'https://parley.example.com/mcp';
+
+export async function startIssuer(): Promise<SmallIssuer> {
+  const key = await makeKey();
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    small.asked.push(path);
+    const instead = small.instead.get(path);
+    if (instead) return instead(request, response);
+    const documents: Record<string, unknown> = {
+      '/.well-known/oauth-authorization-server': {
+        issuer,
+        jwks_uri: `${issuer}/keys`,
+        authorization_endpoint: `${issuer}/authorize`,
+        token_endpoint: `${issuer}/token`,
+        introspection_endpoint: `${issuer}/introspect`,
+        ...small.metadata,
+      },
+      '/keys': { keys: small.keys },
+    };
+    const found = documents[path];
+    response.writeHead(found ? 200 : 404, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify(found ?? {}));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const small: SmallIssuer = {
+    issuer,
+    key,
+    keys: [key.jwk],
+    metadata: {},
+    instead: new Map(),
+    asked: [],
+    token: (claims = {}, { key: own = key, header = {} } = {}) => {
+      const now = Math.floor(Date.now() / 1000);
+      const payload = { iss: issuer, aud: AUDIENCE, sub: 'ada', iat: now, exp: now + 300, ...claims };
+      const protectedHeader = { alg: own.alg, kid: own.kid, typ: 'at+jwt', ...header };
+      return new SignJWT(payload as never)
+        .setProtectedHeader(JSON.parse(JSON.stringify(protectedHeader)) as { alg: string })
+        .sign(own.privateKey);
+    },
+    signed: (text) =>
+      new CompactSign(Buffer.from(text))
+        .setProtectedHeader({ alg: key.alg, kid: key.kid })
+        .sign(key.privateKey),
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
+  };
+  return small;
+}
+
+/** Ends the connection without an answer, as a server that is down does. */
+export function outage(issuer: SmallIssuer): void {
+  for (const path of ['/keys', '/.well-known/oauth-authorization-server', '/introspect'])
+    issuer.instead.set(path, (_, response) => void response.destroy());
+}

@@ -1,0 +1,84 @@
+import { AuthenticationUnavailable } from '../authentication-faults.js';
+
+/** Bytes of a document of an authorization server. */
+const MAX_BYTES = 262_144;
+/** Milliseconds for the whole of it. */
+const PATIENCE = 5_000;
+
+const isLoopback = (hostname: string) =>
+  hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
+
+/** What is trusted for what it answers must be reached over TLS; plain HTTP is for this machine alone. */
+export function isTrustworthyUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password, hash } = new URL(text);
+  if (username !== '' || password !== '' || hash !== '') return false;
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+}
+
+export function isLoopbackUrl(text: string): boolean {
+  return URL.canParse(text) && isLoopback(new URL(text).hostname);
+}
+
+export interface JsonRequest {
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+export interface JsonAnswer {
+  readonly status: number;
+  /** Null: it is no JSON object. */
+  readonly value: Readonly<Record<string, unknown>> | null;
+}
+
+/**
+ * Asks an authorization server for a JSON object, within limits of time and size, following no redirect: a server that is
+ * believed names itself where it is.
+ * @throws AuthenticationUnavailable when there is no answer within them
+ */
+export async function askForJson(url: string, request: JsonRequest = {}): Promise<JsonAnswer> {
+  if (!isTrustworthyUrl(url))
+    throw new AuthenticationUnavailable('an address that is neither https nor loopback');
+  const { host } = new URL(url);
+  try {
+    const response = await fetch(url, {
+      ...request,
+      headers: { Accept: 'application/json', ...request.headers },
+      redirect: 'error',
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+    const text = await boundedText(response);
+    return { status: response.status, value: objectOf(text) };
+  } catch (error) {
+    if (error instanceof AuthenticationUnavailable) throw error;
+    const { name, cause } = error as Error;
+    const code = (cause as { code?: unknown } | undefined)?.code;
+    throw new AuthenticationUnavailable(`no answer from ${host} (${typeof code === 'string' ? code : name})`);
+  }
+}
+
+async function boundedText({ body, url }: Response): Promise<string> {
+  if (!body) return '';
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    // Leaving the loop cancels the rest.
+    if (size > MAX_BYTES)
+      throw new AuthenticationUnavailable(`too large an answer from ${new URL(url).host}`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function objectOf(text: string): JsonAnswer['value'] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,70 @@
+import { InvalidToken } from '../authentication-faults.js';
+import type { Claims } from './token-parts.js';
+
+/** A claim: its name as it is, dots and all, or the names that lead to one inside others. */
+export type ClaimPath = string | readonly string[];
+
+export function claimAt(claims: Claims, path: ClaimPath): unknown {
+  let value: unknown = claims;
+  for (const name of typeof path === 'string' ? [path] : path) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) return undefined;
+    value = (value as Claims)[name];
+  }
+  return value;
+}
+
+/** Where an agent's tenant comes from. */
+export interface TenantClaim {
+  readonly claim: ClaimPath;
+  /** Callers without one are refused. Default true; otherwise they have no tenant. */
+  readonly required?: boolean;
+}
+
+/** @throws InvalidToken for a value that is no tenant, and for none where one is required */
+export function tenantOf(claims: Claims, { claim, required = true }: TenantClaim): string | number | null {
+  const value = claimAt(claims, claim);
+  if (value === undefined && !required) return null;
+  if (typeof value === 'string' && value.trim() !== '') return value;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw new InvalidToken('no tenant');
+}
+
+/** RFC 6749, 3.3: what a scope can be called. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+
+export function isScopeName(text: string): boolean {
+  return SCOPE.test(text);
+}
+
+/** As one text with spaces or as a list; `scp` is what some issuers call it. @param claim instead of both */
+export function scopesOf(claims: Claims, claim?: ClaimPath): ReadonlySet<string> {
+  const value = claim === undefined ? (claims['scope'] ?? claims['scp']) : claimAt(claims, claim);
+  const names: unknown[] = typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value : [];
+  return new Set(names.filter((name): name is string => typeof name === 'string' && isScopeName(name)));
+}
+
+/** Characters of a subject: what OpenID Connect permits. */
+const MAX_SUBJECT = 255;
+
+/**
+ * Who is calling, in one text that no other issuer's subject can have: percent-encoding leaves no `|` and no `:`.
+ * @throws InvalidToken for a token that names nobody
+ */
+export function principalOf(issuer: string, claims: Claims): string {
+  const { sub } = claims;
+  const client = clientOf(claims);
+  if (isName(sub)) return `oauth:${issuer}|${encodeURIComponent(sub)}`;
+  if (sub === undefined && isName(client)) return `oauth:${issuer}|client:${encodeURIComponent(client)}`;
+  throw new InvalidToken('no subject');
+}
+
+/** Who got the token for whoever it is for, as issuers call it. */
+export function clientOf(claims: Claims): unknown {
+  return claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid'];
+}
+
+function isName(value: unknown): value is string {
+  return (
+    typeof value === 'string' && value !== '' && value.length <= MAX_SUBJECT && !/\p{Surrogate}/u.test(value)
+  );
+}

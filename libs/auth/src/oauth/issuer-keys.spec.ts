@@ -1,0 +1,175 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { compileAgentShape, MASTER } from '#agent';
+import { AuthenticationUnavailable, InvalidToken } from '../authentication-faults.js';
+import { AUDIENCE, makeKey, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
+import { ClaimedUsers } from './claimed-users.js';
+import { Grant } from './grant.js';
+import { IssuerDocuments, wellKnownUrls } from './issuer-documents.js';
+import { type OAuthIssuer, oauthRule } from './issuer-options.js';
+import { KeyRing } from './key-ring.js';
+import { ALGORITHMS, TokenVerifier } from './token-verifier.js';
+
+class NoUsers extends ClaimedUsers {
+  idOf(): Promise<null> {
+    return Promise.resolve(null);
+  }
+}
+const grant = new Grant({ shape: compileAgentShape('reader'), identity: MASTER, users: new NoUsers() });
+
+let issuer: SmallIssuer;
+beforeEach(async () => {
+  issuer = await startIssuer();
+});
+afterEach(() => issuer.close());
+
+const bearer = (token: string) => ({
+  headers: { authorization: `Bearer ${token}` },
+  remoteAddress: undefined,
+});
+const ruleOf = (options: Partial<OAuthIssuer> = {}) =>
+  oauthRule(
+    { issuer: issuer.issuer, audience: AUDIENCE, ...options },
+    { grants: { required: [], base: grant, steps: [] } },
+  );
+
+/** A verifier whose clock a test moves. */
+function timed({ outage: seconds = 3600 } = {}) {
+  const clock = { now: 0 };
+  const jwksUri = () => Promise.resolve(`${issuer.issuer}/keys`);
+  const keys = new KeyRing({ jwksUri, outage: seconds, cooldown: 30_000, now: () => clock.now });
+  const verifier = new TokenVerifier({
+    issuer: issuer.issuer,
+    audiences: [AUDIENCE],
+    algorithms: ALGORITHMS,
+    clockSkew: 0,
+    maxTokenLength: 8192,
+    keys,
+  });
+  const fetches = () => issuer.asked.filter((path) => path === '/keys').length;
+  return { clock, verifier, fetches };
+}
+
+describe('the keys of an issuer', () => {
+  it('are found through what it says of itself, and fetched once for many calls', async () => {
+    const rule = ruleOf();
+    const token = await issuer.token();
+    await Promise.all(Array.from({ length: 20 }, () => rule.recognise(bearer(token))));
+    expect(issuer.asked).toEqual(['/.well-known/oauth-authorization-server', '/keys']);
+  });
+
+  it('are looked for once more when a token names one that is not known', async () => {
+    const { clock, verifier, fetches } = timed();
+    await verifier.verify(await issuer.token());
+    const next = await makeKey('ES256', 'second');
+    issuer.keys = [next.jwk];
+    clock.now += 30_001;
+    expect(await verifier.verify(await issuer.token({}, { key: next }))).toMatchObject({ sub: 'ada' });
+    expect(fetches()).toBe(2);
+  });
+
+  it('are not fetched for every key that somebody makes up', async () => {
+    const { clock, verifier, fetches } = timed();
+    await verifier.verify(await issuer.token());
+    clock.now += 30_001;
+    for (let at = 0; at < 10; at++) {
+      const token = await issuer.token({}, { header: { kid: `made up ${at}` } });
+      await expect(verifier.verify(token)).rejects.toBeInstanceOf(InvalidToken);
+    }
+    expect(fetches()).toBe(2);
+  });
+
+  it('that were taken back verify nothing, a token known by heart included', async () => {
+    const { clock, verifier } = timed();
+    const token = await issuer.token();
+    await verifier.verify(token);
+    issuer.keys = [(await makeKey('ES256', 'second')).jwk];
+    clock.now += 600_001;
+    // The first call after that time brings the new ones, and may itself still be answered with the old.
+    await expect
+      .poll(() =>
+        verifier.verify(token).then(
+          () => 'accepted',
+          (fault: Error) => fault.constructor,
+        ),
+      )
+      .toBe(InvalidToken);
+  });
+
+  it('serve on in an outage, and not beyond its bound', async () => {
+    const { clock, verifier } = timed({ outage: 3600 });
+    const token = await issuer.token({ exp: Math.floor(Date.now() / 1000) + 90_000 });
+    await verifier.verify(token);
+    outage(issuer);
+    clock.now += 3_599_000;
+    expect(await verifier.verify(token)).toMatchObject({ sub: 'ada' });
+    clock.now += 2_000;
+    await expect(verifier.verify(token)).rejects.toBeInstanceOf(AuthenticationUnavailable);
+  });
+
+  it('that were never had admit nobody, and are looked for again', async () => {
+    outage(issuer);
+    const { clock, verifier } = timed();
+    const token = await issuer.token();
+    await expect(verifier.verify(token)).rejects.toBeInstanceOf(AuthenticationUnavailable);
+    issuer.instead.clear();
+    clock.now += 1_001;
+    expect(await verifier.verify(token)).toMatchObject({ sub: 'ada' });
+  });
+
+  it.each<[string, (body: (text: string, status?: number, headers?: object) => void) => void]>([
+    ['are too many bytes', (answer) => answer(`{"keys":[{"pad":"${'x'.repeat(300_000)}"}]}`)],
+    ['are no JSON', (answer) => answer('<html>')],
+    ['are none', (answer) => answer('{"keys":[]}')],
+    ['are no list', (answer) => answer('{"keys":{"0":{}}}')],
+    ['are more than a hundred', (answer) => answer(JSON.stringify({ keys: Array(101).fill({ kty: 'EC' }) }))],
+    ['stand behind a redirect', (answer) => answer('', 302, { Location: `${issuer.issuer}/elsewhere` })],
+    ['come with an error', (answer) => answer('{"keys":[]}', 500)],
+  ])('are not had when they %s', async (_, say) => {
+    issuer.instead.set('/keys', (_request, response) =>
+      say((text, status = 200, headers = {}) => {
+        response.writeHead(status, headers as Record<string, string>);
+        response.end(text);
+      }),
+    );
+    await expect(ruleOf().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(
+      AuthenticationUnavailable,
+    );
+    expect(issuer.asked).not.toContain('/elsewhere');
+  });
+
+  it('that are secret are nobody’s public key', async () => {
+    issuer.keys = [{ kty: 'oct', k: 'c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0', kid: 'first', alg: 'HS256' }];
+    await expect(ruleOf().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(InvalidToken);
+  });
+});
+
+describe('what an issuer says of itself', () => {
+  it('is looked for where the standards put it, with a path and without', () => {
+    expect(wellKnownUrls('https://id.example.com')).toEqual([
+      'https://id.example.com/.well-known/oauth-authorization-server',
+      'https://id.example.com/.well-known/openid-configuration',
+    ]);
+    expect(wellKnownUrls('https://id.example.com/realms/acme')).toEqual([
+      'https://id.example.com/.well-known/oauth-authorization-server/realms/acme',
+      'https://id.example.com/.well-known/openid-configuration/realms/acme',
+      'https://id.example.com/realms/acme/.well-known/openid-configuration',
+    ]);
+  });
+
+  it.each<[string, Record<string, unknown>]>([
+    ['it names another issuer', { issuer: 'https://elsewhere.example.com' }],
+    ['its keys are not over https', { jwks_uri: 'http://keys.example.com/jwks' }],
+    ['its keys are a file', { jwks_uri: 'file:///etc/passwd' }],
+    ['it names no keys', { jwks_uri: null }],
+  ])('is not believed when %s', async (_, metadata) => {
+    issuer.metadata = metadata;
+    await expect(ruleOf().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(
+      AuthenticationUnavailable,
+    );
+  });
+
+  it('is asked over https, or on this machine, and nowhere else', async () => {
+    const documents = new IssuerDocuments('http://id.example.com');
+    await expect(documents.current()).rejects.toThrow(/neither https nor loopback/);
+  });
+});

@@ -1,0 +1,312 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import fc from 'fast-check';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { compileAgentShape, MASTER } from '#agent';
+import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../authentication-faults.js';
+import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
+import { RuleAuthenticator } from '../rule-authenticator.js';
+import { principalOf } from './claim-values.js';
+import { ClaimedUsers, type UserField } from './claimed-users.js';
+import { Grant, type GrantOptions } from './grant.js';
+import { type OAuthIssuer, oauthRule } from './issuer-options.js';
+import { RevocationList, RevokedBook, revocationName } from './revocation-list.js';
+import type { ScopeLadderOptions } from './scope-ladder.js';
+
+class TwoUsers extends ClaimedUsers {
+  idOf(field: UserField, value: string): Promise<string | null> {
+    const known = { objectId: { u1: 'u1' }, username: { ada: 'u1' }, email: { 'ada@example.com': 'u1' } };
+    return Promise.resolve((known[field] as Record<string, string>)[value] ?? null);
+  }
+}
+
+const shapes = {
+  reader: compileAgentShape('reader', { tenantId: 'of the shape' }),
+  writer: compileAgentShape('writer', { permissions: 'write' }),
+  admin: compileAgentShape('admin', { permissions: 'admin' }),
+};
+const grantOf = (name: keyof typeof shapes, options: Partial<GrantOptions> = {}) =>
+  new Grant({ shape: shapes[name], identity: MASTER, users: new TwoUsers(), ...options });
+const LADDER: ScopeLadderOptions = {
+  required: [],
+  base: grantOf('reader'),
+  steps: [
+    ['data:write', grantOf('writer')],
+    ['data:admin', grantOf('admin')],
+  ],
+};
+
+let issuer: SmallIssuer;
+beforeAll(async () => {
+  issuer = await startIssuer();
+});
+afterAll(() => issuer.close());
+afterEach(() => issuer.instead.clear());
+
+const ruleOf = (
+  ladder: Partial<ScopeLadderOptions> = {},
+  options: Partial<OAuthIssuer> = {},
+  revocations: RevocationList[] = [],
+) =>
+  oauthRule(
+    { issuer: issuer.issuer, audience: AUDIENCE, ...options },
+    { grants: { ...LADDER, ...ladder }, revocations },
+  );
+const shown = async (claims: Record<string, unknown>) => ({
+  headers: { authorization: `Bearer ${await issuer.token(claims)}` },
+  remoteAddress: undefined,
+});
+
+describe('the scopes of a token', () => {
+  it.each<[unknown, string]>([
+    [undefined, 'reader'],
+    ['', 'reader'],
+    ['openid profile', 'reader'],
+    ['data:write', 'writer'],
+    ['openid data:write', 'writer'],
+    [['data:write'], 'writer'],
+    ['data:admin data:write', 'admin'],
+    ['data:write data:admin', 'admin'],
+    ['data:adminn', 'reader'],
+    ['DATA:ADMIN', 'reader'],
+    [{ 'data:admin': true }, 'reader'],
+    [7, 'reader'],
+  ])('lead to the last agent that they name: %j to %s', async (scope, name) => {
+    expect((await ruleOf().recognise(await shown({ scope })))?.shape.name).toBe(name);
+  });
+
+  it('are also read where other issuers put them', async () => {
+    expect((await ruleOf().recognise(await shown({ scp: ['data:admin'] })))?.shape.name).toBe('admin');
+    const roles = ruleOf({}, { scopeClaim: ['realm_access', 'roles'] });
+    const claims = { realm_access: { roles: ['data:write'] }, scope: 'data:admin' };
+    expect((await roles.recognise(await shown(claims)))?.shape.name).toBe('writer');
+  });
+
+  it('never lead higher than to the last one held', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.subarray(['a', 'b', 'data:write', 'data:admin', 'z']), async (scopes) => {
+        const agent = await ruleOf().recognise(await shown({ scope: scopes.join(' ') }));
+        const most = scopes.includes('data:admin') ? 'admin' : 'writer';
+        const expected = scopes.some((scope) => scope.startsWith('data:')) ? most : 'reader';
+        expect(agent?.shape.name).toBe(expected);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('that are required are named to whoever lacks one, all of them', async () => {
+    const rule = ruleOf({ required: ['data:read', 'data:use'] });
+    const fault = await rule.recognise(await shown({ scope: 'data:read data:admin' })).catch((one) => one);
+    expect(fault).toBeInstanceOf(InsufficientScope);
+    expect((fault as InsufficientScope).scopes).toEqual(['data:read', 'data:use']);
+  });
+
+  it('that would lead further are told with those already held', async () => {
+    const rule = ruleOf({ required: ['data:read'] });
+    const above = async (scope: string) => {
+      const agent = await rule.recognise(await shown({ scope }));
+      return agent && rule.stepsAbove(agent).map(({ scopes, shape }) => [shape.name, scopes.join(' ')]);
+    };
+    expect(await above('openid data:read')).toEqual([
+      ['writer', 'data:read data:write'],
+      ['admin', 'data:read data:admin'],
+    ]);
+    expect(await above('data:read data:write')).toEqual([['admin', 'data:read data:write data:admin']]);
+    expect(await above('data:read data:admin')).toEqual([]);
+  });
+});
+
+describe('the tenant', () => {
+  const rule = (required?: boolean) =>
+    ruleOf({
+      base: grantOf('writer', { tenant: { claim: 'org_id', ...(required !== undefined && { required }) } }),
+    });
+
+  it.each([['acme', 'acme'] as const, [7, 7] as const, [0, 0] as const])(
+    'is the claim: %j',
+    async (org, tenant) => {
+      expect((await rule().recognise(await shown({ org_id: org })))?.tenantId).toBe(tenant);
+    },
+  );
+
+  it.each([undefined, null, '', ' ', true, ['acme'], { id: 'acme' }])(
+    'cannot be missing or of another kind: %j',
+    async (org) => {
+      await expect(rule().recognise(await shown({ org_id: org }))).rejects.toBeInstanceOf(InvalidToken);
+    },
+  );
+
+  it('is none for a caller without one, where the agent permits it, and never somebody else’s', async () => {
+    expect((await rule(false).recognise(await shown({})))?.tenantId).toBeNull();
+    await expect(rule(false).recognise(await shown({ org_id: [] }))).rejects.toBeInstanceOf(InvalidToken);
+  });
+
+  it('is looked for under a name with dots, and inside other claims', async () => {
+    const named = ruleOf({ base: grantOf('writer', { tenant: { claim: 'https://acme.example/org.id' } }) });
+    const inside = ruleOf({ base: grantOf('writer', { tenant: { claim: ['org', 'id'] } }) });
+    expect((await named.recognise(await shown({ 'https://acme.example/org.id': 'a' })))?.tenantId).toBe('a');
+    expect((await inside.recognise(await shown({ org: { id: 'b' } })))?.tenantId).toBe('b');
+    await expect(inside.recognise(await shown({ org: 'b' }))).rejects.toBeInstanceOf(InvalidToken);
+  });
+});
+
+describe('the user', () => {
+  const as = (field: UserField, claim = 'who') =>
+    ruleOf({ base: grantOf('reader', { identity: { claim, field } }) });
+
+  it.each<[UserField, Record<string, unknown>]>([
+    ['objectId', { who: 'u1' }],
+    ['username', { who: 'ada' }],
+    ['email', { who: 'ada@example.com', email_verified: true }],
+  ])('is found by %s', async (field, claims) => {
+    expect((await as(field).recognise(await shown(claims)))?.identity).toEqual({
+      kind: 'aclUser',
+      userId: 'u1',
+    });
+  });
+
+  it.each<[string, UserField, Record<string, unknown>]>([
+    ['that does not exist', 'objectId', { who: 'u2' }],
+    ['that is no text', 'username', { who: { $ne: null } }],
+    ['that is a role', 'objectId', { who: 'role:admins' }],
+    ['by an address nobody verified', 'email', { who: 'ada@example.com' }],
+    ['by an address that says it is verified', 'email', { who: 'ada@example.com', email_verified: 'true' }],
+    ['that the token does not name', 'username', {}],
+  ])('is refused %s', async (_, field, claims) => {
+    await expect(as(field).recognise(await shown(claims))).rejects.toBeInstanceOf(InvalidToken);
+  });
+});
+
+describe('several issuers', () => {
+  it('are told apart by their own keys, and their subjects are different callers', async () => {
+    const other = await startIssuer();
+    try {
+      const ladder = { grants: LADDER };
+      const rules = [issuer, other].map((one) =>
+        oauthRule({ issuer: one.issuer, audience: AUDIENCE }, ladder),
+      );
+      const authenticator = new RuleAuthenticator(rules);
+      const ask = (token: string) =>
+        authenticator.authenticate({
+          headers: { authorization: `Bearer ${token}` },
+          remoteAddress: undefined,
+        });
+      const [first, second] = [await ask(await issuer.token()), await ask(await other.token())];
+      expect([first.principal, second.principal]).toEqual([
+        `oauth:${issuer.issuer}|ada`,
+        `oauth:${other.issuer}|ada`,
+      ]);
+      // One issuer speaking in the name of the other.
+      const claims = { iss: issuer.issuer };
+      await expect(ask(await other.token(claims))).rejects.toBeInstanceOf(InvalidToken);
+    } finally {
+      await other.close();
+    }
+  });
+});
+
+describe('the principal', () => {
+  it('of two callers, two subjects or two issuers is never the same', () => {
+    const issuers = fc.constantFrom('https://a', 'https://a|b', 'https://a|client:b', 'https://b');
+    const subjects = fc.string({ minLength: 1, maxLength: 20 });
+    const caller = fc.tuple(issuers, fc.constantFrom('sub', 'client_id'), subjects);
+    fc.assert(
+      fc.property(caller, caller, ([i1, c1, s1], [i2, c2, s2]) => {
+        const same = i1 === i2 && c1 === c2 && s1 === s2;
+        expect(principalOf(i1, { [c1]: s1 }) === principalOf(i2, { [c2]: s2 })).toBe(same);
+      }),
+    );
+  });
+});
+
+describe('revocation', () => {
+  const introspection = { clientId: 'parley', clientSecret: 's:e cret', cache: 0 };
+  const answers = (body: object, status = 200) =>
+    issuer.instead.set('/introspect', (_: IncomingMessage, response: ServerResponse) => {
+      response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+    });
+
+  it('is asked of the issuer, with the credentials of this service', async () => {
+    let authorization: string | undefined;
+    issuer.instead.set('/introspect', (request, response) => {
+      authorization = request.headers.authorization;
+      response.end('{"active":true}');
+    });
+    expect(await ruleOf({}, { introspection }).recognise(await shown({}))).not.toBeNull();
+    const sent = Buffer.from(authorization?.split(' ')[1] ?? '', 'base64').toString();
+    expect(sent).toBe('parley:s%3Ae%20cret');
+  });
+
+  it.each<[string, object]>([
+    ['no', { active: false }],
+    ['nothing', {}],
+    ['a text that says yes', { active: 'true' }],
+    ['yes of another subject', { active: true, sub: 'bob' }],
+  ])('is everything but a yes: %s', async (_, body) => {
+    answers(body);
+    await expect(ruleOf({}, { introspection }).recognise(await shown({}))).rejects.toBeInstanceOf(
+      InvalidToken,
+    );
+  });
+
+  it('that nobody can tell of is no acceptance', async () => {
+    const rule = ruleOf({}, { introspection });
+    answers({ active: true }, 500);
+    await expect(rule.recognise(await shown({}))).rejects.toBeInstanceOf(AuthenticationUnavailable);
+    outage(issuer);
+    await expect(rule.recognise(await shown({}))).rejects.toBeInstanceOf(AuthenticationUnavailable);
+  });
+
+  it('holds for a token that was verified and accepted before', async () => {
+    const rule = ruleOf({}, { introspection });
+    const credentials = await shown({});
+    answers({ active: true });
+    expect(await rule.recognise(credentials)).not.toBeNull();
+    answers({ active: false });
+    await expect(rule.recognise(credentials)).rejects.toBeInstanceOf(InvalidToken);
+  });
+
+  it('is asked once for many calls within the time a yes is believed', async () => {
+    const rule = ruleOf({}, { introspection: { ...introspection, cache: 300 } });
+    const credentials = await shown({});
+    let asked = 0;
+    issuer.instead.set('/introspect', (_, response) => {
+      asked += 1;
+      response.end('{"active":true}');
+    });
+    for (let at = 0; at < 5; at++) await rule.recognise(credentials);
+    expect(asked).toBe(1);
+  });
+
+  class Book extends RevokedBook {
+    readonly kept = new Map<string, number>();
+    until(name: string): Promise<number | null> {
+      return Promise.resolve(this.kept.get(name) ?? null);
+    }
+  }
+  const now = Math.floor(Date.now() / 1000);
+
+  it.each([
+    ['sub', 'ada'],
+    ['jti', 'token-1'],
+    ['client', 'host'],
+  ] as const)('by an operator takes tokens back by %s that were issued before', async (by, value) => {
+    const book = new Book();
+    const rule = ruleOf({}, {}, [new RevocationList(issuer.issuer, book, 30)]);
+    const claims = { jti: 'token-1', client_id: 'host' };
+    expect(await rule.recognise(await shown(claims))).not.toBeNull();
+    book.kept.set(revocationName(issuer.issuer, by, value), now - 120);
+    expect(await rule.recognise(await shown(claims))).not.toBeNull();
+    await expect(rule.recognise(await shown({ ...claims, iat: now - 200 }))).rejects.toBeInstanceOf(
+      InvalidToken,
+    );
+    await expect(rule.recognise(await shown({ ...claims, iat: undefined }))).rejects.toBeInstanceOf(
+      InvalidToken,
+    );
+  });
+
+  it('by an operator is of one issuer’s subjects alone', () => {
+    const name = revocationName('https://a', 'sub', 'ada');
+    expect(name).not.toBe(revocationName('https://b', 'sub', 'ada'));
+    expect(name).not.toBe(revocationName('https://a', 'client', 'ada'));
+  });
+});

@@ -1,0 +1,118 @@
+import { createHash } from 'node:crypto';
+import type { JWSHeaderParameters } from 'jose';
+import { InvalidToken } from '../authentication-faults.js';
+import type { KeyRing, Keys } from './key-ring.js';
+import { type Claims, tokenParts } from './token-parts.js';
+import { VerifiedTokens } from './verified-tokens.js';
+
+/** What a token may be signed with. Never `none` and never a shared secret: those are not on the list to choose from. */
+export const ALGORITHMS = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+] as const;
+export type Algorithm = (typeof ALGORITHMS)[number];
+
+/** Signed with the same keys, and no access tokens. */
+const OTHER_KINDS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'] as const;
+const ACCESS_TOKEN_TYPES = new Set(['at+jwt', 'application/at+jwt', 'jwt', 'application/jwt']);
+
+export interface VerifierOptions {
+  readonly issuer: string;
+  /** One of them must be meant. */
+  readonly audiences: readonly string[];
+  readonly algorithms: readonly Algorithm[];
+  /** Seconds. */
+  readonly clockSkew: number;
+  /** Characters. */
+  readonly maxTokenLength: number;
+  readonly keys: KeyRing;
+}
+
+/** Milliseconds that a verified token need not be verified again. */
+const REMEMBERED = 60_000;
+
+/** From a bearer token of one issuer to its claims. */
+export class TokenVerifier {
+  private readonly verified = new VerifiedTokens<Keys>(REMEMBERED);
+
+  constructor(private readonly options: VerifierOptions) {}
+
+  /**
+   * Whether this issuer is who should verify the token. Nothing is believed yet.
+   * @throws InvalidToken for one that no two readers agree on, or that is too long to be read
+   */
+  concerns(token: string): boolean {
+    if (token.length > this.options.maxTokenLength) throw new InvalidToken('too long');
+    return tokenParts(token)?.claims['iss'] === this.options.issuer;
+  }
+
+  /**
+   * @throws InvalidToken
+   * @throws AuthenticationUnavailable when the keys of the issuer are not to be had
+   */
+  async verify(token: string): Promise<Claims> {
+    const keys = await this.options.keys.current();
+    const digest = createHash('sha256').update(token, 'utf8').digest('base64');
+    const known = this.verified.find(digest, keys, this.options.clockSkew);
+    if (known) return known;
+    const { claims, by } = await this.verifyAnew(token, keys);
+    this.verified.keep(digest, by, claims);
+    return claims;
+  }
+
+  private async verifyAnew(token: string, known: Keys): Promise<{ claims: Claims; by: Keys }> {
+    const parts = tokenParts(token);
+    if (!parts) throw new InvalidToken('no signed token');
+    assertAccessToken(parts.header, parts.claims);
+    const header = parts.header as JWSHeaderParameters;
+    if (!this.options.algorithms.includes(header.alg as Algorithm)) throw new InvalidToken('algorithm');
+    if (header.kid !== undefined && typeof header.kid !== 'string') throw new InvalidToken('kid');
+    const { by, key } = await this.keyFor(header, known);
+    const { jwtVerify, errors } = await import('jose');
+    try {
+      const { payload } = await jwtVerify(token, key, {
+        issuer: this.options.issuer,
+        audience: [...this.options.audiences],
+        algorithms: [...this.options.algorithms],
+        clockTolerance: this.options.clockSkew,
+        requiredClaims: ['exp'],
+      });
+      return { claims: payload, by };
+    } catch (error) {
+      if (error instanceof errors.JOSEError) throw new InvalidToken(error.code);
+      throw new InvalidToken('a key that does not fit');
+    }
+  }
+
+  /** A key that is not known is looked for once more, as often as the ring permits. */
+  private async keyFor(header: JWSHeaderParameters, known: Keys) {
+    try {
+      return { by: known, key: await known.find(header) };
+    } catch (error) {
+      if (!(error instanceof InvalidToken)) throw error;
+      const by = await this.options.keys.renewed();
+      if (by === known) throw error;
+      return { by, key: await by.find(header) };
+    }
+  }
+}
+
+/** @throws InvalidToken for what an issuer signs with the same keys for another purpose, and for tokens bound to a key whose proof nobody asks for */
+function assertAccessToken(header: Claims, claims: Claims): void {
+  const { typ } = header;
+  if (typ !== undefined && !(typeof typ === 'string' && ACCESS_TOKEN_TYPES.has(typ.toLowerCase())))
+    throw new InvalidToken('typ');
+  if (OTHER_KINDS.some((name) => claims[name] !== undefined)) throw new InvalidToken('no access token');
+  const { typ: kind, cnf } = claims;
+  if (kind !== undefined && !(typeof kind === 'string' && kind.toLowerCase() === 'bearer'))
+    throw new InvalidToken('no bearer token');
+  if (cnf !== undefined) throw new InvalidToken('sender-constrained');
+}

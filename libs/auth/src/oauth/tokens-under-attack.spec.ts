@@ -1,0 +1,188 @@
+import { createHmac } from 'node:crypto';
+import { exportSPKI, importJWK, type JWK } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compileAgentShape, MASTER } from '#agent';
+import { InvalidToken } from '../authentication-faults.js';
+import { AUDIENCE, makeKey, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
+import { ClaimedUsers } from './claimed-users.js';
+import { Grant } from './grant.js';
+import { type OAuthIssuer, oauthRule } from './issuer-options.js';
+
+class NoUsers extends ClaimedUsers {
+  idOf(): Promise<null> {
+    return Promise.resolve(null);
+  }
+}
+
+const reader = compileAgentShape('reader');
+const base = new Grant({ shape: reader, identity: MASTER, users: new NoUsers() });
+const bearer = (token: string) => ({
+  headers: { authorization: `Bearer ${token}` },
+  remoteAddress: '203.0.113.9',
+});
+
+let issuer: SmallIssuer;
+beforeAll(async () => {
+  issuer = await startIssuer();
+});
+afterAll(() => issuer.close());
+
+const ruleOf = (options: Partial<OAuthIssuer> = {}) =>
+  oauthRule(
+    { issuer: issuer.issuer, audience: AUDIENCE, ...options },
+    { grants: { required: [], base, steps: [] } },
+  );
+const encoded = (value: object | string) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url');
+const seconds = () => Math.floor(Date.now() / 1000);
+/** The same token with other bytes in front of its signature. */
+const rewritten = (token: string, at: 0 | 1, text: string) => {
+  const parts = token.split('.');
+  parts[at] = encoded(text);
+  return parts.join('.');
+};
+
+describe('a token of the issuer', () => {
+  it.each<[string, Record<string, unknown>]>([
+    ['for this audience', {}],
+    ['for several audiences', { aud: ['https://other.example.com', AUDIENCE] }],
+    ['that ended within the skew of clocks', { exp: seconds() - 5 }],
+    ['that begins within the skew of clocks', { nbf: seconds() + 5 }],
+  ])('is accepted %s', async (_, claims) => {
+    const agent = await ruleOf().recognise(bearer(await issuer.token(claims)));
+    expect(agent).toMatchObject({ shape: reader, principal: `oauth:${issuer.issuer}|ada` });
+  });
+
+  it.each(['at+jwt', 'AT+JWT', 'application/at+jwt', 'JWT', undefined])('may be of type %s', async (typ) => {
+    const token = await issuer.token({}, { header: { typ } });
+    expect(await ruleOf().recognise(bearer(token))).not.toBeNull();
+  });
+
+  it.each(['RS256', 'PS256', 'ES384', 'EdDSA'])('may be signed with %s', async (alg) => {
+    const key = await makeKey(alg, `key for ${alg}`);
+    issuer.keys.push(key.jwk);
+    expect(await ruleOf().recognise(bearer(await issuer.token({}, { key })))).not.toBeNull();
+  });
+
+  it('of another issuer is another rule’s business', async () => {
+    const token = await issuer.token({ iss: 'https://elsewhere.example.com' });
+    expect(await ruleOf().recognise(bearer(token))).toBeNull();
+  });
+
+  it('is taken from no other header', async () => {
+    const token = await issuer.token();
+    for (const name of ['x-mcp-api-key', 'x-parse-session-token', 'x-access-token'])
+      expect(await ruleOf().recognise({ headers: { [name]: token }, remoteAddress: undefined })).toBeNull();
+    const basic = { headers: { authorization: `Basic ${token}` }, remoteAddress: undefined };
+    expect(await ruleOf().recognise(basic)).toBeNull();
+  });
+});
+
+/** The claims of a good token, but for the last ones. */
+const claimText = (last: string) => `{"iss":"${issuer.issuer}","aud":"${AUDIENCE}","sub":"ada",${last}}`;
+
+type Forgery = () => Promise<string> | string;
+const now = seconds();
+
+const FORGERIES: Record<string, Forgery> = {
+  expired: () => issuer.token({ exp: now - 60 }),
+  'without an end': () => issuer.token({ exp: undefined }),
+  'with an end that is no number': () => issuer.signed(claimText(`"exp":"${now + 300}"`)),
+  'not valid yet': () => issuer.token({ nbf: now + 120 }),
+  'for another audience': () => issuer.token({ aud: 'https://other.example.com/mcp' }),
+  'for an audience that merely begins alike': () => issuer.token({ aud: `${AUDIENCE}/more` }),
+  'for nobody in particular': () => issuer.token({ aud: undefined }),
+  'without a subject': () => issuer.token({ sub: undefined }),
+  'with a subject that is a list': () => issuer.token({ sub: ['ada'] }),
+  'with a subject of a thousand characters': () => issuer.token({ sub: 'a'.repeat(1000) }),
+  'with a changed claim': async () =>
+    rewritten(
+      await issuer.token(),
+      1,
+      JSON.stringify({ iss: issuer.issuer, aud: AUDIENCE, sub: 'root', exp: now + 300 }),
+    ),
+  'with a signature cut short': async () => (await issuer.token()).slice(0, -8),
+  'with the signature of another key': async () =>
+    issuer.token({}, { key: { ...(await makeKey('ES256', 'first')) } }),
+  'with the key that its own header brings': async () => {
+    const own = await makeKey('ES256', 'mine');
+    return issuer.token({}, { key: own, header: { jwk: own.jwk } });
+  },
+  'that says where its key is': async () => {
+    const own = await makeKey('ES256', 'mine');
+    return issuer.token(
+      {},
+      { key: own, header: { jku: `${issuer.issuer}/attack`, x5u: `${issuer.issuer}/attack` } },
+    );
+  },
+  'whose key id is a path': async () =>
+    issuer.token({}, { key: await makeKey('ES256', '../../../../dev/null') }),
+  'whose key id is a query': async () => issuer.token({}, { key: await makeKey('ES256', "' OR 1=1 --") }),
+  'whose key id is an object': async () =>
+    rewritten(await issuer.token(), 0, JSON.stringify({ alg: 'ES256', kid: { $ne: null } })),
+  'signed with nothing': () =>
+    `${encoded({ alg: 'none' })}.${encoded({ iss: issuer.issuer, aud: AUDIENCE, sub: 'ada', exp: now + 300 })}.`,
+  'that says none in capitals': async () =>
+    rewritten(await issuer.token(), 0, '{"alg":"NONE","kid":"first"}'),
+  'signed with the public key as a shared secret': async () => {
+    const spki = await exportSPKI((await importJWK(issuer.key.jwk as JWK, 'ES256')) as never);
+    const head = `${encoded({ alg: 'HS256', kid: 'first', typ: 'JWT' })}.${encoded({ iss: issuer.issuer, aud: AUDIENCE, sub: 'ada', exp: now + 300 })}`;
+    return `${head}.${createHmac('sha256', spki).update(head).digest('base64url')}`;
+  },
+  'whose algorithm is not the one of its key': async () =>
+    rewritten(await issuer.token(), 0, '{"alg":"RS256","kid":"first"}'),
+  'with a critical extension nobody knows': async () =>
+    rewritten(await issuer.token(), 0, '{"alg":"ES256","kid":"first","crit":["x"],"x":1}'),
+  'that says its subject twice': () => issuer.signed(claimText(`"exp":${now + 300},"sub":"root"`)),
+  'that says its subject twice, once in escapes': () =>
+    issuer.signed(claimText(`"exp":${now + 300},"\\u0073ub":"root"`)),
+  'that is no object': () => issuer.signed('["ada"]'),
+  'that is an id token': () => issuer.token({ nonce: 'n-0S6_WzA2Mj' }),
+  'that is an id token with a hash of another token': () =>
+    issuer.token({ at_hash: 'MTIzNDU2Nzg5MDEyMzQ1Ng' }),
+  'that is an id token by its own word': () => issuer.token({ typ: 'ID' }),
+  'that is a refresh token': () => issuer.token({ typ: 'Refresh' }),
+  'that is a logout token': () => issuer.token({}, { header: { typ: 'logout+jwt' } }),
+  'that is bound to a key whose proof nobody asks for': () => issuer.token({ cnf: { jkt: 'abc' } }),
+  'of more characters than any token has': () => issuer.token({ padding: 'x'.repeat(9000) }),
+};
+
+describe('a token is refused', () => {
+  it.each(Object.entries(FORGERIES))('%s', async (_, forge) => {
+    const verdict = ruleOf().recognise(bearer(await forge()));
+    // Refused by this rule, or recognised by none: never an agent.
+    await expect(
+      verdict.then((agent) => {
+        if (agent === null) throw new InvalidToken('not recognised');
+        return agent;
+      }),
+    ).rejects.toBeInstanceOf(InvalidToken);
+  });
+
+  it('without anything that it names being fetched', () => {
+    expect(issuer.asked).not.toContain('/attack');
+  });
+
+  it('when its algorithm is not on the list of the rule', async () => {
+    const rule = ruleOf({ algorithms: ['RS256'] });
+    await expect(rule.recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(InvalidToken);
+  });
+
+  it('once it has ended, though it was verified a moment ago', async () => {
+    const rule = ruleOf({ clockSkew: 0 });
+    const token = await issuer.token({ exp: seconds() + 2 });
+    expect(await rule.recognise(bearer(token))).not.toBeNull();
+    await expect
+      .poll(
+        () =>
+          rule.recognise(bearer(token)).then(
+            () => 'accepted',
+            (fault: Error) => fault.constructor,
+          ),
+        {
+          timeout: 20_000,
+        },
+      )
+      .toBe(InvalidToken);
+  });
+});

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest';
+import { Agent, compileAgentShape, Unauthorized } from '#agent';
+import type { AuditEvent } from '#audit';
+import { Authenticator, type CredentialSource } from './authenticator.js';
+import { RecordedAuthenticator } from './recorded-authenticator.js';
+
+const agent = new Agent({ shape: compileAgentShape('reader', {}), principal: 'p' });
+
+class OneKey extends Authenticator {
+  override readonly challenge = 'Bearer';
+  authenticate({ headers }: CredentialSource): Promise<Agent> {
+    if (headers['x-mcp-api-key'] === 'right') return Promise.resolve(agent);
+    if (headers['x-mcp-api-key'] === 'broken') return Promise.reject(new Error('database'));
+    return Promise.reject(new Unauthorized('no such key'));
+  }
+}
+
+function recorded() {
+  const events: AuditEvent[] = [];
+  let now = 1_800_000_000_000;
+  const authenticator = new RecordedAuthenticator(
+    new OneKey(),
+    { recordEvent: (event) => void events.push(event) },
+    () => now,
+  );
+  const ask = (key: string) =>
+    authenticator
+      .authenticate({ headers: { 'x-mcp-api-key': key }, remoteAddress: '127.0.0.9', method: 'POST' })
+      .catch((error: unknown) => error);
+  return { events, authenticator, ask, pass: (milliseconds: number) => (now += milliseconds) };
+}
+
+describe('who is not let in', () => {
+  it('is written down with the reason and the address, and never with the credential', async () => {
+    const { events, ask } = recorded();
+    expect(await ask('secret-guess')).toBeInstanceOf(Unauthorized);
+    expect(events).toEqual([
+      {
+        type: 'authentication',
+        at: '2027-01-15T08:00:00.000Z',
+        success: false,
+        remote_address: '127.0.0.9',
+        cause: 'no such key',
+      },
+    ]);
+    expect(JSON.stringify(events)).not.toContain('secret-guess');
+  });
+
+  it('is nobody who is let in, and no fault of ours', async () => {
+    const { events, ask, authenticator } = recorded();
+    expect(await ask('right')).toBe(agent);
+    expect(await ask('broken')).toBeInstanceOf(Error);
+    expect(events).toEqual([]);
+    expect(authenticator.challenge).toBe('Bearer');
+  });
+
+  it('is written down ten times a second at most, and the rest are counted', async () => {
+    const { events, ask, pass } = recorded();
+    for (let attempt = 0; attempt < 500; attempt += 1) await ask('guess');
+    expect(events).toHaveLength(10);
+    pass(1000);
+    await ask('guess');
+    await ask('guess');
+    expect(events.slice(10)).toMatchObject([{ suppressed: 490 }, {}]);
+    expect(events[11]).not.toHaveProperty('suppressed');
+  });
+});

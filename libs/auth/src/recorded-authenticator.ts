@@ -1,0 +1,69 @@
+import { type Agent, sanitizeCorrelationId, Unauthorized } from '#agent';
+import type { AuditSink } from '#audit';
+import { Authenticator, type CredentialSource } from './authenticator.js';
+import type { StepUp } from './oauth/scope-ladder.js';
+
+/** Refusals written down one by one in a second: whoever tries keys must not fill the record with it. */
+const PER_SECOND = 10;
+
+/** Writes down who was not let in, and never with what. */
+export class RecordedAuthenticator extends Authenticator {
+  private second = 0;
+  private inSecond = 0;
+  private suppressed = 0;
+
+  constructor(
+    private readonly authenticator: Authenticator,
+    private readonly audit: Pick<AuditSink, 'recordEvent'>,
+    private readonly now: () => number = Date.now,
+  ) {
+    super();
+    // Of whoever is asked, at the time.
+    Object.defineProperty(this, 'challenge', { get: () => authenticator.challenge });
+  }
+
+  async authenticate(request: CredentialSource): Promise<Agent> {
+    try {
+      return await this.authenticator.authenticate(request);
+    } catch (error) {
+      if (error instanceof Unauthorized) this.record(request, error);
+      throw error;
+    }
+  }
+
+  override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
+    return this.authenticator.challengeTo(request);
+  }
+
+  override scopeChallenge(scopes: readonly string[]): string | undefined {
+    return this.authenticator.scopeChallenge(scopes);
+  }
+
+  override stepsAbove(agent: Agent): readonly StepUp[] {
+    return this.authenticator.stepsAbove(agent);
+  }
+
+  private record({ remoteAddress, headers }: CredentialSource, { cause }: Unauthorized): void {
+    const at = this.now();
+    const second = Math.floor(at / 1000);
+    if (second !== this.second) this.inSecond = 0;
+    this.second = second;
+    this.inSecond += 1;
+    if (this.inSecond > PER_SECOND) {
+      this.suppressed += 1;
+      return;
+    }
+    const named = headers['mcp-session-id'];
+    const correlationId = sanitizeCorrelationId(typeof named === 'string' ? named : undefined);
+    this.audit.recordEvent({
+      type: 'authentication',
+      at: new Date(at).toISOString(),
+      success: false,
+      ...(remoteAddress !== undefined && { remote_address: remoteAddress }),
+      ...(correlationId !== undefined && { correlation_id: correlationId }),
+      ...(cause !== undefined && { cause }),
+      ...(this.suppressed > 0 && { suppressed: this.suppressed }),
+    });
+    this.suppressed = 0;
+  }
+}

@@ -1,0 +1,93 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { AuditBook } from '#audit';
+import { SharedState } from '#cluster';
+import { MongoConnection } from '#data-mongo';
+import { ParseConnection } from '#data-parse';
+import { TaskQueue } from '#jobs';
+import { McpEdge } from '#streaming';
+
+/** Milliseconds a dependency has to answer a readiness probe. */
+const PROBE_TIMEOUT = 1_000;
+
+type Dependencies = Readonly<Record<string, 'up' | 'down'>>;
+
+export interface ReadyState {
+  /** Whether calls should be sent here. */
+  readonly ready: boolean;
+  /** `draining`: it answers what it has begun, and takes nothing more. */
+  readonly status: 'ready' | 'unavailable' | 'draining';
+  readonly dependencies: Dependencies;
+}
+
+/** What can be asked whether it answers. */
+interface Probed {
+  /** Rejects when it does not. */
+  ping(timeoutMs: number): Promise<void>;
+}
+
+/** Whether the service can serve, by what it depends on. What is not configured is not told. */
+@Injectable()
+export class Readiness {
+  /** Requests at the same time share one look: however many ask, no dependency is asked more often for it. */
+  private looking: Promise<Dependencies> | null = null;
+
+  constructor(
+    @Inject(MongoConnection) private readonly mongo: MongoConnection | null,
+    @Inject(ParseConnection) private readonly parse: ParseConnection | null,
+    @Inject(SharedState) private readonly shared: SharedState,
+    @Inject(TaskQueue) private readonly queue: TaskQueue,
+    @Inject(McpEdge) private readonly edge: McpEdge,
+    @Inject(AuditBook) private readonly audit: AuditBook,
+  ) {}
+
+  async look(): Promise<ReadyState> {
+    this.looking ??= this.probeAll().finally(() => (this.looking = null));
+    const dependencies = await this.looking;
+    const up = Object.values(dependencies).every((state) => state === 'up');
+    const draining = !this.edge.isAccepting;
+    return {
+      ready: up && !draining,
+      status: draining ? 'draining' : up ? 'ready' : 'unavailable',
+      dependencies,
+    };
+  }
+
+  private auditIsUp(): Promise<boolean> {
+    return Promise.resolve(![...this.audit.states.values()].includes('down'));
+  }
+
+  private async probeAll(): Promise<Dependencies> {
+    // Memory of this process is no dependency.
+    const replicas = this.shared.reach === 'replicas';
+    const probed = await Promise.all([
+      probe('mongodb', this.mongo),
+      probe('parse', this.parse),
+      probe('redis', replicas ? yesOrNo(() => this.shared.isUp()) : null),
+      probe('queue', replicas ? yesOrNo(() => this.queue.isUp()) : null),
+      // Without it no call runs.
+      probe('audit', this.audit.states.size > 0 ? yesOrNo(() => this.auditIsUp()) : null),
+    ]);
+    return Object.fromEntries(probed.flat());
+  }
+}
+
+/** One that hangs is down. */
+function yesOrNo(ask: () => Promise<boolean>): Probed {
+  return {
+    ping: async (timeoutMs) => {
+      let timer: NodeJS.Timeout | undefined;
+      const silence = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, timeoutMs, false)));
+      const up = await Promise.race([ask(), silence]).finally(() => clearTimeout(timer));
+      if (!up) throw new Error('it does not answer');
+    },
+  };
+}
+
+async function probe(name: string, connection: Probed | null): Promise<[string, 'up' | 'down'][]> {
+  if (!connection) return [];
+  const state = await connection.ping(PROBE_TIMEOUT).then(
+    () => 'up' as const,
+    () => 'down' as const,
+  );
+  return [[name, state]];
+}

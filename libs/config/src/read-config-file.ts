@@ -1,0 +1,100 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
+import { ConfigError, type ConfigFault } from './config-faults.js';
+import { readSecretFile, SecretFileError } from './secret-file.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const REFERENCE = /\$\{(?:file:([^}]+)|([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?)\}/g;
+
+/** Where a part of a value came from. */
+export interface ConfigReference {
+  /** Dotted path of the value inside the file. */
+  readonly path: string;
+  readonly kind: 'file' | 'environment' | 'fallback';
+  /** Of the file, or of the variable. */
+  readonly name: string;
+}
+
+/** A plain (unquoted) value is typed after substitution as YAML would have typed it; a quoted one stays text. */
+function retype(text: string): unknown {
+  if (/^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (text === 'true' || text === 'false') return text === 'true';
+  return text === 'null' ? null : text;
+}
+
+/**
+ * Reads YAML or JSON with `${NAME}` and `${NAME:-default}` inside values replaced from the environment, and `${file:PATH}`
+ * from a file beside it. What is put in is not looked through again.
+ * @param tell hears of every reference that was replaced
+ * @throws ConfigError when the file is missing, is not YAML, or names variables and files that are not there
+ */
+export function readConfigFile(
+  path: string,
+  env: Environment,
+  tell: (reference: ConfigReference) => void = () => {},
+): unknown {
+  if (!existsSync(path)) throw new ConfigError(path, [{ path: '', message: 'no such file' }]);
+  const document = parseDocument(readFileSync(path, 'utf8'), { prettyErrors: true });
+  if (document.errors.length > 0) {
+    throw new ConfigError(
+      path,
+      document.errors.map((error) => ({ path: '', message: error.message.split('\n', 1)[0] ?? 'not YAML' })),
+    );
+  }
+  const faults: ConfigFault[] = [];
+  visit(document, {
+    Scalar: (key, node, ancestors) => {
+      if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
+      const at = pathOf(ancestors, key);
+      let secret = false;
+      const substituted = node.value.replace(
+        REFERENCE,
+        (_, file: string | undefined, name = '', fallback?: string) => {
+          if (file !== undefined) {
+            secret = true;
+            return contentOf(resolve(dirname(path), file), at, tell, faults);
+          }
+          const value = env[name] ?? fallback;
+          if (value === undefined)
+            faults.push({ path: at, message: `environment variable ${name} is not set` });
+          else tell({ path: at, kind: env[name] === undefined ? 'fallback' : 'environment', name });
+          return value ?? '';
+        },
+      );
+      // A secret of digits is still a secret, not a number.
+      node.value = node.type === 'PLAIN' && !secret ? retype(substituted) : substituted;
+    },
+  });
+  if (faults.length > 0) throw new ConfigError(path, faults);
+  return document.toJS() ?? {};
+}
+
+function contentOf(
+  file: string,
+  path: string,
+  tell: (reference: ConfigReference) => void,
+  faults: ConfigFault[],
+): string {
+  try {
+    const content = readSecretFile(file);
+    tell({ path, kind: 'file', name: file });
+    return content;
+  } catch (error) {
+    if (!(error instanceof SecretFileError)) throw error;
+    faults.push({ path, message: error.message });
+    return '';
+  }
+}
+
+function pathOf(ancestors: readonly unknown[], key: unknown): string {
+  const names: string[] = [];
+  for (const [depth, ancestor] of ancestors.entries()) {
+    if (isPair(ancestor) && isScalar(ancestor.key)) names.push(String(ancestor.key.value));
+    if (!isSeq(ancestor)) continue;
+    const next = ancestors[depth + 1];
+    names.push(String(next === undefined ? key : ancestor.items.indexOf(next)));
+  }
+  return names.join('.');
+}

@@ -1,0 +1,156 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { SharedStateUnavailable } from '#cluster';
+import { type McpEdge, trustedHeaders, UnusableBody } from '#streaming';
+import { ConsoleRefused } from './console-refused.js';
+import type { OperatorGate } from './operator-gate.js';
+import type { PageFile, PageFiles } from './page-files.js';
+import type { Answer, Route, RouteAnswer } from './route.js';
+import { RouteTable } from './route-table.js';
+import { crossSiteFault } from './same-site.js';
+import { SECURITY_HEADERS } from './security-headers.js';
+import type { SignIn } from './sign-in.js';
+
+export interface ConsoleParts {
+  /** What stands before authentication everywhere stands here as well: host, limit, origin. */
+  readonly edge: Pick<McpEdge, 'refusalFor'>;
+  readonly gate: OperatorGate;
+  readonly signIn: SignIn;
+  readonly page: PageFiles;
+  readonly routes: readonly Route[];
+  readonly log: { error(line: string): void };
+}
+
+const NOT_SERVED: Readonly<Record<number, string>> = {
+  403: 'Host or Origin not allowed',
+  429: 'Too Many Requests',
+  503: 'server busy',
+};
+const ASSET = /^\/console\/assets\/([A-Za-z0-9_-]+)\/([a-z0-9.-]+)$/;
+const KEPT = 'public, max-age=31536000, immutable';
+
+/** The operator's page over HTTP, on plain Node requests. In order: page, host and limit, site, who, what. */
+export class ConsoleApp {
+  private readonly table: RouteTable;
+
+  constructor(private readonly parts: ConsoleParts) {
+    const { signIn } = parts;
+    this.table = new RouteTable([
+      ...parts.routes,
+      {
+        verb: 'GET',
+        path: '/console/session',
+        answer: ({ request, operator }) => signIn.renew(request, operator),
+      },
+    ]);
+  }
+
+  /** Answers one request whose path is `/console` or below. Never rejects. */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
+    response.setHeader('Cache-Control', 'no-store');
+    try {
+      const { pathname, searchParams } = new URL(request.url ?? '', 'http://console');
+      if (await this.sendPage(pathname, request, response)) return;
+      const answer = await this.answer(pathname, searchParams, request, response);
+      if (answer !== 'taken') send(response, answer);
+    } catch (error) {
+      this.refuse(response, error);
+    }
+  }
+
+  /** The page itself is no secret: it holds the form to sign in with, and no data. */
+  private async sendPage(path: string, request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+    const { page } = this.parts;
+    const reads = request.method === 'GET' || request.method === 'HEAD';
+    if (reads && (path === '/console' || path === '/console/')) {
+      await this.pass(request, response);
+      sendFile(request, response, await page.html());
+      return true;
+    }
+    const [, version, name] = ASSET.exec(path) ?? [];
+    if (!reads || version === undefined || name === undefined) return false;
+    const file = await page.asset(version, name);
+    if (!file) throw new ConsoleRefused(404, 'Not Found');
+    response.setHeader('Cache-Control', KEPT);
+    sendFile(request, response, file);
+    return true;
+  }
+
+  private async answer(
+    path: string,
+    query: URLSearchParams,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<RouteAnswer> {
+    const verb = request.method ?? '';
+    await this.pass(request, response);
+    const fault = crossSiteFault(trustedHeaders(request), verb);
+    if (fault !== null) throw new ConsoleRefused(403, fault);
+    if (path === '/console/session' && verb === 'POST') return this.parts.signIn.begin(request);
+    if (path === '/console/session' && verb === 'DELETE') return this.parts.signIn.end(request);
+    const operator = await this.parts.gate.admit(request);
+    const found = this.table.find(verb, path);
+    if (!found) throw new ConsoleRefused(404, 'Not Found');
+    if (!('route' in found))
+      throw new ConsoleRefused(405, 'Method Not Allowed', { Allow: found.verbs.join(', ') });
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    return found.route.answer({
+      operator,
+      parts: found.parts,
+      query,
+      request,
+      response,
+      signal: gone.signal,
+    });
+  }
+
+  private async pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const refused = await this.parts.edge.refusalFor(request, response);
+    if (refused)
+      throw new ConsoleRefused(refused.status, NOT_SERVED[refused.status] ?? 'Bad Request', refused.headers);
+  }
+
+  private refuse(response: ServerResponse, error: unknown): void {
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const told = toldOf(error);
+    if (!told) this.parts.log.error(`the console failed: ${String(error)}`);
+    send(response, told ?? { status: 500, body: { error: 'Internal error' } });
+  }
+}
+
+/** What may be said of a fault; undefined when it is ours. */
+function toldOf(error: unknown): Answer | undefined {
+  if (error instanceof ConsoleRefused)
+    return { status: error.status, body: { error: error.message }, headers: error.headers };
+  if (error instanceof UnusableBody) return { status: error.status, body: { error: error.message } };
+  if (error instanceof SharedStateUnavailable)
+    return { status: 503, body: { error: 'shared state cannot be reached at the moment' } };
+  return undefined;
+}
+
+function send(response: ServerResponse, { status = 200, body, headers = {} }: Answer): void {
+  const bytes = Buffer.from(JSON.stringify(body));
+  response.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': bytes.length,
+    'Cache-Control': 'no-store',
+    ...headers,
+  });
+  response.end(bytes);
+}
+
+function sendFile(request: IncomingMessage, response: ServerResponse, file: PageFile): void {
+  const takesBrotli = /\bbr\b/.test(String(request.headers['accept-encoding'] ?? ''));
+  const bytes = takesBrotli ? file.brotli : file.plain;
+  response.writeHead(200, {
+    'Content-Type': file.type,
+    'Content-Length': bytes.length,
+    Vary: 'Accept-Encoding',
+    ...(takesBrotli && { 'Content-Encoding': 'br' }),
+  });
+  response.end(request.method === 'HEAD' ? undefined : bytes);
+}

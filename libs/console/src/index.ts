@@ -1,0 +1,18 @@
+export { ConsoleApp, type ConsoleParts } from './console-app.js';
+export { LiveRecords } from './live/live-records.js';
+export { LiveStreams } from './live/live-streams.js';
+export { OperatorGate } from './operator-gate.js';
+export { OperatorNotes } from './operator-notes.js';
+export { OperatorSessions } from './operator-sessions.js';
+export { PageFiles } from './page-files.js';
+export * from './rehearsal-desk.js';
+export type { Route } from './route.js';
+export { approvalRoutes } from './routes/approval-routes.js';
+export { auditRoutes } from './routes/audit-routes.js';
+export { explainRoutes } from './routes/explain-routes.js';
+export { liveRoutes } from './routes/live-routes.js';
+export { policyRoutes } from './routes/policy-routes.js';
+export { statusRoutes } from './routes/status-routes.js';
+export { workRoutes } from './routes/work-routes.js';
+export * from './service-status.js';
+export { SignIn } from './sign-in.js';

@@ -1,0 +1,106 @@
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { compileAgentShape, MASTER, ProcessRateLimiters } from '#agent';
+import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
+import { ProcessVersionedStore } from '#cluster';
+import { processSecret, SealedText } from '#dispatcher';
+import { ConsoleRefused } from './console-refused.js';
+import { OperatorGate } from './operator-gate.js';
+import { OperatorSessions } from './operator-sessions.js';
+
+const HOST = 'localhost:3001';
+
+function room(requests = 1_000) {
+  const rules: AuthRule[] = [
+    new ApiKeyRule('key-of-chief', compileAgentShape('chief'), MASTER),
+    new ApiKeyRule('key-of-guest', compileAgentShape('guest'), MASTER),
+  ];
+  let operators = ['chief'];
+  const sessions = new OperatorSessions({
+    sealed: new SealedText(processSecret(), 'parley operator session'),
+    ended: new ProcessVersionedStore(),
+  });
+  const gate = new OperatorGate({
+    authenticator: new RuleAuthenticator(rules),
+    sessions,
+    operators: () => operators,
+    limiter: new ProcessRateLimiters().limiter('console', { limit: requests, window: 60 }),
+  });
+  const carrying = async (key: string) => {
+    const session = sessions.begin({ authorization: `Bearer ${key}` });
+    return { session, cookie: `parley-console=${await sessions.seal(session, HOST)}` };
+  };
+  return { gate, sessions, rules, carrying, demote: () => (operators = []) };
+}
+
+const asking = (headers: Record<string, string>) =>
+  ({
+    headers: { host: HOST, ...headers },
+    rawHeaders: Object.entries(headers).flat(),
+    socket: { remoteAddress: '127.0.0.1' },
+  }) as unknown as IncomingMessage;
+
+const statusOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 200,
+    (error: unknown) => (error instanceof ConsoleRefused ? error.status : String(error)),
+  );
+
+describe('the gate of the console', () => {
+  it('admits an operator by a credential or by the session that carries it', async () => {
+    const { gate, carrying } = room();
+    const { cookie } = await carrying('key-of-chief');
+    expect((await gate.admit(asking({ 'x-mcp-api-key': 'key-of-chief' }))).session).toBeUndefined();
+    expect((await gate.admit(asking({ cookie }))).agent.shape.name).toBe('chief');
+  });
+
+  it('knows nobody without one, and tells who is no operator', async () => {
+    const { gate, carrying } = room();
+    expect(await statusOf(gate.admit(asking({})))).toBe(401);
+    expect(await statusOf(gate.admit(asking({ 'x-mcp-api-key': 'wrong' })))).toBe(401);
+    expect(await statusOf(gate.admit(asking({ 'x-mcp-api-key': 'key-of-guest' })))).toBe(403);
+    expect(await statusOf(gate.admit(asking({ cookie: (await carrying('key-of-guest')).cookie })))).toBe(403);
+  });
+
+  it('goes by the credential where a request shows one beside a session', async () => {
+    const { gate, carrying } = room();
+    const { cookie } = await carrying('key-of-chief');
+    expect(await statusOf(gate.admit(asking({ cookie, authorization: 'Bearer wrong' })))).toBe(401);
+  });
+
+  it('honours a session no longer than what it was opened with', async () => {
+    const { gate, rules, carrying } = room();
+    const { cookie } = await carrying('key-of-chief');
+    const { confirm } = await gate.admit(asking({ cookie }));
+    rules.splice(0, 1);
+    expect(await statusOf(gate.admit(asking({ cookie })))).toBe(401);
+    expect(await statusOf(confirm())).toBe(401);
+  });
+
+  it('asks again who watches: an operator that is none any more, or signed out, is told so', async () => {
+    const { gate, sessions, carrying, demote } = room();
+    const { cookie, session } = await carrying('key-of-chief');
+    const known = await gate.admit(asking({ cookie }));
+    const program = await gate.admit(asking({ 'x-mcp-api-key': 'key-of-chief' }));
+    expect(await statusOf(known.confirm())).toBe(200);
+    await sessions.end(session);
+    expect(await statusOf(known.confirm())).toBe(401);
+    expect(await statusOf(program.confirm())).toBe(200);
+    demote();
+    expect(await statusOf(program.confirm())).toBe(403);
+  });
+
+  it('makes a browser forget what counts no longer', async () => {
+    const { gate } = room();
+    const refused = await gate
+      .admit(asking({ cookie: 'parley-console=old' }))
+      .catch((error: unknown) => error);
+    expect((refused as ConsoleRefused).headers['Set-Cookie']).toMatch(/^parley-console=; .*Max-Age=0/);
+  });
+
+  it('bounds what one operator asks', async () => {
+    const { gate } = room(2);
+    const ask = () => statusOf(gate.admit(asking({ 'x-mcp-api-key': 'key-of-chief' })));
+    expect([await ask(), await ask(), await ask()]).toEqual([200, 200, 429]);
+  });
+});

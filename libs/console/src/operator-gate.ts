@@ -1,0 +1,106 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { type Agent, type RateLimiter, Unauthorized } from '#agent';
+import type { Authenticator } from '#auth';
+import { trustedHeaders } from '#streaming';
+import { ConsoleRefused } from './console-refused.js';
+import type { CredentialHeaders, OperatorSession, OperatorSessions } from './operator-sessions.js';
+import { presentedCookie, setCookie } from './session-cookie.js';
+
+export interface GateParts {
+  readonly authenticator: Authenticator;
+  readonly sessions: OperatorSessions;
+  /** Names of the agents that are operators at this moment. */
+  readonly operators: () => readonly string[];
+  /** Requests of one operator. */
+  readonly limiter: RateLimiter;
+}
+
+/** Somebody who may see what the console shows. */
+export interface Operator {
+  readonly agent: Agent;
+  /** Absent: the request itself showed a credential. */
+  readonly session?: OperatorSession;
+  /** Asks again with the same credential. @throws ConsoleRefused when it no longer counts */
+  readonly confirm: () => Promise<void>;
+}
+
+/** A program shows its credential with every request; where one is shown, it decides. */
+const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
+
+/** Who may come in: known to the authenticator, and named among the operators. Everybody else is told no more than that. */
+export class OperatorGate {
+  constructor(private readonly parts: GateParts) {}
+
+  /** @throws ConsoleRefused */
+  async admit(request: IncomingMessage): Promise<Operator> {
+    const headers = trustedHeaders(request);
+    const shown = CREDENTIALS.some((name) => headers[name] !== undefined);
+    const cookie = shown ? undefined : presentedCookie(headers);
+    const operator =
+      cookie === undefined
+        ? await this.asked(request, () => Promise.resolve(headers))
+        : await this.bySession(request, headers, cookie);
+    await this.spend(operator.agent);
+    return operator;
+  }
+
+  /** @throws ConsoleRefused */
+  async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
+    const agent = await this.authenticated(request, credential);
+    // A sub-agent is nobody who signs in.
+    if (agent.depth !== 0 || !this.parts.operators().includes(agent.shape.name))
+      throw new ConsoleRefused(403, 'this agent is no operator');
+    return agent;
+  }
+
+  private async bySession(
+    request: IncomingMessage,
+    headers: IncomingHttpHeaders,
+    cookie: string,
+  ): Promise<Operator> {
+    const { sessions } = this.parts;
+    const session = await sessions.open(cookie, headers.host ?? '');
+    if (!session) throw signInAgain(headers);
+    const operator = await this.asked(request, async () => {
+      if (await sessions.isOver(session)) throw signInAgain(headers);
+      return session.credential;
+    }).catch((error: unknown) => {
+      throw error instanceof ConsoleRefused && error.status === 401 ? signInAgain(headers) : error;
+    });
+    return { ...operator, session };
+  }
+
+  private async asked(
+    request: IncomingMessage,
+    credential: () => Promise<IncomingHttpHeaders | CredentialHeaders>,
+  ): Promise<Operator> {
+    const agent = await this.identify(request, await credential());
+    const confirm = async () => {
+      const again = await this.identify(request, await credential());
+      if (again.principal !== agent.principal) throw new ConsoleRefused(401, 'Unauthorized');
+    };
+    return { agent, confirm };
+  }
+
+  private async authenticated(request: IncomingMessage, headers: IncomingHttpHeaders): Promise<Agent> {
+    const { remoteAddress } = request.socket;
+    try {
+      return await this.parts.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
+    } catch (error) {
+      if (error instanceof Unauthorized) throw new ConsoleRefused(401, 'Unauthorized');
+      throw error;
+    }
+  }
+
+  private async spend({ principal }: Agent): Promise<void> {
+    const spent = await this.parts.limiter.check(principal);
+    if (!spent) return;
+    const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
+    throw new ConsoleRefused(429, 'Too Many Requests', { 'Retry-After': retry });
+  }
+}
+
+/** A browser that carries what counts no longer forgets it. */
+function signInAgain(headers: IncomingHttpHeaders): ConsoleRefused {
+  return new ConsoleRefused(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, headers) });
+}

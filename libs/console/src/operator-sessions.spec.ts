@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { ProcessVersionedStore } from '#cluster';
+import { processSecret, SealedText } from '#dispatcher';
+import { IDLE, LONGEST, OperatorSessions } from './operator-sessions.js';
+import { fitsCookie, presentedCookie, setCookie } from './session-cookie.js';
+
+const HOST = 'parley.example';
+const KEY = { authorization: 'Bearer s3cret-of-an-operator' };
+
+function room(keys = processSecret(), purpose = 'parley operator session') {
+  let at = 1_000_000;
+  const ended = new ProcessVersionedStore();
+  const replica = () => new OperatorSessions({ sealed: new SealedText(keys, purpose), ended, now: () => at });
+  return { keys, one: replica(), two: replica(), pass: (milliseconds: number) => (at += milliseconds) };
+}
+
+describe('the session of an operator', () => {
+  it('is opened by any replica, and tells nothing to whoever carries it', async () => {
+    const { one, two } = room();
+    const session = one.begin(KEY);
+    const sealed = await one.seal(session, HOST);
+    expect(await two.open(sealed, HOST)).toEqual(session);
+    expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain('s3cret');
+  });
+
+  it('counts under the name it was made for alone', async () => {
+    const { one } = room();
+    const sealed = await one.seal(one.begin(KEY), HOST);
+    expect(await one.open(sealed, 'other.example')).toBeUndefined();
+  });
+
+  it('is no other text that was sealed with the same secret, and no other text at all', async () => {
+    const { keys, one } = room();
+    const state = await new SealedText(keys, 'parley task agent').seal(JSON.stringify(one.begin(KEY)), HOST);
+    const sealed = await one.seal(one.begin(KEY), HOST);
+    for (const text of [state, '', 'x', sealed.slice(0, -2), `${sealed}=`, sealed.toLowerCase()])
+      expect(await one.open(text, HOST)).toBeUndefined();
+  });
+
+  it('ends when nobody is at the page', async () => {
+    const { one, pass } = room();
+    const sealed = await one.seal(one.begin(KEY), HOST);
+    pass(IDLE - 1);
+    expect(await one.open(sealed, HOST)).toBeDefined();
+    pass(1);
+    expect(await one.open(sealed, HOST)).toBeUndefined();
+  });
+
+  it('is renewed while somebody is, and not for ever', async () => {
+    const { one, pass } = room();
+    let session = one.begin(KEY);
+    const { signedInAt } = session;
+    for (let passed = 0; passed < LONGEST - IDLE; passed += IDLE / 2) {
+      pass(IDLE / 2);
+      session = one.renewed(session);
+      expect(await one.isOver(session)).toBe(false);
+    }
+    expect(one.renewed(session).expiresAt).toBe(signedInAt + LONGEST);
+    pass(IDLE);
+    expect(await one.isOver(one.renewed(session))).toBe(true);
+  });
+
+  it('is over on every replica once it is signed out, older and newer copies of it too', async () => {
+    const { one, two, pass } = room();
+    const session = one.begin(KEY);
+    const older = await one.seal(session, HOST);
+    pass(1_000);
+    const newer = await one.seal(one.renewed(session), HOST);
+    const other = await one.seal(one.begin(KEY), HOST);
+    await two.end(session);
+    await two.end(session);
+    expect(await one.open(older, HOST)).toBeUndefined();
+    expect(await one.open(newer, HOST)).toBeUndefined();
+    expect(await one.open(other, HOST)).toBeDefined();
+  });
+});
+
+describe('the cookie', () => {
+  it('cannot be read by scripts, sent by other sites or taken over plain HTTP', () => {
+    const cookie = setCookie('sealed', 60, { host: HOST });
+    expect(cookie).toMatch(/^__Secure-parley-console=sealed; Path=\/console; /);
+    for (const part of ['HttpOnly', 'SameSite=Strict', 'Secure', 'Max-Age=60'])
+      expect(cookie.split('; ')).toContain(part);
+  });
+
+  it('is taken without TLS on this machine alone', () => {
+    expect(setCookie('sealed', 60, { host: 'localhost:3001' }).split('; ')).not.toContain('Secure');
+    const cookie = 'parley-console=sealed';
+    expect(presentedCookie({ host: 'localhost:3001', cookie })).toBe('sealed');
+    expect(presentedCookie({ host: HOST, cookie })).toBeUndefined();
+  });
+
+  it('counts only when there is one: another site of the domain may have set a second', () => {
+    const cookie = '__Secure-parley-console=mine; a=b; __Secure-parley-console=theirs';
+    expect(presentedCookie({ host: HOST, cookie })).toBeUndefined();
+  });
+
+  it('holds what every browser keeps, and no more', () => {
+    expect(fitsCookie('x'.repeat(3_800))).toBe(true);
+    expect(fitsCookie('x'.repeat(3_801))).toBe(false);
+  });
+});

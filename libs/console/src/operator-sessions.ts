@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import type { VersionedStore } from '#cluster';
+import type { SealedText } from '#dispatcher';
+
+/** Credential headers, as a program would send them. */
+export type CredentialHeaders = Readonly<Record<string, string>>;
+
+/** What a signed-in browser carries, sealed. */
+export interface OperatorSession {
+  readonly id: string;
+  /** Shown to the authenticator at every request: who lost the right to sign in has lost the session. */
+  readonly credential: CredentialHeaders;
+  /** Milliseconds since 1970. */
+  readonly signedInAt: number;
+  readonly expiresAt: number;
+}
+
+/** Milliseconds that a session lasts while nobody is at the page. */
+export const IDLE = 30 * 60_000;
+/** Milliseconds after which one signs in again in any case. */
+export const LONGEST = 8 * 3_600_000;
+
+export interface SessionParts {
+  readonly sealed: SealedText;
+  /** Sessions that were signed out: no replica honours them again. */
+  readonly ended: Pick<VersionedStore, 'create' | 'find'>;
+  /** Milliseconds since 1970. Default: the clock of the machine. */
+  readonly now?: () => number;
+}
+
+/** Sessions that live in the browser, sealed so that any replica opens them. */
+export class OperatorSessions {
+  private readonly now: () => number;
+
+  constructor(private readonly parts: SessionParts) {
+    this.now = parts.now ?? Date.now;
+  }
+
+  begin(credential: CredentialHeaders): OperatorSession {
+    const now = this.now();
+    return { id: randomUUID(), credential, signedInAt: now, expiresAt: now + IDLE };
+  }
+
+  /** Somebody is still at the page. */
+  renewed(session: OperatorSession): OperatorSession {
+    return { ...session, expiresAt: Math.min(this.now() + IDLE, session.signedInAt + LONGEST) };
+  }
+
+  secondsLeft({ expiresAt }: Pick<OperatorSession, 'expiresAt'>): number {
+    return Math.max(0, Math.floor((expiresAt - this.now()) / 1000));
+  }
+
+  /** @param host under which the browser knows the service: a session counts nowhere else */
+  seal(session: OperatorSession, host: string): Promise<string> {
+    return this.parts.sealed.seal(JSON.stringify(session), host);
+  }
+
+  /** @returns `undefined` for what is not, or no longer, a session of this host. @throws SharedStateUnavailable */
+  async open(text: string, host: string): Promise<OperatorSession | undefined> {
+    const plain = await this.parts.sealed.open(text, host);
+    if (plain === undefined) return undefined;
+    const session = JSON.parse(plain) as OperatorSession;
+    return (await this.isOver(session)) ? undefined : session;
+  }
+
+  /** @throws SharedStateUnavailable: whether it was signed out is not known then */
+  async isOver({ id, expiresAt }: OperatorSession): Promise<boolean> {
+    return expiresAt <= this.now() || (await this.parts.ended.find(id)) !== undefined;
+  }
+
+  /** @throws SharedStateUnavailable */
+  async end({ id, signedInAt }: OperatorSession): Promise<void> {
+    // An older copy of the cookie may have been renewed: as long as any of them could be.
+    const left = signedInAt + LONGEST - this.now();
+    if (left > 0) await this.parts.ended.create(id, {}, left);
+  }
+}

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants } from 'node:zlib';
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+const SERVED = /^[a-z][a-z0-9-]*\.(js|css|svg)$/;
+const compress = promisify(brotliCompress);
+
+/** A file as it is sent. */
+export interface PageFile {
+  readonly type: string;
+  readonly plain: Buffer;
+  readonly brotli: Buffer;
+}
+
+interface Page {
+  readonly html: PageFile;
+  /** Names what all files say together. */
+  readonly version: string;
+  readonly assets: ReadonlyMap<string, PageFile>;
+}
+
+/**
+ * The page, read and compressed when it is first asked for. Its files are served under a name that changes with any of
+ * them, so that a browser may keep them for good and never mixes two builds.
+ */
+export class PageFiles {
+  private loading: Promise<Page> | null = null;
+
+  /** @param folder with `index.html`, scripts and styles */
+  constructor(private readonly folder: string) {}
+
+  async html(): Promise<PageFile> {
+    return (await this.page()).html;
+  }
+
+  /** @returns `undefined` for what the page has no file of, in this very version */
+  async asset(version: string, name: string): Promise<PageFile | undefined> {
+    const page = await this.page();
+    return version === page.version ? page.assets.get(name) : undefined;
+  }
+
+  private page(): Promise<Page> {
+    this.loading ??= this.read().catch((error: unknown) => {
+      this.loading = null;
+      throw error;
+    });
+    return this.loading;
+  }
+
+  private async read(): Promise<Page> {
+    const names = (await readdir(this.folder)).filter((name) => SERVED.test(name)).sort();
+    const contents = await Promise.all(names.map((name) => readFile(join(this.folder, name))));
+    const html = await readFile(join(this.folder, 'index.html'), 'utf8');
+    const digest = createHash('sha256').update(html);
+    for (const [at, name] of names.entries()) digest.update(name).update(contents[at] as Buffer);
+    const version = digest.digest('base64url').slice(0, 16);
+    const files = names.map(async (name, at): Promise<[string, PageFile]> => {
+      const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] as string;
+      return [name, await sent(type, contents[at] as Buffer)];
+    });
+    const text = html.replaceAll('%ASSETS%', `/console/assets/${version}`);
+    return {
+      version,
+      html: await sent('text/html; charset=utf-8', Buffer.from(text)),
+      assets: new Map(await Promise.all(files)),
+    };
+  }
+}
+
+async function sent(type: string, plain: Buffer): Promise<PageFile> {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: plain.length };
+  return { type, plain, brotli: await compress(plain, { params }) };
+}

@@ -1,0 +1,55 @@
+import type { Answered, ApprovalOffice, OfficeRefusal, Verdict } from '#approvals';
+import { readSmallJson } from '#streaming';
+import { ConsoleRefused } from '../console-refused.js';
+import type { OperatorNotes } from '../operator-notes.js';
+import type { Route } from '../route.js';
+
+const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
+  forbidden: [403, 'this operator may not decide approvals'],
+  own_request: [403, "one's own request is decided by somebody else"],
+  not_found: [404, 'no such approval'],
+  decided_before: [409, 'this approval has been decided'],
+};
+
+/** Calls that wait for a person. Being an operator is not enough to see them: the office has rules of its own. */
+export function approvalRoutes(office: ApprovalOffice, notes: OperatorNotes): readonly Route[] {
+  return [
+    {
+      verb: 'GET',
+      path: '/console/api/approvals',
+      answer: async ({ operator }) => ({ body: { approvals: served(await office.list(operator.agent)) } }),
+    },
+    {
+      verb: 'GET',
+      path: '/console/api/approvals/*',
+      answer: async ({ operator, parts: [id = ''], signal }) => ({
+        body: served(await office.show(id, operator.agent, signal)),
+      }),
+    },
+    {
+      verb: 'POST',
+      path: '/console/api/approvals/*',
+      answer: async ({ operator, parts: [id = ''], request }) => {
+        const verdict = verdictOf(await readSmallJson(request));
+        const decided = served(await office.decide(id, operator.agent, verdict));
+        notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
+        return { body: decided };
+      },
+    },
+  ];
+}
+
+/** @throws ConsoleRefused */
+function served<T>(answered: Answered<T>): T {
+  if (!answered.ok) throw new ConsoleRefused(...REFUSED[answered.refusal]);
+  return answered.value;
+}
+
+/** @throws ConsoleRefused */
+function verdictOf({ decision, reason }: Readonly<Record<string, unknown>>): Verdict {
+  if (decision !== 'approve' && decision !== 'deny')
+    throw new ConsoleRefused(400, 'decision must be approve or deny');
+  if (reason !== undefined && typeof reason !== 'string')
+    throw new ConsoleRefused(400, 'reason must be text');
+  return { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
+}

@@ -1,0 +1,53 @@
+import { type AuditQuery, AuditQueryError, type AuditTrail } from '#audit';
+import { ConsoleRefused } from '../console-refused.js';
+import { limitOf, type Route } from '../route.js';
+
+/** Members of a query by the names they have in a URL. Operators may give these and no others. */
+const ASKED = {
+  from: 'from',
+  to: 'to',
+  type: 'type',
+  agent: 'agent',
+  tool: 'tool',
+  principal: 'principal',
+  tenant: 'tenant',
+  outcome: 'outcome',
+  gate: 'gate',
+  code: 'code',
+  correlation_id: 'correlationId',
+  trace_id: 'traceId',
+  cursor: 'cursor',
+} as const satisfies Readonly<Record<string, keyof AuditQuery>>;
+const OTHERS = new Set(['limit']);
+const MAX_TEXT = 500;
+
+/** What was recorded, newest first. */
+export function auditRoutes(trail: AuditTrail): readonly Route[] {
+  return [
+    {
+      verb: 'GET',
+      path: '/console/api/audit',
+      answer: async ({ query }) => {
+        const asked = queryOf(query);
+        const page = await trail.search(asked).catch((error: unknown) => {
+          throw error instanceof AuditQueryError ? new ConsoleRefused(400, error.message) : error;
+        });
+        return { body: { reach: trail.reach, ...page } };
+      },
+    },
+  ];
+}
+
+/** @throws ConsoleRefused for what is not asked like this: a filter that is misspelt must not find everything */
+function queryOf(query: URLSearchParams): AuditQuery {
+  const asked: Record<string, unknown> = { limit: limitOf(query) };
+  for (const [name, value] of query) {
+    if (OTHERS.has(name) || value === '') continue;
+    if (!Object.hasOwn(ASKED, name)) throw new ConsoleRefused(400, `unknown filter ${name.slice(0, 40)}`);
+    if (value.length > MAX_TEXT) throw new ConsoleRefused(400, `${name}: too long`);
+    asked[ASKED[name as keyof typeof ASKED]] = value;
+  }
+  if (asked['outcome'] !== undefined && asked['outcome'] !== 'success' && asked['outcome'] !== 'failure')
+    throw new ConsoleRefused(400, 'outcome must be success or failure');
+  return asked as AuditQuery;
+}

@@ -1,0 +1,84 @@
+import type { AuditedMetadata, MetadataAudit } from '#dispatcher';
+import type { ClassPolicy, Policy } from '#policy';
+import { limitOf, type Route } from '../route.js';
+
+export interface PolicyParts {
+  /** As it holds at this moment. */
+  readonly policy: () => Policy;
+  readonly metadata: Pick<MetadataAudit, 'run'>;
+}
+
+/** What the policy says of a class; of a filter the fields alone. */
+interface ShownClass {
+  readonly name: string;
+  readonly access: 'open' | 'hidden';
+  readonly visible: boolean;
+  readonly description: string | null;
+  readonly usage: string | null;
+  readonly fields: readonly string[] | null;
+  readonly join_fields: readonly string[] | null;
+  readonly large_fields: readonly string[];
+  readonly canonical_filter: readonly string[];
+  readonly tenant_field: string | null;
+}
+
+/** The classes of the policy, a page at a time, and what agents are not told about them. */
+export function policyRoutes({ policy, metadata }: PolicyParts): readonly Route[] {
+  return [
+    {
+      verb: 'GET',
+      path: '/console/api/policy',
+      answer: async ({ query }) => {
+        const { classes, version, switches } = policy();
+        const after = query.get('after') ?? '';
+        const names = [...classes.keys()].filter((name) => name > after).sort();
+        const page = names.slice(0, limitOf(query));
+        return {
+          body: {
+            version,
+            switches,
+            total: classes.size,
+            classes: page.map((name) => shownClass(classes.get(name) as ClassPolicy)),
+            next: page.length < names.length ? page.at(-1) : null,
+          },
+        };
+      },
+    },
+    {
+      verb: 'GET',
+      path: '/console/api/metadata',
+      answer: async () => ({ body: bounded(await metadata.run()) }),
+    },
+  ];
+}
+
+function shownClass(known: ClassPolicy): ShownClass {
+  return {
+    name: known.className,
+    access: known.hiding === 'no' ? 'open' : 'hidden',
+    visible: known.visible,
+    description: known.description,
+    usage: known.usage,
+    fields: known.fields,
+    join_fields: known.joinFields,
+    large_fields: known.largeFields,
+    canonical_filter: Object.keys(known.canonicalFilter ?? {}).sort(),
+    tenant_field: known.tenantScope?.field ?? null,
+  };
+}
+
+const MOST_CLASSES = 500;
+
+/** A database of thousands of classes is told of in part, and so said. */
+function bounded(found: AuditedMetadata): AuditedMetadata & { readonly shown_classes: number } {
+  const first = <T>(section: Readonly<Record<string, T>>) =>
+    Object.fromEntries(Object.entries(section).slice(0, MOST_CLASSES));
+  return {
+    ...found,
+    missing_class_descriptions: found.missing_class_descriptions.slice(0, MOST_CLASSES),
+    missing_field_descriptions: first(found.missing_field_descriptions),
+    unresolvable_allowlist_entries: first(found.unresolvable_allowlist_entries),
+    canonical_filter_summary: first(found.canonical_filter_summary),
+    shown_classes: Math.min(found.classes_audited, MOST_CLASSES),
+  };
+}

@@ -1,0 +1,143 @@
+import { type Collection, type Filter, MongoBulkWriteError } from 'mongodb';
+import {
+  AuditCollection,
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  type ChainHead,
+  limitOf,
+  momentOf,
+  pageOf,
+  readCursor,
+  type Sealed,
+} from '#audit';
+import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
+
+export interface MongoAuditOptions {
+  readonly connection: MongoConnection;
+  /** Default: the one of the connection. It must not be one that agents read. */
+  readonly database?: string;
+  readonly collection: string;
+  /** Milliseconds that a record is kept; null: for ever. */
+  readonly lifetime: number | null;
+  /** The connection is for audit alone, and ends with it. */
+  readonly ownsConnection: boolean;
+}
+
+/** When a record may be removed: beside the record, and not part of what is sealed. */
+const EXPIRES = 'expires_at';
+const DUPLICATE = 11000;
+
+/** Audit records as documents. Nothing here changes or removes one; a TTL index of the database may. */
+export class MongoAuditCollection extends AuditCollection {
+  constructor(private readonly options: MongoAuditOptions) {
+    super();
+  }
+
+  async open(): Promise<ChainHead | null> {
+    const { collection } = this;
+    await collection.createIndexes([
+      { key: { at: -1, chain: -1, seq: -1 } },
+      { key: { tenant_id: 1, at: -1 } },
+      { key: { agent_name: 1, at: -1 } },
+      { key: { principal: 1, at: -1 } },
+      { key: { correlation_id: 1 }, sparse: true },
+      { key: { [EXPIRES]: 1 }, expireAfterSeconds: 0, sparse: true },
+    ]);
+    const [latest] = await collection.find().sort({ at: -1, chain: -1, seq: -1 }).limit(1).toArray();
+    if (!latest) return null;
+    const { chain, seq, hash } = latest as unknown as ChainHead;
+    return { chain, seq, hash };
+  }
+
+  async insert(records: readonly Sealed[]): Promise<void> {
+    const documents = records.map((record) => this.documentOf(record));
+    try {
+      await this.collection.insertMany(documents, {
+        ordered: false,
+        ignoreUndefined: true,
+        writeConcern: { w: 'majority' },
+      });
+    } catch (error) {
+      if (!isOnlyDuplicates(error)) throw error;
+    }
+  }
+
+  async search(query: AuditQuery): Promise<AuditPage> {
+    const limit = limitOf(query);
+    const found = await this.collection
+      .find(filterOf(query))
+      .sort({ at: -1, chain: -1, seq: -1 })
+      .limit(limit + 1)
+      .toArray();
+    return pageOf(found.map(recordOf) as unknown as AuditEntry[], limit);
+  }
+
+  async *all(type?: string): AsyncIterable<unknown> {
+    const found = this.collection.find(type === undefined ? {} : { type }, { sort: { _id: 1 } });
+    for await (const document of found) yield recordOf(document);
+  }
+
+  async close(): Promise<void> {
+    if (this.options.ownsConnection) await this.options.connection.close();
+  }
+
+  private get collection(): Collection<StoredDocument> {
+    const { connection, database, collection } = this.options;
+    return connection.collection(collection, database);
+  }
+
+  private documentOf(record: Sealed): StoredDocument {
+    const { lifetime } = this.options;
+    return {
+      // In the order of its chain, and only once.
+      _id: `${record.chain}:${String(record.seq).padStart(15, '0')}`,
+      ...record,
+      ...(lifetime !== null && { [EXPIRES]: new Date(Date.parse(record.at) + lifetime) }),
+    };
+  }
+}
+
+function recordOf({ _id, [EXPIRES]: _expires, ...record }: StoredDocument): Record<string, unknown> {
+  return record;
+}
+
+function isOnlyDuplicates(error: unknown): boolean {
+  if (!(error instanceof MongoBulkWriteError)) return false;
+  const faults = [error.writeErrors].flat();
+  return faults.length > 0 && faults.every(({ code }) => code === DUPLICATE);
+}
+
+function filterOf(query: AuditQuery): Filter<StoredDocument> {
+  const from = momentOf(query.from, 'from');
+  const to = momentOf(query.to, 'to');
+  const equal: [string, unknown][] = [
+    ['type', query.type],
+    ['agent_name', query.agent],
+    ['tool', query.tool],
+    ['principal', query.principal],
+    ['gate', query.gate],
+    ['error_code', query.code],
+    ['correlation_id', query.correlationId],
+    ['trace_id', query.traceId],
+    ['success', query.outcome && query.outcome === 'success'],
+  ];
+  const parts: Filter<StoredDocument>[] = equal
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => ({ [name]: { $eq: value } }));
+  if (from !== undefined) parts.push({ at: { $gte: from } });
+  if (to !== undefined) parts.push({ at: { $lt: to } });
+  if (query.tenant !== undefined) parts.push({ tenant_id: { $in: tenantForms(query.tenant) } });
+  if (query.cursor !== undefined) {
+    const { at, chain, seq } = readCursor(query.cursor);
+    parts.push({
+      $or: [{ at: { $lt: at } }, { at, chain: { $lt: chain } }, { at, chain, seq: { $lt: seq } }],
+    });
+  }
+  return parts.length > 0 ? { $and: parts } : {};
+}
+
+function tenantForms(text: string): unknown[] {
+  const number = Number(text);
+  return String(number) === text ? [text, number] : [text];
+}

@@ -1,0 +1,22 @@
+import { Agent, type CallContext, compileAgentShape } from '#agent';
+import { describe, expect, it } from 'vitest';
+import { operationContext } from './operation.js';
+
+const agent = new Agent({ shape: compileAgentShape('analyst', {}), principal: 'p' });
+const context: CallContext = { agent, signal: new AbortController().signal, progress: () => undefined };
+const telemetry = { traceId: 'a'.repeat(32), tool: () => expect.fail('no tool is called') };
+const comment = (more: Partial<CallContext>) =>
+  operationContext({ ...context, ...more }, { tool: 'query_class', timeout: 30 }).comment;
+
+describe('the comment of an operation', () => {
+  it('names tool and correlation, and the trace where there is one', () => {
+    expect(comment({ correlationId: 's-1' })).toBe('parley:query_class:s-1');
+    expect(comment({})).toBe(`parley:query_class:${agent.agentId}`);
+    expect(comment({ correlationId: 's-1', telemetry })).toBe(`parley:query_class:s-1:${'a'.repeat(32)}`);
+  });
+
+  it('can be taken apart at its colons', () => {
+    const parts = comment({ correlationId: 'a.b_c-1', telemetry }).split(':');
+    expect(parts).toEqual(['parley', 'query_class', 'a.b_c-1', 'a'.repeat(32)]);
+  });
+});

@@ -1,0 +1,120 @@
+import { oneLine } from '#audit';
+import { isJsonObject, type JsonObject, member } from '#dispatcher';
+import { CallCollector } from '../model/call-collector.js';
+import { countOf, textOf } from '../model/event-json.js';
+import type { ModelTurn, StopReason } from '../model/language-model.js';
+import { LanguageModelError } from '../model/model-error.js';
+
+const STOPS: Readonly<Record<string, StopReason>> = { max_tokens: 'cut-off', refusal: 'withheld' };
+const TRANSIENT = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error']);
+
+/** Gathers one answer of the messages wire from its events. */
+export class AnthropicAnswer {
+  private readonly calls = new CallCollector();
+  /** Where the block stands whose text came last. */
+  private textBlock: unknown;
+  private text = '';
+  private prompt = 0;
+  private completion = 0;
+  private counted = false;
+  private stop: string | null = null;
+
+  constructor(private readonly onText: (text: string) => void) {}
+
+  /** @returns whether the answer is over @throws LanguageModelError for an error that the server reports */
+  take(event: JsonObject): boolean {
+    switch (event['type']) {
+      case 'message_start':
+        this.count(member(event['message'], 'usage'));
+        return false;
+      case 'content_block_start':
+        this.begin(event['index'], event['content_block']);
+        return false;
+      case 'content_block_delta':
+        this.grow(event['index'], event['delta']);
+        return false;
+      case 'message_delta':
+        this.count(event['usage']);
+        this.stop = textOf(member(event['delta'], 'stop_reason')) || this.stop;
+        return false;
+      case 'message_stop':
+        return true;
+      case 'error':
+        throw toldError(event['error']);
+      default:
+        // `ping`, and whatever is added to the wire later.
+        return false;
+    }
+  }
+
+  /** An answer that was not streamed. */
+  takeWhole(message: JsonObject): ModelTurn {
+    if (message['type'] === 'error') throw toldError(message['error']);
+    const { content } = message;
+    if (!Array.isArray(content))
+      throw new LanguageModelError('malformed', 'the answer of the model has no content');
+    content.forEach((block: unknown, index) => this.begin(index, block));
+    this.count(message['usage']);
+    this.stop = textOf(message['stop_reason']);
+    return this.finished(true);
+  }
+
+  /** @throws LanguageModelError when the stream broke off */
+  finished(complete: boolean): ModelTurn {
+    if (!complete && this.stop === null)
+      throw new LanguageModelError('malformed', 'the answer of the model broke off');
+    const calls = this.calls.finished();
+    return {
+      text: this.text,
+      calls,
+      tokens: this.counted ? { prompt: this.prompt, completion: this.completion } : null,
+      stop: STOPS[this.stop ?? ''] ?? (calls.length > 0 ? 'tools' : 'done'),
+    };
+  }
+
+  private begin(index: unknown, block: unknown): void {
+    const type = member(block, 'type');
+    if (type === 'text') this.hear(index, textOf(member(block, 'text')));
+    if (type !== 'tool_use') return;
+    const call = this.calls.at(placeOf(index));
+    call.id = textOf(member(block, 'id'));
+    call.name = textOf(member(block, 'name'));
+    const input = member(block, 'input');
+    if (isJsonObject(input) && Object.keys(input).length > 0) call.text = JSON.stringify(input);
+  }
+
+  private grow(index: unknown, delta: unknown): void {
+    const type = member(delta, 'type');
+    if (type === 'text_delta') this.hear(index, textOf(member(delta, 'text')));
+    if (type === 'input_json_delta')
+      this.calls.at(placeOf(index)).text += textOf(member(delta, 'partial_json'));
+  }
+
+  private hear(block: unknown, text: string): void {
+    if (text === '') return;
+    const heard = this.text !== '' && block !== this.textBlock ? `\n${text}` : text;
+    this.textBlock = block;
+    this.text += heard;
+    this.onText(heard);
+  }
+
+  private count(usage: unknown): void {
+    if (!isJsonObject(usage)) return;
+    this.counted = true;
+    const prompt = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'];
+    const read = prompt.reduce((sum, name) => sum + countOf(member(usage, name)), 0);
+    // Later counts are of the whole message so far, not of what was added.
+    this.prompt = Math.max(this.prompt, read);
+    this.completion = Math.max(this.completion, countOf(member(usage, 'output_tokens')));
+  }
+}
+
+const placeOf = (index: unknown) => (typeof index === 'number' ? index : 0);
+
+function toldError(error: unknown): LanguageModelError {
+  const type = textOf(member(error, 'type'));
+  const told = oneLine(`${type}: ${textOf(member(error, 'message'))}`).slice(0, 2_000);
+  return new LanguageModelError('overloaded', `Anthropic call failed: ${told}`, {
+    transient: TRANSIENT.has(type),
+  });
+}

@@ -1,0 +1,118 @@
+import { wellFormed } from '#audit';
+import { isJsonObject, member } from '#dispatcher';
+import { type HistoryEntry, MAX_HISTORY } from './history.js';
+import { Usage } from './usage.js';
+
+/** A conversation that is no such file; the message names the place. */
+export class ConversationFileError extends Error {
+  override readonly name = 'ConversationFileError';
+}
+
+export interface SavedConversation {
+  readonly history: readonly HistoryEntry[];
+  readonly usage: Usage;
+}
+
+const VERSION = 1;
+const MAX_NESTING = 32;
+const MAX_CONTENT = 32_768;
+const MAX_FILE = 48 * 1_048_576;
+
+/** The file of a conversation. It holds what was said, and neither tool results nor anything an agent is allowed by. */
+export function writeConversation(
+  { history, usage }: SavedConversation,
+  permissions: string,
+  withoutSecrets: (text: string) => string,
+): string {
+  const said = history.filter(({ role }) => role !== 'system').slice(-MAX_HISTORY);
+  return JSON.stringify(
+    {
+      version: VERSION,
+      exported_at: new Date().toISOString(),
+      permissions,
+      token_usage: {
+        prompt_tokens: usage.prompt,
+        completion_tokens: usage.completion,
+        total_tokens: usage.total,
+        cost_usd: usage.costUsd,
+      },
+      conversation_history: said.map(({ role, content }) => ({
+        role,
+        content: cutToBytes(withoutSecrets(content), MAX_CONTENT),
+      })),
+    },
+    null,
+    2,
+  );
+}
+
+/**
+ * Reads such a file. Permissions in it are never taken over: what may be done is a matter of the agent alone.
+ * @returns null when it is no JSON @throws ConversationFileError when it is JSON and no conversation
+ */
+export function readConversation(text: string): SavedConversation | null {
+  if (text.length > MAX_FILE) throw new ConversationFileError('the file is too large');
+  // Before it is parsed: a parser given enough brackets runs out of stack.
+  assertNesting(text);
+  let file: unknown;
+  try {
+    file = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!isJsonObject(file)) throw new ConversationFileError('a conversation is a JSON object');
+  const version = member(file, 'version') ?? VERSION;
+  if (version !== VERSION) throw new ConversationFileError(`version: only ${VERSION} can be read`);
+  const entries = member(file, 'conversation_history');
+  if (!Array.isArray(entries)) throw new ConversationFileError('conversation_history: must be a list');
+  if (entries.length > MAX_HISTORY)
+    throw new ConversationFileError(`conversation_history: more than ${MAX_HISTORY} messages`);
+  return { history: entries.map(readEntry), usage: readUsage(member(file, 'token_usage')) };
+}
+
+function readEntry(entry: unknown, index: number): HistoryEntry {
+  const fault = (message: string) => new ConversationFileError(`conversation_history.${index}: ${message}`);
+  const role = member(entry, 'role');
+  const content = member(entry, 'content');
+  if (role !== 'user' && role !== 'assistant') throw fault('role must be user or assistant');
+  if (content !== null && typeof content !== 'string') throw fault('content must be text or null');
+  if (Buffer.byteLength(content ?? '') > MAX_CONTENT)
+    throw fault(`content is longer than ${MAX_CONTENT} bytes`);
+  return { role, content: content ?? '' };
+}
+
+function readUsage(given: unknown): Usage {
+  const count = (name: string) => {
+    const value = member(given, name);
+    return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : 0;
+  };
+  return new Usage(
+    Math.floor(count('prompt_tokens')),
+    Math.floor(count('completion_tokens')),
+    count('cost_usd'),
+  );
+}
+
+function assertNesting(text: string): void {
+  let depth = 0;
+  let quoted = false;
+  for (let index = 0; index < text.length; index += 1) {
+    const character = text[index];
+    if (quoted) {
+      if (character === '\\') index += 1;
+      else if (character === '"') quoted = false;
+    } else if (character === '"') quoted = true;
+    else if (character === '[' || character === '{') depth += 1;
+    else if (character === ']' || character === '}') depth -= 1;
+    if (depth > MAX_NESTING) throw new ConversationFileError(`nested deeper than ${MAX_NESTING} levels`);
+  }
+}
+
+function cutToBytes(text: string, most: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= most) return wellFormed(text);
+  let end = most;
+  // Back to where a character begins.
+  while (end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end -= 1;
+  return bytes.subarray(0, end).toString();
+}

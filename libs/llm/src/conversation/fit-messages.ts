@@ -1,0 +1,42 @@
+import type { ModelMessage } from '../model/language-model.js';
+import { messageSize } from './estimated-size.js';
+
+export const DROPPED_RESULT = '[left out to make room: call the tool again if it is needed]';
+
+/**
+ * The messages within a number of tokens. First what the oldest tool results hold is left out, then the oldest of what was said
+ * before this question; the question and the newest results stay. A call is never parted from its result.
+ * @param earlier how many of the messages are of earlier questions
+ * @returns null when even that is too much
+ */
+export function fitMessages(
+  messages: readonly ModelMessage[],
+  earlier: number,
+  budget: number,
+): readonly ModelMessage[] | null {
+  const kept = [...messages];
+  let size = kept.reduce((sum, message) => sum + messageSize(message), 0);
+  const newest = kept.findLastIndex(({ role }) => role === 'tool');
+  for (let index = earlier; index < newest && size > budget; index += 1) {
+    const message = kept[index];
+    if (message?.role !== 'tool') continue;
+    const emptied = withoutContents(message);
+    size -= messageSize(message) - messageSize(emptied);
+    kept[index] = emptied;
+  }
+  let first = 0;
+  while (size > budget && first < earlier) {
+    size -= messageSize(kept[first] as ModelMessage);
+    first += 1;
+  }
+  return size > budget ? null : kept.slice(first);
+}
+
+function withoutContents({ role, results }: Extract<ModelMessage, { role: 'tool' }>): ModelMessage {
+  return {
+    role,
+    results: results.map((result) =>
+      result.content.length > DROPPED_RESULT.length ? { ...result, content: DROPPED_RESULT } : result,
+    ),
+  };
+}

@@ -1,0 +1,42 @@
+import { isJsonObject, type JsonObject } from '#dispatcher';
+import { LanguageModelError } from './model-error.js';
+
+/** Lines of a stream that may be nonsense before the stream as a whole is. */
+const MAX_NONSENSE = 100;
+
+/** Reads the payloads of one stream; single ones that are no JSON objects are passed over. */
+export class EventJson {
+  private nonsense = 0;
+
+  /** @returns null for what is passed over @throws LanguageModelError when there is too much of it */
+  read(data: string): JsonObject | null {
+    const value = parsed(data);
+    if (isJsonObject(value)) return value;
+    this.nonsense += 1;
+    if (this.nonsense > MAX_NONSENSE)
+      throw new LanguageModelError('malformed', 'the answer of the model is no stream of JSON objects');
+    return null;
+  }
+}
+
+/** @throws LanguageModelError */
+export function objectOf(text: string, label: string): JsonObject {
+  const value = parsed(text);
+  if (!isJsonObject(value))
+    throw new LanguageModelError('malformed', `${label} failed: the answer is no JSON object`);
+  return value;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function countOf(value: unknown): number {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
+}
+
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

@@ -1,0 +1,38 @@
+/**
+ * `unreachable`: nobody answered. `timeout`: nothing came in time. `http`: an error status. `overloaded`: told inside a stream.
+ * `redirected`: sent elsewhere, and not followed. `malformed`: an answer that cannot be one. `too-large`: more than is read.
+ */
+export type ModelFault =
+  'unreachable' | 'timeout' | 'http' | 'overloaded' | 'redirected' | 'malformed' | 'too-large' | 'no-room';
+
+interface FaultDetails {
+  readonly status?: number;
+  /** Seconds that the server asks to wait. */
+  readonly retryAfter?: number;
+  /** The same request may do better in a moment. */
+  readonly transient?: boolean;
+}
+
+/** A model could not be asked, or did not answer. The message is one line and holds no credential. */
+export class LanguageModelError extends Error {
+  override readonly name = 'LanguageModelError';
+  readonly status: number | undefined;
+  readonly retryAfter: number | undefined;
+  readonly transient: boolean;
+
+  constructor(
+    readonly fault: ModelFault,
+    message: string,
+    { status, retryAfter, transient = false }: FaultDetails = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.retryAfter = retryAfter;
+    this.transient = transient;
+  }
+}
+
+/** Settings with which no model can be asked; the message names the setting and the choices. */
+export class ModelSettingsError extends Error {
+  override readonly name = 'ModelSettingsError';
+}

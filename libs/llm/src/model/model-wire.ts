@@ -1,0 +1,225 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { oneLine, wellFormed } from '#audit';
+import type { TurnWatch } from './language-model.js';
+import type { ModelEndpoint } from './model-endpoint.js';
+import { LanguageModelError } from './model-error.js';
+import { retryDelay } from './retry-delay.js';
+import { EventReader, type ServerSentEvent } from './server-sent-events.js';
+
+export interface WireOptions {
+  /** How errors call it: `LLM call`. */
+  readonly label: string;
+  /** Below the endpoint. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The credential in them; taken out of whatever an error quotes. */
+  readonly secret: string;
+  /** Seconds without a byte. */
+  readonly timeout: number;
+  /** Seconds that one answer may take altogether. */
+  readonly maxDuration: number;
+  /** Repetitions after 429, 5xx and overload, as long as nothing of an answer was heard. */
+  readonly retries: number;
+  /** Bytes of one answer. */
+  readonly maxBytes: number;
+}
+
+/** An answer with a good status, read once and in one of two ways. */
+export interface WireAnswer {
+  readonly isStream: boolean;
+  events(): AsyncIterable<ServerSentEvent>;
+  text(): Promise<string>;
+}
+
+const MAX_QUOTED = 2_000;
+/** Bytes of an error page that are looked at. */
+const MAX_ERROR_PAGE = 16_384;
+
+/** Sends one JSON request to one place and reads what comes back, bounded in time and size. */
+export class ModelWire {
+  readonly #options: WireOptions;
+
+  constructor(
+    private readonly endpoint: ModelEndpoint,
+    options: WireOptions,
+  ) {
+    this.#options = options;
+  }
+
+  withoutSecrets(text: string): string {
+    const { secret } = this.#options;
+    return secret.length < 8 ? text : text.replaceAll(secret, '[key]');
+  }
+
+  /**
+   * @param heard whether something of the answer was passed on already: such a request is not repeated
+   * @throws LanguageModelError; the reason of the signal
+   */
+  async send<T>(
+    body: object,
+    { signal, onRetry }: TurnWatch,
+    read: (answer: WireAnswer) => Promise<T>,
+    heard: () => boolean,
+  ): Promise<T> {
+    const { retries } = this.#options;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await this.attempt(JSON.stringify(body), signal, read);
+      } catch (error) {
+        if (!(error instanceof LanguageModelError) || !error.transient || heard() || attempt >= retries)
+          throw error;
+        const seconds = retryDelay(attempt, error.retryAfter);
+        if (seconds === null) throw error;
+        onRetry?.(seconds, error.message);
+        await sleep(seconds * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
+      }
+    }
+  }
+
+  private async attempt<T>(
+    body: string,
+    signal: AbortSignal,
+    read: (answer: WireAnswer) => Promise<T>,
+  ): Promise<T> {
+    signal.throwIfAborted();
+    const { label, path, headers, maxDuration, timeout } = this.#options;
+    await this.endpoint.assertReachable();
+    const silence = new Silence(timeout);
+    const limit = AbortSignal.timeout(maxDuration * 1000);
+    try {
+      const response = await fetch(this.endpoint.url.replace(/\/+$/, '') + path, {
+        method: 'POST',
+        // Followed, a redirect would carry the conversation, and the key with it, to a place that nobody allowed.
+        redirect: 'manual',
+        headers: {
+          ...headers,
+          'Content-Type': 'application/json',
+          Accept: 'text/event-stream, application/json',
+        },
+        body,
+        signal: AbortSignal.any([signal, limit, silence.signal]),
+      });
+      silence.broken();
+      if (!response.ok) throw await this.refusal(response, silence);
+      return await read(this.answer(response, silence));
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (error instanceof LanguageModelError) throw error;
+      if (silence.signal.aborted)
+        throw new LanguageModelError('timeout', `${label} failed: nothing came for ${timeout} s`);
+      if (limit.aborted)
+        throw new LanguageModelError(
+          'timeout',
+          `${label} failed: no end of the answer after ${maxDuration} s`,
+        );
+      throw new LanguageModelError('unreachable', `${label} failed: ${networkCode(error)}`);
+    } finally {
+      silence.end();
+    }
+  }
+
+  private answer(response: Response, silence: Silence): WireAnswer {
+    const chunks = () => this.chunks(response, silence, this.#options.maxBytes);
+    return {
+      isStream: (response.headers.get('content-type') ?? '').includes('text/event-stream'),
+      events: () => eventsOf(chunks()),
+      text: () => joined(chunks()),
+    };
+  }
+
+  private async *chunks(response: Response, silence: Silence, most: number): AsyncGenerator<string> {
+    const decoder = new TextDecoder();
+    let bytes = 0;
+    if (!response.body) return;
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
+      silence.broken();
+      bytes += chunk.byteLength;
+      if (bytes > most)
+        throw new LanguageModelError('too-large', `the model answered with more than ${most} bytes`);
+      yield decoder.decode(chunk, { stream: true });
+    }
+    yield decoder.decode();
+  }
+
+  private async refusal(response: Response, silence: Silence): Promise<LanguageModelError> {
+    const { label } = this.#options;
+    const { status } = response;
+    if (status >= 300 && status < 400) {
+      await response.body?.cancel();
+      return new LanguageModelError(
+        'redirected',
+        `${label} failed: HTTP ${status}, a redirect, which is not followed`,
+        {
+          status,
+        },
+      );
+    }
+    let page = '';
+    try {
+      for await (const part of this.chunks(response, silence, MAX_ERROR_PAGE)) page += part;
+    } catch (error) {
+      if (!(error instanceof LanguageModelError)) throw error;
+    }
+    const quoted = Array.from(oneLine(wellFormed(this.withoutSecrets(page))))
+      .slice(0, MAX_QUOTED)
+      .join('');
+    return new LanguageModelError('http', `${label} failed: HTTP ${status} ${quoted}`.trimEnd(), {
+      status,
+      transient: status === 429 || status >= 500,
+      ...retryAfterOf(response),
+    });
+  }
+}
+
+async function* eventsOf(chunks: AsyncIterable<string>): AsyncGenerator<ServerSentEvent> {
+  const reader = new EventReader();
+  for await (const chunk of chunks) yield* reader.take(chunk);
+  // Servers that leave out the last blank line.
+  yield* reader.take('\n\n');
+}
+
+async function joined(chunks: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const chunk of chunks) text += chunk;
+  return text;
+}
+
+function retryAfterOf({ headers }: Response): { retryAfter?: number } {
+  const told = headers.get('retry-after');
+  if (told === null) return {};
+  const seconds = /^\d+(\.\d+)?$/.test(told) ? Number(told) : (Date.parse(told) - Date.now()) / 1000;
+  return Number.isFinite(seconds) ? { retryAfter: Math.max(0, seconds) } : {};
+}
+
+/** Aborts when nothing happens for a while. */
+class Silence {
+  private readonly controller = new AbortController();
+  private timer: NodeJS.Timeout;
+
+  constructor(private readonly seconds: number) {
+    this.timer = this.start();
+  }
+
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  broken(): void {
+    this.timer.refresh();
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+  }
+
+  private start(): NodeJS.Timeout {
+    return setTimeout(() => this.controller.abort(), this.seconds * 1000);
+  }
+}
+
+/** The code of a network fault: its message may quote addresses, its code does not. */
+function networkCode(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  return typeof code === 'string' ? code : 'the connection broke';
+}

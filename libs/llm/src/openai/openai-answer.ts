@@ -1,0 +1,78 @@
+import { oneLine } from '#audit';
+import { isJsonObject, type JsonObject, member } from '#dispatcher';
+import { CallCollector } from '../model/call-collector.js';
+import { countOf, textOf } from '../model/event-json.js';
+import type { ModelTurn, StopReason, TokenCount } from '../model/language-model.js';
+import { LanguageModelError } from '../model/model-error.js';
+
+const STOPS: Readonly<Record<string, StopReason>> = {
+  length: 'cut-off',
+  content_filter: 'withheld',
+};
+
+/** Gathers one answer of the chat completions wire, whole or in chunks. */
+export class OpenAiAnswer {
+  private readonly calls = new CallCollector();
+  private text = '';
+  private tokens: TokenCount | null = null;
+  private finish: string | null = null;
+
+  constructor(private readonly onText: (text: string) => void) {}
+
+  /** @throws LanguageModelError when the server reports an error inside a good answer */
+  take(chunk: JsonObject): void {
+    const { error, usage } = chunk;
+    if (error !== undefined && error !== null) throw toldError(error);
+    if (isJsonObject(usage))
+      this.tokens = {
+        prompt: countOf(member(usage, 'prompt_tokens')),
+        completion: countOf(member(usage, 'completion_tokens')),
+      };
+    const choices = member(chunk, 'choices');
+    const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+    if (!isJsonObject(choice)) return;
+    const message = member(choice, 'delta') ?? member(choice, 'message');
+    this.hear(textOf(member(message, 'content')));
+    const calls = member(message, 'tool_calls');
+    if (Array.isArray(calls)) calls.forEach((call: unknown, position) => this.takeCall(call, position));
+    const finish = member(choice, 'finish_reason');
+    if (typeof finish === 'string') this.finish = finish;
+  }
+
+  /** @param complete whether the stream said that it is over @throws LanguageModelError */
+  finished(complete: boolean): ModelTurn {
+    if (!complete && this.finish === null)
+      throw new LanguageModelError('malformed', 'the answer of the model broke off');
+    const calls = this.calls.finished();
+    const stop = STOPS[this.finish ?? ''] ?? (calls.length > 0 ? 'tools' : 'done');
+    return { text: this.text, calls, tokens: this.tokens, stop };
+  }
+
+  private hear(text: string): void {
+    if (text === '') return;
+    this.text += text;
+    this.onText(text);
+  }
+
+  private takeCall(piece: unknown, position: number): void {
+    const index = member(piece, 'index');
+    const call = this.calls.at(typeof index === 'number' ? index : position);
+    const id = textOf(member(piece, 'id'));
+    if (call.id === '') call.id = id;
+    const named = member(piece, 'function');
+    if (call.name === '') call.name = textOf(member(named, 'name'));
+    const args = member(named, 'arguments');
+    call.text += isJsonObject(args) ? JSON.stringify(args) : textOf(args);
+  }
+}
+
+function toldError(error: unknown): LanguageModelError {
+  const told = textOf(isJsonObject(error) ? member(error, 'message') : error);
+  return new LanguageModelError(
+    'overloaded',
+    `LLM call failed: ${oneLine(told).slice(0, 2_000) || 'an error in the stream'}`,
+    {
+      transient: true,
+    },
+  );
+}

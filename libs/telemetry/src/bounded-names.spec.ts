@@ -1,0 +1,25 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BoundedNames, OTHER_NAME } from './bounded-names.js';
+
+describe('bounded names', () => {
+  it('never tell more different names than the bound, and one for all others', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'binary' })), fc.integer({ min: 1, max: 5 }), (names, limit) => {
+        const bounded = new BoundedNames(limit);
+        const told = new Set(names.map((name) => bounded.of(name)));
+        told.delete(OTHER_NAME);
+        expect(told.size).toBeLessThanOrEqual(limit);
+      }),
+    );
+  });
+
+  it('tell only names that exist, and forget one that exists no more', () => {
+    const existing = new Set(['query_class']);
+    const bounded = new BoundedNames(9, (name) => existing.has(name));
+    expect(bounded.of('query_class')).toBe('query_class');
+    expect(bounded.of('made_up')).toBe(OTHER_NAME);
+    existing.delete('query_class');
+    expect(bounded.of('query_class')).toBe(OTHER_NAME);
+  });
+});

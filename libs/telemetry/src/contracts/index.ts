@@ -1,0 +1,1 @@
+export { type CollectedSpan, type Collector, startCollector } from './collector.js';

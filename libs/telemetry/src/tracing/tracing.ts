@@ -1,0 +1,109 @@
+import type * as Api from '@opentelemetry/api';
+import { readTraceParent, type TraceParent } from '../trace-context.js';
+
+/** What the trace context of a caller is worth (docs/observability.md#callers). */
+export type CallerTraces = 'continue' | 'follow' | 'restart';
+
+/** Where a span begins: below another, below a caller's, or nowhere. */
+export interface Origin {
+  readonly context: Api.Context;
+  readonly links: Api.Link[];
+}
+
+export interface TracingParts {
+  readonly api: typeof Api;
+  readonly tracer: Api.Tracer;
+  readonly callers: CallerTraces;
+  /** Sends what was not sent yet, and ends. */
+  readonly close: () => Promise<void>;
+}
+
+/** Makes spans. The names of kinds, statuses and attributes are those of the OpenTelemetry semantic conventions. */
+export class Tracing {
+  readonly api: typeof Api;
+  private readonly correlation: symbol;
+
+  constructor(private readonly parts: TracingParts) {
+    this.api = parts.api;
+    this.correlation = parts.api.createContextKey('parley correlation id');
+  }
+
+  start(
+    name: string,
+    kind: 'SERVER' | 'CLIENT' | 'INTERNAL' | 'CONSUMER',
+    { context, links }: Origin,
+    attributes: Api.Attributes,
+  ): Api.Span {
+    const { tracer, api } = this.parts;
+    return tracer.startSpan(name, { kind: api.SpanKind[kind], attributes, links }, context);
+  }
+
+  below(span: Api.Span): Origin {
+    return { context: this.contextOf(span), links: [] };
+  }
+
+  /** @param beside a span that is not the parent and belongs to the same work */
+  fromCaller(parent: unknown, state: unknown, beside: Api.Span | null): Origin {
+    const { api, callers } = this.parts;
+    const said = readTraceParent(parent, state);
+    if (!said) return beside ? this.below(beside) : { context: api.ROOT_CONTEXT, links: [] };
+    const context = this.remote(said);
+    const links: Api.Link[] = beside ? [{ context: beside.spanContext() }] : [];
+    if (callers !== 'restart') return { context: api.trace.setSpanContext(api.ROOT_CONTEXT, context), links };
+    const told = { context };
+    return beside
+      ? { context: this.contextOf(beside), links: [told] }
+      : { context: api.ROOT_CONTEXT, links: [told] };
+  }
+
+  /** Work that was begun by a request which has been answered: a trace of its own that names the other. */
+  after(parent: unknown): Origin {
+    const { api } = this.parts;
+    const said = readTraceParent(parent);
+    return { context: api.ROOT_CONTEXT, links: said ? [{ context: this.remote(said) }] : [] };
+  }
+
+  /** @param correlationId told on the log lines of the work */
+  within<T>(span: Api.Span, correlationId: string | undefined, work: () => T): T {
+    const context = this.contextOf(span);
+    const told = correlationId === undefined ? context : context.setValue(this.correlation, correlationId);
+    return this.api.context.with(told, work);
+  }
+
+  /** Of the work that is going on where this is called; nothing outside of any. */
+  activeFields(): Readonly<Record<string, string>> {
+    const context = this.api.context.active();
+    const active = this.api.trace.getSpanContext(context);
+    if (!active) return {};
+    const correlation = context.getValue(this.correlation);
+    return {
+      trace_id: active.traceId,
+      span_id: active.spanId,
+      ...(typeof correlation === 'string' && { correlation_id: correlation }),
+    };
+  }
+
+  fail(span: Api.Span, type: string): void {
+    span.setAttribute('error.type', type);
+    span.setStatus({ code: this.api.SpanStatusCode.ERROR });
+  }
+
+  close(): Promise<void> {
+    return this.parts.close();
+  }
+
+  private contextOf(span: Api.Span): Api.Context {
+    return this.api.trace.setSpan(this.api.ROOT_CONTEXT, span);
+  }
+
+  private remote({ traceId, spanId, sampled, state }: TraceParent): Api.SpanContext {
+    const { TraceFlags, createTraceState } = this.api;
+    return {
+      traceId,
+      spanId,
+      traceFlags: sampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+      isRemote: true,
+      ...(state !== undefined && { traceState: createTraceState(state) }),
+    };
+  }
+}

@@ -1,0 +1,15 @@
+import { describeExamination, examinationJson } from '../doctor/describe-examination.js';
+import { examine } from '../doctor/examine.js';
+import { withConfig } from './named-config.js';
+
+export interface DoctorOptions {
+  readonly config?: string;
+  readonly json?: boolean;
+}
+
+/** Looks at a deployment before or beside its service; exit code 1 when something fails. */
+export async function runDoctor({ config, json }: DoctorOptions): Promise<void> {
+  const examination = await examine(withConfig(config), process.cwd());
+  process.stdout.write(json ? examinationJson(examination) : describeExamination(examination));
+  if (examination.findings.some(({ level }) => level === 'fail')) process.exitCode = 1;
+}

@@ -1,0 +1,26 @@
+import { newKey, slowHashOf } from '#auth';
+
+/** Characters; shorter ones are guessed however slow a guess is. */
+const SHORTEST = 12;
+const LONGEST = 1_024;
+
+async function readKey(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk);
+  return Buffer.concat(chunks)
+    .toString('utf8')
+    .replace(/\r?\n$/, '');
+}
+
+/** A key never stands among the arguments, where every process of the machine could read it. */
+export async function runHashKey({ generate = false }: { readonly generate?: boolean }): Promise<void> {
+  if (generate) {
+    const { key, hash } = newKey();
+    process.stdout.write(`key:  ${key}\nhash: ${hash}\n`);
+    return;
+  }
+  const key = await readKey();
+  if (!/^[\x21-\x7e]+$/.test(key) || key.length < SHORTEST || key.length > LONGEST)
+    throw new Error(`a key is ${SHORTEST} to ${LONGEST} visible characters without spaces`);
+  process.stdout.write(`${await slowHashOf(key)}\n`);
+}

@@ -1,0 +1,132 @@
+import 'reflect-metadata';
+import { randomUUID } from 'node:crypto';
+import { userInfo } from 'node:os';
+import { Logger } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Agent } from '#agent';
+import { Authenticator } from '#auth';
+import { openSharedState } from '#cluster';
+import { AgentIntrospection, type ClientLink, type DescribedAgent, FilterNames, Kernel } from '#dispatcher';
+import { KernelTools } from '#llm';
+import { readEnvironmentGates } from '#policy';
+import { AppModule, openDatabase, checkFilterNames, type LoadedService } from '#composition';
+import type { AuthRuleConfig, Environment } from '#config';
+import { ServiceLogger } from '../logging/service-logger.js';
+import { UsageError } from './usage-error.js';
+
+/** The service in this process, as one of its agents may use it. */
+export interface OpenAgent {
+  readonly name: string;
+  readonly permissions: string;
+  readonly tools: KernelTools;
+  describe(): Promise<DescribedAgent>;
+  close(): Promise<void>;
+}
+
+export interface AgentChoice {
+  /** A name of the configuration; needs none where there is one agent only. */
+  readonly agent: string | undefined;
+  /** Where a person can be asked. */
+  readonly person?: ClientLink;
+}
+
+/**
+ * Composes the service over the configured database, with the gates, limits and records of any other call. Whoever runs it
+ * can read the configuration and so needs no key; an agent with the rights of a session needs one (PARSE_SESSION_TOKEN).
+ * @throws UsageError for an agent that does not exist, or lacks its session
+ */
+export async function openAgent(
+  loaded: LoadedService,
+  env: Environment,
+  { agent, person }: AgentChoice,
+): Promise<OpenAgent> {
+  const name = chosenAgent(loaded, agent);
+  const { rule, headers } = admissionOf(name, loaded, env);
+  const logger = new ServiceLogger({ logLevels: ['error', 'fatal'] });
+  Logger.overrideLogger(logger);
+  const { config } = loaded;
+  const database = await openDatabase(config.database);
+  const shared = await openSharedState({ ...config.redis, log: new Logger('SharedState') });
+  const closeBelow = async () => {
+    await shared.close();
+    await database.close();
+  };
+  try {
+    const parts = {
+      loaded: { ...loaded, config: { ...config, auth: [rule] } },
+      connection: database.connection,
+      shared,
+      gates: readEnvironmentGates(env),
+      plugins: loaded.plugins,
+    };
+    const app = await NestFactory.createApplicationContext(AppModule.compose(parts), { logger });
+    await checkFilterNames(loaded, app.get(FilterNames), new Logger('Parley'));
+    const authenticator = app.get(Authenticator);
+    const admitted = async () =>
+      atTerminal(await authenticator.authenticate({ headers, remoteAddress: '127.0.0.1', method: 'POST' }));
+    const first = await admitted();
+    return {
+      name,
+      permissions: first.permissions,
+      tools: new KernelTools({
+        kernel: app.get(Kernel),
+        agent: admitted,
+        correlationId: randomUUID(),
+        ...(person && { person }),
+      }),
+      describe: async () => app.get(AgentIntrospection).describe({ agent: await admitted() }),
+      close: async () => {
+        await app.close();
+        await closeBelow();
+      },
+    };
+  } catch (error) {
+    await closeBelow();
+    throw error;
+  }
+}
+
+function chosenAgent({ agents }: LoadedService, chosen: string | undefined): string {
+  const names = [...agents.keys()];
+  if (chosen === undefined && names.length === 1) return names[0] as string;
+  if (chosen === undefined) throw new UsageError(`choose one with --agent: ${names.join(', ')}`);
+  if (!agents.has(chosen))
+    throw new UsageError(`no agent named '${chosen}'; the configuration has: ${names.join(', ')}`);
+  return chosen;
+}
+
+interface Admission {
+  /** The one rule that holds here, in the place of those for callers from outside. */
+  readonly rule: AuthRuleConfig;
+  readonly headers: Record<string, string>;
+}
+
+function admissionOf(agent: string, { identities }: LoadedService, env: Environment): Admission {
+  if (identities.get(agent) !== 'callerSession') return { rule: { anonymous: true, agent }, headers: {} };
+  const session = env['PARSE_SESSION_TOKEN'];
+  if (!session)
+    throw new UsageError(`'${agent}' reads with the rights of a session: set PARSE_SESSION_TOKEN`);
+  return { rule: { parseSession: true, agent }, headers: { 'x-parse-session-token': session } };
+}
+
+/** Records name who sits at the terminal, where no session says who it is. */
+function atTerminal(admitted: Agent): Agent {
+  const { shape, identity, tenantId, principal, impersonatedUserId } = admitted;
+  if (!principal.startsWith('anonymous:')) return admitted;
+  return new Agent({
+    shape,
+    identity,
+    tenantId,
+    principal: `terminal:${accountName()}:${shape.name}`,
+    ...(impersonatedUserId !== null && { impersonatedUserId }),
+  });
+}
+
+/** Accounts without an entry in the system's list, as in containers, have only a number. */
+function accountName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? 'unknown');
+  }
+}

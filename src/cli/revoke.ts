@@ -1,0 +1,58 @@
+import { type RevokedBy, revocationName } from '#auth';
+import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
+import { loadWithPlugins } from '#composition';
+import { withConfig } from './named-config.js';
+
+export interface RevokeOptions {
+  readonly issuer: string;
+  readonly subject?: string;
+  readonly client?: string;
+  readonly token?: string;
+  /** Seconds. */
+  readonly for: string;
+  readonly config?: string;
+}
+
+function named({ subject, client, token }: RevokeOptions): [RevokedBy, string] {
+  const given = Object.entries({ sub: subject, client, jti: token }).filter(([, value]) => value);
+  const [only, ...others] = given;
+  if (!only || others.length > 0) throw new Error('exactly one of --subject, --client, --token is needed');
+  return only as [RevokedBy, string];
+}
+
+/** Never takes an earlier one away before the new one is there. */
+async function keep(
+  store: VersionedStore,
+  id: string,
+  record: { readonly before: number },
+  ttl: number,
+): Promise<boolean> {
+  if (await store.create(id, record, ttl)) return true;
+  const earlier = await store.find(id);
+  return earlier !== undefined && store.replace(id, earlier.revision, record, ttl);
+}
+
+/** Tokens issued until now are good for nothing from now on; those that are issued later are. */
+export async function runRevoke(options: RevokeOptions): Promise<void> {
+  const [by, value] = named(options);
+  const seconds = Number(options.for);
+  if (!Number.isFinite(seconds) || seconds <= 0) throw new Error('--for must be a number of seconds');
+  const { config } = await loadWithPlugins(withConfig(options.config), process.cwd());
+  const asks = config.auth.some(
+    (rule) => 'oauth' in rule && rule.oauth.issuer === options.issuer && rule.oauth.revocationList === true,
+  );
+  if (!asks) throw new Error(`no oauth rule of ${options.issuer} has revocationList: true`);
+  const shared = await openSharedState({ ...config.redis, log: { warn: () => undefined } });
+  try {
+    const id = revocationName(options.issuer, by, value);
+    const record = { before: Math.floor(Date.now() / 1000) };
+    if (!(await keep(shared.revocations, id, record, seconds * 1000)))
+      throw new Error('somebody else revoked the same at this moment: try again');
+    process.stdout.write(`revoked: tokens of ${options.issuer} issued until now\n`);
+  } catch (error) {
+    if (error instanceof SharedStateUnavailable) throw new Error('Redis cannot be reached', { cause: error });
+    throw error;
+  } finally {
+    await shared.close();
+  }
+}

@@ -1,0 +1,86 @@
+import { terminalText } from '#audit';
+import {
+  type ClientLink,
+  type ClientReply,
+  ClientUnreachable,
+  isJsonObject,
+  type JsonObject,
+  member,
+} from '#dispatcher';
+import type { Terminal } from './terminal.js';
+
+const YES = /^y(es)?$/i;
+
+/** Answers the questions of running calls: approvals and short forms, one after the other, by whoever sits at the terminal. */
+export class PersonAtTerminal implements ClientLink {
+  private last: Promise<unknown> = Promise.resolve();
+  private asking: ((reason: 'aborted' | 'timed-out') => void) | null = null;
+
+  constructor(private readonly terminal: Terminal) {}
+
+  notify(): void {
+    // Nothing that a person at a terminal has to know.
+  }
+
+  /** Whoever is being asked is asked no longer. */
+  giveUp(): void {
+    this.asking?.('aborted');
+  }
+
+  request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
+    const next = this.last.then(() => this.answered(method, params, timeout));
+    this.last = next.catch(() => undefined);
+    return next;
+  }
+
+  private async answered(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
+    const schema = params['requestedSchema'];
+    if (method !== 'elicitation/create' || !isJsonObject(schema) || !this.terminal.isPerson)
+      return { error: { code: -32601, message: 'not asked here' } };
+    const timer = setTimeout(() => this.asking?.('timed-out'), timeout);
+    try {
+      const unanswered = new Promise<never>((_, reject) => {
+        this.asking = (reason) => reject(new ClientUnreachable(reason));
+      });
+      return { result: await Promise.race([this.filledIn(params, schema), unanswered]) };
+    } finally {
+      clearTimeout(timer);
+      this.asking = null;
+      this.terminal.release();
+    }
+  }
+
+  private async filledIn({ message }: JsonObject, schema: JsonObject): Promise<JsonObject> {
+    const { terminal } = this;
+    terminal.line();
+    terminal.line(terminal.paint('yellow', terminalText(String(message))));
+    const properties = member(schema, 'properties');
+    const fields = isJsonObject(properties) ? Object.entries(properties) : [];
+    const content: Record<string, unknown> = {};
+    for (const [name, field] of fields) {
+      const entered = await terminal.answer(promptOf(name, field));
+      if (entered.kind !== 'line') return { action: 'cancel' };
+      const value = valueOf(field, entered.text.trim());
+      // A single yes-or-no question is the whole decision.
+      if (value === false && fields.length === 1) return { action: 'decline' };
+      if (value !== undefined) content[name] = value;
+    }
+    return { action: 'accept', content };
+  }
+}
+
+function promptOf(name: string, field: unknown): string {
+  const choices = member(field, 'enum');
+  if (member(field, 'type') === 'boolean') return `${terminalText(name)}? [y/N] `;
+  return Array.isArray(choices)
+    ? `${terminalText(name)} (${terminalText(choices.join(', '))}): `
+    : `${terminalText(name)}: `;
+}
+
+/** What was entered, as its field wants it; whether it fits is judged where it is sent. */
+function valueOf(field: unknown, entered: string): unknown {
+  const type = member(field, 'type');
+  if (type === 'boolean') return YES.test(entered);
+  if (entered === '') return undefined;
+  return type === 'number' || type === 'integer' ? Number(entered) : entered;
+}

@@ -1,0 +1,127 @@
+import { type Rehearsal, rehearsingAgent } from '#dispatcher';
+import {
+  type RehearsalCatalogue,
+  RehearsalDesk,
+  type RehearsalOrder,
+  RehearsalsBusy,
+  type RehearsedTool,
+} from '#console';
+import type { RehearsalRoom } from '../cli/rehearsal-room.js';
+import { rehearsedIdentity } from '../cli/rehearsing-directory.js';
+import type { LoadedConfig } from '#config';
+
+/** Questions that may wait for the one that is answered. */
+const MOST_WAITING = 16;
+/** Milliseconds after which a room that nobody asks is given up. */
+const IDLE = 5 * 60_000;
+
+interface Opened<Loaded> {
+  readonly loaded: Loaded;
+  readonly room: Promise<RehearsalRoom>;
+}
+
+/** Rehearsals beside a service that runs: in a room of their own, opened when somebody asks, one question at a time. */
+export class ConfiguredRehearsals<Loaded extends LoadedConfig> extends RehearsalDesk {
+  private opened: Opened<Loaded> | null = null;
+  private turn: Promise<unknown> = Promise.resolve();
+  private waiting = 0;
+  private idle: NodeJS.Timeout | null = null;
+
+  /**
+   * @param current the configuration that is served at this moment: a room of an older one is given up
+   * @param open makes a room of it
+   */
+  constructor(
+    private readonly current: () => Loaded,
+    private readonly open: (loaded: Loaded) => Promise<RehearsalRoom>,
+  ) {
+    super();
+  }
+
+  catalogue(): Promise<RehearsalCatalogue> {
+    return this.inTurn(async (room, { config, identities }) => {
+      const tools = new Map<string, RehearsedTool>();
+      const agents = [...room.agents].map(([name, agent]) => {
+        const permitted = room.runner.list({ agent });
+        for (const { name: tool, description, inputSchema } of permitted)
+          tools.set(tool, {
+            name: tool,
+            description,
+            input_schema: inputSchema as RehearsedTool['input_schema'],
+          });
+        return {
+          name,
+          permissions: agent.permissions,
+          tenant_id: agent.tenantId,
+          asks_user: identities.get(name) === 'callerSession',
+          operator: config.console.operators?.includes(name) ?? false,
+          tools: permitted.map((tool) => tool.name),
+        };
+      });
+      return { agents: agents.sort(byName), tools: [...tools.values()].sort(byName) };
+    });
+  }
+
+  rehearse({ agent: name, tool, args, user }: RehearsalOrder): Promise<Rehearsal | undefined> {
+    return this.inTurn(async (room, { agents, identities }) => {
+      const known = room.agents.get(name);
+      const shape = agents.get(name);
+      if (!known || !shape) return undefined;
+      const identity = user === undefined ? undefined : rehearsedIdentity(identities.get(name), user);
+      const agent = identity ? rehearsingAgent(shape, { identity }) : known;
+      return room.rehearser.rehearse(agent, tool, args);
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.idle !== null) clearTimeout(this.idle);
+    const { opened } = this;
+    this.opened = null;
+    await (await opened?.room.catch(() => null))?.close();
+  }
+
+  /** @throws RehearsalsBusy */
+  private async inTurn<T>(work: (room: RehearsalRoom, loaded: Loaded) => Promise<T>): Promise<T> {
+    if (this.waiting >= MOST_WAITING) throw new RehearsalsBusy();
+    this.waiting += 1;
+    const mine = this.turn.then(async () => {
+      const { room, loaded } = await this.currentRoom();
+      return work(await room, loaded);
+    });
+    this.turn = mine.catch(() => undefined);
+    try {
+      return await mine;
+    } finally {
+      this.waiting -= 1;
+      this.closeWhenIdle();
+    }
+  }
+
+  private async currentRoom(): Promise<Opened<Loaded>> {
+    const loaded = this.current();
+    if (this.opened?.loaded !== loaded) {
+      await this.close();
+      this.opened = { loaded, room: this.open(loaded) };
+    }
+    const { opened } = this;
+    try {
+      await opened?.room;
+    } catch (error) {
+      this.opened = null;
+      throw error;
+    }
+    return opened as Opened<Loaded>;
+  }
+
+  private closeWhenIdle(): void {
+    if (this.idle !== null) clearTimeout(this.idle);
+    this.idle = setTimeout(() => {
+      this.turn = this.turn.then(() => this.close()).catch(() => undefined);
+    }, IDLE);
+    this.idle.unref();
+  }
+}
+
+function byName(a: { readonly name: string }, b: { readonly name: string }): number {
+  return a.name < b.name ? -1 : 1;
+}

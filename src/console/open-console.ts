@@ -1,0 +1,137 @@
+import { type INestApplicationContext, Logger } from '@nestjs/common';
+import { ApprovalOffice } from '#approvals';
+import { AuditSink, AuditTrail } from '#audit';
+import { Authenticator } from '#auth';
+import {
+  approvalRoutes,
+  auditRoutes,
+  ConsoleApp,
+  explainRoutes,
+  type LiveRecords,
+  liveRoutes,
+  LiveStreams,
+  OperatorGate,
+  OperatorNotes,
+  OperatorSessions,
+  PageFiles,
+  policyRoutes,
+  type Route,
+  SignIn,
+  statusRoutes,
+  workRoutes,
+} from '#console';
+import { MetadataAudit, SealedText } from '#dispatcher';
+import { ExportOverview } from '#exports';
+import { TaskOverview } from '#jobs';
+import { McpEdge } from '#streaming';
+import {
+  type ServiceParts,
+  type Edition,
+  Editions,
+  builtPage,
+  Readiness,
+  type Mounted,
+  stateKeys,
+} from '#composition';
+import { openRehearsal } from '../cli/rehearsal-room.js';
+import { ConfiguredRehearsals } from './configured-rehearsals.js';
+import { ReplicaStatus } from './replica-status.js';
+
+export interface ConsoleSetting {
+  readonly parts: ServiceParts;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Hears of everything that is recorded here. */
+  readonly live: LiveRecords;
+}
+
+export interface MountedConsole extends Mounted {
+  close(): Promise<void>;
+}
+
+/** Attempts to sign in from one remote network, and requests of one operator, each per minute and over all replicas. */
+const SIGN_INS = { limit: 20, window: 60 };
+const REQUESTS = { limit: 600, window: 60 };
+
+/** The console beside a service that runs. */
+export function openConsole(app: INestApplicationContext, setting: ConsoleSetting): MountedConsole {
+  const { shared, loaded } = setting.parts;
+  const { config } = loaded;
+  const editions = app.get(Editions);
+  const notes = new OperatorNotes(app.get<AuditSink>(AuditSink), new Logger('Console'));
+  const sealed = new SealedText(stateKeys(config.server, shared), 'parley operator session');
+  const sessions = new OperatorSessions({ sealed, ended: shared.endedSessions });
+  const gate = new OperatorGate({
+    authenticator: app.get<Authenticator>(Authenticator),
+    sessions,
+    operators: () => editions.current.config.console.operators ?? [],
+    limiter: shared.limiters.limiter('console', REQUESTS),
+  });
+  const streams = new LiveStreams(setting.live);
+  const rehearsals = rehearsalsOf(editions, setting);
+  const console = new ConsoleApp({
+    edge: app.get(McpEdge),
+    gate,
+    signIn: new SignIn({
+      gate,
+      sessions,
+      notes,
+      limiter: shared.limiters.limiter('console sign-in', SIGN_INS),
+      approvers: config.approvals.approvers,
+      log: new Logger('Console'),
+    }),
+    page: new PageFiles(builtPage('console')),
+    routes: routesOf(app, setting, { notes, streams, rehearsals }),
+    log: new Logger('Console'),
+  });
+  return {
+    claims: (url) => /^\/console(?:[/?]|$)/.test(url),
+    handle: (request, response) => console.handle(request, response),
+    close: async () => {
+      streams.close();
+      setting.live.close();
+      await rehearsals.close();
+    },
+  };
+}
+
+interface Desks {
+  readonly notes: OperatorNotes;
+  readonly streams: LiveStreams;
+  readonly rehearsals: ConfiguredRehearsals<Edition>;
+}
+
+function routesOf(
+  app: INestApplicationContext,
+  { parts: { shared } }: ConsoleSetting,
+  { notes, streams, rehearsals }: Desks,
+): readonly Route[] {
+  const editions = app.get(Editions);
+  const status = new ReplicaStatus({
+    editions,
+    readiness: app.get(Readiness),
+    edge: app.get(McpEdge),
+    consoleStreams: streams,
+    reach: shared.reach,
+  });
+  return [
+    ...liveRoutes(streams),
+    ...approvalRoutes(app.get(ApprovalOffice), notes),
+    ...explainRoutes(rehearsals, notes),
+    ...policyRoutes({ policy: () => editions.current.policy, metadata: app.get(MetadataAudit) }),
+    ...auditRoutes(app.get<AuditTrail>(AuditTrail)),
+    ...workRoutes({
+      tasks: new TaskOverview(shared.tasks),
+      exports: new ExportOverview(shared.exports),
+    }),
+    ...statusRoutes(status),
+  ];
+}
+
+/** Schema and roles are read over the connection of the service; the rest of a room has nothing behind it. */
+function rehearsalsOf(editions: Editions, { parts, env }: ConsoleSetting): ConfiguredRehearsals<Edition> {
+  const { connection, plugins = [] } = parts;
+  return new ConfiguredRehearsals(
+    () => editions.current,
+    (edition) => openRehearsal({ ...edition, plugins }, env, { connection, quiet: false }),
+  );
+}

@@ -1,0 +1,112 @@
+import { type AuthRuleConfig, type LoadedConfig, isLoopbackHost } from '#config';
+import { type EnvironmentGates } from '#policy';
+import { warnOfPostures } from '#composition';
+import { type Finding, ok, warn } from './finding.js';
+
+/** A key of fewer characters can be found by trying. */
+const SHORTEST_KEY = 24;
+/** `aaaa…` is as easily found. */
+const FEWEST_CHARACTERS = 8;
+
+/** Who gets in from where, and with what. */
+export function checkListening({ config }: Pick<LoadedConfig, 'config'>): Finding[] {
+  const { server, auth } = config;
+  const loopback = isLoopbackHost(server.host);
+  const anonymous = auth.filter((rule) => 'anonymous' in rule).map(({ agent }) => agent);
+  const where = `${server.host}:${server.port}${server.path}`;
+  const findings: Finding[] = [];
+  if (anonymous.length > 0 && loopback)
+    findings.push(
+      warn(
+        'listening.anonymous',
+        `${where}: everyone on this machine is '${anonymous.join("', '")}'`,
+        'set MCP_API_KEY, or give auth rules without anonymous, where others use this machine',
+      ),
+    );
+  else findings.push(ok('listening', `${where}, with authentication`));
+  if (!loopback && server.preAuthRateLimit === null)
+    findings.push(
+      warn(
+        'listening.pre_auth_limit',
+        'nothing limits how often an address may try credentials',
+        'set server.preAuthRateLimit, or limit requests at the load balancer',
+      ),
+    );
+  if (!loopback && server.allowedOrigins.length === 0)
+    findings.push(
+      warn(
+        'listening.origins',
+        'pages of every origin may ask, with credentials of their own',
+        'list the origins of browser clients in server.allowedOrigins',
+      ),
+    );
+  return [...findings, ...checkKeys(auth)];
+}
+
+function checkKeys(auth: readonly AuthRuleConfig[]): Finding[] {
+  const findings: Finding[] = [];
+  const holders = new Map<string, string>();
+  for (const rule of auth) {
+    const key: unknown = 'apiKey' in rule ? rule.apiKey : undefined;
+    if (typeof key !== 'string') continue;
+    const holder = holders.get(key);
+    if (holder !== undefined)
+      findings.push(
+        warn(
+          'auth.same_key',
+          `'${holder}' and '${rule.agent}' have the same key: it always means '${holder}'`,
+          'give each agent a key of its own',
+        ),
+      );
+    else holders.set(key, rule.agent);
+    if (key.length < SHORTEST_KEY || new Set(key).size < FEWEST_CHARACTERS)
+      findings.push(
+        warn(
+          'auth.weak_key',
+          `the key of '${rule.agent}' can be found by trying`,
+          'use 32 random bytes, such as `openssl rand -base64 32`',
+        ),
+      );
+  }
+  return findings;
+}
+
+/** What the environment opened, and what agents can do with it. */
+export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Finding[] {
+  const open = Object.entries(gates).flatMap(([name, isOpen]) => (isOpen ? [name] : []));
+  const { requireApprovalFor, suppressMasterKeyWarning } = loaded.policy.switches;
+  const findings: Finding[] = [
+    open.length === 0
+      ? ok('gates', 'none is open: nothing can be written by raw tools')
+      : requireApprovalFor.length === 0
+        ? warn(
+            'gates',
+            `open without any approval: ${open.join(', ')}`,
+            'name the tiers that a person must approve in policy.requireApprovalFor, or close the gates',
+          )
+        : ok('gates', `open, with approval for ${requireApprovalFor.join(', ')}: ${open.join(', ')}`),
+    ok(
+      'agents',
+      [...loaded.agents.values()].map((shape) => `${shape.name} (${shape.permissions})`).join(', '),
+    ),
+  ];
+  warnOfPostures(
+    { ...loaded, policy: loaded.policy },
+    {
+      warn: (told: string) =>
+        findings.push(warn('agents.posture', told.replace(/^\[SECURITY\] /, ''), postureRemedy(told))),
+    },
+    new Set(),
+  );
+  if (suppressMasterKeyWarning)
+    findings.push(ok('agents.posture', 'suppressMasterKeyWarning is on: master posture is not told of'));
+  return findings;
+}
+
+function postureRemedy(told: string): string {
+  if (told.includes('master posture'))
+    return 'give them an identity (session, user or role), or set policy.suppressMasterKeyWarning once that is meant';
+  if (told.includes('approval tier')) return 'set policy.requireApprovalFor';
+  if (told.includes('every tenant')) return 'give these classes a tenantScope, or hide them';
+  return 'hide them again, or list the fields that agents may read';
+}

@@ -1,0 +1,67 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { checkOAuth } from './check-oauth.js';
+
+let server: Server;
+let origin: string;
+beforeAll(async () => {
+  server = createServer(({ url }, response) => {
+    const answers: Record<string, unknown> = {
+      '/.well-known/openid-configuration/good': { issuer: `${origin}/good`, jwks_uri: `${origin}/keys` },
+      '/keyless/.well-known/openid-configuration': {
+        issuer: `${origin}/keyless`,
+        jwks_uri: `${origin}/no-keys`,
+      },
+      '/.well-known/oauth-authorization-server/forged': {
+        issuer: `${origin}/good`,
+        jwks_uri: `${origin}/keys`,
+      },
+      '/keys': { keys: [{ kty: 'OKP' }, { kty: 'RSA' }] },
+      '/no-keys': { keys: [] },
+    };
+    const answer = answers[url ?? ''];
+    if (url === '/endless') {
+      const more = () => response.write('x'.repeat(65_536), more);
+      return more();
+    }
+    return response.writeHead(answer ? 200 : 404).end(JSON.stringify(answer ?? {}));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const judged = async (oauth: object) =>
+  (
+    await checkOAuth([
+      { apiKey: 'k', agent: 'a' },
+      { oauth, agent: 'a' },
+    ])
+  ).map(({ check, level }) => `${level} ${check}`);
+
+describe('an issuer of access tokens', () => {
+  it('is good when it describes itself and has keys', async () => {
+    expect(await judged({ issuer: `${origin}/good` })).toEqual(['ok oauth.issuer', 'ok oauth.keys']);
+    expect(await judged({ issuer: 'https://elsewhere', jwksUri: `${origin}/keys` })).toEqual([
+      'ok oauth.issuer',
+      'ok oauth.keys',
+    ]);
+  });
+
+  it('fails without keys, and with an answer that does not end', async () => {
+    expect(await judged({ issuer: `${origin}/keyless` })).toEqual(['ok oauth.issuer', 'fail oauth.keys']);
+    expect(await judged({ issuer: 'x', jwksUri: `${origin}/endless` })).toEqual([
+      'ok oauth.issuer',
+      'fail oauth.keys',
+    ]);
+  });
+
+  it('fails when nobody, or only somebody else, answers for it', async () => {
+    for (const issuer of [`${origin}/forged`, `${origin}/nowhere`, 'http://127.0.0.1:1', 'no address'])
+      expect(await judged({ issuer })).toEqual(['fail oauth.issuer']);
+  });
+});

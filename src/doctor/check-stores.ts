@@ -1,0 +1,180 @@
+import { inspectRedis, type RedisFacts } from '#cluster';
+import { StoreError } from '#data';
+import { inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
+import { inspectParseServer } from '#data-parse';
+import { type ParleyConfig, isLoopbackHost } from '#config';
+import { type Finding, fail, ok, warn } from './finding.js';
+
+/** Milliseconds that each of them has to answer. */
+const PATIENCE = 5_000;
+/** Milliseconds that clocks may differ before time stamps and expiries stop meaning the same. */
+const CLOCK_TOLERANCE = 5_000;
+
+/** Whether `version` is `major.minor` or newer. */
+function isAtLeast(version: string, major: number, minor: number): boolean {
+  const [has = 0, hasMinor = 0] = version.split('.').map(Number);
+  return has > major || (has === major && hasMinor >= minor);
+}
+
+function checkClock(check: string, whose: string, ahead: number): Finding[] {
+  if (Math.abs(ahead) <= CLOCK_TOLERANCE) return [];
+  const told = `the clock of ${whose} is ${Math.round(Math.abs(ahead) / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'} ours`;
+  return [warn(check, told, 'synchronise the clocks of all machines (NTP)')];
+}
+
+/** The database that is configured. @param connection null: there is none */
+export async function checkMongo(
+  { database, server, redis, liveQuery }: ParleyConfig,
+  connection: MongoConnection | null,
+): Promise<Finding[]> {
+  if (connection === null) return [ok('mongodb', 'no direct access is configured')];
+  if (database.uri === 'embedded') {
+    const shared = !isLoopbackHost(server.host) || redis.url !== null;
+    return shared
+      ? [
+          fail(
+            'mongodb',
+            'the embedded database keeps nothing and is of this process alone',
+            'set database.uri',
+          ),
+        ]
+      : [ok('mongodb', 'the embedded database, which keeps nothing')];
+  }
+  try {
+    return judgeMongo(await inspectMongo(connection, PATIENCE), liveQuery.url !== null);
+  } catch (error) {
+    const why = error instanceof StoreError ? error.code : 'failed';
+    const refused = why !== 'unavailable' && why !== 'cancelled' && why !== 'timeout';
+    return [
+      refused
+        ? fail(
+            'mongodb',
+            `it answers, and refuses us (${why})`,
+            'check user, password, authSource and TLS of database.uri',
+          )
+        : fail('mongodb', `it does not answer (${why})`, 'check database.uri, the network, and that it runs'),
+    ];
+  }
+}
+
+function judgeMongo({ version, topology, search, clockAhead }: MongoFacts, liveQuery: boolean): Finding[] {
+  return [
+    isAtLeast(version, 6, 0)
+      ? ok('mongodb', `MongoDB ${version}, ${topology}`)
+      : warn('mongodb', `MongoDB ${version} is older than what is tried here`, 'use MongoDB 6.0 or newer'),
+    topology === 'standalone' && !liveQuery
+      ? warn(
+          'mongodb.change_streams',
+          'a server alone has no change streams: subscriptions are refused',
+          'make it a replica set, of one member if need be, or set parse.liveQueryUrl',
+        )
+      : ok('mongodb.change_streams', topology === 'standalone' ? 'changes come from LiveQuery' : 'possible'),
+    // The plainest database has none, and tools say so when they are called.
+    ok(
+      'mongodb.search',
+      {
+        true: 'available',
+        false: 'not available: the atlas and semantic tools are refused',
+        null: 'cannot be told',
+      }[`${search}`],
+    ),
+    ...checkClock('mongodb.clock', 'MongoDB', clockAhead),
+  ];
+}
+
+/** What replicas share. */
+export async function checkRedis({ redis }: ParleyConfig): Promise<Finding[]> {
+  if (redis.url === null)
+    return [
+      ok(
+        'redis',
+        'none is configured: this process serves alone, and forgets tasks and sessions when it ends',
+      ),
+    ];
+  try {
+    return judgeRedis(await inspectRedis(redis.url));
+  } catch {
+    return [
+      fail('redis', 'it does not answer, or refuses us', 'check redis.url, its password, and that it runs'),
+    ];
+  }
+}
+
+function judgeRedis({ version, persistence, eviction, maxMemory, clockAhead }: RedisFacts): Finding[] {
+  const findings = [
+    isAtLeast(version, 6, 2)
+      ? ok('redis', `Redis ${version}`)
+      : fail('redis', `Redis ${version} lacks commands that are needed`, 'use Redis 6.2 or newer'),
+  ];
+  if (eviction !== null && eviction !== 'noeviction')
+    findings.push(
+      warn(
+        'redis.eviction',
+        `maxmemory-policy is ${eviction}: sessions, tasks and limits may vanish when memory is short`,
+        'set maxmemory-policy noeviction',
+      ),
+    );
+  else findings.push(ok('redis.eviction', eviction ?? 'cannot be told'));
+  if (maxMemory === 0)
+    findings.push(
+      warn(
+        'redis.memory',
+        'nothing bounds its memory',
+        'set maxmemory, so that it refuses writes before the machine is out of memory',
+      ),
+    );
+  if (persistence === 'none' || persistence === 'snapshots')
+    findings.push(
+      warn(
+        'redis.persistence',
+        persistence === 'none'
+          ? 'it keeps nothing over a restart'
+          : 'a crash loses what came after the last snapshot',
+        'set appendonly yes: tasks, and that an approval was used, are then not forgotten',
+      ),
+    );
+  else findings.push(ok('redis.persistence', persistence ?? 'cannot be told'));
+  return [...findings, ...checkClock('redis.clock', 'Redis', clockAhead)];
+}
+
+/** The Parse Server that writes and sessions go through. */
+export async function checkParseServer({ parse }: ParleyConfig): Promise<Finding[]> {
+  const { serverUrl, appId, masterKey, restApiKey } = parse;
+  if (serverUrl === null || appId === null) return [];
+  const facts = await inspectParseServer({ serverUrl, appId, masterKey, restApiKey }, PATIENCE);
+  if (facts.health === null)
+    return [
+      fail('parse', 'it does not answer', 'check parse.serverUrl, mount path included, and that it runs'),
+    ];
+  const findings = [
+    facts.health === 'ok'
+      ? ok('parse', `Parse Server ${facts.version ?? '(its version is told to the master key alone)'}`)
+      : fail('parse', `it says of itself: ${facts.health.slice(0, 80)}`, 'see its log'),
+    facts.acceptsApplication
+      ? ok('parse.application', 'the application id is accepted')
+      : fail(
+          'parse.application',
+          'the application id is refused',
+          'check parse.appId, and parse.restApiKey where the server asks for one',
+        ),
+  ];
+  if (facts.acceptsMasterKey === false && facts.acceptsApplication)
+    findings.push(
+      fail(
+        'parse.master_key',
+        'the master key is refused',
+        "check parse.masterKey, and that the server's masterKeyIps has this machine",
+      ),
+    );
+  if (facts.acceptsMasterKey === true) findings.push(ok('parse.master_key', 'the master key is accepted'));
+  const { protocol, hostname } = new URL(serverUrl);
+  if (protocol === 'http:' && !isLoopbackHost(hostname.replace(/^\[|\]$/g, '')) && masterKey !== null)
+    findings.push(
+      warn(
+        'parse.transport',
+        'the master key travels unencrypted',
+        'use https, or a network that nobody else is on',
+      ),
+    );
+  return findings;
+}

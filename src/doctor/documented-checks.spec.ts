@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+const here = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
+
+describe('the page on the doctor', () => {
+  it('names every check, and no other', () => {
+    const sources = readdirSync(new URL('.', import.meta.url)).filter((name) =>
+      /^(check|examine).*(?<!spec)\.ts$/.test(name),
+    );
+    const made = sources.flatMap((name) =>
+      [...here(name).matchAll(/\b(?:ok|warn|fail|checkClock|writable|readable)\(\s*'([a-z_.]+)'/g)].map(
+        ([, check]) => check,
+      ),
+    );
+    const page = here('../../docs/doctor.md');
+    const told = [...page.matchAll(/^\| (`.*?) *\|/gm)].flatMap(([, names = '']) =>
+      [...names.matchAll(/`([a-z_.]+)`/g)].map(([, name]) => name),
+    );
+    expect(new Set(told)).toEqual(new Set(made));
+  });
+});

@@ -1,0 +1,132 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { readEnvironmentGates } from '#policy';
+import { lintWarnings } from '../cli/policy-check.js';
+import {
+  type ParleyConfig,
+  ConfigError,
+  configPath,
+  loadConfig,
+  type Environment,
+  assertMayStart,
+} from '#config';
+import { openDatabase, type LoadedWithPlugins, loadWithPlugins } from '#composition';
+import { checkAgents, checkListening } from './check-access.js';
+import { areTrusted, checkFiles, secretFiles } from './check-files.js';
+import { checkLimits } from './check-limits.js';
+import { checkOAuth } from './check-oauth.js';
+import { checkPlugins } from './check-plugins.js';
+import { checkRuntime } from './check-runtime.js';
+import { checkMongo, checkParseServer, checkRedis } from './check-stores.js';
+import { type Finding, fail, ok, warn } from './finding.js';
+import { type ConfigLine, type ConfigSources, maskedConfig, secretsOf } from './masked-config.js';
+import { readSources } from './read-sources.js';
+
+export interface Examination {
+  readonly findings: readonly Finding[];
+  /** What is in force; empty when it cannot be loaded. */
+  readonly config: readonly ConfigLine[];
+  /** Texts that must not be in a report, wherever they came from. */
+  readonly secrets: readonly string[];
+}
+
+/** Looks at everything that a start would rely on. It writes nothing, and asks nobody but what is configured. */
+export async function examine(env: Environment, cwd: string): Promise<Examination> {
+  const runtime = checkRuntime();
+  try {
+    const sources = readSources(env, cwd);
+    const path = configPath(env, cwd);
+    const plugins = pluginFiles(sources, path);
+    const trusted = areTrusted(plugins);
+    const loaded = trusted ? await loadWithPlugins(env, cwd) : { ...loadConfig(env, cwd), plugins: [] };
+    const config = maskedConfig(asWritten(loaded.config), sources);
+    return {
+      config,
+      secrets: secretsOf(loaded.config, sources),
+      findings: [
+        ...runtime,
+        ...checkStart(loaded, env, path),
+        ...checkFiles({
+          config: existsSync(path) ? path : null,
+          plugins,
+          secrets: secretFiles(env, sources),
+          literalSecrets: config.filter(isLiteralSecret).map((line) => line.path),
+        }),
+        ...checkListening(loaded),
+        ...checkAgents(loaded, readEnvironmentGates(env)),
+        ...checkLimits(loaded),
+        ...checkPlugins(loaded, plugins),
+        ...(await checkStores(loaded)),
+        ...(await checkPolicy(loaded)),
+      ],
+    };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { config: [], secrets: [], findings: [...runtime, ...faultsOf(error)] };
+  }
+}
+
+/** LiveQuery's settings are options of `parse`. */
+function asWritten({ liveQuery, ...config }: ParleyConfig): object {
+  return { ...config, parse: { ...config.parse, liveQueryUrl: liveQuery.url } };
+}
+
+const isLiteralSecret = ({ value, origin }: ConfigLine): boolean =>
+  origin === 'file' && typeof value === 'string' && value.includes('***');
+
+function faultsOf({ source, faults }: ConfigError): Finding[] {
+  return faults.map(({ path, message }) =>
+    fail(
+      'config',
+      `${path === '' ? source : path}: ${message}`,
+      `correct ${source}; nothing else was looked at`,
+    ),
+  );
+}
+
+function checkStart({ config }: LoadedWithPlugins, env: Environment, path: string): Finding[] {
+  try {
+    assertMayStart(config, env);
+    return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.faults.map((fault) =>
+      fail('config', `${fault.path}: ${fault.message}`, 'the service does not start like this'),
+    );
+  }
+}
+
+function pluginFiles({ raw }: ConfigSources, path: string): string[] {
+  const listed = (raw as { plugins?: unknown } | null)?.plugins;
+  const paths = Array.isArray(listed) ? listed.filter((one): one is string => typeof one === 'string') : [];
+  return paths.map((one) => resolve(dirname(path), one));
+}
+
+async function checkStores({ config }: LoadedWithPlugins): Promise<Finding[]> {
+  const embedded = config.database.uri === 'embedded';
+  // Whether the seed can be loaded is told with the policy, which is compared with it.
+  const database = await openDatabase({ ...config.database, ...(embedded && { seed: null }) });
+  try {
+    const found = await Promise.all([
+      checkMongo(config, database.connection),
+      checkRedis(config),
+      checkParseServer(config),
+      checkOAuth(config.auth),
+    ]);
+    return found.flat();
+  } finally {
+    await database.close();
+  }
+}
+
+async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
+  try {
+    const warnings = await lintWarnings(loaded);
+    return warnings.length === 0
+      ? [ok('policy', `${loaded.policy.classes.size} classes, nothing that may not have been meant`)]
+      : warnings.map(({ path, message }) => warn('policy', `${path}: ${message}`, 'see parley policy check'));
+  } catch (error) {
+    if (error instanceof ConfigError) return faultsOf(error);
+    throw error;
+  }
+}

@@ -1,0 +1,96 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LogLine } from './log-line.js';
+import { Redaction, secretsIn } from './redaction.js';
+import { ServiceLogger } from './service-logger.js';
+
+const redaction = new Redaction();
+
+describe('a line of the log', () => {
+  it.each([
+    ['the password of a URI', 'cannot reach mongodb://admin:hunter2@db:27017/app', 'hunter2'],
+    ['a user in a URI', 'redis://:hunter2@cache:6379 is away', 'hunter2'],
+    ['a bearer token', 'Authorization: Bearer abc.def-ghi', 'abc.def-ghi'],
+    ['basic credentials', 'sent Basic dXNlcjpwYXNz', 'dXNlcjpwYXNz'],
+    ['a web token', 'token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig-na_ture', 'eyJzdWIiOiIxIn0'],
+    ['a Parse session', 'session r:0123456789abcdef0123456789abcdef ended', '0123456789abcdef'],
+    ['an API key header', 'x-mcp-api-key: swordfish', 'swordfish'],
+    ['a cookie', 'Cookie: sid=swordfish', 'swordfish'],
+    ['a JSON member', '{"password": "sword\\"fish", "a": 1}', 'fish'],
+    ['a query', 'GET /x?access_token=swordfish&y=1', 'swordfish'],
+  ])('does not hold %s', (_, line, secret) => {
+    expect(redaction.text(line)).not.toContain(secret);
+  });
+
+  it('keeps what only sounds like a credential', () => {
+    const line =
+      '{"tool":"query_class","args_keys":["limit"],"est_input_tokens":457,"embed_tokens":3,"principal":"key:ab12"}';
+    expect(redaction.text(line)).toBe(line);
+  });
+
+  it('does not hold members with the name of a credential, however deep', () => {
+    const told = redaction.value({
+      headers: { Authorization: 'swordfish', list: [{ apiKey: 'swordfish' }] },
+      n: 1,
+    });
+    expect(told).toEqual({
+      headers: { Authorization: '[redacted]', list: [{ apiKey: '[redacted]' }] },
+      n: 1,
+    });
+  });
+
+  it('never holds a credential of the configuration, whatever stands around it', () => {
+    const config = {
+      auth: [{ apiKey: 'correct horse battery', agent: 'a' }],
+      parse: { masterKey: 'mk-staple-8' },
+      database: { uri: 'mongodb://admin:p%40ssw0rd%21@db/app' },
+      traces: { headers: { 'x-key': 'collector-key' } },
+      server: { previousStateKeys: ['k'.repeat(32)] },
+    };
+    const secrets = ['correct horse battery', 'mk-staple-8', 'p@ssw0rd!', 'collector-key', 'k'.repeat(32)];
+    expect(secretsIn(config)).toEqual(expect.arrayContaining(secrets));
+    const knowing = new Redaction(secretsIn(config));
+    fc.assert(
+      fc.property(fc.string(), fc.constantFrom(...secrets), fc.string(), (before, secret, after) => {
+        expect(knowing.text(before + secret + after)).not.toContain(secret);
+      }),
+    );
+  });
+
+  it('is one line without anything that drives a terminal, whatever it is made of', () => {
+    const lines: LogLine[] = [];
+    const logger = new ServiceLogger({ logLevels: ['warn', 'error'], write: (line) => lines.push(line) });
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (message, context) => {
+        lines.length = 0;
+        logger.warn(`${message}\u001b[2J\n{"level":"fatal"}\u2028\u202e`, context);
+        const { message: told, context: where } = lines[0] as LogLine;
+        expect(lines).toHaveLength(1);
+        // eslint-disable-next-line no-control-regex
+        expect(told + where).not.toMatch(
+          /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e]/,
+        );
+      }),
+    );
+  });
+
+  it('holds the stack of an error, and levels below the least urgent one are none', () => {
+    const lines: LogLine[] = [];
+    const logger = new ServiceLogger({
+      logLevels: ['error'],
+      write: (line) => lines.push(line),
+      fields: () => ({ trace_id: 'abc' }),
+    });
+    logger.warn('not told');
+    logger.error('broken', 'Error: broken\n    at x (file.js:1:1)', 'Part');
+    expect(lines).toEqual([
+      {
+        level: 'error',
+        context: 'Part',
+        message: 'broken',
+        stack: 'Error: broken\\n    at x (file.js:1:1)',
+        fields: { trace_id: 'abc' },
+      },
+    ]);
+  });
+});
