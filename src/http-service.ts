@@ -11,6 +11,7 @@ import { openTaskQueue } from '#jobs';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { AppModule, type ServiceParts } from './app.module.js';
+import { type ClosingStep, closeWithin, LAST_WORDS } from './closing.js';
 import { ConfigError } from './config/config-faults.js';
 import type { LoadedConfig } from './config/load-config.js';
 import type { Environment } from './config/read-config-file.js';
@@ -112,10 +113,13 @@ async function listening(
       following.stop();
       const grace = loaded.config.server.drainTimeout * 1000;
       await Promise.all([console?.close(), edge.close(grace), app.get(TaskService).drain(grace)]);
-      await app.close();
-      await hideMetrics();
-      await shared.close();
-      await observed.tracing?.close();
+      const steps: ClosingStep[] = [
+        ['the application', () => app.close()],
+        ['the metrics', hideMetrics],
+        ['the shared state', () => shared.close()],
+        ['the traces', () => observed.tracing?.close()],
+      ];
+      await closeWithin(LAST_WORDS, steps, logger);
     },
   };
 }

@@ -1,8 +1,11 @@
 import type { Environment } from './config/read-config-file.js';
 import { loadWithPlugins } from './plugins/load-with-plugins.js';
 import { openDatabase } from './database/open-database.js';
-import { closeOnSignals } from './closing.js';
+import { closeOnSignals, closeWithin } from './closing.js';
 import { assertMayStart } from './start-gate.js';
+
+/** Milliseconds that the database may take to close. */
+const DATABASE_PATIENCE = 2_000;
 
 export interface RunningService {
   /** Where the MCP endpoint is. */
@@ -28,7 +31,8 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
     const service = await startHttpService(loaded, database.connection, env);
     const close = async () => {
       await service.close();
-      await database.close();
+      const { Logger } = await import('@nestjs/common');
+      await closeWithin(DATABASE_PATIENCE, [['the database', () => database.close()]], new Logger('Parley'));
     };
     process.on('SIGHUP', () => void service.reload());
     closeOnSignals(close);

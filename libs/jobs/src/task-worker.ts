@@ -51,6 +51,8 @@ export class TaskWorker {
 
   /** @throws HandedOver when this worker closes before the run has ended */
   async handle({ taskId, run }: TaskJob): Promise<void> {
+    // Handed to this worker while it closed.
+    if (this.closing) throw new HandedOver();
     const { records } = this.parts;
     const seen = await records.find(taskId);
     if (!seen || !isDue(seen, run)) return;
