@@ -1,8 +1,6 @@
-import type { Environment } from './config/read-config-file.js';
-import { loadWithPlugins } from './plugins/load-with-plugins.js';
-import { openDatabase } from './database/open-database.js';
+import { type Environment, assertMayStart } from '#config';
+import { loadWithPlugins, openDatabase } from '#composition';
 import { closeOnSignals, closeWithin } from './closing.js';
-import { assertMayStart } from './start-gate.js';
 
 /** Milliseconds that the database may take to close. */
 const DATABASE_PATIENCE = 2_000;
