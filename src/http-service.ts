@@ -28,6 +28,7 @@ import {
   followLists,
 } from '#composition';
 import { ConfigError, type LoadedConfig, type Environment } from '#config';
+import { type ClosingStep, closeWithin, LAST_WORDS } from './closing.js';
 import type { MountedConsole } from './console/open-console.js';
 import type { RunningService } from './serve.js';
 import { openLogger } from './logging/open-logger.js';
@@ -112,10 +113,13 @@ async function listening(
       following.stop();
       const grace = loaded.config.server.drainTimeout * 1000;
       await Promise.all([console?.close(), edge.close(grace), app.get(TaskService).drain(grace)]);
-      await app.close();
-      await hideMetrics();
-      await shared.close();
-      await observed.tracing?.close();
+      const steps: ClosingStep[] = [
+        ['the application', () => app.close()],
+        ['the metrics', hideMetrics],
+        ['the shared state', () => shared.close()],
+        ['the traces', () => observed.tracing?.close()],
+      ];
+      await closeWithin(LAST_WORDS, steps, logger);
     },
   };
 }

@@ -1,6 +1,9 @@
 import { type Environment, assertMayStart } from '#config';
 import { loadWithPlugins, openDatabase } from '#composition';
-import { closeOnSignals } from './closing.js';
+import { closeOnSignals, closeWithin } from './closing.js';
+
+/** Milliseconds that the database may take to close. */
+const DATABASE_PATIENCE = 2_000;
 
 export interface RunningService {
   /** Where the MCP endpoint is. */
@@ -26,7 +29,8 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
     const service = await startHttpService(loaded, database.connection, env);
     const close = async () => {
       await service.close();
-      await database.close();
+      const { Logger } = await import('@nestjs/common');
+      await closeWithin(DATABASE_PATIENCE, [['the database', () => database.close()]], new Logger('Parley'));
     };
     process.on('SIGHUP', () => void service.reload());
     closeOnSignals(close);

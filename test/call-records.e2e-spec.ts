@@ -61,6 +61,18 @@ class Listening {
     return { waited: true };
   }
 
+  @Tool({
+    name: 'guarded',
+    description: 'Waits for a person first',
+    permission: 'admin',
+    task: 'optional',
+    input: { type: 'object' },
+  })
+  async guarded() {
+    await this.gate;
+    return { waited: true };
+  }
+
   @Tool({ name: 'reports', description: 'Tells how far it is', input: { type: 'object' } })
   reports({ progress }: Record<string, unknown>, call: ToolCall) {
     this.agent = call.agent;
@@ -77,6 +89,8 @@ const FORM = { type: 'object', properties: { sure: { type: 'boolean' } }, requir
 
 const AGENTS = {
   reader: { tenantId: 'acme', rateLimit: 1_000_000 },
+  frugal: { tenantId: 'acme', rateLimit: 1_000_000, budget: { calls: 1, window: 3600 } },
+  keeper: { permissions: 'admin', tenantId: 'acme', rateLimit: 1_000_000 },
   single: { tenantId: 'acme', rateLimit: 1, rateWindow: 3600 },
   ada: { permissions: 'admin', identity: { user: 'u1' }, tenantId: 'acme' },
   client: {
@@ -108,7 +122,8 @@ beforeAll(async () => {
       database: { uri: 'embedded', seed: './seed.json' },
       agents: AGENTS,
       auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: NEWSROOM_POLICY,
+      policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['admin'] },
+      approvals: { mode: 'desk', approvers: ['ada'] },
       tasks: { concurrency: 1 },
     }),
   );
@@ -131,7 +146,12 @@ afterEach(() => self.release());
 
 const key = (agent: keyof typeof AGENTS) => ({ 'X-MCP-API-Key': `key-of-${agent}` });
 let id = 0;
-function modern(method: string, params: Record<string, unknown>, capabilities: object): Promise<Answer> {
+function modern(
+  method: string,
+  params: Record<string, unknown>,
+  capabilities: object,
+  agent: keyof typeof AGENTS = 'reader',
+): Promise<Answer> {
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientCapabilities': capabilities,
@@ -140,13 +160,14 @@ function modern(method: string, params: Record<string, unknown>, capabilities: o
     'MCP-Protocol-Version': '2026-07-28',
     'Mcp-Method': method,
     'Mcp-Name': String(params['name'] ?? params['taskId']),
-    ...key('reader'),
+    ...key(agent),
   });
 }
 const resultOf = ({ body }: Answer) => body['result'] as { taskId: string; status: string };
-const begin = async (name: string, capabilities: object = TASKS) =>
-  resultOf(await modern('tools/call', { name, arguments: {} }, capabilities));
-const statusOf = async (taskId: string) => resultOf(await modern('tasks/get', { taskId }, ASKABLE)).status;
+const begin = async (name: string, capabilities: object = TASKS, agent?: keyof typeof AGENTS) =>
+  resultOf(await modern('tools/call', { name, arguments: {} }, capabilities, agent));
+const statusOf = async (taskId: string, agent?: keyof typeof AGENTS) =>
+  resultOf(await modern('tasks/get', { taskId }, ASKABLE, agent)).status;
 const cancel = (taskId: string) => modern('tasks/cancel', { taskId }, TASKS);
 
 describe('the event of a tool call', () => {
@@ -210,6 +231,48 @@ describe('every outcome of a call', () => {
     await vi.waitFor(async () => expect(await statusOf(busy.taskId)).toBe('completed'), PATIENCE);
     expect(self.recorded.map(({ success }) => success)).toEqual([false, true]);
     expect(self.heard).toEqual(['before waits', 'after waits']);
+  });
+});
+
+describe('a call that goes on as a task', () => {
+  it('counts once against the calls of a budget', async () => {
+    self.hold();
+    const { taskId } = await begin('waits', TASKS, 'frugal');
+    self.release();
+    await vi.waitFor(async () => expect(await statusOf(taskId, 'frugal')).toBe('completed'), PATIENCE);
+    expect(self.recorded).toMatchObject([{ tool: 'waits', success: true, agent_name: 'frugal' }]);
+    const second = await callTool(service, 'waits', {}, key('frugal'));
+    expect(second).toMatchObject({ code: 'rate_limited', details: { kind: 'budget' } });
+  });
+
+  it('names whoever approved it on the record of its run', async () => {
+    self.hold();
+    const beginning = begin('guarded', TASKS, 'keeper');
+    const desk = new URL('/approvals', service.url);
+    const caseId = await vi.waitFor(async () => {
+      const listed = (await (await fetch(desk, { headers: key('ada') })).json()) as {
+        approvals: { id: string }[];
+      };
+      expect(listed.approvals).toHaveLength(1);
+      return listed.approvals[0]?.id;
+    }, PATIENCE);
+    const decided = await fetch(`${desk.href}/${caseId}`, {
+      method: 'POST',
+      headers: { ...key('ada'), 'Content-Type': 'application/json' },
+      body: JSON.stringify({ decision: 'approve' }),
+    });
+    expect(decided.status).toBe(200);
+    const { taskId } = await beginning;
+    self.release();
+    await vi.waitFor(async () => expect(await statusOf(taskId, 'keeper')).toBe('completed'), PATIENCE);
+    expect(self.recorded).toMatchObject([
+      {
+        tool: 'guarded',
+        success: true,
+        agent_name: 'keeper',
+        approver: expect.stringMatching(/^key:/) as string,
+      },
+    ]);
   });
 });
 

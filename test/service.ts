@@ -114,6 +114,9 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 
 export interface Database {
   readonly uri: string;
+  /** Leaves its connections open and answers nothing until `resume`. */
+  pause(): void;
+  resume(): void;
   stop(): Promise<void>;
 }
 
@@ -145,6 +148,8 @@ export async function startDatabase(seed: unknown, port = 0): Promise<Database> 
   });
   return {
     uri,
+    pause: () => void child.kill('SIGSTOP'),
+    resume: () => void child.kill('SIGCONT'),
     stop: async () => {
       child.kill('SIGTERM');
       await exitOf(child);

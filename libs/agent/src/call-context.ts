@@ -63,6 +63,8 @@ export interface CallContext {
    * counted and approved. Absent: neither (docs/tasks.md).
    */
   readonly background?: 'offered' | 'running';
+  /** Who decided upon the call that this is a later run of. */
+  readonly approver?: string;
   /** A no-op when the transport cannot carry progress. @throws TypeError, to a tool, for what is no number */
   progress(update: ProgressUpdate): void;
   /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */

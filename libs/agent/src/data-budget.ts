@@ -44,9 +44,10 @@ export interface BudgetVerdict {
 export abstract class BudgetLedger {
   /**
    * Counts a call that begins, unless something is used up. A call that was refused is not counted.
+   * @param counts false for the later run of a call that was counted when it was made: its number is not looked at again
    * @throws whatever keeps the ledger from being read: the caller refuses
    */
-  abstract admit(account: string, budget: DataBudget): Promise<BudgetVerdict | null>;
+  abstract admit(account: string, budget: DataBudget, counts?: boolean): Promise<BudgetVerdict | null>;
   /** Adds what a call used, which is known only afterwards. @throws as `admit` */
   abstract charge(account: string, budget: DataBudget, use: Partial<DataUse>): Promise<void>;
   /** What counts at this moment. */

@@ -12,7 +12,12 @@ export { AuditCollection } from './delivery/audit-collection.js';
 export { BufferingKeeper } from './delivery/buffering-keeper.js';
 export { CollectionDelivery } from './delivery/collection-delivery.js';
 export { type FsyncPolicy, JsonLinesFile } from './delivery/json-lines-file.js';
-export { type KeeperState, type RecordDelivery, type RecordKeeper } from './delivery/record-delivery.js';
+export {
+  KEEPER_STATES,
+  type KeeperState,
+  type RecordDelivery,
+  type RecordKeeper,
+} from './delivery/record-delivery.js';
 export { RefusingKeeper } from './delivery/refusing-keeper.js';
 export { SIGNATURE_HEADER, type SignedPost, signedPost } from './delivery/signed-post.js';
 export { SpoolFile } from './delivery/spool-file.js';

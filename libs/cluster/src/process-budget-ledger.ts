@@ -28,12 +28,13 @@ export class ProcessBudgetLedger extends BudgetLedger {
     this.accounts = new ExpiringMap(maxAccounts, now);
   }
 
-  admit(account: string, budget: DataBudget): Promise<BudgetVerdict | null> {
+  admit(account: string, budget: DataBudget, counts = true): Promise<BudgetVerdict | null> {
     const steps = this.stepsOf(account, budget);
-    const waits = QUANTITIES.flatMap((quantity) => this.waitFor(quantity, steps, budget));
+    const looked = counts ? QUANTITIES : QUANTITIES.filter((quantity) => quantity !== 'calls');
+    const waits = looked.flatMap((quantity) => this.waitFor(quantity, steps, budget));
     const longest = waits.toSorted((a, b) => b.wait - a.wait)[0];
     if (longest) return Promise.resolve(exhausted(budget, longest.quantity, longest.wait / 1000));
-    this.add(account, budget, { calls: 1 });
+    if (counts) this.add(account, budget, { calls: 1 });
     return Promise.resolve(null);
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { SharedStateUnavailable } from '#cluster';
@@ -19,12 +20,15 @@ const NAME = 'tasks';
 const MAX_DEATHS = 5;
 /** Milliseconds that adding a job may take. */
 const PATIENCE = 500;
+/** Milliseconds that runs have to end in at the close, and then again the connections. */
+const FAREWELL = 1_500;
 
 /** A queue on BullMQ, for every replica that is given the same Redis. */
 export class BullTaskQueue extends TaskQueue {
   private readonly connection: Redis;
   private readonly queue: Queue<TaskJob>;
   private worker: Worker<TaskJob> | undefined;
+  private readonly runs = new Set<Promise<void>>();
 
   constructor(private readonly options: BullQueueOptions) {
     super();
@@ -60,7 +64,7 @@ export class BullTaskQueue extends TaskQueue {
 
   work(handler: TaskHandler): void {
     const { lockDuration = 10_000, concurrency = 4, log } = this.options;
-    this.worker = new Worker<TaskJob>(NAME, ({ data }) => handler(data), {
+    this.worker = new Worker<TaskJob>(NAME, ({ data }) => this.followed(handler(data)), {
       connection: this.connect({ maxRetriesPerRequest: null }),
       prefix: this.prefix,
       concurrency,
@@ -91,14 +95,26 @@ export class BullTaskQueue extends TaskQueue {
     return this.queue.getWaitingCount();
   }
 
+  /** Without its Redis a worker would wait for the end of what Redis cannot be told: then only the runs count. */
   async drain(): Promise<void> {
-    await this.worker?.pause();
+    if (await this.isUp()) await this.worker?.pause();
+    else await Promise.allSettled(this.runs);
   }
 
+  /** Within a few seconds, whatever Redis does: what it is not told of, other workers find stalled. */
   async close(): Promise<void> {
-    await this.worker?.close();
-    await this.queue.close();
+    await Promise.race([Promise.allSettled(this.runs), pause(FAREWELL)]);
+    const force = !(await this.isUp());
+    const closed = Promise.allSettled([this.worker?.close(force), this.queue.close()]);
+    await Promise.race([closed, pause(FAREWELL)]);
     this.connection.disconnect();
+  }
+
+  private followed(run: Promise<void>): Promise<void> {
+    this.runs.add(run);
+    const ended = () => void this.runs.delete(run);
+    run.then(ended, ended);
+    return run;
   }
 
   private get prefix(): string {

@@ -124,7 +124,7 @@ export class StoredTaskDesk extends TaskDesk {
 }
 
 function newRecord(call: TaskCall, agent: string): TaskRecord {
-  const { tool, args, version, capabilities, correlationId, began, soFar } = call;
+  const { tool, args, version, capabilities, correlationId, began, soFar, approver } = call;
   const now = Date.now();
   return {
     owner: taskOwner(call.agent),
@@ -136,6 +136,7 @@ function newRecord(call: TaskCall, agent: string): TaskRecord {
     ...(correlationId !== undefined && { correlationId }),
     ...(began !== undefined && { began }),
     ...(soFar && { soFar }),
+    ...(approver !== undefined && { approver }),
     status: 'working',
     createdAt: now,
     lastUpdatedAt: now,

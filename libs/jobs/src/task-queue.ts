@@ -26,6 +26,6 @@ export abstract class TaskQueue {
   abstract waiting(): Promise<number>;
   /** Takes no more jobs that other workers could take; resolves when those that are left here have run. */
   abstract drain(): Promise<void>;
-  /** Takes no more jobs and waits for the handlers that run. */
+  /** Takes no more jobs and waits a while for the handlers that run. */
   abstract close(): Promise<void>;
 }

@@ -20,6 +20,8 @@ export interface TaskRecord {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
+  /** Who decided upon the call, when somebody had to. */
+  readonly approver?: string;
   readonly status: TaskStatus;
   /** Milliseconds since 1970. */
   readonly createdAt: number;

@@ -51,6 +51,8 @@ export class TaskWorker {
 
   /** @throws HandedOver when this worker closes before the run has ended */
   async handle({ taskId, run }: TaskJob): Promise<void> {
+    // Handed to this worker while it closed.
+    if (this.closing) throw new HandedOver();
     const { records } = this.parts;
     const seen = await records.find(taskId);
     if (!seen || !isDue(seen, run)) return;
@@ -92,7 +94,7 @@ export class TaskWorker {
     this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
     const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.parts.settings.heartbeat);
     try {
-      const { tool, args, version, capabilities, correlationId, began, soFar, responses } = record;
+      const { tool, args, version, capabilities, correlationId, began, soFar, responses, approver } = record;
       const outcome = await calls.run({
         taskId,
         agent,
@@ -104,6 +106,7 @@ export class TaskWorker {
         responses,
         ...(correlationId !== undefined && { correlationId }),
         ...(began !== undefined && { began }),
+        ...(approver !== undefined && { approver }),
         signal: controller.signal,
         useOnce: (name) => oneTime.claim(`decision:${name}`, this.parts.settings.lifetime),
         progress: () => undefined,

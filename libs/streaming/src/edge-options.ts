@@ -36,6 +36,8 @@ export interface McpEdgeOptions {
   readonly bodyTimeout?: number;
   /** Milliseconds between signs of life on an open stream; 0 or less: none. Default 2,000. */
   readonly heartbeatInterval?: number;
+  /** Milliseconds between two looks at the credentials that streams were opened with. Default 10,000. */
+  readonly credentialsInterval?: number;
   /** Streamed answers, and separately listening streams, served at once; null: unbounded. Default 100. */
   readonly maxConcurrentDispatchers?: number | null;
   /** Bytes that may wait for the reader of a stream before it loses the stream. Default 1,048,576. */
@@ -61,6 +63,7 @@ export interface EdgeSettings {
   readonly standalone: boolean;
   readonly bodyTimeout: number;
   readonly heartbeatInterval: number;
+  readonly credentialsInterval: number;
   readonly maxConcurrentDispatchers: number | null;
   readonly maxStreamBuffer: number;
   readonly downloadPatience: number;
@@ -132,6 +135,7 @@ export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
     standalone: options.standalone ?? true,
     bodyTimeout: positive(options.bodyTimeout ?? 30_000, 'bodyTimeout'),
     heartbeatInterval: milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval'),
+    credentialsInterval: positive(options.credentialsInterval ?? 10_000, 'credentialsInterval'),
     maxConcurrentDispatchers:
       options.maxConcurrentDispatchers === null
         ? null

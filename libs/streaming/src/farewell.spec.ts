@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { call, EVENTS, listenAs, listening, sessionOf, until } from './contracts/calls.js';
-import { edgeUnderTest, type EdgeUnderTest } from './contracts/edge-under-test.js';
+import { edgeUnderTest, type EdgeUnderTest, modern } from './contracts/edge-under-test.js';
 import type { McpEdgeOptions } from './edge-options.js';
 
 const running: EdgeUnderTest[] = [];
@@ -64,5 +64,47 @@ describe('streams that are sent back', () => {
     const again = await listening(edge, ada);
     await edge.edge.close();
     await Promise.all([his.over, again.over]);
+  });
+});
+
+describe('streams whose credentials do not hold any more', () => {
+  const opened = async (edge: EdgeUnderTest) => {
+    const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
+    const [hers, his] = [await listening(edge, ada), await listening(edge, bob)];
+    const modernOne = await edge.open(
+      modern('subscriptions/listen', { notifications: { toolsListChanged: true } }, EVENTS),
+    );
+    await until(() => edge.edge.activeListeningStreamCount === 3);
+    return { ada, hers, his, modernOne };
+  };
+
+  it('end, of both eras, while running calls and the streams of others go on', async () => {
+    const edge = await serving({ credentialsInterval: 20 });
+    const { ada, hers, his, modernOne } = await opened(edge);
+    const slow = await edge.open({ headers: { ...ada, ...EVENTS }, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    edge.authenticator.takenBack.add('ada');
+    await Promise.all([hers.over, modernOne.over]);
+    expect((await edge.ask(listenAs(ada))).status).toBe(401);
+    const looks = edge.authenticator.seen.length;
+    await until(() => edge.authenticator.seen.length > looks + 3);
+    expect([his.isOver(), edge.edge.activeListeningStreamCount]).toEqual([false, 1]);
+    edge.tools.release();
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
+    his.leave();
+  });
+
+  it('end as well while nobody can tell whether they hold', async () => {
+    const edge = await serving({ credentialsInterval: 20 });
+    const { hers, his, modernOne } = await opened(edge);
+    edge.authenticator.away = true;
+    await Promise.all([hers.over, his.over, modernOne.over]);
+    await until(() => edge.edge.activeListeningStreamCount === 0);
+    const looks = edge.authenticator.seen.length;
+    edge.authenticator.away = false;
+    // With nothing open there is nothing to ask.
+    await edge.ask({ body: call('echo') });
+    expect(edge.authenticator.seen.length).toBe(looks + 1);
   });
 });

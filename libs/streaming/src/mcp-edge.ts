@@ -11,10 +11,11 @@ import type { Downloads } from './downloads/downloads.js';
 import { LADDER, NEIGHBOUR_LADDER } from './ladder.js';
 import { serverBusy } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
+import { OpenStreams } from './open-streams.js';
 import { internalErrorReply } from './reply.js';
 import { authenticate } from './rungs/caller.js';
 import { dispatch } from './rungs/dispatch.js';
-import type { AbandonedDispatch, EdgeParts, OpenStream, Rung, RungVerdict } from './rungs/rung.js';
+import type { AbandonedDispatch, EdgeParts, Rung, RungVerdict } from './rungs/rung.js';
 import { KeepAlives } from './sse/keep-alives.js';
 import { sendWhole } from './whole-answer.js';
 import { processWire } from './wire/process-wire.js';
@@ -93,7 +94,7 @@ export class McpEdge {
       wire: wire ?? processWire(log),
       keepAlives: new KeepAlives(settings.heartbeatInterval),
       counts: new EdgeCounts(),
-      openStreams: new Map(),
+      openStreams: new OpenStreams({ authenticator, interval: settings.credentialsInterval, log }),
       downloads,
       onAbandoned: onAbandoned ?? (() => undefined),
       telemetry,
@@ -188,9 +189,9 @@ export class McpEdge {
    */
   async close(grace = 5_000): Promise<void> {
     this.parts.accepting = false;
-    this.endStreams(({ finite }) => !finite);
+    this.parts.openStreams.shutDown(({ finite }) => !finite);
     await this.idleWithin(grace);
-    this.endStreams(() => true);
+    this.parts.openStreams.shutDown(() => true);
     this.parts.wire.calls.endAll('server_shutdown');
     await this.idleWithin(FAREWELL);
   }
@@ -200,11 +201,7 @@ export class McpEdge {
    * downloads among them, go on.
    */
   endStreamsOf(whose: (agent: Agent) => boolean): void {
-    this.endStreams((stream, agent) => !stream.finite && whose(agent));
-  }
-
-  private endStreams(which: (stream: OpenStream, agent: Agent) => boolean): void {
-    for (const [stream, agent] of this.parts.openStreams) if (which(stream, agent)) stream.shutDown();
+    this.parts.openStreams.shutDown((stream, agent) => !stream.finite && whose(agent));
   }
 
   private async idleWithin(milliseconds: number): Promise<void> {

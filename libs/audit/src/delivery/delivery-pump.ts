@@ -17,6 +17,9 @@ export interface PumpParts {
   drained(): void;
 }
 
+/** Milliseconds that a place may take to close. */
+const FAREWELL = 1_000;
+
 /** Delivers in order, one batch at a time, and comes back to what was not taken. */
 export class DeliveryPump {
   private readonly delay = new RetryDelay();
@@ -61,7 +64,8 @@ export class DeliveryPump {
     if (this.running) await atMost(patience, this.running);
     this.ended = true;
     clearTimeout(this.retry);
-    await this.parts.delivery.close();
+    // What waits for a place that hangs is not to keep the process alive.
+    await atMost(FAREWELL, this.parts.delivery.close());
   }
 
   private async deliverAll(): Promise<void> {

@@ -18,7 +18,8 @@ export interface RecordDelivery {
 }
 
 /** How a place does, for the operator. `buffering`: records wait on disk for it. `down`: calls are refused. */
-export type KeeperState = 'up' | 'buffering' | 'down';
+export const KEEPER_STATES = ['up', 'buffering', 'down'] as const;
+export type KeeperState = (typeof KEEPER_STATES)[number];
 
 /** A place under its rule for failures. */
 export interface RecordKeeper {

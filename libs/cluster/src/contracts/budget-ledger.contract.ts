@@ -27,6 +27,17 @@ export function budgetLedgerContract(name: string, make: MakePort<BudgetLedger>,
       expect(await port.used('a', budget)).toEqual({ calls: 3, rows: 0, bytes: 0, databaseTime: 0 });
     });
 
+    it('counts no call for a later run of one, and refuses it for anything else that is used up', async () => {
+      const { port } = await make();
+      const budget = budgetOf({ calls: 1, rows: 10 });
+      expect(await port.admit('a', budget)).toBeNull();
+      expect(await port.admit('a', budget, false)).toBeNull();
+      expect(await port.used('a', budget)).toMatchObject({ calls: 1 });
+      expect(await port.admit('a', budget)).toMatchObject({ quantity: 'calls' });
+      await port.charge('a', budget, { rows: 10 });
+      expect(await port.admit('a', budget, false)).toMatchObject({ quantity: 'rows' });
+    });
+
     it.each(['rows', 'bytes', 'databaseTime'] as const)(
       'refuses once %s are used up, however much the last call used',
       async (quantity) => {

@@ -41,7 +41,7 @@ local function add(quantity, amount)
 end
 `;
 
-/** ARGV from 3: the limits, -1 for none. Returns the used-up quantity and the milliseconds until some of it is free. */
+/** ARGV from 3: the limits, -1 for none; then 1 to count a call. Returns the used-up quantity and the milliseconds until some of it is free. */
 const ADMIT = new RedisScript(`${READ}${ADD}
 table.sort(steps, function(a, b) return a[1] < b[1] end)
 local which, longest = 0, -1
@@ -60,7 +60,7 @@ for quantity = 1, 4 do
     end
   end
 end
-if which == 0 then add(1, 1) end
+if which == 0 and ARGV[7] == '1' then add(1, 1) end
 return { which, math.ceil(longest) }`);
 
 /** ARGV from 3: what was used. */
@@ -77,9 +77,12 @@ export class RedisBudgetLedger extends BudgetLedger {
     super();
   }
 
-  async admit(account: string, budget: DataBudget): Promise<BudgetVerdict | null> {
-    const limits = QUANTITIES.map((quantity) => budget.limits[quantity] ?? -1);
-    const [which = 0, wait = 0] = await this.run(ADMIT, account, budget, limits);
+  async admit(account: string, budget: DataBudget, counts = true): Promise<BudgetVerdict | null> {
+    const looked = (quantity: (typeof QUANTITIES)[number]) => counts || quantity !== 'calls';
+    const limits = QUANTITIES.map(
+      (quantity) => (looked(quantity) ? budget.limits[quantity] : undefined) ?? -1,
+    );
+    const [which = 0, wait = 0] = await this.run(ADMIT, account, budget, [...limits, counts ? 1 : 0]);
     const quantity = QUANTITIES[which - 1];
     return quantity ? exhausted(budget, quantity, wait / 1000) : null;
   }

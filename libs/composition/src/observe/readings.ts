@@ -1,5 +1,6 @@
 import type { INestApplicationContext } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
+import { AuditBook, KEEPER_STATES } from '#audit';
 import { SharedState } from '#cluster';
 import { TaskQueue, TaskWorker } from '#jobs';
 import { McpEdge } from '#streaming';
@@ -18,6 +19,7 @@ export function readFrom(app: INestApplicationContext, metrics: ServiceMetrics):
   const queue = app.get(TaskQueue);
   const readiness = app.get(Readiness);
   const editions = app.get(Editions);
+  const book = app.get(AuditBook);
   metrics.read('parley_streamed_answers', () => edge.activeDispatcherCount);
   metrics.read('parley_open_streams', () => edge.activeListeningStreamCount);
   metrics.read('parley_abandoned_calls_total', () => edge.abandonedDispatcherCount);
@@ -26,6 +28,11 @@ export function readFrom(app: INestApplicationContext, metrics: ServiceMetrics):
   metrics.read('parley_tasks_running', () => worker.active);
   metrics.read('parley_tasks_waiting', () => queue.waiting());
   metrics.read('parley_approvals_waiting', () => shared.approvals.waiting());
+  metrics.read('parley_audit_sink_state', () =>
+    [...book.states].flatMap(([sink, state]) =>
+      KEEPER_STATES.map((each) => ({ labels: { sink, state: each }, value: each === state ? 1 : 0 })),
+    ),
+  );
   metrics.read('parley_policy_info', () => [
     { labels: { version: editions.current.policy.version }, value: 1 },
   ]);

@@ -47,7 +47,7 @@ export class CallTool {
       return toolResult(outcome, dialect, context.signal);
     } catch (signal) {
       if (!(signal instanceof ContinuesAsTask) || !this.desk) throw signal;
-      return await this.begin(this.desk, name, args, request).catch(refusedResult);
+      return await this.begin(this.desk, name, args, request, signal.approver).catch(refusedResult);
     }
   }
 
@@ -57,6 +57,7 @@ export class CallTool {
     tool: string,
     args: JsonObject,
     { context, round }: MethodRequest,
+    approver: string | undefined,
   ): Promise<JsonObject> {
     const { agent, version, correlationId, telemetry, clientCapabilities: capabilities } = context;
     const began = telemetry?.traceParent;
@@ -71,6 +72,7 @@ export class CallTool {
         ...(correlationId !== undefined && { correlationId }),
         ...(began !== undefined && { began }),
         ...(round && { soFar: round.soFar }),
+        ...(approver !== undefined && { approver }),
       },
       optional ? TASK_PATIENCE : 0,
     );

@@ -25,6 +25,8 @@ export interface BackgroundRun {
   readonly correlationId?: string;
   /** W3C `traceparent` of the call that began it. */
   readonly began?: string;
+  /** Who decided upon the call, when somebody had to. */
+  readonly approver?: string;
   readonly soFar: AskedSoFar | undefined;
   readonly responses: JsonObject;
   readonly signal: AbortSignal;
@@ -42,7 +44,10 @@ export type BackgroundOutcome =
     };
 
 /** A call that no run came to an end of. */
-export interface UnfinishedCall extends Pick<BackgroundRun, 'agent' | 'tool' | 'args' | 'correlationId'> {
+export interface UnfinishedCall extends Pick<
+  BackgroundRun,
+  'agent' | 'tool' | 'args' | 'correlationId' | 'approver'
+> {
   /** When it was made, in milliseconds since 1970. */
   readonly createdAt: number;
   /** Its handler was running, somewhere. */
@@ -65,7 +70,7 @@ export class BackgroundCalls {
 
   /** Writes down what came of a call that was given up while it waited, or lost with its worker. */
   recordUnfinished({ createdAt, begun, ...call }: UnfinishedCall, refusal: Refusal): void {
-    const { agent, tool, args, correlationId } = call;
+    const { agent, tool, args, correlationId, approver } = call;
     const context = {
       agent,
       signal: new AbortController().signal,
@@ -74,7 +79,8 @@ export class BackgroundCalls {
     };
     const milliseconds = Date.now() - createdAt;
     const outcome = { ok: false, refusal } as const;
-    const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes: { begun } });
+    const notes = { begun, ...(approver !== undefined && { approver }) };
+    const kept = this.journal.record({ tool, args, context, outcome, milliseconds, notes });
     kept?.catch(() => undefined);
   }
 
@@ -111,6 +117,7 @@ export class BackgroundCalls {
         ...(run.correlationId !== undefined && { correlationId: run.correlationId }),
         asks: new ModernAsks(round),
         background: 'running',
+        ...(run.approver !== undefined && { approver: run.approver }),
         progress: (update) => run.progress(update),
         ...(observed && { telemetry: observed }),
       };

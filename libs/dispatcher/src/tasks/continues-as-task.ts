@@ -4,6 +4,9 @@ import type { ToolDefinition } from '#tools';
 /** Ends a run that goes on as a task. Not a failure: the kernel turns it into the answer. */
 export class ContinuesAsTask extends Error {
   override readonly name = 'ContinuesAsTask';
+  /** Who decided upon the call, when somebody had to: for the records of its later runs. */
+  approver: string | undefined;
+
   constructor() {
     super('the call goes on as a task');
   }

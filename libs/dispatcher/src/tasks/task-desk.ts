@@ -28,6 +28,8 @@ export interface TaskCall {
   readonly began?: string;
   /** What the client answered before. */
   readonly soFar?: AskedSoFar;
+  /** Who decided upon it, when somebody had to. */
+  readonly approver?: string;
 }
 
 export type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';

@@ -36,13 +36,16 @@ export class DataBudgets {
     return accounts.length === 0 ? null : new BudgetedCall(accounts);
   }
 
-  /** @throws Refused when an account is used up; a ledger that fails says no for a random while */
-  async admit({ accounts }: BudgetedCall): Promise<void> {
+  /**
+   * @param counts false for the run of a call that was counted when it was made
+   * @throws Refused when an account is used up; a ledger that fails says no for a random while
+   */
+  async admit({ accounts }: BudgetedCall, counts = true): Promise<void> {
     for (const account of accounts) {
       let verdict;
       try {
         await this.payDebt(account);
-        verdict = await this.ledger.admit(account.name, account.budget);
+        verdict = await this.ledger.admit(account.name, account.budget, counts);
       } catch (error) {
         this.logger.error(`the ledger of data budgets failed: ${String(error)}`);
         throw new Refused(refusals.budgetExhausted(unreadable(account.budget)));

@@ -91,8 +91,9 @@ export class BudgetGuard implements Gate {
   constructor(private readonly budgets: DataBudgets) {}
 
   async canActivate(host: ExecutionContext): Promise<true> {
-    const { budgeted } = toolExecutionOf(host);
-    if (budgeted) await this.budgets.admit(budgeted);
+    const { budgeted, context } = toolExecutionOf(host);
+    // The run of a task was counted when it was called; what is used up by now refuses it all the same.
+    if (budgeted) await this.budgets.admit(budgeted, context.background !== 'running');
     return true;
   }
 }

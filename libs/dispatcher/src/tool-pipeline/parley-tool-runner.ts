@@ -114,7 +114,8 @@ export class ParleyToolRunner extends ToolRunner {
     observed: ToolTelemetry | undefined,
   ): Promise<ToolOutcome> {
     const started = performance.now();
-    const notes: CallNotes = {};
+    const { approver } = context;
+    const notes: CallNotes = { ...(approver !== undefined && { approver }) };
     const record = (outcome: ToolOutcome) => {
       const milliseconds = performance.now() - started;
       return this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes, observed });
@@ -125,6 +126,7 @@ export class ParleyToolRunner extends ToolRunner {
         this.execute(name, args, context, { notes, observed, meter, budgeted }),
       );
     } catch (fault) {
+      if (fault instanceof ContinuesAsTask) fault.approver = notes.approver;
       const refusal = refusalByProtocol(fault);
       if (refusal) {
         notes.error = fault;

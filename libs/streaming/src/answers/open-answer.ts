@@ -1,7 +1,7 @@
 import type { Subscription } from 'rxjs';
 import { faultLine, type StreamedResult, type WarningLog } from '#dispatcher';
 import { internalErrorReply, resultReply } from '../reply.js';
-import type { OpenStream } from '../rungs/rung.js';
+import type { OpenStream } from '../open-streams.js';
 import type { EventStream } from '../sse/event-stream.js';
 import { KEEP_ALIVE, messageFrame, notification } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';

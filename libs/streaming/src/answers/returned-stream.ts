@@ -1,6 +1,6 @@
 import type { LoggedFrame } from '#cluster';
 import { isJsonObject } from '#dispatcher';
-import type { OpenStream } from '../rungs/rung.js';
+import type { OpenStream } from '../open-streams.js';
 import type { EventStream } from '../sse/event-stream.js';
 import { identifiedFrame, KEEP_ALIVE } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';

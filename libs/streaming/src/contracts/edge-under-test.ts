@@ -6,7 +6,7 @@ import { ProcessSessionStore, processState, type SharedState } from '#cluster';
 import type { GovernedRecords } from '#data';
 import { type DispatchContext, Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
-import { Authenticator, type CredentialSource } from '#auth';
+import { AuthenticationUnavailable, Authenticator, type CredentialSource } from '#auth';
 import type { Downloads } from '../downloads/downloads.js';
 import type { McpEdgeOptions } from '../edge-options.js';
 import { McpEdge } from '../mcp-edge.js';
@@ -21,11 +21,16 @@ const SHAPE = compileAgentShape('test');
 class KeyAuthenticator extends Authenticator {
   override challenge: string | undefined = undefined;
   readonly seen: CredentialSource[] = [];
+  /** Keys that are good no more. */
+  readonly takenBack = new Set<unknown>();
+  /** Nobody can tell who is calling. */
+  away = false;
 
   override authenticate(request: CredentialSource): Promise<Agent> {
     this.seen.push(request);
     const key = request.headers['x-mcp-api-key'] ?? 'ada';
-    if (key === 'wrong') return Promise.reject(new Unauthorized('no such key'));
+    if (this.away) return Promise.reject(new AuthenticationUnavailable('the issuer is away'));
+    if (key === 'wrong' || this.takenBack.has(key)) return Promise.reject(new Unauthorized('no such key'));
     if (key === 'broken') return Promise.reject(new Error('the key store at db.internal is down'));
     return Promise.resolve(new Agent({ shape: SHAPE, principal: String(key) }));
   }

@@ -5,7 +5,7 @@ import { reply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { accepting, host, preAuthLimit } from '../rungs/arrival.js';
 import { customHeader, origin } from '../rungs/browser-origin.js';
-import { authenticate } from '../rungs/caller.js';
+import { authenticate, credentialsOf } from '../rungs/caller.js';
 import type { EdgeParts, Rung, RungVerdict } from '../rungs/rung.js';
 import { BUSY, refusalReply } from './refusal-reply.js';
 import { sendDownload } from './send-download.js';
@@ -60,7 +60,7 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
   if (exchange.isGone) return 'gone';
   const telemetry = exchange.observed?.file();
   const stream = { finite: true, shutDown: () => running.abort('server_shutdown') };
-  edge.openStreams.set(stream, agent);
+  edge.openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
   try {
     const correlationId = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
     const opened = await edge.downloads.open(id, {
@@ -73,7 +73,7 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
   } catch (fault) {
     return refusalReply(fault, edge, exchange);
   } finally {
-    edge.openStreams.delete(stream);
+    edge.openStreams.remove(stream);
   }
 }
 

@@ -1,5 +1,5 @@
 import { sanitizeCorrelationId, Unauthorized } from '#agent';
-import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '#auth';
+import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, InvalidToken } from '#auth';
 import { faultLine, isLegacyVersion, RPC } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import { errorReply, internalErrorReply, type Reply } from '../reply.js';
@@ -53,15 +53,16 @@ export function refusedCredentials(
   return unauthorized(edge, request);
 }
 
+/** What a request shows of who is calling. */
+export function credentialsOf({ headers, request, verb }: Exchange): CredentialSource {
+  return { headers, remoteAddress: request.socket.remoteAddress, method: verb };
+}
+
 export const authenticate: Rung = {
   name: 'authenticate',
   check: async (exchange, edge) => {
     try {
-      exchange.agent = await edge.authenticator.authenticate({
-        headers: exchange.headers,
-        remoteAddress: exchange.request.socket.remoteAddress,
-        method: exchange.verb,
-      });
+      exchange.agent = await edge.authenticator.authenticate(credentialsOf(exchange));
       return null;
     } catch (fault) {
       const refused = refusedCredentials(fault, edge, exchange);

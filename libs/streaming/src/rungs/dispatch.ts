@@ -9,7 +9,7 @@ import type { Exchange } from '../exchange.js';
 import { errorReply, type Reply } from '../reply.js';
 import type { Call } from '../wire/call.js';
 import { answerBatch } from './batch.js';
-import { unauthorized } from './caller.js';
+import { credentialsOf, unauthorized } from './caller.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 import { answerStepUp, stepUpOf } from './step-up.js';
 
@@ -64,10 +64,10 @@ function keepOpen(result: StreamedResult, call: Call, exchange: Exchange, edge: 
   if (isFull(counts.listeningStreams, edge)) return serverBusy(call.message.id);
   const open = new OpenAnswer(call.message.id, result, eventStream(exchange, edge), keepAlives, log, () => {
     counts.listeningStreams -= 1;
-    openStreams.delete(open);
+    openStreams.remove(open);
   });
   counts.listeningStreams += 1;
-  openStreams.set(open, call.agent);
+  openStreams.add(open, { agent: call.agent, credentials: credentialsOf(exchange) });
   exchange.onGone = () => open.left();
   open.begin();
   return 'streamed';

@@ -3,13 +3,14 @@ import { FALLBACK_VERSION, isLegacyVersion, RPC } from '#dispatcher';
 import { eventStream, isFull, serverBusy } from '../answers/carrier-choice.js';
 import { ReturnedStream } from '../answers/returned-stream.js';
 import type { Exchange } from '../exchange.js';
+import type { OpenStream } from '../open-streams.js';
 import { errorReply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { ListeningStream } from '../sse/listening-stream.js';
 import { customHeader, origin } from './browser-origin.js';
-import { authenticate, sessionNotFound, unauthorized } from './caller.js';
+import { authenticate, credentialsOf, sessionNotFound, unauthorized } from './caller.js';
 import { legacyVersion, VERSION_HEADER } from './protocol-era.js';
-import type { EdgeParts, OpenStream, Rung, RungVerdict } from './rung.js';
+import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
 const NO_SESSION = errorReply(400, {
   code: RPC.invalidRequest,
@@ -107,16 +108,16 @@ async function resume(
 function count(
   stream: OpenStream,
   agent: Agent,
-  { response }: Exchange,
+  exchange: Exchange,
   edge: EdgeParts,
   onClosed: () => void,
 ): void {
   const { counts, openStreams } = edge;
   counts.listeningStreams += 1;
-  openStreams.set(stream, agent);
-  response.once('close', () => {
+  openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
+  exchange.response.once('close', () => {
     counts.listeningStreams -= 1;
-    openStreams.delete(stream);
+    openStreams.remove(stream);
     onClosed();
   });
 }

@@ -1,4 +1,3 @@
-import type { Agent } from '#agent';
 import type { SessionStore } from '#cluster';
 import type { Kernel, WarningLog } from '#dispatcher';
 import type { Authenticator } from '#auth';
@@ -7,6 +6,7 @@ import type { Downloads } from '../downloads/downloads.js';
 import type { EdgeCounts } from '../edge-counts.js';
 import type { EdgeSettings } from '../edge-options.js';
 import type { Exchange } from '../exchange.js';
+import type { OpenStreams } from '../open-streams.js';
 import type { Reply } from '../reply.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
 import type { Wire } from '../wire/wire.js';
@@ -19,14 +19,6 @@ export interface AbandonedDispatch {
   readonly request_id: unknown;
 }
 
-/** A stream that stays open by itself. */
-export interface OpenStream {
-  /** Tells its client to come back, here or elsewhere. */
-  shutDown(): void;
-  /** Ends by itself, as a running call does, and is given the time that those are given. Default false. */
-  readonly finite?: boolean;
-}
-
 /** What the rungs work with. */
 export interface EdgeParts {
   readonly settings: EdgeSettings;
@@ -36,8 +28,7 @@ export interface EdgeParts {
   readonly wire: Wire;
   readonly keepAlives: KeepAlives;
   readonly counts: EdgeCounts;
-  /** With the agent that opened each. */
-  readonly openStreams: Map<OpenStream, Agent>;
+  readonly openStreams: OpenStreams;
   /** Absent where no files are served. */
   readonly downloads: Downloads | undefined;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;

@@ -47,6 +47,7 @@ export const METRICS = {
   parley_approvals_waiting: gauge('calls that wait at the approval desk; absent where Redis keeps them'),
   parley_ready: gauge('1 while /ready answers 200'),
   parley_dependency_up: gauge('1 while it answers', 'dependency'),
+  parley_audit_sink_state: gauge('1 for the state that the sink is in, 0 for the others', 'sink', 'state'),
   parley_policy_info: gauge('1, with the version of the policy in force', 'version'),
   parley_configuration_edition: gauge('readings of the configuration that were served since the start'),
   parley_configuration_refused: gauge('1 while the last reading of the configuration is not served'),
