@@ -4,10 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { DEFAULT_SERVER } from './config/config.js';
-import { CONFIG_SCHEMA } from './config/config-schema.js';
-import { loadConfig } from './config/load-config.js';
-import { assertMayStart } from './start-gate.js';
+import { DEFAULT_SERVER, CONFIG_SCHEMA, loadConfig, assertMayStart } from '#config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');

@@ -10,28 +10,28 @@ import { FilterNames } from '#dispatcher';
 import { openTaskQueue } from '#jobs';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
-import { AppModule, type ServiceParts } from './app.module.js';
-import { ConfigError } from './config/config-faults.js';
-import type { LoadedConfig } from './config/load-config.js';
-import type { Environment } from './config/read-config-file.js';
-import { followConfiguration, type ReadableAgain } from './editions/following.js';
-import { checkFilterNames } from './filter-names.js';
-import type { MountedConsole } from './console/open-console.js';
-import { mountEdges } from './http/mount-edge.js';
-import { warnOfPostures } from './posture-warnings.js';
-import type { LoadedService } from './plugins/load-with-plugins.js';
-import type { RunningService } from './serve.js';
-import { openLogger } from './logging/open-logger.js';
-import type { ServiceLogger } from './logging/service-logger.js';
 import {
+  AppModule,
+  type ServiceParts,
+  followConfiguration,
+  type ReadableAgain,
+  checkFilterNames,
+  mountEdges,
+  warnOfPostures,
+  type LoadedService,
   fieldsOf,
   NOTHING_OBSERVED,
   type Observability,
   openObservability,
   showMetrics,
-} from './observe/observability.js';
-import { TaskService } from './tasks.js';
-import { followLists } from './wire.js';
+  TaskService,
+  followLists,
+} from '#composition';
+import { ConfigError, type LoadedConfig, type Environment } from '#config';
+import type { MountedConsole } from './console/open-console.js';
+import type { RunningService } from './serve.js';
+import { openLogger } from './logging/open-logger.js';
+import type { ServiceLogger } from './logging/service-logger.js';
 
 /**
  * @param features the application's own `@Tool` and `@ParseClass` providers

@@ -1,4 +1,4 @@
-import { ConfigError } from './config/config-faults.js';
+import { ConfigError } from '#config';
 import { serve } from './serve.js';
 
 try {

@@ -1,8 +1,6 @@
-import type { Environment } from './config/read-config-file.js';
-import { loadWithPlugins } from './plugins/load-with-plugins.js';
-import { openDatabase } from './database/open-database.js';
+import { type Environment, assertMayStart } from '#config';
+import { loadWithPlugins, openDatabase } from '#composition';
 import { closeOnSignals } from './closing.js';
-import { assertMayStart } from './start-gate.js';
 
 export interface RunningService {
   /** Where the MCP endpoint is. */

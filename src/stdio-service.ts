@@ -8,22 +8,22 @@ import { FilterNames, Kernel } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { StdioEdge, Wire } from '#streaming';
 import { Telemetry } from '#telemetry';
-import { AppModule, type ServiceParts } from './app.module.js';
-import { withEnvironmentFiles } from './config/environment-files.js';
-import type { Environment } from './config/read-config-file.js';
-import { checkFilterNames } from './filter-names.js';
-import type { LoadedService } from './plugins/load-with-plugins.js';
-import { warnOfPostures } from './posture-warnings.js';
-import { openLogger } from './logging/open-logger.js';
-import type { ServiceLogger } from './logging/service-logger.js';
 import {
+  AppModule,
+  type ServiceParts,
+  checkFilterNames,
+  type LoadedService,
+  warnOfPostures,
   fieldsOf,
   NOTHING_OBSERVED,
   type Observability,
   openObservability,
   showMetrics,
-} from './observe/observability.js';
-import { followLists } from './wire.js';
+  followLists,
+} from '#composition';
+import { withEnvironmentFiles, type Environment } from '#config';
+import { openLogger } from './logging/open-logger.js';
+import type { ServiceLogger } from './logging/service-logger.js';
 
 /** What a client on a pipe shows instead of request headers. */
 function credentialsOf(given: Environment): Record<string, string> {

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { loadConfig } from '../src/config/load-config.js';
-import { openDatabase } from '../src/database/open-database.js';
+import { loadConfig } from '#config';
+import { openDatabase } from '#composition';
 import { startHttpService } from '../src/http-service.js';
 import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
 

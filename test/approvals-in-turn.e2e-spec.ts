@@ -8,8 +8,8 @@ import { stringify } from 'yaml';
 
 import { SubAgents } from '#dispatcher';
 import { Tool, type ToolCall, ToolRunner } from '#tools';
-import { loadConfig } from '../src/config/load-config.js';
-import { openDatabase, type OpenDatabase } from '../src/database/open-database.js';
+import { loadConfig } from '#config';
+import { openDatabase, type OpenDatabase } from '#composition';
 import { startHttpService } from '../src/http-service.js';
 import { callModern } from './modern-call.js';
 import { callTool } from './service.js';

@@ -15,8 +15,8 @@ import {
   Tool,
   type ToolCall,
 } from '#tools';
-import { loadConfig } from '../src/config/load-config.js';
-import { openDatabase } from '../src/database/open-database.js';
+import { loadConfig } from '#config';
+import { openDatabase } from '#composition';
 import { startHttpService } from '../src/http-service.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
 import { callTool, rpc } from './service.js';

@@ -19,9 +19,8 @@ import {
 import { type AuditRecord, OperationLog } from '#audit';
 import { AgentIntrospection, MetadataAudit, SubAgents, ToolCallbacks } from '#dispatcher';
 import { Tool, type ToolCall, type ToolOutcome, ToolRunner } from '#tools';
-import { type DeclaredFilters } from '../src/config/compile-agents.js';
-import { loadConfig } from '../src/config/load-config.js';
-import { openDatabase } from '../src/database/open-database.js';
+import { type DeclaredFilters, loadConfig } from '#config';
+import { openDatabase } from '#composition';
 import { startHttpService } from '../src/http-service.js';
 import { callTool } from './service.js';
 

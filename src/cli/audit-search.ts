@@ -5,7 +5,7 @@ import {
   CollectionAuditTrail,
   FilesAuditTrail,
 } from '#audit';
-import { loadConfig } from '../config/load-config.js';
+import { loadConfig } from '#config';
 import { auditCollections, auditFiles } from './audit-sources.js';
 import { withConfig } from './named-config.js';
 import { textTable } from './text-table.js';

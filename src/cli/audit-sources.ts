@@ -2,8 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { type AuditCollection, fileSource, type RecordSource } from '#audit';
 import { MongoAuditCollection, MongoConnection } from '#data-mongo';
-import type { AuditConfig, MongoSinkConfig } from '../config/audit-config.js';
-import type { ParleyConfig } from '../config/config.js';
+import type { AuditConfig, MongoSinkConfig, ParleyConfig } from '#config';
 
 /** What a full file is put aside under. */
 const PUT_ASIDE = /^\.\d{8}T\d{9}Z(-\d+)?$/;

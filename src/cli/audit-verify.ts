@@ -7,7 +7,7 @@ import {
   type Verification,
   verifyRecords,
 } from '#audit';
-import { loadConfig } from '../config/load-config.js';
+import { loadConfig } from '#config';
 import { auditCollections, auditFiles } from './audit-sources.js';
 import { withConfig } from './named-config.js';
 

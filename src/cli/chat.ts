@@ -1,4 +1,4 @@
-import { loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { loadWithPlugins } from '#composition';
 import { ChatLoop } from './chat-loop.js';
 import { withConfig } from './named-config.js';
 import { openAgent } from './open-agent.js';

@@ -1,6 +1,6 @@
 import { loadSeed, MongoConnection } from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { readSeedFile } from '../database/open-database.js';
+import { readSeedFile } from '#composition';
 
 export interface EmbeddedOptions {
   readonly port: string;

@@ -1,4 +1,4 @@
-import { loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { loadWithPlugins } from '#composition';
 import { describeRehearsal } from './describe-rehearsal.js';
 import { withConfig } from './named-config.js';
 import { agentNamed, openRehearsal } from './rehearsal-room.js';

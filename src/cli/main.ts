@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Command } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
-import { ConfigError } from '../config/config-faults.js';
+import { ConfigError } from '#config';
 import type { SearchOptions } from './audit-search.js';
 import type { VerifyOptions } from './audit-verify.js';
 import { runEmbedded } from './embedded.js';

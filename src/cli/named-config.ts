@@ -1,4 +1,4 @@
-import type { Environment } from '../config/read-config-file.js';
+import type { Environment } from '#config';
 
 /** The environment with `--config` in the place of PARLEY_CONFIG. */
 export function withConfig(file: string | undefined): Environment {

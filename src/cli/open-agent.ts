@@ -9,12 +9,8 @@ import { openSharedState } from '#cluster';
 import { AgentIntrospection, type ClientLink, type DescribedAgent, FilterNames, Kernel } from '#dispatcher';
 import { KernelTools } from '#llm';
 import { readEnvironmentGates } from '#policy';
-import { AppModule } from '../app.module.js';
-import type { AuthRuleConfig } from '../config/config.js';
-import type { Environment } from '../config/read-config-file.js';
-import { openDatabase } from '../database/open-database.js';
-import { checkFilterNames } from '../filter-names.js';
-import type { LoadedService } from '../plugins/load-with-plugins.js';
+import { AppModule, openDatabase, checkFilterNames, type LoadedService } from '#composition';
+import type { AuthRuleConfig, Environment } from '#config';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './usage-error.js';
 

@@ -1,6 +1,5 @@
 import { Conversation, openModel } from '#llm';
-import type { LlmConfig } from '../config/config.js';
-import type { Environment } from '../config/read-config-file.js';
+import type { LlmConfig, Environment } from '#config';
 import type { OpenAgent } from './open-agent.js';
 
 /** The section `llm` with the environment over it. */

@@ -2,13 +2,15 @@ import { oneLine } from '#audit';
 import { lintPolicy, type SchemaSnapshot } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
-import { ConfigError, type ConfigFault } from '../config/config-faults.js';
-import type { LoadedConfig } from '../config/load-config.js';
-import { type LoadedWithPlugins, loadWithPlugins } from '../plugins/load-with-plugins.js';
-import { toolsOfPlugins } from '../plugins/plugin-modules.js';
-import { catalogueOf, parseConnectionOf } from '../data-stores.js';
-import { openDatabase } from '../database/open-database.js';
-import { assertMayStart } from '../start-gate.js';
+import { ConfigError, type ConfigFault, type LoadedConfig, assertMayStart } from '#config';
+import {
+  type LoadedWithPlugins,
+  loadWithPlugins,
+  toolsOfPlugins,
+  catalogueOf,
+  parseConnectionOf,
+  openDatabase,
+} from '#composition';
 import { withConfig } from './named-config.js';
 
 export interface CheckOptions {

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
-import { ConfigError } from '../config/config-faults.js';
-import { loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { ConfigError } from '#config';
+import { loadWithPlugins } from '#composition';
 import { withConfig } from './named-config.js';
 import { openRehearsal, type RehearsalRoom } from './rehearsal-room.js';
 

@@ -25,12 +25,16 @@ import {
 } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
 import { type SchemaReader, ToolRegistry, ToolRunner } from '#tools';
-import { AppModule } from '../app.module.js';
-import type { LoadedWithPlugins } from '../plugins/load-with-plugins.js';
-import { toolsOfPlugins } from '../plugins/plugin-modules.js';
-import type { Environment } from '../config/read-config-file.js';
-import { catalogueOf, directoryOf, parseConnectionOf } from '../data-stores.js';
-import { openDatabase } from '../database/open-database.js';
+import {
+  AppModule,
+  type LoadedWithPlugins,
+  toolsOfPlugins,
+  catalogueOf,
+  directoryOf,
+  parseConnectionOf,
+  openDatabase,
+} from '#composition';
+import type { Environment } from '#config';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
 import { rehearsedIdentity, RehearsingDirectory } from './rehearsing-directory.js';

@@ -1,6 +1,6 @@
 import { type Identity, sessionIdentity } from '#agent';
 import { PrincipalDirectory, type SessionOwner } from '#data';
-import type { AgentIdentity } from '../config/agent-identity.js';
+import type { AgentIdentity } from '#config';
 
 /** Nobody's id: a signed-in user without roles. */
 const SOMEBODY = 'rehearsal';

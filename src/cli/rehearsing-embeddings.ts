@@ -1,6 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import { type Embedding, EmbeddingProvider, estimatedTokens } from '#embeddings';
-import type { LoadedConfig } from '../config/load-config.js';
+import type { LoadedConfig } from '#config';
 
 /** Stands where the embeddings endpoint is: nothing is sent, and every text means the same. */
 class RehearsingEmbeddings extends EmbeddingProvider {

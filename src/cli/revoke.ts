@@ -1,6 +1,6 @@
 import { type RevokedBy, revocationName } from '#auth';
 import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
-import { loadWithPlugins } from '../plugins/load-with-plugins.js';
+import { loadWithPlugins } from '#composition';
 import { withConfig } from './named-config.js';
 
 export interface RevokeOptions {

@@ -1,7 +1,7 @@
 import { StoreError } from '#data';
 import { loadSeed, MongoConnection } from '#data-mongo';
-import { loadConfig } from '../config/load-config.js';
-import { readSeedFile } from '../database/open-database.js';
+import { loadConfig } from '#config';
+import { readSeedFile } from '#composition';
 
 /** What the operator is told of a load that the database ended. */
 function explained(error: unknown): Error {

@@ -1,7 +1,5 @@
-import type { Environment } from '../config/read-config-file.js';
-import { openDatabase } from '../database/open-database.js';
-import { loadWithPlugins } from '../plugins/load-with-plugins.js';
-import { assertEnabled } from '../start-gate.js';
+import { type Environment, assertEnabled } from '#config';
+import { openDatabase, loadWithPlugins } from '#composition';
 
 /**
  * Serves MCP on standard input and output until the input ends.

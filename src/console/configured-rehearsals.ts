@@ -8,7 +8,7 @@ import {
 } from '#console';
 import type { RehearsalRoom } from '../cli/rehearsal-room.js';
 import { rehearsedIdentity } from '../cli/rehearsing-directory.js';
-import type { LoadedConfig } from '../config/load-config.js';
+import type { LoadedConfig } from '#config';
 
 /** Questions that may wait for the one that is answered. */
 const MOST_WAITING = 16;

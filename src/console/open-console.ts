@@ -24,13 +24,16 @@ import { MetadataAudit, SealedText } from '#dispatcher';
 import { ExportOverview } from '#exports';
 import { TaskOverview } from '#jobs';
 import { McpEdge } from '#streaming';
-import type { ServiceParts } from '../app.module.js';
+import {
+  type ServiceParts,
+  type Edition,
+  Editions,
+  builtPage,
+  Readiness,
+  type Mounted,
+  stateKeys,
+} from '#composition';
 import { openRehearsal } from '../cli/rehearsal-room.js';
-import { type Edition, Editions } from '../editions/editions.js';
-import { builtPage } from '../built-pages.js';
-import { Readiness } from '../http/readiness.js';
-import type { Mounted } from '../http/mount-edge.js';
-import { stateKeys } from '../input-rounds.js';
 import { ConfiguredRehearsals } from './configured-rehearsals.js';
 import { ReplicaStatus } from './replica-status.js';
 

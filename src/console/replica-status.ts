@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type ServiceReport, ServiceStatus } from '#console';
 import type { McpEdge } from '#streaming';
-import type { Editions } from '../editions/editions.js';
-import type { Readiness } from '../http/readiness.js';
-import { productVersion } from '../product-version.js';
+import { type Editions, type Readiness, productVersion } from '#composition';
 
 export interface StatusParts {
   readonly editions: Pick<Editions, 'current' | 'refused'>;

@@ -1,8 +1,6 @@
-import type { AuthRuleConfig } from '../config/config.js';
-import type { LoadedConfig } from '../config/load-config.js';
+import { type AuthRuleConfig, type LoadedConfig, isLoopbackHost } from '#config';
 import { type EnvironmentGates } from '#policy';
-import { warnOfPostures } from '../posture-warnings.js';
-import { isLoopbackHost } from '../start-gate.js';
+import { warnOfPostures } from '#composition';
 import { type Finding, ok, warn } from './finding.js';
 
 /** A key of fewer characters can be found by trying. */

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { VARIABLES_FROM_FILES } from '../config/environment-files.js';
-import type { Environment } from '../config/read-config-file.js';
+import { VARIABLES_FROM_FILES, type Environment } from '#config';
 import type { ConfigSources } from './masked-config.js';
 import { type Finding, fail, ok, warn } from './finding.js';
 

@@ -1,4 +1,4 @@
-import type { LoadedConfig } from '../config/load-config.js';
+import type { LoadedConfig } from '#config';
 import { type Finding, ok, warn } from './finding.js';
 
 /** Bytes of a body beyond which a hundred callers fill the memory of a usual container. */

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { toolsOfPlugins } from '../plugins/plugin-modules.js';
-import type { LoadedWithPlugins } from '../plugins/load-with-plugins.js';
+import { toolsOfPlugins, type LoadedWithPlugins } from '#composition';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 const IMPORTS = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"\n]{1,200})['"]/g;

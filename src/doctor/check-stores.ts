@@ -2,8 +2,7 @@ import { inspectRedis, type RedisFacts } from '#cluster';
 import { StoreError } from '#data';
 import { inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';
-import type { ParleyConfig } from '../config/config.js';
-import { isLoopbackHost } from '../start-gate.js';
+import { type ParleyConfig, isLoopbackHost } from '#config';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 /** Milliseconds that each of them has to answer. */

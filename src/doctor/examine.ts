@@ -2,13 +2,15 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { readEnvironmentGates } from '#policy';
 import { lintWarnings } from '../cli/policy-check.js';
-import type { ParleyConfig } from '../config/config.js';
-import { ConfigError } from '../config/config-faults.js';
-import { configPath, loadConfig } from '../config/load-config.js';
-import type { Environment } from '../config/read-config-file.js';
-import { openDatabase } from '../database/open-database.js';
-import { type LoadedWithPlugins, loadWithPlugins } from '../plugins/load-with-plugins.js';
-import { assertMayStart } from '../start-gate.js';
+import {
+  type ParleyConfig,
+  ConfigError,
+  configPath,
+  loadConfig,
+  type Environment,
+  assertMayStart,
+} from '#config';
+import { openDatabase, type LoadedWithPlugins, loadWithPlugins } from '#composition';
 import { checkAgents, checkListening } from './check-access.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits } from './check-limits.js';

@@ -1,4 +1,4 @@
-import type { ConfigReference } from '../config/read-config-file.js';
+import type { ConfigReference } from '#config';
 
 /** What stands where a secret is. */
 export const MASK = '***';

@@ -1,8 +1,12 @@
 import { existsSync } from 'node:fs';
-import { overlayOf } from '../config/environment.js';
-import { withEnvironmentFiles } from '../config/environment-files.js';
-import { configPath } from '../config/load-config.js';
-import { type ConfigReference, type Environment, readConfigFile } from '../config/read-config-file.js';
+import {
+  overlayOf,
+  withEnvironmentFiles,
+  configPath,
+  type ConfigReference,
+  type Environment,
+  readConfigFile,
+} from '#config';
 import type { ConfigSources } from './masked-config.js';
 
 /** Where the values of a configuration come from. @throws ConfigError */

@@ -1,5 +1,5 @@
 import type { LogLevel } from '@nestjs/common';
-import type { LoggingConfig } from '../config/observability-config.js';
+import type { LoggingConfig } from '#config';
 import type { LineWriter } from './log-line.js';
 import { plainLines } from './plain-lines.js';
 import { Redaction, secretsIn } from './redaction.js';

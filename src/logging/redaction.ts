@@ -1,4 +1,4 @@
-import { isSection } from '../config/section.js';
+import { isSection } from '#config';
 
 const HIDDEN = '[redacted]';
 

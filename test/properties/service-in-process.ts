@@ -9,8 +9,8 @@ import { processState } from '#cluster';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
-import { AppModule } from '../../src/app.module.js';
-import { loadConfig } from '../../src/config/load-config.js';
+import { AppModule } from '#composition';
+import { loadConfig } from '#config';
 import {
   type Answer,
   type AskedService,

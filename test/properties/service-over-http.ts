@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AuditRecord } from '#audit';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
-import { loadConfig } from '../../src/config/load-config.js';
+import { loadConfig } from '#config';
 import { startHttpService } from '../../src/http-service.js';
 import { rpc } from '../service.js';
 import { type AskedService, GATES, settledAudit, withoutToday } from './asked-service.js';

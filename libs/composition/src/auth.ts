@@ -1,0 +1,132 @@
+import { Logger } from '@nestjs/common';
+import { type AgentShape, type ImpersonationOrder, sessionIdentity } from '#agent';
+import {
+  type Admission,
+  actingAs,
+  AnonymousRule,
+  ApiKeyRule,
+  type Authenticator,
+  type AuthRule,
+  BearerChallenge,
+  CallerSessionRule,
+  ClientCertificateRule,
+  HashedKeyRule,
+  ImpersonatedSessions,
+  ImpersonatingRule,
+  metadataUrlOf,
+  ParseSessionRule,
+  RuleAuthenticator,
+  SessionOwners,
+  withOwnSession,
+} from '#auth';
+import { type Impersonation, ImpersonationError, type PrincipalDirectory } from '#data';
+import type { AgentIdentity, AuthRuleConfig, LoadedConfig } from '#config';
+import { type AgentOfTokens, type OAuthRules, requiredScopesOf, resourceUrlOf } from './oauth.js';
+
+class DirectorySessions extends SessionOwners {
+  constructor(private readonly directory: PrincipalDirectory) {
+    super();
+  }
+
+  async userOf(token: string): Promise<string | null> {
+    return (await this.directory.ownerOfSession(token))?.userId ?? null;
+  }
+}
+
+/** The caller is told no more than that it is not let in; the operator, why. */
+class FoundSessions extends ImpersonatedSessions {
+  private readonly logger = new Logger('Impersonation');
+
+  constructor(private readonly impersonation: Impersonation) {
+    super();
+  }
+
+  async tokenFor(order: ImpersonationOrder): Promise<string | null> {
+    try {
+      return await this.impersonation.tokenFor(order);
+    } catch (error) {
+      if (!(error instanceof ImpersonationError)) throw error;
+      this.logger.warn(error.message);
+      return null;
+    }
+  }
+}
+
+interface Sessions {
+  readonly owners: SessionOwners;
+  readonly impersonated: ImpersonatedSessions;
+}
+
+/** Replaced by a session, the caller's own or a found one; were it not, the empty token admits nobody. */
+const NOBODY = sessionIdentity('');
+
+type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonly parseSession: true }>;
+
+function admissionBy(
+  rule: OtherRule,
+  shape: AgentShape,
+  identity: AgentIdentity,
+  otherCredentials: readonly string[],
+): AuthRule {
+  const fixed =
+    identity === 'callerSession' || identity.kind === 'impersonate' || identity.kind === 'claimedUser'
+      ? NOBODY
+      : identity;
+  if ('apiKey' in rule) return new ApiKeyRule(rule.apiKey, shape, fixed);
+  if ('apiKeyHash' in rule) return new HashedKeyRule(rule.apiKeyHash, shape, fixed);
+  if ('clientCertificate' in rule) return new ClientCertificateRule(rule.clientCertificate, shape, fixed);
+  return new AnonymousRule(shape, fixed, otherCredentials);
+}
+
+/** What a token's caller is given where its agent reads with a session. */
+function admissionOf(
+  identity: AgentIdentity,
+  { owners, impersonated }: Sessions,
+): Pick<AgentOfTokens, 'identity' | 'admission'> {
+  if (identity === 'callerSession') {
+    const admission: Admission = (agent, credentials) => withOwnSession(agent, credentials, owners);
+    return { identity: NOBODY, admission };
+  }
+  if (identity.kind !== 'impersonate') return { identity };
+  return { identity: NOBODY, admission: (agent) => actingAs(identity, agent, impersonated) };
+}
+
+export function createAuthenticator(
+  { config, agents, identities }: LoadedConfig,
+  directory: PrincipalDirectory,
+  impersonation: Impersonation,
+  oauth: OAuthRules,
+): Authenticator {
+  const sessions = {
+    owners: new DirectorySessions(directory),
+    impersonated: new FoundSessions(impersonation),
+  };
+  const named = (agent: string) => {
+    const shape = agents.get(agent);
+    const identity = identities.get(agent);
+    // loadConfig refuses a rule whose agent does not exist.
+    if (!shape || !identity) throw new Error(`no agent named '${agent}'`);
+    return { shape, identity };
+  };
+  const agentOfTokens = (agent: string): AgentOfTokens => {
+    const { shape, identity } = named(agent);
+    return { shape, ...admissionOf(identity, sessions), tenantId: config.agents[agent]?.tenantId };
+  };
+  const headers = config.auth.flatMap((rule) =>
+    'clientCertificate' in rule ? [rule.clientCertificate.header.toLowerCase()] : [],
+  );
+  const rules = config.auth.map((rule): AuthRule => {
+    if ('oauth' in rule) return oauth.rule(rule, agentOfTokens);
+    const { shape, identity } = named(rule.agent);
+    if ('parseSession' in rule) return new ParseSessionRule(shape, sessions.owners);
+    const admission = admissionBy(rule, shape, identity, headers);
+    if (identity === 'callerSession') return new CallerSessionRule(admission, sessions.owners);
+    return identity.kind === 'impersonate'
+      ? new ImpersonatingRule(admission, identity, sessions.impersonated)
+      : admission;
+  });
+  const resource = resourceUrlOf(config);
+  const challenge =
+    resource === null ? null : new BearerChallenge(metadataUrlOf(resource), requiredScopesOf(config));
+  return new RuleAuthenticator(rules, challenge);
+}

@@ -1,0 +1,182 @@
+import type { Provider } from '@nestjs/common';
+import {
+  CachedPrincipalDirectory,
+  ForgettingWriter,
+  Impersonation,
+  PrincipalDirectory,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+  SchemaWriter,
+  UserSessions,
+} from '#data';
+import {
+  ExtendedJsonPipelines,
+  MongoConnection,
+  MongoPrincipalDirectory,
+  MongoRecordReader,
+  MongoRecordSearcher,
+  MongoRecordWriter,
+  MongoSchemaCatalogue,
+  MongoSchemaWriter,
+  MongoUserSessions,
+} from '#data-mongo';
+import {
+  MASTER_KEY,
+  ParseConnection,
+  ParsePrincipalDirectory,
+  ParseRecordReader,
+  ParseRecordWriter,
+  ParseSchemaCatalogue,
+  ParseSchemaWriter,
+  type ParseCredentials,
+  RoutedRecordReader,
+  RoutedRecordSearcher,
+  RoutedRecordWriter,
+  SessionRecheck,
+} from '#data-parse';
+import type { ParseConfig } from '#config';
+import type { WrittenClasses } from './written-classes.js';
+
+/** Sessions of others are looked for in the database alone: without it nobody can be acted as. */
+class NoUserSessions extends UserSessions {
+  newest(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  mint(): Promise<null> {
+    return Promise.resolve(null);
+  }
+}
+
+/** What a deployment can reach; at least one of them. */
+export interface Connections {
+  readonly mongo: MongoConnection | null;
+  readonly parse: ParseConnection | null;
+}
+
+/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
+const SESSIONS_OF_THE_DATABASE = { identitySeconds: 30 };
+
+export function parseConnectionOf({
+  serverUrl,
+  appId,
+  masterKey,
+  restApiKey,
+}: ParseConfig): ParseConnection | null {
+  return serverUrl === null || appId === null
+    ? null
+    : new ParseConnection({ serverUrl, appId, masterKey, restApiKey });
+}
+
+/** Classes and their permissions, from wherever they can be read. */
+export function catalogueOf({ mongo, parse }: Connections): SchemaCatalogue {
+  if (mongo) return new MongoSchemaCatalogue(mongo);
+  return new ParseSchemaCatalogue(existing(parse));
+}
+
+/** Sessions and roles, from Parse Server where there is one. */
+export function directoryOf({ mongo, parse }: Connections): PrincipalDirectory {
+  if (!parse) return new MongoPrincipalDirectory(existing(mongo));
+  const roles = parse.hasMasterKey || !mongo ? undefined : new MongoPrincipalDirectory(mongo);
+  return new ParsePrincipalDirectory(parse, { ...(roles && { roles }) });
+}
+
+/** The ports to data, bound to what there is: MongoDB alone, or Parse Server with or without it. */
+export function dataProviders(connections: Connections, written: WrittenClasses): Provider[] {
+  const { mongo, parse } = connections;
+  return [
+    { provide: MongoConnection, useValue: mongo },
+    { provide: ParseConnection, useValue: parse },
+    { provide: SchemaCatalogue, useFactory: () => written.watchingSchemas(catalogueOf(connections)) },
+    { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
+    {
+      provide: Impersonation,
+      useFactory: () => new Impersonation(mongo ? new MongoUserSessions(mongo) : new NoUserSessions()),
+    },
+    ...(parse ? withParseServer(mongo, parse, written) : withDatabaseAlone(existing(mongo), written)),
+  ];
+}
+
+function withDatabaseAlone(mongo: MongoConnection, written: WrittenClasses): Provider[] {
+  const directory = new CachedPrincipalDirectory(
+    new MongoPrincipalDirectory(mongo),
+    SESSIONS_OF_THE_DATABASE,
+  );
+  return [
+    { provide: CachedPrincipalDirectory, useValue: directory },
+    {
+      provide: RecordReader,
+      useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(mongo, catalogue),
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordSearcher,
+      useFactory: (catalogue: SchemaCatalogue) => new MongoRecordSearcher(mongo, catalogue),
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordWriter,
+      useFactory: (catalogue: SchemaCatalogue, known: CachedPrincipalDirectory) =>
+        new ForgettingWriter(new MongoRecordWriter(mongo, catalogue), written.watchingRows(known)),
+      inject: [SchemaCatalogue, CachedPrincipalDirectory],
+    },
+    {
+      provide: SchemaWriter,
+      useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(mongo, catalogue),
+      inject: [SchemaCatalogue],
+    },
+  ];
+}
+
+function withParseServer(
+  mongo: MongoConnection | null,
+  parse: ParseConnection,
+  written: WrittenClasses,
+): Provider[] {
+  const asked = directoryOf({ mongo, parse });
+  const directory = new CachedPrincipalDirectory(asked);
+  const sessions = new SessionRecheck(asked, directory);
+  return [
+    { provide: CachedPrincipalDirectory, useValue: directory },
+    {
+      provide: RecordReader,
+      useFactory: (catalogue: SchemaCatalogue) => {
+        const pipelines = new ExtendedJsonPipelines(catalogue);
+        const rest = (credentials: ParseCredentials) =>
+          new ParseRecordReader({ connection: parse, credentials, catalogue, pipelines });
+        const direct = mongo && new MongoRecordReader(mongo, catalogue);
+        const restMaster = parse.hasMasterKey ? rest(MASTER_KEY) : null;
+        return new RoutedRecordReader({ direct, restMaster, rest, sessions });
+      },
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordSearcher,
+      useFactory: (catalogue: SchemaCatalogue) =>
+        new RoutedRecordSearcher({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions }),
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordWriter,
+      useFactory: (catalogue: SchemaCatalogue, conditions: RecordReader, known: CachedPrincipalDirectory) => {
+        const rest = (credentials: ParseCredentials) =>
+          new ParseRecordWriter({ connection: parse, credentials, catalogue, conditions });
+        return new ForgettingWriter(new RoutedRecordWriter({ rest, sessions }), written.watchingRows(known));
+      },
+      inject: [SchemaCatalogue, RecordReader, CachedPrincipalDirectory],
+    },
+    {
+      provide: SchemaWriter,
+      useFactory: (catalogue: SchemaCatalogue) => new ParseSchemaWriter(parse, catalogue),
+      inject: [SchemaCatalogue],
+    },
+  ];
+}
+
+/** The configuration is refused without either, so neither is ever missing where the other is. */
+function existing<T>(connection: T | null): T {
+  if (connection === null) throw new Error('neither MongoDB nor Parse Server is configured');
+  return connection;
+}

@@ -1,0 +1,29 @@
+import type { Provider } from '@nestjs/common';
+import { GovernedRecordsSource, GovernedSearchSource, RecordSearcher } from '#data';
+import { EmbeddingBudget, EmbeddingProvider, OpenAiEmbeddings, QueryEmbeddings } from '#embeddings';
+import type { EmbeddingsConfig } from '#config';
+
+/** Search by words and likeness; texts can be embedded only where an endpoint is configured. */
+export function searchProviders(embeddings: EmbeddingsConfig | null): Provider[] {
+  return [
+    {
+      provide: GovernedSearchSource,
+      useFactory: (records: GovernedRecordsSource, searcher: RecordSearcher) =>
+        new GovernedSearchSource(records, searcher),
+      inject: [GovernedRecordsSource, RecordSearcher],
+    },
+    ...(embeddings ? embeddingProviders(embeddings) : []),
+  ];
+}
+
+function embeddingProviders({ budget, cacheSize, ...options }: EmbeddingsConfig): Provider[] {
+  return [
+    { provide: EmbeddingProvider, useFactory: () => new OpenAiEmbeddings(options) },
+    {
+      provide: QueryEmbeddings,
+      useFactory: (provider: EmbeddingProvider) =>
+        new QueryEmbeddings(provider, { cacheSize, budget: budget && new EmbeddingBudget(budget) }),
+      inject: [EmbeddingProvider],
+    },
+  ];
+}

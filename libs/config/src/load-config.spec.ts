@@ -1,0 +1,340 @@
+import { assertMayStart } from './start-gate.js';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfigError } from './config-faults.js';
+import { loadConfig } from './load-config.js';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'parley-config-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function load(yaml: string, env: Record<string, string> = {}) {
+  writeFileSync(join(folder, 'parley.yaml'), yaml);
+  return loadConfig(env, folder);
+}
+
+function faultsOf(yaml: string, env: Record<string, string> = {}) {
+  try {
+    load(yaml, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.faults;
+    throw error;
+  }
+  return [];
+}
+
+describe('the configuration', () => {
+  it('has documented defaults when the file says nothing', () => {
+    const { config, agents } = load('');
+    expect(config.server).toMatchObject({
+      host: '127.0.0.1',
+      port: 3001,
+      path: '/mcp',
+      maxBodySize: 1048576,
+      sessions: 'lenient',
+    });
+    expect(config.database).toEqual({ uri: 'embedded', name: 'parley', seed: null });
+    expect(config.auth).toEqual([{ anonymous: true, agent: 'default' }]);
+    expect([...agents.keys()]).toEqual(['default']);
+  });
+
+  it('may be JSON', () => {
+    expect(load('{"server": {"port": 4000}}').config.server.port).toBe(4000);
+  });
+
+  it('lists what a schema cannot say together with what it can', () => {
+    const faults = faultsOf(`
+server: { prot: 1 }
+agents: { a: { tools: { profile: unheard-of } } }
+auth: [{ apiKey: k, agent: ghost }, { agent: a }]
+policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
+`);
+    expect(faults.map((fault) => fault.path)).toEqual([
+      'server.prot',
+      'auth.0.agent',
+      'auth.1',
+      'policy.classes.Post.joinFields',
+    ]);
+  });
+
+  it('blames an agent that cannot be built, not the rules that name it', () => {
+    const faults = faultsOf(
+      'agents: { a: { tools: { profile: unheard-of } } }\nauth: [{ apiKey: k, agent: a }]',
+    );
+    expect(faults.map((fault) => fault.path)).toEqual(['agents.a']);
+  });
+
+  it('says which entry of a list names a variable that is not set', () => {
+    const faults = faultsOf(
+      "auth: [{ anonymous: true, agent: default }, { apiKey: '${UNSET_KEY}', agent: default }]",
+    );
+    expect(faults).toEqual([{ path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' }]);
+  });
+
+  it('lists every fault at once, each with its path', () => {
+    const faults = faultsOf(`
+server: { prot: 1, port: many }
+agents: { a: { permissions: root, tools: query_class } }
+policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
+`);
+    const paths = faults.map((fault) => fault.path);
+    expect(paths).toContain('server.prot');
+    expect(paths).toContain('server.port');
+    expect(paths).toContain('agents.a.permissions');
+    expect(paths).toContain('agents.a.tools');
+    expect(paths).toContain('policy.classes.Post.feilds');
+    expect(paths).toContain('policy.classes.Post.hidden');
+  });
+
+  it.each([
+    ['an agent that does not exist', 'auth: [{ anonymous: true, agent: ghost }]', 'auth.0.agent'],
+    [
+      'two credentials in one rule',
+      'agents: { a: {} }\nauth: [{ anonymous: true, apiKey: k, agent: a }]',
+      'auth.0',
+    ],
+    ['no credential in a rule', 'agents: { a: {} }\nauth: [{ agent: a }]', 'auth.0'],
+    ['an unknown profile', 'agents: { a: { tools: { profile: fat } } }', 'agents.a'],
+    [
+      'an unknown operator in a filter',
+      'agents: { a: { filters: { Post: { x: { $nq: 1 } } } } }',
+      'agents.a.filters.Post',
+    ],
+    [
+      'an internal column in a canonical filter',
+      'policy: { classes: { Post: { canonicalFilter: { _hashed_password: x } } } }',
+      'policy.classes.Post.canonicalFilter',
+    ],
+    [
+      'join fields that are not fields',
+      'policy: { classes: { Post: { joinFields: [secret], fields: [title] } } }',
+      'policy.classes.Post.joinFields',
+    ],
+    ['one class declared twice', 'policy: { classes: { User: {}, _User: {} } }', 'policy.classes._User'],
+    [
+      'an alias of an internal column',
+      'policy: { classes: { Post: { properties: { x: { field: _rperm } } } } }',
+      'policy.classes.Post.properties.x.field',
+    ],
+    ['LiveQuery of no application', "parse: { liveQueryUrl: 'wss://127.0.0.1' }", 'parse.appId'],
+    [
+      'LiveQuery in the clear to another machine',
+      "parse: { liveQueryUrl: 'ws://parse.example', appId: a }",
+      'parse.liveQueryUrl',
+    ],
+    [
+      'LiveQuery over another protocol',
+      "parse: { liveQueryUrl: 'https://parse.example', appId: a }",
+      'parse.liveQueryUrl',
+    ],
+    ['no room for a subscription', 'subscriptions: { maxPerSession: 0 }', 'subscriptions.maxPerSession'],
+    ['a budget of nothing', 'agents: { a: { budget: { window: 60 } } }', 'agents.a'],
+    ['a budget of an unknown quantity', 'agents: { a: { budget: { tokens: 1 } } }', 'agents.a.budget.tokens'],
+    ['a tenant budget of nothing', 'policy: { tenantBudget: {} }', 'policy.tenantBudget'],
+    [
+      'a tenant budget that permits nothing',
+      'policy: { tenantBudget: { rows: 0 } }',
+      'policy.tenantBudget.rows',
+    ],
+    ['a Redis URL of another scheme', "redis: { url: 'http://127.0.0.1' }", 'redis.url'],
+    ['a Redis URL that cannot be read', "redis: { url: 'redis://[bad' }", 'redis.url'],
+    ['a prefix that would break keys apart', "redis: { prefix: 'a{b' }", 'redis.prefix'],
+    [
+      'two identities in one agent',
+      'agents: { a: { identity: { user: u1, role: r } } }',
+      'agents.a.identity.role',
+    ],
+    ['a user that is no id', "agents: { a: { identity: { user: 'role:x' } } }", 'agents.a.identity.user'],
+    ['a role without a name', "agents: { a: { identity: { role: 'role:' } } }", 'agents.a.identity.role'],
+    [
+      'client mode with a user asserted',
+      'agents: { a: { clientMode: true, identity: { user: u1 } } }',
+      'agents.a.identity',
+    ],
+    [
+      'client mode with the master key',
+      'agents: { a: { clientMode: true, identity: master } }',
+      'agents.a.identity',
+    ],
+    [
+      'anonymous callers of an agent that reads with a session',
+      'agents: { a: { clientMode: true } }\nauth: [{ anonymous: true, agent: a }]',
+      'auth.0.agent',
+    ],
+    [
+      'sessions for an agent with an identity of its own',
+      'agents: { a: { identity: { role: r } } }\nauth: [{ parseSession: true, agent: a }]',
+      'auth.0.agent',
+    ],
+    ['a key given twice', 'server: { port: 1 }\nserver: { port: 2 }', ''],
+  ])('refuses %s', (_, yaml, path) => {
+    expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
+  });
+
+  it('refuses a file that is named but missing', () => {
+    expect(() => loadConfig({ PARLEY_CONFIG: 'nowhere.yaml' }, folder)).toThrow(/no such file/);
+  });
+});
+
+describe('variables inside values', () => {
+  it('are replaced, with a default where one is given', () => {
+    const yaml = 'server:\n  port: ${PARLEY_PORT:-4100}\ndatabase: { name: "db_${SUFFIX}" }';
+    expect(load(yaml, { SUFFIX: 'x' }).config).toMatchObject({
+      server: { port: 4100 },
+      database: { name: 'db_x' },
+    });
+    expect(load(yaml, { SUFFIX: 'x', PARLEY_PORT: '4200' }).config.server.port).toBe(4200);
+  });
+
+  it('stay text inside quotes, so that a numeric key is still a key', () => {
+    const { config } = load("agents: { a: {} }\nauth: [{ apiKey: '${KEY}', agent: a }]", { KEY: '12345' });
+    expect(config.auth).toEqual([{ apiKey: '12345', agent: 'a' }]);
+  });
+
+  it('stop the start when they are not set', () => {
+    expect(faultsOf("agents: { a: {} }\nauth: [{ apiKey: '${KEY}', agent: a }]")).toEqual([
+      expect.objectContaining({ message: expect.stringContaining('KEY') }),
+    ]);
+  });
+});
+
+describe('the environment', () => {
+  it('wins over the file', () => {
+    const { config } = load('server: { host: localhost, port: 1 }', {
+      HOST: '::1',
+      PORT: '4300',
+      MONGODB_URI: 'mongodb://db/x',
+    });
+    expect(config.server).toMatchObject({ host: '::1', port: 4300 });
+    expect(config.database.uri).toBe('mongodb://db/x');
+  });
+
+  it('refuses a port that is none', () => {
+    expect(faultsOf('', { PORT: 'x' })).toEqual([expect.objectContaining({ path: 'PORT' })]);
+  });
+
+  it('closes anonymous access with MCP_API_KEY', () => {
+    expect(load('', { MCP_API_KEY: 'k' }).config.auth).toEqual([{ apiKey: 'k', agent: 'default' }]);
+    const yaml = 'agents: { a: {}, b: {} }\nauth: [{ anonymous: true, agent: b }]';
+    expect(load(yaml, { MCP_API_KEY: 'k' }).config.auth).toEqual([{ apiKey: 'k', agent: 'b' }]);
+  });
+});
+
+describe('the start gate', () => {
+  const mayStart = (yaml: string, env: Record<string, string> = {}) =>
+    assertMayStart(load(yaml, env).config, env);
+
+  it.each(['127.0.0.1', '::1', 'localhost'])('opens %s without authentication', (host) => {
+    expect(() => mayStart(`server: { host: "${host}" }`)).not.toThrow();
+  });
+
+  it.each(['0.0.0.0', '::', '10.1.2.3', 'example.com'])('does not open %s without authentication', (host) => {
+    expect(() => mayStart(`server: { host: "${host}" }`)).toThrow(/non-loopback.*MCP_API_KEY/s);
+    expect(() => mayStart(`server: { host: "${host}" }`, { MCP_API_KEY: 'k' })).not.toThrow();
+  });
+
+  it.each(['false', '0', 'off', 'no', 'maybe'])('stays closed when PARSE_MCP_ENABLED is %s', (value) => {
+    expect(() => mayStart('', { PARSE_MCP_ENABLED: value })).toThrow(/PARSE_MCP_ENABLED/);
+  });
+});
+
+describe('identities', () => {
+  it('are the master key unless something else is said', () => {
+    const { identities } = load(`
+agents:
+  plain: {}
+  user: { identity: { user: u1 } }
+  role: { identity: { role: 'role:editors' } }
+  session: { identity: { session: caller } }
+  client: { clientMode: true }
+auth: [{ parseSession: true, agent: session }]
+`);
+    expect(Object.fromEntries(identities)).toEqual({
+      plain: { kind: 'master' },
+      user: { kind: 'aclUser', userId: 'u1' },
+      role: { kind: 'aclRole', role: 'editors' },
+      session: 'callerSession',
+      client: 'callerSession',
+    });
+  });
+});
+
+describe('a Parse Server in the configuration', () => {
+  const parse = 'serverUrl: "http://127.0.0.1:1337/parse", appId: app';
+
+  it('has no direct access beside it unless its database is named', () => {
+    expect(load(`parse: { ${parse}, masterKey: m }`).config.database.uri).toBeNull();
+    const named = load(`
+parse: { ${parse}, masterKey: m }
+database: { uri: 'mongodb://127.0.0.1:27017' }
+`);
+    expect(named.config.database.uri).toBe('mongodb://127.0.0.1:27017');
+  });
+
+  it('comes from the environment as well', () => {
+    const { config } = load('', {
+      PARSE_SERVER_URL: 'https://api.example.com/parse',
+      PARSE_APP_ID: 'app',
+      PARSE_MASTER_KEY: 'm',
+      PARSE_REST_API_KEY: 'r',
+    });
+    expect(config.parse).toMatchObject({ appId: 'app', masterKey: 'm', restApiKey: 'r' });
+  });
+
+  it.each([
+    ['without an application', 'parse: { serverUrl: "http://h/parse", masterKey: m }', 'parse.appId'],
+    [
+      'at an address with a password',
+      'parse: { serverUrl: "http://u:p@h/", appId: a, masterKey: m }',
+      'parse.serverUrl',
+    ],
+    [
+      'at an address that is no web server',
+      'parse: { serverUrl: "ftp://h/", appId: a, masterKey: m }',
+      'parse.serverUrl',
+    ],
+    ['with a key that is no header', `parse: { ${parse}, masterKey: "a\\nb" }`, 'parse.masterKey'],
+    [
+      'beside the embedded database',
+      `{ parse: { ${parse}, masterKey: m }, database: { uri: embedded } }`,
+      'database.uri',
+    ],
+    [
+      'with a seed and no database',
+      `{ parse: { ${parse}, masterKey: m }, database: { seed: s.json } }`,
+      'database.seed',
+    ],
+    [
+      'with nowhere to look for the sessions of others',
+      `{ parse: { ${parse}, masterKey: m }, agents: { a: { identity: { impersonate: ada } } } }`,
+      'agents.a.identity',
+    ],
+    ['without a key to read classes with', `{ parse: { ${parse} }, auth: [] }`, 'parse.masterKey'],
+  ])('does not start %s', (_title, yaml, path) => {
+    expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
+  });
+
+  it('leaves only agents in client mode where there is no master key', () => {
+    const keyless = (agent: string) => `
+parse: { ${parse} }
+database: { uri: 'mongodb://127.0.0.1' }
+agents: { a: { ${agent} } }
+auth: [{ parseSession: true, agent: a }]
+`;
+    expect(load(keyless('')).agents.get('a')?.clientMode).toBe(true);
+    expect(faultsOf(keyless('identity: { user: ada }')).map((fault) => fault.path)).toContain(
+      'agents.a.identity',
+    );
+    expect(faultsOf(keyless('clientMode: false')).map((fault) => fault.path)).toContain(
+      'agents.a.clientMode',
+    );
+  });
+
+  it('is not left out together with the database', () => {
+    expect(faultsOf('database: { uri: null }').map((fault) => fault.path)).toContain('database.uri');
+  });
+});
