@@ -110,6 +110,7 @@ class NoRecords extends RecordsSource {
       samples: refused,
       aggregate: refused,
       checkAggregate: refused,
+      indexes: refused,
       explain: refused,
       admit: refused,
       classes: none,
