@@ -48,6 +48,10 @@ export class AdmittedRecords implements GovernedRecords {
     return this.door.admit(className);
   }
 
+  indexes(...asked: Parameters<GovernedRecords['indexes']>) {
+    return this.door.indexes(...asked);
+  }
+
   classes() {
     return this.door.classes();
   }
