@@ -19,11 +19,13 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { type AuditEntry, type AuditQuery, AuditTrail } from '#audit';
+import { type ResourceCall, type ResourceProvider, ResourceRegistry } from '#dispatcher';
+import { Prompt, type PromptCall } from 'parley';
 import { loadConfig } from '#config';
 import { openDatabase } from '#composition';
 import { startHttpService } from '../src/http-service.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
-import { callTool } from './service.js';
+import { callTool, rpc } from './service.js';
 
 const COMMANDS = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
 const PATIENCE = { timeout: 30_000, interval: 25 };
@@ -36,6 +38,28 @@ class Operator {
   static trail: AuditTrail;
   constructor(@Inject(AuditTrail) trail: AuditTrail) {
     Operator.trail = trail;
+  }
+}
+
+/** Reads rows outside tools, as an application's prompts and resources may. */
+@Injectable()
+class Weekly implements ResourceProvider {
+  readonly scheme = 'weekly';
+  constructor(@Inject(ResourceRegistry) resources: ResourceRegistry) {
+    resources.register(this);
+  }
+
+  @Prompt({ name: 'weekly', description: 'The week in posts.', arguments: [] })
+  async weekly({ records }: PromptCall) {
+    return `${(await records.find('Post', { limit: 2 })).length} posts`;
+  }
+
+  list() {
+    return [];
+  }
+
+  async read(uri: string, { records }: ResourceCall) {
+    return [{ uri, mimeType: 'text/plain', text: JSON.stringify(await records.find('Post', { limit: 1 })) }];
   }
 }
 
@@ -93,7 +117,7 @@ beforeAll(async () => {
   );
   const loaded = loadConfig({}, folder);
   const database = await openDatabase(loaded.config.database);
-  const running = await startHttpService(loaded, database.connection, GATES, [Operator]);
+  const running = await startHttpService(loaded, database.connection, GATES, [Operator, Weekly]);
   // In this process the service would log into the test's own output.
   Logger.overrideLogger(false);
   service = {
@@ -210,6 +234,26 @@ describe('the record of a call', () => {
   });
 });
 
+/** Rows that leave otherwise than as the result of a tool. */
+const OTHER_READS = [
+  ['prompts/get', { name: 'weekly' }, 'prompt:weekly', 2],
+  ['resources/read', { uri: 'weekly://latest' }, 'resource:weekly', 1],
+] as const;
+
+describe('rows that an application reads for a prompt or a resource', () => {
+  it.each(OTHER_READS)('are recorded like those of a call: %s', async (method, params, tool, rows) => {
+    const { body } = await rpc(service, method, params, key('reader'));
+    expect(body).toHaveProperty('result');
+    expect(latest()).toMatchObject({ type: 'tool_call', tool, rows, success: true, agent_name: 'reader' });
+  });
+
+  it('leave no record where none is read', async () => {
+    const before = recorded().length;
+    await rpc(service, 'prompts/get', { name: 'parse_conventions' }, key('reader'));
+    expect(recorded()).toHaveLength(before);
+  });
+});
+
 describe('while records cannot be kept', () => {
   const taken = join(folder, 'taken.jsonl');
   const breakLog = () => {
@@ -235,6 +279,10 @@ describe('while records cannot be kept', () => {
     const refused = await call('reader', 'query_class', { class_name: 'Post', limit: 1 });
     expect(refused.code).toBe('audit_unavailable');
     expect(refused.text).toContain('was not run');
+    for (const [method, params] of OTHER_READS) {
+      const { body } = await rpc(service, method, params, key('reader'));
+      expect(JSON.stringify(body)).toContain('this one was not run');
+    }
     for (const { wire } of [withheld, refused])
       expect(wire).not.toMatch(/records\.jsonl|symbolic|parley-audit-|objectId/);
     const ready = await fetch(new URL('/ready', service.url));

@@ -16,6 +16,10 @@ describe('the configuration in a report', () => {
     ['agents.a.sessionToken', { agents: { a: { sessionToken: 's3cret-value' } } }],
     ['approvals.webhook.secret', { approvals: { webhook: { secret: 's3cret-value' } } }],
     ['approvals.webhook.url', { approvals: { webhook: { url: 'https://h.example.com/s3cret-value' } } }],
+    [
+      'audit.sinks.0.url',
+      { audit: { sinks: [{ kind: 'webhook', url: 'https://h.example.com/s3cret-value' }] } },
+    ],
     ['database.uri', { database: { uri: 'mongodb://bob:s3cret-value@db/x?authSource=admin' } }],
     ['database.uri', { database: { uri: 'mongodb://bob:a/s3cret-value@h@db/x' } }],
     ['database.uri', { database: { uri: 'mongodb://db/x?authMechanismProperties=T:s3cret-value' } }],

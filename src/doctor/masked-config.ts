@@ -88,9 +88,13 @@ const isAddress = (value: string) => /^[a-z+]+:\/\//i.test(value);
 
 function shown(path: readonly string[], value: unknown): unknown {
   if (typeof value !== 'string' || !isAddress(value)) return value;
-  // Addresses of webhooks are credentials by themselves.
-  if (path.some((part) => /webhook/i.test(part))) return `${/^[a-z+]+:\/\//i.exec(value)?.[0] ?? ''}${MASK}`;
+  if (isWebhook(path)) return `${/^[a-z+]+:\/\//i.exec(value)?.[0] ?? ''}${MASK}`;
   return withoutCredentials(value);
+}
+
+/** Addresses of webhooks are credentials by themselves, those of audit sinks too. */
+function isWebhook(path: readonly string[]): boolean {
+  return path.some((part) => /webhook/i.test(part)) || (path[0] === 'audit' && path.at(-1) === 'url');
 }
 
 function withoutCredentials(address: string): string {

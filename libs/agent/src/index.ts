@@ -1,3 +1,4 @@
+export * from './admitted-as.js';
 export * from './agent.js';
 export * from './agent-shape.js';
 export * from './asking-call.js';

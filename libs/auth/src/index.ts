@@ -29,6 +29,7 @@ export type { Revocations } from './oauth/revocations.js';
 export type { StepUp } from './oauth/scope-ladder.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';
 export { CallerSessionRule, ParseSessionRule, withOwnSession } from './parse-session-rule.js';
+export { OuterAuthenticator } from './outer-authenticator.js';
 export { RecordedAuthenticator } from './recorded-authenticator.js';
 export { RuleAuthenticator } from './rule-authenticator.js';
 export { SessionOwners } from './session-owners.js';

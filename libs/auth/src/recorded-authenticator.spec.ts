@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, Unauthorized } from '#agent';
 import type { AuditEvent } from '#audit';
 import { Authenticator, type CredentialSource } from './authenticator.js';
+import { OuterAuthenticator } from './outer-authenticator.js';
 import { RecordedAuthenticator } from './recorded-authenticator.js';
 
 const agent = new Agent({ shape: compileAgentShape('reader', {}), principal: 'p' });
@@ -29,6 +30,14 @@ function recorded() {
       .catch((error: unknown) => error);
   return { events, authenticator, ask, pass: (milliseconds: number) => (now += milliseconds) };
 }
+
+it('answers everything else in the words of the authenticator behind it: none of them is forgotten', () => {
+  const names = Object.getOwnPropertyNames(Authenticator.prototype).filter((name) => name !== 'constructor');
+  const forwarded = Object.getOwnPropertyNames(OuterAuthenticator.prototype);
+  expect(names.length).toBeGreaterThan(0);
+  expect(names.filter((name) => !forwarded.includes(name))).toEqual([]);
+  expect(recorded().authenticator.challenge).toBe('Bearer');
+});
 
 describe('who is not let in', () => {
   it('is written down with the reason and the address, and never with the credential', async () => {

@@ -1,13 +1,13 @@
 import { type Agent, sanitizeCorrelationId, Unauthorized } from '#agent';
 import type { AuditSink } from '#audit';
-import { Authenticator, type CredentialSource } from './authenticator.js';
-import type { StepUp } from './oauth/scope-ladder.js';
+import type { Authenticator, CredentialSource } from './authenticator.js';
+import { OuterAuthenticator } from './outer-authenticator.js';
 
 /** Refusals written down one by one in a second: whoever tries keys must not fill the record with it. */
 const PER_SECOND = 10;
 
 /** Writes down who was not let in, and never with what. */
-export class RecordedAuthenticator extends Authenticator {
+export class RecordedAuthenticator extends OuterAuthenticator {
   private second = 0;
   private inSecond = 0;
   private suppressed = 0;
@@ -18,29 +18,19 @@ export class RecordedAuthenticator extends Authenticator {
     private readonly now: () => number = Date.now,
   ) {
     super();
-    // Of whoever is asked, at the time.
-    Object.defineProperty(this, 'challenge', { get: () => authenticator.challenge });
   }
 
-  async authenticate(request: CredentialSource): Promise<Agent> {
+  override async authenticate(request: CredentialSource): Promise<Agent> {
     try {
-      return await this.authenticator.authenticate(request);
+      return await super.authenticate(request);
     } catch (error) {
       if (error instanceof Unauthorized) this.record(request, error);
       throw error;
     }
   }
 
-  override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
-    return this.authenticator.challengeTo(request);
-  }
-
-  override scopeChallenge(scopes: readonly string[]): string | undefined {
-    return this.authenticator.scopeChallenge(scopes);
-  }
-
-  override stepsAbove(agent: Agent): readonly StepUp[] {
-    return this.authenticator.stepsAbove(agent);
+  protected inner(): Authenticator {
+    return this.authenticator;
   }
 
   private record({ remoteAddress, headers }: CredentialSource, { cause }: Unauthorized): void {

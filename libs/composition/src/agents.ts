@@ -6,7 +6,10 @@ import {
   AgentIntrospection,
   CallJournal,
   FilterNames,
+  DataBudgets,
   MetadataAudit,
+  ReadAccounts,
+  RecordsSource,
   SubAgents,
   ToolCallbacks,
 } from '#dispatcher';
@@ -28,6 +31,12 @@ export function agentProviders(policies: Policies, gates: EnvironmentGates): Pro
         events: EventEmitter2,
       ) => new CallJournal({ policies, audit, digest, log, callbacks, events }),
       inject: [AuditSink, ArgumentDigest, OperationLog, ToolCallbacks, EventEmitter2],
+    },
+    {
+      provide: ReadAccounts,
+      useFactory: (records: RecordsSource, audit: AuditSink, budgets: DataBudgets, journal: CallJournal) =>
+        new ReadAccounts({ records, audit, budgets, journal }),
+      inject: [RecordsSource, AuditSink, DataBudgets, CallJournal],
     },
     {
       provide: FilterNames,

@@ -29,6 +29,7 @@ export * from './prompts/prompt-registry.js';
 export * from './prompts/relation-diagram.js';
 export * from './protocol-fault.js';
 export * from './protocol-versions.js';
+export { ReadAccounts, type ReadAccountsParts } from './reads/read-accounts.js';
 export * from './records-source.js';
 export * from './resources/resource-provider.js';
 export * from './resources/resource-registry.js';

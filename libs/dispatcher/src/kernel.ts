@@ -11,6 +11,7 @@ import { existsIn, type Method } from './methods/method.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
 import { dialectOf, type Era } from './protocol-versions.js';
+import type { ReadAccounts } from './reads/read-accounts.js';
 import type { RecordsSource } from './records-source.js';
 import type { ResourceSubscriptions } from './resource-subscriptions.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
@@ -22,6 +23,8 @@ export interface KernelOptions {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
+  /** Under what prompts and resources read rows. Default: under the rights of the agent alone. */
+  readonly reads?: Pick<ReadAccounts, 'run'>;
   /** Beside those of the classes. Default: none. */
   readonly resources?: ResourceRegistry;
   /** How running calls ask their client. Default: they cannot. */

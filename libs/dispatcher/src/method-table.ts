@@ -17,6 +17,7 @@ import type { TaskDesk } from './tasks/task-desk.js';
 import { TaskMethods } from './tasks/task-methods.js';
 import type { ListChanges } from './list-changes.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
+import type { ReadAccounts } from './reads/read-accounts.js';
 import type { RecordsSource } from './records-source.js';
 import type { ResourceSubscriptions } from './resource-subscriptions.js';
 import type { ResourceRegistry } from './resources/resource-registry.js';
@@ -26,6 +27,7 @@ export interface MethodDependencies {
   readonly tools: ToolRunner;
   readonly records: RecordsSource;
   readonly prompts: PromptRegistry;
+  readonly reads?: Pick<ReadAccounts, 'run'>;
   readonly resources: ResourceRegistry;
   readonly rounds?: InputRounds;
   readonly serverInfo: ServerInfo;
@@ -52,10 +54,13 @@ export function methodTable(given: MethodDependencies): ReadonlyMap<string, Meth
   const catalogue = new ToolCatalogue(tools);
   const listTools = new ListTools(catalogue, envelope, OF_AGENT);
   const callTool = new CallTool(tools, catalogue, given.tasks);
-  const provided = new ProvidedResources(given.resources, records);
+  const reads: Pick<ReadAccounts, 'run'> = given.reads ?? {
+    run: ({ context }, work) => work(records.for(context)),
+  };
+  const provided = new ProvidedResources(given.resources, reads);
   const listResources = new ListResources(tools, catalogue, records, provided);
   const readResource = new ReadResource(tools, provided);
-  const getPrompt = new GetPrompt(prompts, records);
+  const getPrompt = new GetPrompt(prompts, reads);
   const complete = new Complete(prompts, records);
 
   /** The methods whose answer may be a question. */

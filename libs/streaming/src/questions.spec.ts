@@ -68,6 +68,7 @@ describe('a question to the client', () => {
 
   it.each([
     ['another principal', { 'X-MCP-API-Key': 'eve' }],
+    ['the same one with a weaker token', { 'X-MCP-API-Key': 'ada as weak' }],
     ['another session', { 'Mcp-Session-Id': 'elsewhere' }],
   ])('is never answered by %s, who is told 202 as well', async (_, changed) => {
     const session = await sessionOf(here);
@@ -124,6 +125,19 @@ describe('a client that cannot be asked', () => {
       expect(await outcome()).toEqual([{ unreachable: 'no-session' }]);
       expect(streaming.messages()).toHaveLength(1);
     }
+    expect(stream.messages()).toEqual([]);
+    stream.leave();
+  });
+
+  it.each([
+    ['at the replica of the call', here],
+    ['at another replica', there],
+  ])('is one whose session is listened to by a weaker agent of the same person %s', async (_, at) => {
+    const session = await sessionOf(here);
+    const stream = await listening(at, { ...session, 'X-MCP-API-Key': 'ada as weak' });
+    here.tools.work = ask();
+    await here.ask({ headers: session, body: call('work') });
+    expect(await outcome()).toEqual([{ unreachable: 'no-stream' }]);
     expect(stream.messages()).toEqual([]);
     stream.leave();
   });

@@ -177,7 +177,7 @@ describe.each([
     expect((await comeBack(at, session, id)).status).toBe(400);
   });
 
-  it('is refused the stream of another session, principal or an id of its own making', async () => {
+  it('is refused the stream of another session, principal or agent, or an id of its own making', async () => {
     const tells = teller(here);
     const session = await sessionOf(here, '2025-11-25');
     const first = await begin(session);
@@ -192,6 +192,8 @@ describe.each([
     ]);
     const foreign = { ...session, 'X-MCP-API-Key': 'eve', 'Last-Event-ID': id };
     expect((await at.ask(listenAs(foreign))).status).toBe(403);
+    const weaker = { ...session, 'X-MCP-API-Key': 'ada as weak', 'Last-Event-ID': id };
+    expect((await at.ask(listenAs(weaker))).status).toBe(400);
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 0, max: id.length - 1 }),

@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import { type Agent, admittedAs } from '#agent';
 import type { SessionStreams, SubscriptionBook } from '#cluster';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchedResource } from './resource-address.js';
@@ -42,12 +42,17 @@ export class HeldSessions {
     return this.held.get(session)?.agent;
   }
 
-  /** @returns whether the stream is new here, and not merely a newer one of a session held already */
+  /** @returns whether the stream is new here, and not merely a newer one of a session that the same agent held already */
   take(session: string, agent: Agent): boolean {
     const known = this.held.get(session);
-    if (known) known.agent = agent;
-    else this.held.set(session, { agent, watchers: new Map() });
-    return known === undefined;
+    if (known && admittedAs(known.agent) === admittedAs(agent)) {
+      known.agent = agent;
+      return false;
+    }
+    // What another agent watched is not watched with its rights for this one.
+    this.release(session);
+    this.held.set(session, { agent, watchers: new Map() });
+    return true;
   }
 
   /** What the session watches is watched here no more. */

@@ -289,6 +289,26 @@ describe('rights', () => {
   });
 });
 
+describe('a session whose stream a weaker agent of the same person holds', () => {
+  const PAYROLL = 'parse://Payroll/count';
+
+  it('watches nothing for the stronger one that the listener may not read', async () => {
+    newsroom.streams.listen('s', signedIn('ada'));
+    await expect(here.subscribe('s', PAYROLL, admin())).rejects.toMatchObject({
+      refusal: { code: 'access_denied' },
+    });
+    expect(await newsroom.book.of('s')).toEqual([]);
+  });
+
+  it('watches on only what the newer listener may read', async () => {
+    await subscribed('s', admin(), PAYROLL);
+    await here.subscribe('s', POSTS, admin());
+    newsroom.streams.listen('s', signedIn('ada'));
+    await vi.waitFor(async () => expect(await newsroom.book.of('s')).toEqual([POSTS]), SOON);
+    await vi.waitFor(() => expect(here.manager.watches).toBe(1), SOON);
+  });
+});
+
 describe('replicas', () => {
   it('watch where the stream is, whichever of them is asked', async () => {
     const there = await newsroom.replica();

@@ -9,7 +9,7 @@ import {
   timeout,
   TimeoutError,
 } from 'rxjs';
-import { type Agent, Refused, Unauthorized } from '#agent';
+import { Refused, Unauthorized } from '#agent';
 import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#cluster';
 import {
   type DispatchContext,
@@ -22,7 +22,6 @@ import {
 import { HeldSessions } from './held-sessions.js';
 import { listening } from './listening.js';
 import { type ReplicaMessage, ReplicaWire, type WatchOutcome } from './replica-wire.js';
-import type { WatchedResource } from './resource-address.js';
 import {
   type SubscriptionLimits,
   type SubscriptionOptions,
@@ -94,12 +93,12 @@ export class SubscriptionManager extends ResourceSubscriptions {
     if (sessionId === undefined || sessionId === '') {
       throw invalidParams('resources/subscribe: no session; initialize first and send its Mcp-Session-Id');
     }
-    const resource = await this.desk.admit(uri, agent);
+    await this.desk.admit(uri, agent);
     const attempt = this.begin(sessionId);
     try {
       if (!(await this.enter(sessionId, uri))) return true;
       try {
-        await this.watchWhereHeld(sessionId, resource, agent);
+        await this.watchWhereHeld(sessionId, uri);
       } catch (fault) {
         await this.parts.book.remove(sessionId, uri);
         throw fault;
@@ -169,12 +168,18 @@ export class SubscriptionManager extends ResourceSubscriptions {
   }
 
   /** Without a stream anywhere nothing is watched yet: updates would reach nobody. */
-  private async watchWhereHeld(session: string, resource: WatchedResource, agent: Agent): Promise<void> {
-    if (this.held.has(session)) return this.held.watch(session, resource, agent);
+  private async watchWhereHeld(session: string, uri: string): Promise<void> {
+    if (this.held.has(session)) return this.watchHere(session, uri);
     const holder = await this.parts.book.holder(session);
     // It may have opened here while the book was asked.
-    if (this.held.has(session)) return this.held.watch(session, resource, agent);
-    if (holder !== undefined && holder !== this.replica) await this.askHolder(session, resource.uri);
+    if (this.held.has(session)) return this.watchHere(session, uri);
+    if (holder !== undefined && holder !== this.replica) await this.askHolder(session, uri);
+  }
+
+  /** With the rights of whoever listens, which is where updates go, wherever they were asked for. */
+  private async watchHere(session: string, uri: string): Promise<void> {
+    const listener = this.held.agentOf(session);
+    if (listener) await this.held.watch(session, this.desk.resource(uri, listener), listener);
   }
 
   /** A holder that does not answer has died: who takes the stream over finds the subscription in the book. */
@@ -201,7 +206,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     await this.wire.publish({ do: 'hold', session, replica: this.replica });
     const carriedOn = before !== undefined;
     for (const uri of await this.parts.book.of(session)) {
-      const outcome = await this.tryToWatch(session, uri, agent);
+      const outcome = await this.tryToWatch(session, uri);
       if (outcome === 'denied') await this.parts.book.remove(session, uri);
       // Nobody can say what happened while nobody watched, and that is all that is said.
       else if (carriedOn && outcome === 'watching') this.held.tell(session, uri);
@@ -223,9 +228,8 @@ export class SubscriptionManager extends ResourceSubscriptions {
         this.held.unwatch(message.session, message.uri);
         return;
       case 'watch': {
-        const agent = this.held.agentOf(message.session);
-        if (!agent) return;
-        const outcome = await this.tryToWatch(message.session, message.uri, agent);
+        if (!this.held.has(message.session)) return;
+        const outcome = await this.tryToWatch(message.session, message.uri);
         await this.wire.publish({ do: 'watched', ask: message.ask, outcome });
         return;
       }
@@ -233,9 +237,9 @@ export class SubscriptionManager extends ResourceSubscriptions {
     }
   }
 
-  private async tryToWatch(session: string, uri: string, agent: Agent): Promise<WatchOutcome> {
+  private async tryToWatch(session: string, uri: string): Promise<WatchOutcome> {
     try {
-      await this.held.watch(session, this.desk.resource(uri, agent), agent);
+      await this.watchHere(session, uri);
       return 'watching';
     } catch (fault) {
       if (fault instanceof ProtocolFault || fault instanceof Unauthorized) return 'denied';

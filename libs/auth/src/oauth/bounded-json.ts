@@ -16,8 +16,19 @@ export function isTrustworthyUrl(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
+/** Whether it leads to this machine, in whichever of the ways in which that can be written. */
 export function isLoopbackUrl(text: string): boolean {
-  return URL.canParse(text) && isLoopback(new URL(text).hostname);
+  if (!URL.canParse(text)) return false;
+  const hostname = new URL(text).hostname.replace(/\.$/, '');
+  const mapped = /^\[::ffff:([0-9a-f]{1,4}):[0-9a-f]{1,4}\]$/.exec(hostname)?.[1];
+  return (
+    isLoopback(hostname) ||
+    hostname.endsWith('.localhost') ||
+    hostname === '0.0.0.0' ||
+    hostname === '[::]' ||
+    // 127.0.0.0/8 and 0.0.0.0 as IPv6 writes them.
+    (mapped !== undefined && (mapped === '0' || Number.parseInt(mapped, 16) >> 8 === 127))
+  );
 }
 
 export interface JsonRequest {

@@ -4,6 +4,7 @@ import { AuthenticationUnavailable, InvalidToken } from '../authentication-fault
 import { AUDIENCE, makeKey, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
 import { ClaimedUsers } from './claimed-users.js';
 import { Grant } from './grant.js';
+import { isLoopbackUrl } from './bounded-json.js';
 import { IssuerDocuments, wellKnownUrls } from './issuer-documents.js';
 import { type OAuthIssuer, oauthRule } from './issuer-options.js';
 import { KeyRing } from './key-ring.js';
@@ -166,6 +167,24 @@ describe('what an issuer says of itself', () => {
     await expect(ruleOf().recognise(bearer(await issuer.token()))).rejects.toBeInstanceOf(
       AuthenticationUnavailable,
     );
+  });
+
+  it.each([
+    'https://127.1/keys',
+    'https://0.0.0.0/keys',
+    'https://[::1]/keys',
+    'https://[::]/keys',
+    'https://[::ffff:127.0.0.1]/keys',
+    'https://[::ffff:0.0.0.0]/keys',
+    'https://localhost./keys',
+    'https://inner.localhost/keys',
+  ])('leads to this machine in no spelling unless it is here itself: %s', (url) => {
+    expect(isLoopbackUrl(url)).toBe(true);
+  });
+
+  it('may lead to any other machine', () => {
+    for (const host of ['id.example.com', '10.0.0.1', '[::ffff:10.0.0.1]', 'localhost.example.com'])
+      expect(isLoopbackUrl(`https://${host}/keys`)).toBe(false);
   });
 
   it('is asked over https, or on this machine, and nowhere else', async () => {

@@ -6,7 +6,7 @@ import type { Prompt, PromptMessage, RenderedPrompt } from '../prompts/prompt.js
 import { readPromptArguments } from '../prompts/prompt-arguments.js';
 import type { PromptRegistry } from '../prompts/prompt-registry.js';
 import { invalidParams } from '../protocol-fault.js';
-import type { RecordsSource } from '../records-source.js';
+import type { ReadAccounts } from '../reads/read-accounts.js';
 import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../response-limit.js';
 import { blockIn } from './content-dialect.js';
 import type { MethodRequest } from './method.js';
@@ -34,7 +34,7 @@ export function listPrompts(registry: PromptRegistry, { params, dialect }: Metho
 export class GetPrompt {
   constructor(
     private readonly registry: PromptRegistry,
-    private readonly records: RecordsSource,
+    private readonly reads: Pick<ReadAccounts, 'run'>,
   ) {}
 
   async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
@@ -50,11 +50,9 @@ export class GetPrompt {
         throw invalidParams(`missing required argument: ${argument.name}`);
       }
     }
-    const rendered = await prompt.render({
-      args,
-      records: this.records.for(context),
-      ...askingCall(context.asks),
-    });
+    const rendered = await this.reads.run({ name: `prompt:${name}`, args: given, context }, async (records) =>
+      prompt.render({ args, records, ...askingCall(context.asks) }),
+    );
     const { description, messages } = messagesOf(name, rendered);
     if (messages.some(({ content }) => exceedsResponseLimit(printed(content)))) {
       throw invalidParams(

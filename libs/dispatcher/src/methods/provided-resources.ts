@@ -1,7 +1,8 @@
 import { type CallContext, Refused } from '#agent';
+import type { GovernedRecords } from '#data';
 import type { EmbeddedResource } from '#tools';
 import type { JsonObject } from '../json-object.js';
-import type { RecordsSource } from '../records-source.js';
+import type { ReadAccounts } from '../reads/read-accounts.js';
 import type { ResourceCall, ResourceTemplate } from '../resources/resource-provider.js';
 import type { ResourceRegistry } from '../resources/resource-registry.js';
 
@@ -9,7 +10,7 @@ import type { ResourceRegistry } from '../resources/resource-registry.js';
 export class ProvidedResources {
   constructor(
     private readonly registry: ResourceRegistry,
-    private readonly records: RecordsSource,
+    private readonly reads: Pick<ReadAccounts, 'run'>,
   ) {}
 
   get templates(): readonly ResourceTemplate[] {
@@ -18,11 +19,11 @@ export class ProvidedResources {
 
   /** What a provider refuses to list, this caller does not have. */
   async list(context: CallContext): Promise<JsonObject[]> {
-    const call = this.callOf(context);
     const listed = await Promise.all(
       this.registry.all().map(async (provider) => {
         try {
-          return await provider.list(call);
+          const run = { name: `resource:${provider.scheme}`, args: {}, context };
+          return await this.reads.run(run, async (records) => provider.list(callOf(context, records)));
         } catch (fault) {
           if (fault instanceof Refused) return [];
           throw fault;
@@ -38,16 +39,18 @@ export class ProvidedResources {
 
   /** @returns `undefined` when this caller has no such resource. @throws Refused */
   async read(uri: string, context: CallContext): Promise<readonly EmbeddedResource[] | undefined> {
-    return this.registry.providerOf(uri)?.read(uri, this.callOf(context));
+    const provider = this.registry.providerOf(uri);
+    const run = { name: `resource:${provider?.scheme}`, args: { uri }, context };
+    return provider && this.reads.run(run, async (records) => provider.read(uri, callOf(context, records)));
   }
+}
 
-  private callOf(context: CallContext): ResourceCall {
-    return {
-      ...context,
-      // Own members, also where the context is an object with accessors.
-      signal: context.signal,
-      progress: (update) => context.progress(update),
-      records: this.records.for(context),
-    };
-  }
+function callOf(context: CallContext, records: GovernedRecords): ResourceCall {
+  return {
+    ...context,
+    // Own members, also where the context is an object with accessors.
+    signal: context.signal,
+    progress: (update) => context.progress(update),
+    records,
+  };
 }

@@ -38,12 +38,12 @@ export function chooseCarrier(exchange: Exchange, edge: EdgeParts): Carrier | Re
 }
 
 function legacyCarrier(exchange: Exchange, { keepAlives, wire }: EdgeParts, stream: EventStream): Carrier {
-  const { message, version, session, correlationId } = exchange;
+  const { agent, message, version, session, correlationId } = exchange;
   const late = version >= ADDITIONS;
   // The session's id stands in the headers, and is not known before the answer is.
   if (message.method !== 'initialize') stream.open();
-  if (late && session && correlationId !== undefined && message.method === 'tools/call')
-    return new ResumableStream(stream, keepAlives, wire.resumption, correlationId);
+  if (late && agent && session && correlationId !== undefined && message.method === 'tools/call')
+    return new ResumableStream(stream, keepAlives, wire.resumption, { session: correlationId, agent });
   const { onCallStreams } = wire.listChanges;
   // Later revisions want a message on one stream only: the listening one, where there is one.
   const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);

@@ -1,4 +1,4 @@
-import type { CallTelemetry, LogLevel } from '#agent';
+import { admittedAs, type CallTelemetry, type LogLevel } from '#agent';
 import {
   type ClientLink,
   type ClientReply,
@@ -29,13 +29,17 @@ class CallLink implements ClientLink {
   notify(method: string, params?: JsonObject): void {
     const message = notification(method, params);
     if (this.carrier?.send(message) || this.session === undefined) return;
-    void this.wire.listening.deliver(this.session, JSON.stringify(message));
+    void this.wire.listening.deliver(this.session, JSON.stringify(message), this.owner);
+  }
+
+  /** Nobody else hears what a call says, nor answers it. */
+  private get owner(): string {
+    return admittedAs(this.call.agent);
   }
 
   async request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
-    const { call, carrier, session } = this;
+    const { call, carrier, owner, session } = this;
     if (session === undefined) throw new ClientUnreachable('no-session');
-    const owner = call.agent.principal;
     const onOwnStream = (request: JsonObject) => carrier?.carriesRequests === true && carrier.send(request);
     return this.wire.asks.ask({ owner, session, method, params, timeout, call, onOwnStream });
   }

@@ -4,7 +4,7 @@ import type { EventStream } from '../sse/event-stream.js';
 import { identifiedFrame, KEEP_ALIVE, messageFrame, primingFrame } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
 import { type Carrier, jsonOf } from './carrier.js';
-import type { Resumption, WrittenStream } from './resumption.js';
+import type { Resumption, StreamOwner, WrittenStream } from './resumption.js';
 
 /** Milliseconds a client is asked to wait before it comes back. */
 const RETRY = 500;
@@ -27,10 +27,10 @@ export class ResumableStream implements Carrier, WrittenStream {
     private readonly stream: EventStream,
     private readonly keepAlives: KeepAlives,
     private readonly resumption: Resumption,
-    session: string,
+    owner: StreamOwner,
   ) {
     this.id = resumption.newId();
-    this.name = resumption.nameOf(session, this.id);
+    this.name = resumption.nameOf(owner, this.id);
     resumption.write(this.name, this);
     keepAlives.add(this);
     this.enqueue(async () => {

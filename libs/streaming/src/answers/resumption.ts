@@ -1,4 +1,5 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
+import { type Agent, admittedAs } from '#agent';
 import type { StreamLog } from '#cluster';
 import { type ReplicaSignals, text } from '../wire/replica-signals.js';
 
@@ -12,6 +13,12 @@ export interface WrittenStream {
 export interface FollowedStream {
   /** Something may have been written since. */
   follow(): void;
+}
+
+/** Whose stream it is. */
+export interface StreamOwner {
+  readonly session: string;
+  readonly agent: Agent;
 }
 
 /** The place in a stream after which its client wants to go on. */
@@ -44,15 +51,19 @@ export class Resumption {
     return randomUUID();
   }
 
-  /** A stream belongs to its session: under another one the same id names nothing. */
-  nameOf(session: string, id: string): string {
-    return `${session}/${id}`;
+  /**
+   * A stream belongs to its session and to the agent that called: under another one the same id names nothing. A session is
+   * its principal's, who may come with a token of fewer scopes.
+   */
+  nameOf({ session, agent }: StreamOwner, id: string): string {
+    const owner = createHash('sha256').update(admittedAs(agent)).digest('base64url');
+    return `${session}/${owner}/${id}`;
   }
 
-  /** What a `Last-Event-ID` names within a session; `null` when it is none of ours. */
-  placeOf(session: string, eventId: string): (StreamPlace & { readonly id: string }) | null {
+  /** What a `Last-Event-ID` names for its owner; `null` when it is none of ours. */
+  placeOf(owner: StreamOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
     const [, id, entry] = EVENT_ID.exec(eventId) ?? [];
-    return id && entry ? { id, stream: this.nameOf(session, id), entry } : null;
+    return id && entry ? { id, stream: this.nameOf(owner, id), entry } : null;
   }
 
   write(stream: string, writer: WrittenStream): void {

@@ -17,7 +17,7 @@ import { type Frame, framesOf, messagesOf } from './event-frames.js';
 
 const SHAPE = compileAgentShape('test');
 
-/** `X-MCP-API-Key` names the caller; `wrong` is nobody, `broken` breaks the authenticator. */
+/** `X-MCP-API-Key` names the caller, `ada as weak` with another agent; `wrong` is nobody, `broken` breaks the authenticator. */
 class KeyAuthenticator extends Authenticator {
   override challenge: string | undefined = undefined;
   readonly seen: CredentialSource[] = [];
@@ -32,7 +32,9 @@ class KeyAuthenticator extends Authenticator {
     if (this.away) return Promise.reject(new AuthenticationUnavailable('the issuer is away'));
     if (key === 'wrong' || this.takenBack.has(key)) return Promise.reject(new Unauthorized('no such key'));
     if (key === 'broken') return Promise.reject(new Error('the key store at db.internal is down'));
-    return Promise.resolve(new Agent({ shape: SHAPE, principal: String(key) }));
+    const [principal = '', agent] = String(key).split(' as ');
+    const shape = agent === undefined ? SHAPE : compileAgentShape(agent);
+    return Promise.resolve(new Agent({ shape, principal }));
   }
 }
 

@@ -1,3 +1,4 @@
+import { admittedAs } from '#agent';
 import { faultLine, member } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import type { Message } from '../message.js';
@@ -13,9 +14,9 @@ export function takeSilently(message: Message, exchange: Exchange, { wire, log }
   const { agent, correlationId, session } = exchange;
   const owner = agent?.principal ?? '';
   if (message.isResponse) {
-    if (session && correlationId !== undefined)
+    if (agent && session && correlationId !== undefined)
       wire.asks
-        .deliver({ owner, session: correlationId }, message)
+        .deliver({ owner: admittedAs(agent), session: correlationId }, message)
         .catch((fault: unknown) => log.warn(faultLine('[McpEdge] a reply was lost:', fault)));
     return true;
   }

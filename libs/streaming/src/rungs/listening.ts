@@ -91,7 +91,7 @@ async function resume(
   edge: EdgeParts,
 ): Promise<RungVerdict> {
   const { resumption } = edge.wire;
-  const place = resumption.placeOf(session, eventId);
+  const place = resumption.placeOf({ session, agent }, eventId);
   const missed = place && (await resumption.log.after(place.stream, place.entry));
   if (!place || !missed) return UNKNOWN_EVENT;
   if (exchange.isGone) return 'gone';

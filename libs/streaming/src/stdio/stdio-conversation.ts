@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Agent, type LogLevel, Unauthorized } from '#agent';
+import { type Agent, admittedAs, type LogLevel, Unauthorized } from '#agent';
 import type { Authenticator } from '#auth';
 import type { Telemetry } from '#telemetry';
 import {
@@ -122,16 +122,19 @@ export class StdioConversation {
     return authenticator.authenticate({ headers: credentials, remoteAddress: THIS_MACHINE, method: 'POST' });
   }
 
-  private async takeSilently(message: Message, { principal: owner }: Agent): Promise<boolean> {
+  private async takeSilently(message: Message, agent: Agent): Promise<boolean> {
     const { wire } = this.parts;
     if (message.isResponse) {
-      await wire.asks.deliver({ owner, session: this.session }, message);
+      await wire.asks.deliver({ owner: admittedAs(agent), session: this.session }, message);
       return true;
     }
     if (message.method !== 'notifications/cancelled') return false;
     const requestId = member(message.params, 'requestId');
     this.open.cancel(requestId);
-    wire.calls.cancel({ owner, session: this.session, requestId }, 'notifications_cancelled');
+    wire.calls.cancel(
+      { owner: agent.principal, session: this.session, requestId },
+      'notifications_cancelled',
+    );
     return true;
   }
 

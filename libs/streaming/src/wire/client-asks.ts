@@ -9,6 +9,7 @@ import { type ReplicaSignals, text } from './replica-signals.js';
 
 /** Where a reply has to come from. */
 interface Asked {
+  /** As whom the caller was admitted (`admittedAs`). */
   readonly owner: string;
   readonly session: string;
 }
@@ -90,7 +91,7 @@ export class ClientAsks {
   }
 
   private answered(id: string, question: Question): Promise<ClientReply> {
-    const { call, session, method, params, timeout, onOwnStream } = question;
+    const { call, owner, session, method, params, timeout, onOwnStream } = question;
     const request = { jsonrpc: '2.0', id, method, params };
     return new Promise((resolve, reject) => {
       const settle = (outcome: ClientReply | ClientUnreachable) => {
@@ -106,7 +107,7 @@ export class ClientAsks {
       this.waiting.set(id, { session, listening: false, settle });
       if (onOwnStream(request)) return;
       this.waiting.set(id, { session, listening: true, settle });
-      void this.streams.deliver(session, JSON.stringify(request)).then((delivered) => {
+      void this.streams.deliver(session, JSON.stringify(request), owner).then((delivered) => {
         if (!delivered) settle(new ClientUnreachable('no-stream'));
       });
     });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Observable, Subject } from 'rxjs';
-import type { Agent } from '#agent';
+import { type Agent, admittedAs } from '#agent';
 import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
 import { notification } from '../sse/frames.js';
 import { type ReplicaSignals, text } from './replica-signals.js';
@@ -17,9 +17,15 @@ export interface Listener {
   readonly sentBack?: boolean;
 }
 
+interface Attached {
+  readonly listener: Listener;
+  /** As whom it was opened. */
+  readonly owner: string;
+}
+
 /** The listening streams of this process, and the way to those of other replicas. */
 export class ListeningStreams extends SessionStreams {
-  private readonly streams = new Map<string, Listener>();
+  private readonly streams = new Map<string, Attached>();
   /** Messages under way to another replica, by their id, until it says that it delivered. */
   private readonly underWay = new Map<string, () => void>();
   private readonly opening = new Subject<OpenedStream>();
@@ -43,7 +49,8 @@ export class ListeningStreams extends SessionStreams {
     });
     signals.heard('notice').subscribe((message) => {
       const [session, json, id] = [text(message, 'session'), text(message, 'json'), text(message, 'id')];
-      if (session && json && id && this.deliverHere(session, json)) void signals.tell('taken', { id });
+      if (session && json && id && this.deliverHere(session, json, text(message, 'owner')))
+        void signals.tell('taken', { id });
     });
     // Listened to from the start: a subscription made for each message would come after its answer.
     signals.heard('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
@@ -52,15 +59,15 @@ export class ListeningStreams extends SessionStreams {
   /** Takes the place of an older stream of the session, wherever that is, and ends it. */
   attach(session: string, agent: Agent, stream: Listener): void {
     const older = this.streams.get(session);
-    this.streams.set(session, stream);
-    older?.end();
+    this.streams.set(session, { listener: stream, owner: admittedAs(agent) });
+    older?.listener.end();
     void this.signals.tell('attached', { session });
     this.opening.next({ session, agent });
   }
 
   /** Does nothing for a stream that was replaced: its successor stays. */
   detach(session: string, stream: Listener): void {
-    if (this.streams.get(session) !== stream) return;
+    if (this.streams.get(session)?.listener !== stream) return;
     this.streams.delete(session);
     if (stream.sentBack) {
       this.sentBack.next(session);
@@ -82,7 +89,7 @@ export class ListeningStreams extends SessionStreams {
 
   /** Sends to every stream of this process. */
   deliverToAll(json: string): void {
-    for (const stream of this.streams.values()) stream.deliver(json);
+    for (const { listener } of this.streams.values()) listener.deliver(json);
   }
 
   async notify(session: string, { method, params }: SessionNotice): Promise<boolean> {
@@ -90,13 +97,17 @@ export class ListeningStreams extends SessionStreams {
     return this.deliver(session, JSON.stringify(notification(method, params)));
   }
 
-  /** Sends a message, of whichever kind, to a session. @returns whether a stream took it */
-  async deliver(session: string, json: string): Promise<boolean> {
-    if (this.streams.has(session)) return this.deliverHere(session, json);
-    return this.alone ? false : this.deliverElsewhere(session, json);
+  /**
+   * Sends a message, of whichever kind, to a session.
+   * @param owner as whom its listener must have been admitted. Default: anybody whose session it is
+   * @returns whether a stream took it
+   */
+  async deliver(session: string, json: string, owner?: string): Promise<boolean> {
+    if (this.streams.has(session)) return this.deliverHere(session, json, owner);
+    return this.alone ? false : this.deliverElsewhere(session, json, owner);
   }
 
-  private async deliverElsewhere(session: string, json: string): Promise<boolean> {
+  private async deliverElsewhere(session: string, json: string, owner: string | undefined): Promise<boolean> {
     const id = randomUUID();
     const taken = new Promise<boolean>((resolve) => {
       const timer = setTimeout(() => resolve(false), TAKEN_WITHIN);
@@ -106,20 +117,23 @@ export class ListeningStreams extends SessionStreams {
       });
     });
     try {
-      return (await this.signals.tell('notice', { id, session, json })) && (await taken);
+      const notice = { id, session, json, ...(owner !== undefined && { owner }) };
+      return (await this.signals.tell('notice', notice)) && (await taken);
     } finally {
       this.underWay.delete(id);
     }
   }
 
-  private deliverHere(session: string, json: string): boolean {
-    return this.streams.get(session)?.deliver(json) ?? false;
+  private deliverHere(session: string, json: string, owner: string | undefined): boolean {
+    const attached = this.streams.get(session);
+    if (!attached || (owner !== undefined && attached.owner !== owner)) return false;
+    return attached.listener.deliver(json);
   }
 
   private detachQuietly(session: string): void {
-    const stream = this.streams.get(session);
+    const attached = this.streams.get(session);
     this.streams.delete(session);
-    stream?.end();
+    attached?.listener.end();
   }
 
   private hear(kind: 'attached' | 'left', work: (session: string) => void): void {

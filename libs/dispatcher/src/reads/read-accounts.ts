@@ -1,0 +1,97 @@
+import { Logger } from '@nestjs/common';
+import { type CallContext, Refused, refusals } from '#agent';
+import type { AuditSink } from '#audit';
+import type { GovernedRecords } from '#data';
+import type { ToolOutcome } from '#tools';
+import { InputRequired } from '../asks/input-required.js';
+import type { RecordsSource } from '../records-source.js';
+import type { BudgetedCall } from '../tool-pipeline/budgeted-call.js';
+import type { CallJournal } from '../tool-pipeline/call-journal.js';
+import { CallMeter } from '../tool-pipeline/call-meter.js';
+import type { DataBudgets } from '../tool-pipeline/data-budgets.js';
+import { meters } from '../tool-pipeline/meters.js';
+import { refusalByProtocol } from '../tool-pipeline/refusal-by-protocol.js';
+import { spendCall } from '../tool-pipeline/spend-call.js';
+import { AdmittedRecords } from './admitted-records.js';
+
+export interface ReadAccountsParts {
+  readonly records: RecordsSource;
+  readonly audit: Pick<AuditSink, 'admit'>;
+  readonly budgets: DataBudgets;
+  readonly journal: Pick<CallJournal, 'record'>;
+}
+
+/** One run of an application's code outside tools. */
+export interface AccountedRun {
+  /** As its record names it. With a colon, which no tool has in its name. */
+  readonly name: string;
+  readonly args: unknown;
+  readonly context: CallContext;
+}
+
+/**
+ * Prompts and resources of an application read rows under what a call of a tool meets: rate limit, audit, data budgets, and a
+ * record of what came of it. One that reads no row spends nothing and leaves no record.
+ */
+export class ReadAccounts {
+  private readonly logger = new Logger(ReadAccounts.name);
+
+  constructor(private readonly parts: ReadAccountsParts) {}
+
+  /** @throws what the work throws; Refused when no row may be read, or when its record is not kept */
+  async run<T>(run: AccountedRun, work: (records: GovernedRecords) => Promise<T>): Promise<T> {
+    const { records, budgets, journal } = this.parts;
+    const { context, name, args } = run;
+    const started = performance.now();
+    const budgeted = budgets.open(context.agent);
+    const meter = budgeted ?? new CallMeter();
+    let admission: Promise<void> | undefined;
+    const admitted = () => (admission ??= this.admit(context, budgeted));
+    const door = records.for(metered(context, meter));
+    const settled = async (outcome: ToolOutcome, error?: unknown): Promise<void> => {
+      if (!admission) return;
+      const use = meter.settle(outcome.ok ? Buffer.byteLength(outcome.text) : 0);
+      if (budgeted) await budgets.charge(budgeted, use);
+      if (error instanceof InputRequired) return;
+      const milliseconds = performance.now() - started;
+      await journal.record({ tool: name, args, context, outcome, milliseconds, notes: { use, error } });
+    };
+    let result: T;
+    try {
+      result = await work(new AdmittedRecords(door, admitted));
+    } catch (error) {
+      await settled({ ok: false, refusal: refusalOf(error, name) }, error).catch(() => undefined);
+      throw error;
+    }
+    const text = admission ? JSON.stringify(result) : '';
+    await settled({ ok: true, data: result, text, structured: false }).catch(() => {
+      throw new Refused(refusals.auditWithheld(name, false));
+    });
+    return result;
+  }
+
+  /** In the order in which tools pass these gates. @throws Refused */
+  private async admit({ agent }: CallContext, budgeted: BudgetedCall | null): Promise<void> {
+    await spendCall(agent, this.logger);
+    const retryAfter = this.parts.audit.admit();
+    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
+    if (budgeted) await this.parts.budgets.admit(budgeted);
+  }
+}
+
+function metered(context: CallContext, own: CallMeter): CallContext {
+  const meter = meters(own, context.meter);
+  return {
+    ...context,
+    // Own members, also where the context is an object with accessors.
+    signal: context.signal,
+    progress: (update) => context.progress(update),
+    ...(meter && { meter }),
+  };
+}
+
+function refusalOf(error: unknown, name: string) {
+  if (error instanceof Refused) return error.refusal;
+  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return refusalByProtocol(error) ?? refusals.internalError(name, cause);
+}
