@@ -175,6 +175,7 @@ const application = (configure = (builder: TestingModuleBuilder) => builder) =>
           agents: { biller: { permissions: 'readonly' }, direct: { clientMode: true } },
           providers: [{ provide: AGENT_FACTORY, useValue: choose }],
         }),
+        ParleyModule.forRoot({ name: 'closed', server: { path: '/closed' } }),
         ParleyModule.forFeature([PostTools, AuthorRules], { providers: [OpenHours] }),
         ParleyModule.forFeature([BillingTools], { instance: 'billing' }),
         RouterModule.register([{ path: 'agents', module: ParleyModule }]),
@@ -199,6 +200,8 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
     const { body } = await rpc(at, 'tools/list', {}, headers);
     return (body['result'] as { tools: { name: string }[] }).tools.map(({ name }) => name);
   };
+  const answered = async (at: { url: string }, tool: string, headers: Record<string, string> = KEY) =>
+    JSON.parse((await callTool(at, tool, {}, headers)).text) as unknown;
 
   beforeAll(async () => {
     const compiled = await application();
@@ -216,11 +219,11 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
   });
 
   it('serves MCP below its prefix, version and route path, governed, and nowhere else', async () => {
-    const { data } = await callTool(desk(), 'live_posts', {}, KEY);
-    const all = NEWSROOM.objects.Post.filter(
-      ({ status, orgId }: { status?: string; orgId?: string }) => status === 'live' && orgId === 'acme',
+    const posts: readonly { status?: string; orgId?: string; archived?: boolean }[] = NEWSROOM.objects.Post;
+    const all = posts.filter(
+      ({ status, orgId, archived }) => status === 'live' && orgId === 'acme' && archived !== true,
     );
-    expect(data).toEqual({ live: all.length });
+    expect(await answered(desk(), 'live_posts')).toEqual({ live: all.length });
     for (const path of ['/mcp', '/api/mcp', '/api/v1/mcp', '/agents/mcp', '/api/v2/agents/mcp'])
       expect((await fetch(`${origin}${path}`, { method: 'POST', headers: KEY })).status, path).toBe(404);
   });
@@ -251,7 +254,7 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
     expect(own).not.toContain('who_am_i');
     expect(others).not.toContain('live_posts');
     for (const names of [own, others]) expect(names).not.toContain('unlisted');
-    expect((await callTool(desk(), 'unlisted', {}, KEY)).wire).not.toContain('"isError":false');
+    expect((await callTool(desk(), 'unlisted', {}, KEY)).isError).toBe(true);
   });
 
   it('offers prompts of its providers', async () => {
@@ -261,7 +264,7 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
 
   it('runs guards of the application, with what they inject, after its own gates', async () => {
     const hours = app.get(OpenHours);
-    expect((await callTool(desk(), 'guarded', {}, KEY)).data).toEqual({ open: true });
+    expect(await answered(desk(), 'guarded')).toEqual({ open: true });
     hours.isOpen = false;
     expect((await callTool(desk(), 'guarded', {}, KEY)).code).toBe('access_denied');
     hours.isOpen = true;
@@ -275,8 +278,11 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
   });
 
   it('runs a request as whom the agent factory says, with its identity and tenant', async () => {
-    const { data } = await callTool(billing(), 'who_am_i', {}, { 'X-User': 'ada' });
-    expect(data).toEqual({ agent: 'biller', tenant: 'acme', kind: 'aclUser' });
+    expect(await answered(billing(), 'who_am_i', { 'X-User': 'ada' })).toEqual({
+      agent: 'biller',
+      tenant: 'acme',
+      kind: 'aclUser',
+    });
   });
 
   it.each([
@@ -291,6 +297,19 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
     expect(text).not.toMatch(/agent|identity|principal|client mode/i);
   });
 
+  it('admits nobody at an instance that was told of nobody, not even from this machine', async () => {
+    const closed = { url: `${origin}/api/v1/agents/closed` };
+    for (const headers of [{}, KEY, { 'X-User': 'ada' }])
+      expect((await rpc(closed, 'tools/list', {}, headers)).status).toBe(401);
+  });
+
+  it('is not reached by a foreign host name, nor under another spelling of its path', async () => {
+    const spelled = (path: string) => fetch(`${origin}${path}`, { method: 'POST', headers: KEY, body: '{}' });
+    for (const path of ['/api/v1/agents/%6dcp', '/api/v1//agents/mcp', '/api/v1/agents/billing/../%6dcp'])
+      expect((await spelled(path)).status, path).toBe(404);
+    expect((await rpc(desk(), 'tools/list', {}, { ...KEY, Origin: 'https://evil.example' })).status).toBe(403);
+  });
+
   it('takes no key of one instance at another', async () => {
     const { text } = await rpc(billing(), 'tools/list', {}, { ...KEY, 'X-User': 'nobody' });
     expect(text).toContain('Unauthorized');
@@ -301,7 +320,7 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
       definition: app.get<Parley>(getParleyToken('billing')).tools.get('who_am_i')!.definition,
       handler: () => ({ here: true }),
     });
-    expect((await callTool(desk(), 'who_am_i', {}, KEY)).data).toEqual({ here: true });
+    expect(await answered(desk(), 'who_am_i')).toEqual({ here: true });
     remove();
     expect(await toolNames(desk(), KEY)).not.toContain('who_am_i');
     expect(await toolNames(billing(), { 'X-User': 'ada' })).toContain('who_am_i');
@@ -319,14 +338,21 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
     const begun = new Promise<void>((resolve) => (waiting.begun = resolve));
     let end = () => {};
     waiting.end = new Promise<void>((resolve) => (end = resolve));
-    const stream = await fetch(desk().url, { headers: { ...KEY, Accept: 'text/event-stream' } });
+    const opened = await rpc(
+      desk(),
+      'initialize',
+      { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'reader', version: '1' } },
+      KEY,
+    );
+    const session = { 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' };
+    const stream = await fetch(desk().url, { headers: { ...KEY, ...session, Accept: 'text/event-stream' } });
     expect(stream.status).toBe(200);
-    const call = callTool(desk(), 'waits', {}, KEY);
+    const call = answered(desk(), 'waits');
     await begun;
     const closed = app.close();
     await stream.text();
     end();
-    expect((await call).data).toEqual({ aborted: false });
+    expect(await call).toEqual({ aborted: false });
     await closed;
     await expect(fetch(desk().url)).rejects.toThrow();
   });
@@ -336,18 +362,15 @@ describe('Parley in a testing module', () => {
   it('is asked in process, with seams that a test binds anew', async () => {
     const heard: unknown[] = [];
     class Heard extends AuditSink {
-      record(event: unknown): void {
+      override record(event: unknown): void {
         heard.push(event);
       }
-      recordEvent(event: unknown): void {
-        heard.push(event);
-      }
-      recordCall(event: unknown): void {
+      override recordEvent(event: unknown): void {
         heard.push(event);
       }
     }
     const compiled = await application((builder) =>
-      builder.overrideProvider(AuditSink).useValue(new Heard() as never),
+      builder.overrideProvider(AuditSink).useValue(new Heard()),
     );
     await compiled.init();
     const parley = compiled.get(Parley);
@@ -356,6 +379,21 @@ describe('Parley in a testing module', () => {
     ).rejects.toThrow('Unauthorized');
     expect(heard.length).toBeGreaterThan(0);
     await compiled.close();
+  });
+
+  it('does not start twice under one name, nor at one path', async () => {
+    const starting = async (other: { name?: string; server?: { path: string } }) => {
+      const both = [ParleyModule.forRoot({ name: 'one' }), ParleyModule.forRoot(other)];
+      const compiled = await Test.createTestingModule({ imports: both }).compile();
+      const app = compiled.createNestApplication(new ExpressAdapter(), { logger: false });
+      try {
+        return await app.init();
+      } finally {
+        await app.close();
+      }
+    };
+    await expect(starting({ name: 'one', server: { path: '/other' } })).rejects.toThrow('instance one');
+    await expect(starting({ name: 'other' })).rejects.toThrow('path /mcp');
   });
 
   it('does not start with options that have faults, and lists them by path', async () => {

@@ -7,10 +7,16 @@ export class MountedEdge implements Mounted {
     private readonly edge: Mounted,
     /** `/api/v1`, or empty. */
     private readonly base: string,
+    /** The only path of the edge that is served; null: all. */
+    private readonly only: string | null,
   ) {}
 
   claims(url: string): boolean {
-    return url.startsWith(`${this.base}/`) && this.edge.claims(url.slice(this.base.length));
+    if (!url.startsWith(`${this.base}/`)) return false;
+    const own = url.slice(this.base.length);
+    const [path = ''] = own.split('?', 1);
+    if (this.only !== null && path !== this.only && !path.startsWith(`${this.only}/`)) return false;
+    return this.edge.claims(own);
   }
 
   handle(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -12,7 +12,7 @@ import type {
   ModulesContainer,
 } from '@nestjs/core';
 import type { Server } from 'node:http';
-import { mountEdges } from '#composition';
+import { Editions, mountEdges } from '#composition';
 import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
 import { McpEdge } from '#streaming';
 import { agentMethodsOf, MethodRegistry } from '#tools';
@@ -33,6 +33,18 @@ export interface HostParts {
   readonly http: HttpAdapterHost;
   readonly config: ApplicationConfig;
   readonly modules: ModulesContainer;
+}
+
+const TAKEN = new WeakMap<Server, Set<string>>();
+
+/** @throws TypeError when another instance of the application has it */
+function take(server: Server, claims: readonly string[]): void {
+  const taken = TAKEN.get(server) ?? new Set();
+  TAKEN.set(server, taken);
+  for (const claim of claims) {
+    if (taken.has(claim)) throw new TypeError(`two instances of Parley in one application: ${claim}`);
+    taken.add(claim);
+  }
 }
 
 /** Lets one instance live with the application: its tools, its paths, its end. */
@@ -65,9 +77,14 @@ export class ParleyHost
       Server | undefined;
     if (!server) return;
     const edge = this.parley.get(McpEdge);
+    const { path } = this.parley.get(Editions).current.config.server;
+    // Downloads lie beside the path, where only one instance can be.
+    const only = this.parts.name === 'default' ? null : path;
+    const bases = basesOf(config, modules, module, version);
+    take(server, [`instance ${this.parts.name}`, ...bases.map((base) => `path ${base}${path}`)]);
     mountEdges(
       server,
-      basesOf(config, modules, module, version).map((base) => new MountedEdge(edge, base)),
+      bases.map((base) => new MountedEdge(edge, base, only)),
     );
   }
 
