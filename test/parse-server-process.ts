@@ -1,6 +1,9 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { createInterface } from 'node:readline';
+import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
 /** A Parse Server running in its own process, with what is needed to talk to it. */
@@ -73,16 +76,16 @@ async function callRest(
   for (const [name, value] of Object.entries(query)) {
     url.searchParams.set(name, typeof value === 'string' ? value : JSON.stringify(value));
   }
-  const response = await fetch(url, {
-    method,
-    headers: {
-      'Content-Type': 'application/json',
-      'X-Parse-Application-Id': server.appId,
-      'X-Parse-REST-API-Key': server.restAPIKey,
-      ...(session === undefined ? {} : { 'X-Parse-Session-Token': session }),
-      ...(master ? { 'X-Parse-Master-Key': server.masterKey } : {}),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  const headers = {
+    'Content-Type': 'application/json',
+    'X-Parse-Application-Id': server.appId,
+    'X-Parse-REST-API-Key': server.restAPIKey,
+    ...(session === undefined ? {} : { 'X-Parse-Session-Token': session }),
+    ...(master ? { 'X-Parse-Master-Key': server.masterKey } : {}),
+  };
+  // A connection of its own for each: none that the server is about to close is used again.
+  const sent = request(url, { method, headers, agent: false });
+  sent.end(body === undefined ? undefined : JSON.stringify(body));
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, body: (await json(response)) as Record<string, unknown> };
 }
