@@ -307,7 +307,9 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
     const spelled = (path: string) => fetch(`${origin}${path}`, { method: 'POST', headers: KEY, body: '{}' });
     for (const path of ['/api/v1/agents/%6dcp', '/api/v1//agents/mcp', '/api/v1/agents/billing/../%6dcp'])
       expect((await spelled(path)).status, path).toBe(404);
-    expect((await rpc(desk(), 'tools/list', {}, { ...KEY, Origin: 'https://evil.example' })).status).toBe(403);
+    expect((await rpc(desk(), 'tools/list', {}, { ...KEY, Origin: 'https://evil.example' })).status).toBe(
+      403,
+    );
   });
 
   it('takes no key of one instance at another', async () => {
