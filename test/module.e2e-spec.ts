@@ -17,7 +17,9 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test, type TestingModuleBuilder } from '@nestjs/testing';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -224,8 +226,10 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
       ({ status, orgId, archived }) => status === 'live' && orgId === 'acme' && archived !== true,
     );
     expect(await answered(desk(), 'live_posts')).toEqual({ live: all.length });
-    for (const path of ['/mcp', '/api/mcp', '/api/v1/mcp', '/agents/mcp', '/api/v2/agents/mcp'])
-      expect((await fetch(`${origin}${path}`, { method: 'POST', headers: KEY })).status, path).toBe(404);
+    for (const path of ['/mcp', '/api/mcp', '/api/v1/mcp', '/agents/mcp', '/api/v2/agents/mcp']) {
+      const { status } = await fetch(`${origin}${path}`, { method: 'POST', headers: KEY });
+      expect({ path, status }).toEqual({ path, status: 404 });
+    }
   });
 
   it('lets nobody in without credentials', async () => {
@@ -299,17 +303,20 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
 
   it('admits nobody at an instance that was told of nobody, not even from this machine', async () => {
     const closed = { url: `${origin}/api/v1/agents/closed` };
-    for (const headers of [{}, KEY, { 'X-User': 'ada' }])
+    for (const headers of [{}, KEY, { 'X-User': 'ada' }] as Record<string, string>[])
       expect((await rpc(closed, 'tools/list', {}, headers)).status).toBe(401);
   });
 
-  it('is not reached by a foreign host name, nor under another spelling of its path', async () => {
+  it('is not reached by a foreign host name, from a foreign page, nor under another spelling of its path', async () => {
     const spelled = (path: string) => fetch(`${origin}${path}`, { method: 'POST', headers: KEY, body: '{}' });
     for (const path of ['/api/v1/agents/%6dcp', '/api/v1//agents/mcp', '/api/v1/agents/billing/../%6dcp'])
-      expect((await spelled(path)).status, path).toBe(404);
-    expect((await rpc(desk(), 'tools/list', {}, { ...KEY, Origin: 'https://evil.example' })).status).toBe(
-      403,
-    );
+      expect({ path, status: (await spelled(path)).status }).toEqual({ path, status: 404 });
+    const foreign = { 'X-User': 'ada', Origin: 'https://evil.example' };
+    expect((await rpc(billing(), 'tools/list', {}, foreign)).status).toBe(403);
+    const named = request(desk().url, { method: 'POST', headers: { ...KEY, Host: 'evil.example' } });
+    const [answer] = (await once(named.end('{}'), 'response')) as [IncomingMessage];
+    answer.resume();
+    expect(answer.statusCode).toBe(403);
   });
 
   it('takes no key of one instance at another', async () => {
@@ -356,7 +363,7 @@ describe.each(adapters)('an application on %s with Parley in it', (_, adapter) =
     end();
     expect(await call).toEqual({ aborted: false });
     await closed;
-    await expect(fetch(desk().url)).rejects.toThrow();
+    await expect(fetch(desk().url)).rejects.toThrow('fetch failed');
   });
 });
 
