@@ -3,6 +3,8 @@ import { Logger } from '@nestjs/common';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '#embedded-mongo';
+import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
+import { kindsOfRequests, kindsOfWorlds } from './properties/asked-kinds.js';
 import { type AskedWorld, askedWorlds } from './properties/asked-of-world.js';
 import { described, type Services, type Tally, violationIn } from './properties/compare-worlds.js';
 import { openService } from './properties/service-in-process.js';
@@ -53,17 +55,99 @@ describe(`what an agent may not see, in ${WORLDS} random worlds (seed ${SEED})`,
     },
   );
 
-  it('does neither over HTTP', { timeout: MINUTE + WORLDS * 10_000 }, async () => {
-    const asked = fc.sample(askedWorlds(ASKED), {
-      seed: SEED + 1,
-      numRuns: Math.max(2, Math.ceil(WORLDS / 6)),
+  it(
+    'does neither over HTTP, where columns of the class that most is asked of are masked',
+    { timeout: MINUTE + WORLDS * 10_000 },
+    async () => {
+      const masked = askedWorlds(ASKED).filter(
+        ({ world }) => Object.keys(world.classes.Orchard.masks).length > 0,
+      );
+      const asked = fc.sample(masked, {
+        seed: SEED + 1,
+        numRuns: Math.max(2, Math.ceil(WORLDS / 6)),
+      });
+      const alone = asked.map(({ world, ...rest }) => ({
+        ...rest,
+        world: { ...world, agent: { ...world.agent, child: null } },
+      }));
+      const { found, tally } = await violationsIn(alone, openHttpService);
+      expect(found).toBe('');
+      expect([...tally.keys()].filter((kind) => kind.endsWith(' ok')).length).toBeGreaterThan(0);
+    },
+  );
+});
+
+/** Tools whose answers differ between any two calls (made ids), or that need more than rows: they have attacks of their own. */
+const NOT_ASKED =
+  /^(call_method|create_object|(create|delete)_class|atlas_\w+|semantic_search|find_similar)$/;
+
+const OPERATORS = (
+  '$or $nor $ne $in $nin $all $exists $regex $inQuery $notInQuery $select $dontSelect $relatedTo $nearSphere $geoWithin ' +
+  '$within $expr $getField $let $map $lookup $unionWith $graphLookup $facet $group $project $addFields $unset $sort ' +
+  '$replaceRoot $redact $bucket $bucketAuto $sortByCount $setWindowFields $unwind'
+).split(' ');
+
+/** By member of a world: choices that must each occur. */
+const RULES: Readonly<Record<string, string>> = {
+  '.agent.posture': 'master session client user role',
+  '.agent.permissions': 'readonly write admin',
+  '.agent.tenantId': 'acme blue null',
+  '.agent.child': 'null',
+  '.agent.child.filtered': 'some none',
+  '.agent.tools': 'null',
+  '.agent.tools.only': 'some',
+  '.agent.classes.except': 'some',
+  '.agent.filtered': 'some none',
+  '.agent.filteredByDefault': 'true false',
+  '.classes.hidden': 'no always exceptMaster',
+  '.classes.fields': 'null some',
+  '.classes.joinFields': 'null some',
+  '.classes.largeFields': 'some none',
+  '.classes.masks.form': 'drop deny mask hash ending',
+  '.classes.masks.openToAdmin': 'true false',
+  '.classes.masks.member': 'null tone',
+  '.classes.canonical': 'true false',
+  '.classes.tenant': 'null',
+  '.classes.tenant.bypass': 'true false',
+  '.classes.find': 'unset open nobody authenticated role owner',
+  '.classes.get': 'unset open nobody authenticated role owner',
+  '.classes.hiddenFrom': 'null',
+  '.classes.hiddenFrom.everyone': 'null some',
+  '.classes.hiddenFrom.role': 'null some',
+  '.classes.hiddenFrom.owner': 'null some',
+  '.rows.acl': 'none public caller role other nobody',
+  '.rows.absent': 'true false',
+  '.rows.values': 'null value',
+  '.rows.others': 'null value',
+  '.switches.concealHidden': 'true false',
+  '.switches.refuseCollscan': 'true false',
+  '.switches.includeSourceProvenance': 'true false',
+};
+
+describe('random worlds and requests', () => {
+  const asked = fc.sample(askedWorlds(ASKED), { seed: 1, numRuns: 100 });
+
+  it('hold every argument of every tool that reads, every format and every operator', () => {
+    const kinds = kindsOfRequests(asked.flatMap((one) => one.asked));
+    const tools = BUILT_IN_TOOLS.flatMap((tool) => toolDeclarations(tool.prototype as object));
+    const expected = tools.flatMap(({ definition: { name, inputSchema } }) => {
+      const { properties } = inputSchema as { properties: Record<string, { enum?: readonly string[] }> };
+      if (NOT_ASKED.test(name)) return [];
+      return [
+        name,
+        ...Object.keys(properties).map((argument) => `${name} ${argument}`),
+        ...(properties['format']?.enum ?? []).map((format) => `${name} format ${format}`),
+      ];
     });
-    const alone = asked.map(({ world, ...rest }) => ({
-      ...rest,
-      world: { ...world, agent: { ...world.agent, child: null } },
-    }));
-    const { found, tally } = await violationsIn(alone, openHttpService);
-    expect(found).toBe('');
-    expect([...tally.keys()].filter((kind) => kind.endsWith(' ok')).length).toBeGreaterThan(0);
+    expect(expected.length).toBeGreaterThan(60);
+    expect([...expected, ...OPERATORS].filter((kind) => !kinds.has(kind))).toEqual([]);
+  });
+
+  it('hold every rule in each of its forms', () => {
+    const kinds = kindsOfWorlds(asked.map(({ world }) => world));
+    const expected = Object.entries(RULES).flatMap(([member, forms]) =>
+      forms.split(' ').map((form) => `${member} ${form}`),
+    );
+    expect(expected.filter((kind) => !kinds.has(kind))).toEqual([]);
   });
 });

@@ -1,5 +1,13 @@
 import { ClassSchemas, SchemaCatalogue } from '#data';
-import { ALWAYS_KEEP, type ClassPolicy, type FieldSchema, type Policy, type SchemaSnapshot } from '#policy';
+import {
+  ALWAYS_KEEP,
+  type ClassPolicy,
+  type ClassSchema,
+  type FieldSchema,
+  type IndexSchema,
+  type Policy,
+  type SchemaSnapshot,
+} from '#policy';
 
 /** The classes and fields of the database and those that policies name, so that what does not exist yet is compared too. */
 export class DeclaredSchemas extends SchemaCatalogue {
@@ -14,6 +22,11 @@ export class DeclaredSchemas extends SchemaCatalogue {
 
   snapshot(): Promise<SchemaSnapshot> {
     return (this.merged ??= this.merge());
+  }
+
+  async indexesOf({ className, indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
+    const known = (await this.read.snapshot()).get(className);
+    return known ? this.read.indexesOf(known) : indexes;
   }
 
   invalidate(): void {

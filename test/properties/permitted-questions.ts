@@ -3,7 +3,7 @@ import { ordinary, POOL } from './cell-values.js';
 import type { Request } from './asked-service.js';
 import { AgentSight } from './sight.js';
 import { type Column, COLUMNS, OWN_CLASSES, rowId } from './vocabulary.js';
-import type { OwnClass, World } from './world.js';
+import type { ClassRules, OwnClass, World } from './world.js';
 
 type Row = Record<string, unknown>;
 
@@ -122,6 +122,10 @@ export function permittedQuestion(world: World, chosen: Choices): PermittedQuest
   }
 }
 
+/** Whether a readable column of a class is told where another class includes it. */
+const comesAlong = ({ joinFields, largeFields }: ClassRules, name: string): boolean =>
+  joinFields?.length ? joinFields.includes(name) : !largeFields.includes(name);
+
 /** Each row with the title of the one it points at, where that one exists for the agent. */
 function joined(world: World, sight: AgentSight, chosen: Choices, rows: number[]): PermittedQuestion | null {
   const { className, kind, canonical } = chosen;
@@ -132,6 +136,7 @@ function joined(world: World, sight: AgentSight, chosen: Choices, rows: number[]
   const title = firstOf(target, 'text');
   if (!sight.mayAsk(className, column.name) || !sight.mayAsk(target, title.name)) return null;
   if (!sight.permits(target, operation)) return null;
+  if (kind === 'include' && !comesAlong(world.classes[target], title.name)) return null;
   const reached = new Set(sight.rowsFor(target, operation, false));
   const expected = rows.map((index) => {
     const to = world.rows[className][index]?.values[column.name] ?? null;

@@ -15,7 +15,11 @@ import { type ClassName, rowId, ROWS } from './vocabulary.js';
 const call = (name: string, args: fc.Arbitrary<Json>): fc.Arbitrary<Request> =>
   args.map((given) => ({ method: 'tools/call', params: { name, arguments: given } }));
 
-const optional = <T>(some: fc.Arbitrary<T>) => fc.option(some, { nil: undefined, freq: 1 });
+/** As often there as not. An option of frequency 1 would never be. */
+const optional = <T>(some: fc.Arbitrary<T>) => fc.option(some, { nil: undefined, freq: 2 });
+
+const seldom = <T>(some: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight: 3, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: some });
 
 /** With `class_name`; members without a value are left out. */
 const about = (make: (name: ClassName) => Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Json> =>
@@ -39,7 +43,9 @@ const keys = (name: ClassName) =>
 const include = (name: ClassName) => fc.array(path(name), { minLength: 1, maxLength: 2 });
 const order = (name: ClassName) =>
   fc.tuple(fc.constantFrom('', '-'), anyName(name)).map(([sign, key]) => sign + key);
-const opinion = fc.option(fc.boolean(), { nil: undefined, freq: 1 });
+const atMost = (max: number) => optional(fc.integer({ min: 1, max }));
+const sometimes = (value: unknown) => seldom(fc.constant(value));
+const opinion = optional(fc.boolean());
 
 const READS: readonly fc.Arbitrary<Request>[] = [
   call(
@@ -78,7 +84,7 @@ const READS: readonly fc.Arbitrary<Request>[] = [
 ];
 
 const SHAPES: readonly fc.Arbitrary<Request>[] = [
-  call('list_tools', fc.constant({})),
+  call('list_tools', fc.constantFrom<Json>({}, { category: 'query' })),
   call('get_all_schemas', fc.constantFrom<Json>({}, { prefix: 'L' }, { names: ['Ledger', 'Orchard'] })),
   call(
     'get_schema',
@@ -111,6 +117,12 @@ const SHAPES: readonly fc.Arbitrary<Request>[] = [
   })),
 ];
 
+const GROUPS_SHOWN = {
+  sort: optional(fc.constantFrom('value_desc', 'value_asc', 'key_asc', 'key_desc')),
+  limit: atMost(3),
+  dry_run: sometimes(true),
+};
+
 const GROUPS: readonly fc.Arbitrary<Request>[] = [
   call(
     'group_by',
@@ -120,8 +132,7 @@ const GROUPS: readonly fc.Arbitrary<Request>[] = [
       value_field: optional(anyName(name)),
       where: optional(where(name, 1)),
       flatten_arrays: opinion,
-      sort: optional(fc.constantFrom('value_desc', 'value_asc', 'key_asc', 'key_desc')),
-      dry_run: fc.option(fc.constant(true), { nil: undefined, freq: 1 }),
+      ...GROUPS_SHOWN,
     })),
   ),
   call(
@@ -130,22 +141,36 @@ const GROUPS: readonly fc.Arbitrary<Request>[] = [
       field: fc.oneof(anyName(name), fc.constantFrom('createdAt', 'orcPlanted', 'crtSealed')),
       interval: fc.constantFrom('year', 'month', 'day', 'second'),
       where: optional(where(name, 1)),
+      operation: optional(fc.constantFrom('count', 'sum', 'average', 'min', 'max')),
+      value_field: optional(anyName(name)),
       timezone: optional(fc.constantFrom('Europe/Berlin', '+02:00')),
+      ...GROUPS_SHOWN,
     })),
   ),
   call(
     'distinct',
-    about((name) => ({ field: anyName(name), where: optional(where(name, 1)) })),
+    about((name) => ({
+      field: anyName(name),
+      where: optional(where(name, 1)),
+      sort: optional(fc.constantFrom('asc', 'desc', 'none')),
+      limit: atMost(3),
+      dry_run: sometimes(true),
+    })),
   ),
   call(
     'export_data',
     about((name) => ({
       where: optional(where(name, 1)),
       columns: optional(keys(name)),
+      keys: optional(keys(name)),
       include: optional(include(name)),
       order: optional(order(name)),
-      pipeline: optional(pipeline(name)),
-      format: optional(fc.constantFrom('csv', 'markdown', 'text')),
+      pipeline: seldom(pipeline(name)),
+      format: optional(fc.constantFrom('csv', 'markdown', 'table', 'ndjson')),
+      limit: atMost(6),
+      skip: optional(fc.nat(2)),
+      row_cap: atMost(4),
+      delivery: sometimes('inline'),
     })),
   ),
 ];
@@ -181,7 +206,11 @@ const WRITES: readonly fc.Arbitrary<Request>[] = [
 
 const pipelines = call(
   'aggregate',
-  about((name) => ({ pipeline: pipeline(name), apply_canonical_filter: opinion })),
+  about((name) => ({
+    pipeline: pipeline(name),
+    apply_canonical_filter: opinion,
+    compact_pointers: opinion,
+  })),
 );
 
 const NONSENSE: readonly fc.Arbitrary<Request>[] = [

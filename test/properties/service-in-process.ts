@@ -21,7 +21,7 @@ import {
 } from './asked-service.js';
 import { CALLER, ROLE, TOKEN } from './vocabulary.js';
 import type { AgentSpec, World } from './world.js';
-import { configOf, filtersOf } from './worlds-apart.js';
+import { configOf, filtersOf } from './world-config.js';
 
 class KeptAudit extends AuditSink {
   readonly records: AuditRecord[] = [];
@@ -45,7 +45,7 @@ export async function openService(
   database: { readonly uri: string; readonly name: string },
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const connection = new MongoConnection({ uri: database.uri, database: database.name });
+  const connection = new MongoConnection({ uri: database.uri, database: database.name, patience: 60_000 });
   let app: INestApplicationContext | undefined;
   const close = async () => {
     await app?.close();

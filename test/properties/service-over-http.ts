@@ -11,7 +11,7 @@ import { rpc } from '../service.js';
 import { type AskedService, GATES, settledAudit, withoutToday } from './asked-service.js';
 import { TOKEN } from './vocabulary.js';
 import type { World } from './world.js';
-import { AGENT_KEY, configOf } from './worlds-apart.js';
+import { AGENT_KEY, configOf } from './world-config.js';
 
 /** Hears every audit record as an application would; the services of a test start one after the other. */
 @Injectable()
@@ -32,7 +32,7 @@ export async function openHttpService(
   database: { readonly uri: string; readonly name: string },
 ): Promise<AskedService> {
   const folder = mkdtempSync(join(tmpdir(), 'parley-properties-'));
-  const connection = new MongoConnection({ uri: database.uri, database: database.name });
+  const connection = new MongoConnection({ uri: database.uri, database: database.name, patience: 60_000 });
   const dispose = async () => {
     await connection.close();
     rmSync(folder, { recursive: true, force: true });

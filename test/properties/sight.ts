@@ -14,9 +14,9 @@ export type Operation = 'find' | 'count' | 'get';
 
 /**
  * How much of one value an agent may come to know by any road. `equality`: which rows of the column hold the same, missing
- * values included. `rest`: all of an object but one member.
+ * values included. `rest`: all of an object but one member. `ending`: the last few characters.
  */
-export type Sight = 'all' | 'rest' | 'presence' | 'equality' | 'nothing';
+export type Sight = 'all' | 'rest' | 'presence' | 'equality' | 'ending' | 'nothing';
 
 /** The column that filters and default filters limit rows by; kept below this. */
 export const LIMITED_BY: Readonly<Record<OwnClass, string>> = {
@@ -209,6 +209,7 @@ export class AgentSight {
     const column = columnOf(className, field);
     const mask = this.maskOf(className, field);
     if (mask?.member) return 'rest';
+    if (mask?.form === 'ending') return 'ending';
     if (mask) {
       const isPseudonym = mask.form === 'hash' && column?.kind !== 'relation';
       return isPseudonym && !(column?.target && this.isWithheld(column.target)) ? 'equality' : 'nothing';

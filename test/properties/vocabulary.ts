@@ -94,6 +94,11 @@ export const columnNames = (className: ClassName): readonly string[] => [
   ...COLUMNS[className].map(({ name }) => name),
   TENANT_COLUMN[className],
 ];
+export const allColumns = (className: ClassName): readonly Column[] => [
+  ...COLUMNS[className],
+  { name: TENANT_COLUMN[className], kind: 'text' },
+  { name: 'createdAt', kind: 'date' },
+];
 export const columnOf = (className: ClassName, name: string): Column | undefined =>
   COLUMNS[className].find((one) => one.name === name);
 

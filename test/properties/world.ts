@@ -20,6 +20,7 @@ export interface ClassRules {
   readonly visible: boolean;
   /** Null: no allowlist. */
   readonly fields: readonly string[] | null;
+  /** What comes along where another class includes it; null or none: what is readable. */
   readonly joinFields: readonly string[] | null;
   readonly largeFields: readonly string[];
   /** By column. */
@@ -34,7 +35,8 @@ export interface ClassRules {
 }
 
 export interface MaskSpec {
-  readonly form: 'drop' | 'deny' | 'mask' | 'hash';
+  /** `ending`: a mask that keeps the last few characters; of texts only. */
+  readonly form: 'drop' | 'deny' | 'mask' | 'hash' | 'ending';
   /** Agents of tier admin read the value itself. */
   readonly openToAdmin: boolean;
   /** Of an object only one member, by name; null: the whole column. */
@@ -114,11 +116,13 @@ const rule = (owned: boolean): fc.Arbitrary<Rule> =>
     ...(owned ? (['unset', 'nobody', 'owner'] as const) : []),
   );
 
-/** Null for most columns, and for every column of most classes. */
+const FORMS = ['drop', 'deny', 'mask', 'hash'] as const;
+
+/** Of one class in three, about every other column. */
 function masks(className: ClassName): fc.Arbitrary<Readonly<Record<string, MaskSpec>>> {
   const spec = (kind: string): fc.Arbitrary<MaskSpec> =>
     fc.record({
-      form: fc.constantFrom<MaskSpec['form']>('drop', 'deny', 'mask', 'hash'),
+      form: fc.constantFrom<MaskSpec['form']>(...FORMS, ...(kind === 'text' ? (['ending'] as const) : [])),
       openToAdmin: fc.boolean(),
       member: kind === 'object' ? fc.constantFrom('tone', null) : fc.constant(null),
     });
@@ -136,11 +140,11 @@ function masks(className: ClassName): fc.Arbitrary<Readonly<Record<string, MaskS
 function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
   const own = className !== '_User';
   const names = columnNames(className);
-  return fc.record({
+  const rules = fc.record({
     hidden: fc.constantFrom('no', 'no', 'no', 'no', 'no', 'no', 'no', 'no', 'always', 'exceptMaster'),
     visible: fc.boolean(),
     fields: seldom(allBut(names), 1),
-    joinFields: fc.constant(null),
+    joinFields: seldom(few(names)),
     masks: masks(className),
     largeFields: fc.oneof(fc.constant([]), anyOf(names)),
     canonical: own ? fc.boolean() : fc.constant(false),
@@ -150,6 +154,11 @@ function classRules(className: ClassName): fc.Arbitrary<ClassRules> {
     get: rule(own),
     hiddenFrom: protectedLists(className),
   }) as fc.Arbitrary<ClassRules>;
+  // What comes along is among what may be read at all; anything else stops the start.
+  return rules.map(({ joinFields, ...rest }) => ({
+    ...rest,
+    joinFields: joinFields?.filter((name) => rest.fields?.includes(name) ?? true) ?? null,
+  }));
 }
 
 function rowsOf(className: ClassName): fc.Arbitrary<RowSpec[]> {

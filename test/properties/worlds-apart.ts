@@ -1,11 +1,9 @@
-import { stringify } from 'yaml';
-import { type ClassConfig, type PolicyConfig } from '#policy';
 import { marked, ordinary } from './cell-values.js';
-import { AgentSight, FILTER_LIMIT, LEFT_OUT, LIMITED_BY } from './sight.js';
+import { AgentSight } from './sight.js';
 import {
+  allColumns,
   CALLER,
   CLASS_NAMES,
-  type ClassConfigs,
   type ClassName,
   type Column,
   COLUMNS,
@@ -13,10 +11,10 @@ import {
   OWNER_COLUMN,
   ROLE,
   rowId,
-  TENANT_COLUMN,
   TOKEN,
 } from './vocabulary.js';
-import type { AgentLimits, ClassRules, ProtectedLists, RowSpec, Rule, World } from './world.js';
+import type { ClassRules, ProtectedLists, RowSpec, Rule, World } from './world.js';
+import { KEPT } from './world-config.js';
 
 /** Two seeds that differ in nothing the agent may see. */
 export interface WorldsApart {
@@ -28,17 +26,10 @@ export interface WorldsApart {
   readonly traces: readonly string[];
 }
 
-type Json = Record<string, unknown>;
 const HASH = (index: number, letter: string) =>
   `$2b$10$${letter.repeat(51)}${String(index).padStart(2, '0')}`;
 
 const MADE = { createdAt: '2024-01-01T00:00:00.000Z', updatedAt: '2024-01-01T00:00:00.000Z' };
-
-const allColumns = (className: ClassName): readonly Column[] => [
-  ...COLUMNS[className],
-  { name: TENANT_COLUMN[className], kind: 'text' },
-  { name: 'createdAt', kind: 'date' },
-];
 
 const open = { '*': true };
 function permission(rule: Rule, className: ClassName): object | undefined {
@@ -121,7 +112,8 @@ export function worldsApart(world: World): WorldsApart {
     const given = own === null ? undefined : ordinary(column, own);
     const seen = sight.of(className, row, index, column.name);
     if (seen === 'all' || sight.decides(className, column.name)) return given;
-    if ((seen === 'presence' || seen === 'rest' || seen === 'equality') && own === null) return undefined;
+    if (seen !== 'nothing' && own === null) return undefined;
+    if (seen === 'ending') return withEnding(column, index, String(given), secret);
     if (seen === 'rest' || seen === 'equality') return exchanged(column, own as number, seen, secret);
     if (secret) {
       const mark = marked(column, index);
@@ -131,6 +123,13 @@ export function worldsApart(world: World): WorldsApart {
     const other = row.others[column.name] ?? null;
     if (other === null) return seen === 'presence' ? oneOf(ordinary(column, 0)) : undefined;
     return seen === 'presence' ? oneOf(ordinary(column, other)) : ordinary(column, other);
+  };
+
+  /** Another value with the same end. */
+  const withEnding = (column: Column, index: number, given: string, secret: boolean): string => {
+    const mark = String(marked(column, index).value);
+    if (secret) traces.add(mark);
+    return (secret ? mark : 'ordinarily ') + given.slice(-KEPT);
   };
 
   /** Another value for each value: equal ones stay equal, and what may be seen of an object stays. */
@@ -216,87 +215,4 @@ function unspeakable(world: World, sight: AgentSight): string[] {
       .filter((name) => !sight.mayName(className, name))
       .flatMap((name) => [name, `INFO${name}`]);
   });
-}
-
-function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
-  const properties = allColumns(className).map(({ name, kind, target }) => [
-    name,
-    { description: `INFO${name}`, ...(kind === 'pointers' && target && { targetClass: target }) },
-  ]);
-  const { hidden, tenant } = rules;
-  return {
-    description: `INFO${className}`,
-    visible: rules.visible,
-    hidden: hidden === 'exceptMaster' ? { except: 'masterKey' } : hidden === 'always',
-    largeFields: rules.largeFields,
-    properties: Object.fromEntries(properties),
-    ...(rules.fields && { fields: rules.fields }),
-    masks: Object.fromEntries(
-      Object.entries(rules.masks).map(([name, { form, openToAdmin, member }]) => [
-        member === null ? name : `${name}.${member}`,
-        openToAdmin ? { readonly: form, admin: 'none' } : form,
-      ]),
-    ),
-    ...(rules.canonical &&
-      className !== '_User' && { canonicalFilter: { [LIMITED_BY[className]]: { $lte: FILTER_LIMIT } } }),
-    ...(tenant && {
-      tenantScope: { field: TENANT_COLUMN[className], ...(tenant.bypass && { bypass: ['admin'] }) },
-    }),
-  };
-}
-
-const MASKING_KEY = 'a secret that no agent may ever learn';
-
-function policyOf(world: World): PolicyConfig {
-  const classes: ClassConfigs = Object.fromEntries(
-    CLASS_NAMES.map((name) => [name, classConfig(name, world.classes[name])]),
-  );
-  return { ...world.switches, suppressMasterKeyWarning: true, maskingKey: MASKING_KEY, classes };
-}
-
-/** The row filters of an agent or sub-agent, as its options take them. */
-export function filtersOf({ filtered, filteredByDefault }: AgentLimits): Record<string, Json> {
-  const ids = CLASS_NAMES.map(LEFT_OUT);
-  return {
-    ...Object.fromEntries(filtered.map((name) => [name, { [LIMITED_BY[name]]: { $lte: FILTER_LIMIT } }])),
-    ...(filteredByDefault && { default: { objectId: { $nin: ids } } }),
-  };
-}
-
-export const AGENT_KEY = 'key-of-the-agent';
-
-export function configOf(world: World): string {
-  const { agent } = world;
-  const { posture } = agent;
-  const identity =
-    posture === 'user'
-      ? { user: CALLER }
-      : posture === 'role'
-        ? { role: ROLE }
-        : posture === 'master'
-          ? 'master'
-          : { session: 'caller' };
-  return stringify(
-    {
-      server: { port: 0 },
-      // The same for both: what they ask is compared as well.
-      audit: { digestKey: 'the digests of both worlds compare' },
-      database: { uri: 'embedded', name: 'parley' },
-      agents: {
-        asked: {
-          permissions: agent.permissions,
-          tenantId: agent.tenantId,
-          identity,
-          clientMode: posture === 'client',
-          rateLimit: 1_000_000_000,
-          filters: filtersOf(agent),
-          ...(agent.tools && { tools: agent.tools }),
-          ...(agent.classes && { classes: agent.classes }),
-        },
-      },
-      auth: [{ apiKey: AGENT_KEY, agent: 'asked' }],
-      policy: policyOf(world),
-    },
-    { aliasDuplicateObjects: false },
-  );
 }

@@ -16,6 +16,7 @@ class CountedDirectory extends PrincipalDirectory {
 class CountedCatalogue extends SchemaCatalogue {
   invalidated = 0;
   snapshot = () => Promise.resolve(new ClassSchemas([]));
+  indexesOf = () => Promise.resolve([]);
   invalidate(): void {
     this.invalidated += 1;
   }

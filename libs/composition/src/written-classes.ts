@@ -1,5 +1,6 @@
 import type { MessageBus } from '#cluster';
 import { type CachedPrincipalDirectory, SchemaCatalogue } from '#data';
+import type { ClassSchema } from '#policy';
 
 const TOPIC = 'written-classes';
 
@@ -61,6 +62,10 @@ class AnnouncingCatalogue extends SchemaCatalogue {
 
   snapshot() {
     return this.catalogue.snapshot();
+  }
+
+  indexesOf(schema: ClassSchema) {
+    return this.catalogue.indexesOf(schema);
   }
 
   invalidate(): void {

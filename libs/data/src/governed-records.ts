@@ -1,4 +1,4 @@
-import type { ClassPolicy, ClassSchema, ReadOperation } from '#policy';
+import type { ClassPolicy, ClassSchema, IndexSchema, ReadOperation } from '#policy';
 import type { ParseRow, PipelineRoute, QueryPlan } from './record-store.js';
 
 export interface FindOptions {
@@ -94,4 +94,6 @@ export interface GovernedRecords {
   classes(): Promise<readonly GovernedClass[]>;
   /** @throws Refused as any class gate does; `invalid_argument` with suggestions for a class that does not exist */
   describe(className: unknown): Promise<GovernedClass>;
+  /** Those over readable fields; another one would tell that its field exists. @throws Refused as `describe` does */
+  indexes(className: unknown): Promise<readonly IndexSchema[]>;
 }

@@ -1,9 +1,14 @@
-import type { ClassSchema, SchemaSnapshot } from '#policy';
+import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 
 /** What classes exist and how their fields are typed. */
 export abstract class SchemaCatalogue {
   /** A recent snapshot; cheap, because it is cached and refreshed in the background. @throws StoreError */
   abstract snapshot(): Promise<SchemaSnapshot>;
+  /**
+   * Every index of a class of a snapshot, and which are unique: asked when somebody must know, and kept as long as that snapshot.
+   * @throws StoreError rather than leave one out
+   */
+  abstract indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]>;
   /** Reads anew at the next call: after a class was created or changed. */
   abstract invalidate(): void;
 }

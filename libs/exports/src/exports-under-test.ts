@@ -71,6 +71,7 @@ class Songs extends SchemaCatalogue {
     },
   ]);
   snapshot = () => Promise.resolve(this.known);
+  indexesOf = () => Promise.resolve([]);
   invalidate = () => undefined;
 }
 

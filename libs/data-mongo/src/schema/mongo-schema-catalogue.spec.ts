@@ -60,17 +60,72 @@ describe('the schema catalogue of MongoDB', PATIENT, () => {
     expect(await knows('Later')).toBe(true);
   });
 
-  it('asks the collection for its indexes, and which of them are unique', async () => {
-    await addClass('Bare');
-    await store.connection
-      .collection('Bare')
-      .createIndex({ _created_at: 1, title: -1 }, { name: 'when', unique: true });
-    await store.connection
-      .collection('Bare')
-      .createIndex({ title: 1 }, { name: 'some', unique: true, sparse: true });
-    const indexes = (await catalogue.snapshot()).get('Bare')?.indexes;
-    expect(indexes).toContainEqual({ name: 'some', fields: ['title'], unique: true, sparse: true });
-    expect(indexes).toContainEqual({ name: 'when', fields: ['createdAt', 'title'], unique: true });
+  describe('on indexes', () => {
+    let commands: string[];
+    beforeEach(async () => {
+      await store.close();
+      store = await database.openMonitored(MUSIC_SEED);
+      catalogue = new MongoSchemaCatalogue(store.connection, { maxAge: 1000, now: () => clock });
+      commands = [];
+      store.connection.db.client.on('commandStarted', ({ commandName, command }) =>
+        commands.push(`${commandName} ${String(command[commandName])}`),
+      );
+    });
+
+    const indexesOf = async (className: string) => {
+      const schema = (await catalogue.snapshot()).get(className);
+      return schema ? catalogue.indexesOf(schema) : [];
+    };
+
+    it('reads all classes with one command, and asks for the indexes of those that somebody asks about', async () => {
+      await store.connection
+        .collection('_SCHEMA')
+        .insertMany(Array.from({ length: 1000 }, (_, index) => ({ _id: `Many${index}`, title: 'string' })));
+      commands.length = 0;
+      await catalogue.snapshot();
+      expect(commands).toEqual(['find _SCHEMA']);
+      await Promise.all(['Album', 'Album', '_User'].map(indexesOf));
+      await indexesOf('Album');
+      expect(commands).toEqual(['find _SCHEMA', 'listIndexes Album', 'listIndexes _User']);
+    });
+
+    it('asks again once classes are read anew, so that a new index is not overlooked', async () => {
+      expect(await indexesOf('Album')).not.toContainEqual(expect.objectContaining({ name: 'late' }));
+      await store.connection
+        .collection('Album')
+        .createIndex({ title: 1 }, { name: 'late', unique: true, sparse: true });
+      catalogue.invalidate();
+      const late = { name: 'late', fields: ['title'], unique: true, sparse: true };
+      expect(await indexesOf('Album')).toContainEqual(late);
+    });
+
+    it('tells those that the schema row does not list, and which are unique', async () => {
+      await addClass('Bare');
+      const bare = store.connection.collection('Bare');
+      await bare.createIndex({ _created_at: 1, title: -1 }, { name: 'when', unique: true });
+      await bare.createIndex(
+        { title: 1 },
+        { name: 'some', unique: true, partialFilterExpression: { title: { $gt: 'm' } } },
+      );
+      const indexes = await indexesOf('Bare');
+      expect(indexes).toContainEqual({ name: 'some', fields: ['title'], unique: true, partial: true });
+      expect(indexes).toContainEqual({ name: 'when', fields: ['createdAt', 'title'], unique: true });
+    });
+
+    it('finds none of a class without rows', async () => {
+      await addClass('Empty');
+      expect(await indexesOf('Empty')).toEqual([]);
+    });
+
+    it('fails rather than leave one out, and asks again the next time', async () => {
+      await store.connection.db.admin().command({
+        configureFailPoint: 'failCommand',
+        mode: { times: 1 },
+        data: { failCommands: ['listIndexes'], errorCode: 13 },
+      });
+      await expect(indexesOf('Album')).rejects.toMatchObject({ code: 'failed' });
+      expect(await indexesOf('Album')).not.toEqual([]);
+    });
   });
 
   it('leaves out rows of types it does not know', async () => {

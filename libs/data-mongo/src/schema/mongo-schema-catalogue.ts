@@ -1,17 +1,22 @@
-import type { Document } from 'mongodb';
+import { type Document, MongoServerError } from 'mongodb';
 import { type CatalogueOptions, ClassSchemas, RenewedCatalogue } from '#data';
-import type { ClassSchema, SchemaSnapshot } from '#policy';
+import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
-import { asStoreOperation, storeErrorOf } from '../errors.js';
-import { classSchemaOf, listedIndexes, type StoredIndex } from './schema-row.js';
+import { asStoreOperation } from '../errors.js';
+import { classSchemaOf, indexSchemasOf, listedIndexes, type StoredIndex } from './schema-row.js';
 
 const READ_LIMITS = { maxTimeMS: 10_000, comment: 'parley schema catalogue' };
 
-/** Index listings asked at a time. */
-const LISTINGS_AT_ONCE = 8;
+const NO_COLLECTION = 26;
 
-/** Classes and permissions as Parse Server keeps them in `_SCHEMA`. */
+/** Rows per answer: without it a server gives the first hundred and is asked again. */
+const AT_ONCE = 10_000;
+
+/** Classes and permissions as Parse Server keeps them in `_SCHEMA`: one command for all of them. */
 export class MongoSchemaCatalogue extends RenewedCatalogue {
+  /** By the class as a snapshot holds it, so that they are forgotten together. */
+  private readonly indexes = new WeakMap<ClassSchema, Promise<readonly IndexSchema[]>>();
+
   constructor(
     private readonly connection: MongoConnection,
     options?: CatalogueOptions,
@@ -19,28 +24,38 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     super(options);
   }
 
+  /** Schema rows may list fewer, and do not say which are unique: that is the collection's to tell. */
+  indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]> {
+    const known = this.indexes.get(schema);
+    if (known) return known;
+    const asked = this.askIndexes(schema.className).then((indexes) => indexSchemasOf(schema, indexes));
+    this.indexes.set(schema, asked);
+    // What could not be told is asked again.
+    asked.catch(() => this.indexes.delete(schema));
+    return asked;
+  }
+
   protected load(): Promise<SchemaSnapshot> {
     return asStoreOperation(undefined, async () => {
-      const rows = await this.connection.collection('_SCHEMA').find<Document>({}, READ_LIMITS).toArray();
-      const schemas: ClassSchema[] = [];
-      for (let from = 0; from < rows.length; from += LISTINGS_AT_ONCE) {
-        const some = rows.slice(from, from + LISTINGS_AT_ONCE);
-        schemas.push(...(await Promise.all(some.map((row) => this.classSchema(row)))));
-      }
-      return new ClassSchemas(schemas);
+      const rows = await this.connection
+        .collection('_SCHEMA')
+        .find<Document>({}, { ...READ_LIMITS, batchSize: AT_ONCE })
+        .toArray();
+      return new ClassSchemas(rows.map((row) => classSchemaOf(row, listedIndexes(row))));
     });
   }
 
-  private async classSchema(row: Document): Promise<ClassSchema> {
-    // The row may list fewer than there are, and does not say which are unique: that is the collection's to tell.
-    const asked = await this.askIndexes(String(row['_id']));
-    return classSchemaOf(row, asked.length > 0 ? asked : (listedIndexes(row) ?? []));
-  }
-
-  /** A class without rows has no collection yet, and so no indexes. */
-  private async askIndexes(className: string): Promise<readonly StoredIndex[]> {
-    try {
-      const indexes = await this.connection.collection(className).listIndexes(READ_LIMITS).toArray();
+  private askIndexes(className: string): Promise<readonly StoredIndex[]> {
+    return asStoreOperation(undefined, async () => {
+      const indexes = await this.connection
+        .collection(className)
+        .listIndexes(READ_LIMITS)
+        .toArray()
+        .catch((error: unknown) => {
+          // A class without rows has no collection yet, and so no indexes.
+          if (error instanceof MongoServerError && error.code === NO_COLLECTION) return [];
+          throw error;
+        });
       return indexes.map(({ name, key, unique, sparse, partialFilterExpression, weights }) => ({
         name: String(name),
         key: { ...key, ...weights },
@@ -48,9 +63,6 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
         sparse: sparse === true,
         partial: partialFilterExpression !== undefined,
       }));
-    } catch (error) {
-      if (storeErrorOf(error).code === 'unavailable') throw error;
-      return [];
-    }
+    });
   }
 }

@@ -71,10 +71,10 @@ export interface StoredIndex {
   readonly partial?: boolean;
 }
 
-/** The indexes a schema row lists, or null when it lists none and the collection must be asked. */
-export function listedIndexes(row: Document): readonly StoredIndex[] | null {
+/** The indexes a schema row lists. */
+export function listedIndexes(row: Document): readonly StoredIndex[] {
   const stored: unknown = row['_metadata']?.indexes;
-  if (!isPlainObject(stored)) return null;
+  if (!isPlainObject(stored)) return [];
   return Object.entries(stored)
     .filter((entry): entry is [string, Record<string, unknown>] => isPlainObject(entry[1]))
     .map(([name, key]) => ({ name, key, unique: isParseUnique(String(row['_id']), name) }));
@@ -90,8 +90,13 @@ function isParseUnique(className: string, index: string): boolean {
 export function classSchemaOf(row: Document, indexes: readonly StoredIndex[]): ClassSchema {
   const className = String(row['_id']);
   const schema = { className, fields: fieldsOf(row), indexes: [], classLevelPermissions: permissionsOf(row) };
-  const names = new StorageNames(className, schema);
-  return { ...schema, indexes: indexes.map((index) => indexSchema(index, names)) };
+  return { ...schema, indexes: indexSchemasOf(schema, indexes) };
+}
+
+/** By the names of a class's fields. */
+export function indexSchemasOf(schema: ClassSchema, indexes: readonly StoredIndex[]): readonly IndexSchema[] {
+  const names = new StorageNames(schema.className, schema);
+  return indexes.map((index) => indexSchema(index, names));
 }
 
 function indexSchema(index: StoredIndex, names: StorageNames): IndexSchema {

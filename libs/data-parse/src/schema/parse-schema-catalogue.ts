@@ -1,5 +1,5 @@
 import { type CatalogueOptions, RenewedCatalogue } from '#data';
-import type { SchemaSnapshot } from '#policy';
+import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
 import type { ParseConnection } from '../connection/parse-connection.js';
 import { MASTER_KEY } from '../connection/parse-credentials.js';
 import { parseServerFault } from '../connection/parse-faults.js';
@@ -14,6 +14,11 @@ export class ParseSchemaCatalogue extends RenewedCatalogue {
     options?: CatalogueOptions,
   ) {
     super(options);
+  }
+
+  /** Parse Server tells them with the class. */
+  indexesOf({ indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
+    return Promise.resolve(indexes);
   }
 
   protected async load(): Promise<SchemaSnapshot> {

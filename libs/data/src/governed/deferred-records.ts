@@ -57,4 +57,8 @@ export class DeferredRecords implements GovernedRecords {
   async describe(className: unknown) {
     return (await this.records).describe(className);
   }
+
+  async indexes(className: unknown) {
+    return (await this.records).indexes(className);
+  }
 }

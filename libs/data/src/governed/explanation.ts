@@ -1,17 +1,19 @@
 import { type Agent, type Refusal, Refused, refusals } from '#agent';
-import { type AgentScope, type ClassAccess, redact, rootOf, type Where } from '#policy';
+import { type AgentScope, type ClassAccess, type IndexSchema, redact, rootOf, type Where } from '#policy';
 import type { QueryPlan } from '../record-store.js';
 import type { CallerConstraints } from './caller-constraints.js';
+import { toldIndexes } from './class-indexes.js';
 import type { RecordsParts } from './row-rules.js';
 import { atStore } from './store-faults.js';
 
 /** The plan of a query under every predicate of the class; how much of it is told is `exposeExplain`'s to say. */
 export async function explain(
-  { agent, scope, reader, operation }: RecordsParts,
+  parts: RecordsParts,
   constraints: CallerConstraints,
   access: ClassAccess,
   callerWhere: unknown,
 ): Promise<QueryPlan> {
+  const { agent, scope, reader, operation } = parts;
   const refusal = planRefusal(agent);
   if (refusal) throw new Refused(refusal);
   const asked = constraints.judged(access, callerWhere);
@@ -19,7 +21,8 @@ export async function explain(
   const plan = await atStore(operation, () =>
     reader.explain({ className: access.className, where }, operation),
   );
-  return scope.policy.switches.exposeExplain ? exposedPlan(plan, scope) : explanation(plan, access, asked);
+  if (scope.policy.switches.exposeExplain) return exposedPlan(plan, scope);
+  return explanation(plan, await toldIndexes(access, parts), asked);
 }
 
 /** The whole plan, for operators who chose to show it; internal columns and withheld classes stay out of it. */
@@ -34,12 +37,15 @@ function planRefusal({ identity }: Agent): Refusal | null {
 }
 
 /**
- * The shape of a plan: its stages, and the names of indexes that the caller's own constraint explains. Filters, bounds
+ * The shape of a plan: its stages, and the names of indexes that begin with a field the caller constrained. Filters, bounds
  * and key patterns repeat the predicates of the operator, so only what is listed here is taken over.
+ * @param told the indexes over fields that the caller may read
  * @param asked the caller's constraint in wire names
  */
-export function explanation(plan: QueryPlan, access: ClassAccess, asked: Where): QueryPlan {
-  return outline(plan, explainedIndexes(access, fieldsOf(asked)));
+export function explanation(plan: QueryPlan, told: readonly IndexSchema[], asked: Where): QueryPlan {
+  const constrained = fieldsOf(asked);
+  const explained = told.filter(({ fields }) => constrained.has(rootOf(fields[0] ?? '')));
+  return outline(plan, new Set(explained.map(({ name }) => name)));
 }
 
 function outline(stage: Readonly<Record<string, unknown>>, indexes: ReadonlySet<string>): QueryPlan {
@@ -52,15 +58,6 @@ function outline(stage: Readonly<Record<string, unknown>>, indexes: ReadonlySet<
     ...(isObject(inputStage) && { inputStage: outline(inputStage, indexes) }),
     ...(several.length > 0 && { inputStages: several.map((inner) => outline(inner, indexes)) }),
   };
-}
-
-/** Indexes over readable fields only that begin with a field the caller constrained. */
-function explainedIndexes({ schema, readable }: ClassAccess, asked: ReadonlySet<string>): Set<string> {
-  const explained = (schema?.indexes ?? []).filter(
-    ({ fields }) =>
-      asked.has(rootOf(fields[0] ?? '')) && fields.every((field) => readable?.has(rootOf(field)) ?? true),
-  );
-  return new Set(explained.map(({ name }) => name));
 }
 
 function fieldsOf(where: Where): Set<string> {

@@ -22,6 +22,7 @@ class ForbiddenStore extends RecordReader {
 
 class MusicCatalogue extends SchemaCatalogue {
   snapshot = () => Promise.resolve(MUSIC);
+  indexesOf = () => Promise.resolve([]);
   invalidate = () => undefined;
 }
 

@@ -1,5 +1,13 @@
 import { isObjectId, Refused, type Refusal, refusals } from '#agent';
-import { allOf, type ClassAccess, foreignRow, mayShow, parseKeys, type ReadOperation } from '#policy';
+import {
+  allOf,
+  type ClassAccess,
+  foreignRow,
+  type IndexSchema,
+  mayShow,
+  parseKeys,
+  type ReadOperation,
+} from '#policy';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -10,6 +18,7 @@ import type {
 } from '../governed-records.js';
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
 import { enterClass } from './class-entry.js';
+import { toldIndexes } from './class-indexes.js';
 import { CallerConstraints } from './caller-constraints.js';
 import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
@@ -157,6 +166,10 @@ export class ParleyRecords implements GovernedRecords {
 
   async describe(className: unknown): Promise<GovernedClass> {
     return this.described(this.enter(className, 'describe'));
+  }
+
+  async indexes(className: unknown): Promise<readonly IndexSchema[]> {
+    return toldIndexes(this.enter(className, 'describe'), this.parts);
   }
 
   private described(access: ClassAccess): GovernedClass {

@@ -14,6 +14,7 @@ import {
 import type { GovernedWrites, JudgedWrite, ProposedWrite } from '../governed-writes.js';
 import type { ParseRow, RecordWriter } from '../record-store.js';
 import { tracePassed } from './class-entry.js';
+import { everyIndex } from './class-indexes.js';
 import { assertClassPermits } from './class-permission.js';
 import { ParleyRecords } from './parley-records.js';
 import { presentRow } from './presented-row.js';
@@ -34,7 +35,7 @@ export class ParleyWrites implements GovernedWrites {
 
   async create(className: unknown, fields: unknown): Promise<ParseRow> {
     const access = this.enter(className, 'create');
-    const plan = this.plan(access, fields, 'create');
+    const plan = await this.plan(access, fields, 'create');
     const { writer, operation } = this.parts;
     const row = await atWriter(operation, () => writer.create(access.className, plan.fields, operation));
     return this.present(row, access);
@@ -43,7 +44,7 @@ export class ParleyWrites implements GovernedWrites {
   async update(className: unknown, objectId: unknown, fields: unknown): Promise<ParseRow> {
     const access = this.enter(className, 'update');
     const id = readId(objectId);
-    const plan = this.plan(access, fields, 'update');
+    const plan = await this.plan(access, fields, 'update');
     const limits = await this.ownRow(access, id, 'update');
     const { writer, operation } = this.parts;
     const row = await atWriter(operation, () =>
@@ -68,12 +69,12 @@ export class ParleyWrites implements GovernedWrites {
     const access = this.enter(write.className, operation);
     const { className } = access;
     if (operation === 'create') {
-      const { fields } = this.plan(access, write.fields, operation);
+      const { fields } = await this.plan(access, write.fields, operation);
       return { className, objectId: null, before: null, fields };
     }
     if (operation === 'delete') this.rules.tenant(className);
     const objectId = readId(write.objectId);
-    const fields = operation === 'update' ? this.plan(access, write.fields, operation).fields : null;
+    const fields = operation === 'update' ? (await this.plan(access, write.fields, operation)).fields : null;
     await this.ownRow(access, objectId, operation);
     const [before = null] = await readAsCaller(this.parts, className, objectId);
     return { className, objectId, before, fields };
@@ -91,7 +92,11 @@ export class ParleyWrites implements GovernedWrites {
     return access;
   }
 
-  private plan(access: ClassAccess, fields: unknown, operation: 'create' | 'update'): WritePlan {
+  private async plan(
+    access: ClassAccess,
+    fields: unknown,
+    operation: 'create' | 'update',
+  ): Promise<WritePlan> {
     const { scope, agent } = this.parts;
     const reach = scope.reachFor(agent);
     const plan = planWrite(fields, {
@@ -100,6 +105,7 @@ export class ParleyWrites implements GovernedWrites {
       policy: scope.classPolicy(access.className),
       operation,
       tenant: this.rules.tenant(access.className),
+      indexes: access.masks ? await everyIndex(access, this.parts) : [],
       judgeClass: (className) => {
         const judged = reach.reach(className, 'pointer');
         if (isRefusal(judged)) throw new Refused(judged);

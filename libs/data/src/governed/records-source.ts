@@ -50,6 +50,7 @@ export class GovernedRecordsSource {
       reader: measured(this.reader.forCall(call)),
       operatorReader: measured(this.reader),
       scope,
+      indexesOf: (schema) => this.catalogue.indexesOf(schema),
       call,
       trace,
     };

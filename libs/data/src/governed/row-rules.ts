@@ -3,7 +3,9 @@ import {
   type AgentScope,
   allOf,
   asksOtherClasses,
+  type ClassSchema,
   type CrossClassQuery,
+  type IndexSchema,
   isTenantRefusal,
   mapCrossClass,
   type RowOperation,
@@ -27,6 +29,8 @@ export interface RecordsParts {
   readonly operatorReader: RecordReader;
   readonly call: StoreCall;
   readonly scope: AgentScope;
+  /** Every index of a class of the scope's snapshot. @throws StoreError */
+  readonly indexesOf: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
   readonly trace?: CallTrace | undefined;
 }
 

@@ -41,6 +41,7 @@ class Catalogue extends SchemaCatalogue {
         }),
       ),
     );
+  indexesOf = () => Promise.resolve([]);
   invalidate = () => undefined;
 }
 

@@ -75,6 +75,7 @@ export class SmallRecords extends RecordsSource {
       checkAggregate: notServed,
       explain: notServed,
       admit: notServed,
+      indexes: notServed,
       classes: () => Promise.resolve(classes),
       describe: (className) => {
         const found = classes.find((candidate) => candidate.className === className);

@@ -18,6 +18,10 @@ export interface ColumnMasks {
   readonly shown: ReadonlySet<string>;
   /** Every column that a read fetches. A value that a fixed text stands for is not among them. */
   readonly fetchable: ReadonlySet<string>;
+  /** Columns that the allowlist leaves out, or a `drop` takes away as a whole: refused as those that do not exist. */
+  readonly secret: ReadonlySet<string>;
+  /** Columns whose masks the agent may be told of. */
+  readonly told: ReadonlySet<string>;
 }
 
 interface MaskedClass {
@@ -54,26 +58,39 @@ export function maskedColumns(
   const readable = new Set([...base].filter((name) => !columns.has(name)));
   const shown = new Set<string>();
   const fetched = new Set<string>();
+  const secret = new Set<string>();
   for (const [root, paths] of columns) {
     paths.sort((one, other) => other.segments.length - one.segments.length);
     const whole = paths.find(({ segments }) => segments.length === 0)?.rule;
+    if (whole?.kind === 'drop' || !(listed?.has(root) ?? true)) secret.add(root);
     if (!base.has(root) || whole?.kind === 'drop' || whole?.kind === 'deny') continue;
     shown.add(root);
     if (needsValue(whole)) fetched.add(root);
   }
-  return { readable, masks: { columns, shown, fetchable: new Set([...readable, ...fetched]) } };
+  const told = new Set([...columns.keys()].filter((root) => !secret.has(root)));
+  const fetchable = new Set([...readable, ...fetched]);
+  return { readable, masks: { columns, shown, fetchable, secret, told } };
 }
 
-/** Without the columns that class-level permissions hide, too: what both withhold is not shown in masked form either. */
-export function withoutColumns(masks: ColumnMasks, hidden: ReadonlySet<string>): ColumnMasks {
+/**
+ * Beside the columns that class-level permissions hide, too: none of them is told of, and what both withhold is not shown in masked
+ * form either, on any row that no exception shows.
+ */
+export function withoutColumns(
+  masks: ColumnMasks,
+  { hidden, perRow }: { readonly hidden: ReadonlySet<string>; readonly perRow: boolean },
+): ColumnMasks {
   const others = (names: ReadonlySet<string>) => new Set([...names].filter((name) => !hidden.has(name)));
-  return { columns: masks.columns, shown: others(masks.shown), fetchable: others(masks.fetchable) };
+  const told = others(masks.told);
+  if (perRow) return { ...masks, told };
+  return { ...masks, told, shown: others(masks.shown), fetchable: others(masks.fetchable) };
 }
 
 /** Paths and what is done with them, as far as the agent may know of them. */
-export function toldMasks({ columns, shown }: ColumnMasks): ReadonlyMap<string, string> {
+export function toldMasks({ columns, shown, told: tellable }: ColumnMasks): ReadonlyMap<string, string> {
   const told = new Map<string, string>();
   for (const [root, paths] of columns) {
+    if (!tellable.has(root)) continue;
     for (const { path, rule } of paths) {
       if (rule.kind === 'drop' || (rule.kind !== 'deny' && !shown.has(root))) continue;
       told.set(path, describeMask(rule));
@@ -89,11 +106,9 @@ export function columnOf(root: string): string {
   return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
 }
 
-/** Whether the agent may be told that the column is there: no `drop` hides it as a whole. */
-export function isSecretColumn({ columns }: ColumnMasks, root: string): boolean {
-  return (columns.get(columnOf(root)) ?? []).some(
-    ({ segments, rule }) => segments.length === 0 && rule.kind === 'drop',
-  );
+/** Whether the agent may not even be told that the column is there. */
+export function isSecretColumn({ secret }: ColumnMasks, root: string): boolean {
+  return secret.has(columnOf(root));
 }
 
 /** All of them, for operators. */
@@ -101,8 +116,9 @@ export function describeMasks({ columns }: ColumnMasks): ReadonlyMap<string, str
   return new Map([...columns.values()].flat().map(({ path, rule }) => [path, describeMask(rule)]));
 }
 
-/** Whether the path is, or lies within, what may not be named at all. */
-export function isDeniedPath({ columns }: ColumnMasks, path: string): boolean {
+/** Whether the path is, or lies within, what may not be named at all and is known to be there. */
+export function isDeniedPath({ columns, told }: ColumnMasks, path: string): boolean {
+  if (!told.has(rootOf(path))) return false;
   const masks = columns.get(rootOf(path)) ?? [];
   return masks.some(({ path: masked, rule }) => rule.kind === 'deny' && `${path}.`.startsWith(`${masked}.`));
 }

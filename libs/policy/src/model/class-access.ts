@@ -48,7 +48,7 @@ export function columnRefusal(
   access: ClassAccess,
   alsoAllowed: Iterable<string> = [],
 ): Refusal | null {
-  // A dropped column is refused as one that does not exist.
+  // A column that the agent may not know of is refused as one that does not exist.
   const secret = access.masks !== undefined && isSecretColumn(access.masks, root);
   if (!secret && access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);
   if (!secret && isMasked(access, root))

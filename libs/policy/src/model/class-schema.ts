@@ -45,6 +45,7 @@ export type ClassLevelPermissions = Readonly<Record<string, unknown>>;
 export interface ClassSchema {
   readonly className: string;
   readonly fields: ReadonlyMap<string, FieldSchema>;
+  /** As its description names them. There may be more: whoever must know every one asks the store. */
   readonly indexes: readonly IndexSchema[];
   readonly classLevelPermissions: ClassLevelPermissions | null;
 }

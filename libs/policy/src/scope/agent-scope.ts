@@ -191,8 +191,7 @@ export class AgentScope {
     const guarded = { ...columns, fetchable };
     if (!declared.masks) return { ...declared, readable, guarded };
     // Of both rules the stricter: a masked column that is protected as well shows no masked form either.
-    const masks = columns.perRow ? declared.masks : withoutColumns(declared.masks, columns.hidden);
-    return { ...declared, readable, guarded, masks };
+    return { ...declared, readable, guarded, masks: withoutColumns(declared.masks, columns) };
   }
 
   private hiddenFrom(agent: Agent, name: string, asWritten: string): Refusal | null {

@@ -27,10 +27,11 @@ function plan(
 ) {
   return planWrite(fields, {
     agent: new Agent({ shape: compileAgentShape('x', agent), principal: 'p' }),
-    access: maskedAccess(className, config, indexes),
+    access: maskedAccess(className, config),
     policy: compileClass(className, config),
     operation,
     tenant,
+    indexes,
     judgeClass: (target) => {
       const judged = shopReach.reach(target, 'pointer');
       if ('gate' in judged) throw new Refused(judged);
@@ -39,13 +40,12 @@ function plan(
 }
 
 /** The class of the shop with the masks of `config`, as the agent of a plan is shown it. */
-function maskedAccess(className: string, config: ClassConfig, indexes: readonly IndexSchema[]): ClassAccess {
+function maskedAccess(className: string, config: ClassConfig): ClassAccess {
   const access = music(className);
-  const schema = access.schema && { ...access.schema, indexes };
   const { masks } = compileClass(className, config);
-  const known = new Set(schema?.fields.keys() ?? []);
-  const given = { masks, listed: access.readable, known, isWithheld: () => false };
-  return { ...access, schema, ...maskedColumns(given, compileAgentShape('x')) };
+  const known = new Set(access.schema?.fields.keys() ?? []);
+  const given = { masks, listed: null, known, isWithheld: () => false };
+  return { ...access, ...maskedColumns(given, compileAgentShape('x')) };
 }
 
 const refusal = (className: string, fields: unknown, setting?: Setting) =>
@@ -151,6 +151,7 @@ describe('the plan of a write', () => {
       policy: compileClass('Note', {}),
       operation: 'create',
       tenant: null,
+      indexes: [],
       judgeClass: () => undefined,
     };
     for (const given of [{ dueOn: null }, { body: null }, { body: { __op: 'Delete' } }])

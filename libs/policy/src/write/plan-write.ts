@@ -1,7 +1,7 @@
 import { type Agent, Refused, refusals } from '#agent';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/class-policy.js';
-import type { FieldSchema } from '../model/class-schema.js';
+import type { FieldSchema, IndexSchema } from '../model/class-schema.js';
 import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { blocked } from '../security-reason.js';
@@ -20,6 +20,8 @@ export interface WriteContext {
   readonly policy: ClassPolicy;
   readonly operation: 'create' | 'update';
   readonly tenant: TenantBinding | null;
+  /** Every index of the class, whoever made it. Looked at where the agent reads some field masked. */
+  readonly indexes: readonly IndexSchema[];
   /** The class gate, for classes that pointers name. @throws Refused */
   readonly judgeClass: JudgeClass;
 }
@@ -60,7 +62,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
     if (asked && !rules.column) added.set(name, asked);
     fields[name] = value;
   }
-  assertNoMaskedIndex(Object.keys(fields), operation, access);
+  assertNoMaskedIndex(Object.keys(fields), context);
   if (operation === 'create') {
     if (tenant) fields[tenant.field] = tenant.value;
     assertComplete(fields, access);
@@ -122,13 +124,9 @@ function assertWritable(written: string, name: string, access: ClassAccess, poli
 }
 
 /** Whether a unique index takes a row tells what other rows hold in its columns, masked ones too. */
-function assertNoMaskedIndex(
-  written: readonly string[],
-  operation: WriteContext['operation'],
-  access: ClassAccess,
-): void {
+function assertNoMaskedIndex(written: readonly string[], { operation, access, indexes }: WriteContext): void {
   if (!access.masks) return;
-  const telling = (access.schema?.indexes ?? []).some((index) => {
+  const telling = indexes.some((index) => {
     const { unique, uniquenessUnknown, sparse, partial, fields } = index;
     if (!unique && !uniquenessUnknown) return false;
     if (!fields.some((field) => isMasked(access, rootOf(field)))) return false;

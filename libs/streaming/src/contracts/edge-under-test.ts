@@ -108,6 +108,7 @@ class NoRecords extends RecordsSource {
       samples: refused,
       aggregate: refused,
       checkAggregate: refused,
+      indexes: refused,
       explain: refused,
       admit: refused,
       classes: none,

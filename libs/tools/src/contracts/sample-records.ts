@@ -93,6 +93,10 @@ export class SampleRecords implements GovernedRecords {
     return found;
   }
 
+  async indexes(className: unknown) {
+    return (await this.describe(className)).schema.indexes;
+  }
+
   private note(method: string, className: unknown, options: unknown): void {
     this.asked.push({ method, className, options });
   }

@@ -81,6 +81,7 @@ export class GetSchema {
   async describe(args: Arguments, call: ToolCall) {
     const known = await call.records.describe(requiredString(args, 'class_name'));
     const all = await call.records.classes();
+    const indexes = await call.records.indexes(known.className);
     const { className, schema, policy, masks } = known;
     const text = { strict: call.switches.promptMarkerStrict };
     const context = {
@@ -109,7 +110,7 @@ export class GetSchema {
         return field ? [describeField(name, field, context)] : [];
       }),
       // An index over a field that may not be read would tell that the field exists.
-      indexes: schema.indexes
+      indexes: indexes
         .filter((index) => index.fields.every((field) => readable.has(rootOf(field))))
         .map(({ name, fields: indexed, unique }) => ({ name, fields: indexed, unique })),
       permissions: describePermissions(schema.classLevelPermissions, readable),

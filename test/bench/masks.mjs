@@ -1,0 +1,66 @@
+// What masks cost a call: where none apply to the agent, and where three of four columns are masked.
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { compare, once } from './load.mjs';
+import { folderWith, root, start } from './processes.mjs';
+
+const READY = /Parley listening on (\S+)/;
+const agent = { tenantId: 'northside', rateLimit: 1_000_000_000 };
+const MASKS = { sku: 'hash', price: 'mask', format: { mask: { keep: 2 } } };
+const openToAdmin = (masks) =>
+  Object.fromEntries(Object.entries(masks).map(([name, form]) => [name, { readonly: form, admin: 'none' }]));
+
+const configuration = (uri, masks) =>
+  stringify({
+    server: { port: 0 },
+    database: { uri, name: 'parley' },
+    agents: { reader: agent, admin: { ...agent, permissions: 'admin' } },
+    auth: ['reader', 'admin'].map((name) => ({ apiKey: `${name}-key`, agent: name })),
+    policy: {
+      suppressMasterKeyWarning: true,
+      maskingKey: 'the secret behind pseudonyms of a measurement',
+      classes: {
+        Listing: {
+          fields: ['sku', 'format', 'price', 'stock'],
+          tenantScope: { field: 'orgId' },
+          ...(masks && { masks }),
+        },
+      },
+    },
+  });
+
+const parley = (uri, masks) =>
+  start(['--enable-source-maps', join(root, 'dist', 'bundle', 'main.js')], {
+    cwd: folderWith({ 'parley.yaml': configuration(uri, masks) }),
+    ready: READY,
+  });
+
+const body = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name: 'query_class', arguments: { class_name: 'Listing', order: 'objectId', limit: 10 } },
+});
+const as = (service, name) => ({ ...service, body, headers: { 'x-mcp-api-key': `${name}-key` } });
+
+const database = await start(
+  [join(root, 'dist/bundle/cli.js'), 'embedded', '--port', '0', '--seed', join(root, 'demo/seed.json')],
+  { ready: /listening on (mongodb\S+)/ },
+);
+const without = await parley(database.url, null);
+const lifted = await parley(database.url, openToAdmin(MASKS));
+const masked = await parley(database.url, MASKS);
+const { text } = await once(masked.url, body, as(masked, 'admin').headers);
+if (!text.includes('***') || !text.includes('h_')) throw new Error(`nothing is masked: ${text}`);
+
+const [none, idle, busy] = await compare([as(without, 'admin'), as(lifted, 'admin'), as(masked, 'admin')], {
+  count: 1500,
+});
+for (const [work, one] of [
+  ['masks that do not apply to the agent', idle],
+  ['ten rows with a pseudonym, an ending and a mask each', busy],
+]) {
+  const figures = `${one.cpu.toFixed(0)} / ${none.cpu.toFixed(0)} µs CPU`;
+  console.log(`${work}, against a class without masks: ${(one.cpu / none.cpu).toFixed(2)} (${figures})`);
+}
+for (const service of [without, lifted, masked, database]) await service.stop();

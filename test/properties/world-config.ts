@@ -1,0 +1,107 @@
+import { stringify } from 'yaml';
+import type { ClassConfig, MaskConfig, PolicyConfig } from '#policy';
+import { FILTER_LIMIT, LEFT_OUT, LIMITED_BY } from './sight.js';
+import {
+  allColumns,
+  CALLER,
+  CLASS_NAMES,
+  type ClassConfigs,
+  type ClassName,
+  ROLE,
+  TENANT_COLUMN,
+} from './vocabulary.js';
+import type { AgentLimits, ClassRules, MaskSpec, World } from './world.js';
+
+type Json = Record<string, unknown>;
+
+/** Characters that an `ending` leaves. */
+export const KEPT = 3;
+
+function classConfig(className: ClassName, rules: ClassRules): ClassConfig {
+  const properties = allColumns(className).map(({ name, kind, target }) => [
+    name,
+    { description: `INFO${name}`, ...(kind === 'pointers' && target && { targetClass: target }) },
+  ]);
+  const { hidden, tenant } = rules;
+  return {
+    description: `INFO${className}`,
+    visible: rules.visible,
+    hidden: hidden === 'exceptMaster' ? { except: 'masterKey' } : hidden === 'always',
+    largeFields: rules.largeFields,
+    properties: Object.fromEntries(properties),
+    ...(rules.fields && { fields: rules.fields }),
+    ...(rules.joinFields && { joinFields: rules.joinFields }),
+    masks: Object.fromEntries(
+      Object.entries(rules.masks).map(([name, { form, openToAdmin, member }]) => [
+        member === null ? name : `${name}.${member}`,
+        maskConfig(form, openToAdmin),
+      ]),
+    ),
+    ...(rules.canonical &&
+      className !== '_User' && { canonicalFilter: { [LIMITED_BY[className]]: { $lte: FILTER_LIMIT } } }),
+    ...(tenant && {
+      tenantScope: { field: TENANT_COLUMN[className], ...(tenant.bypass && { bypass: ['admin'] }) },
+    }),
+  };
+}
+
+function maskConfig(form: MaskSpec['form'], openToAdmin: boolean): MaskConfig {
+  const rule = form === 'ending' ? { mask: { keep: KEPT } } : form;
+  return openToAdmin ? { readonly: rule, admin: 'none' } : rule;
+}
+
+const MASKING_KEY = 'a secret that no agent may ever learn';
+
+function policyOf(world: World): PolicyConfig {
+  const classes: ClassConfigs = Object.fromEntries(
+    CLASS_NAMES.map((name) => [name, classConfig(name, world.classes[name])]),
+  );
+  return { ...world.switches, suppressMasterKeyWarning: true, maskingKey: MASKING_KEY, classes };
+}
+
+/** The row filters of an agent or sub-agent, as its options take them. */
+export function filtersOf({ filtered, filteredByDefault }: AgentLimits): Record<string, Json> {
+  const ids = CLASS_NAMES.map(LEFT_OUT);
+  return {
+    ...Object.fromEntries(filtered.map((name) => [name, { [LIMITED_BY[name]]: { $lte: FILTER_LIMIT } }])),
+    ...(filteredByDefault && { default: { objectId: { $nin: ids } } }),
+  };
+}
+
+export const AGENT_KEY = 'key-of-the-agent';
+
+export function configOf(world: World): string {
+  const { agent } = world;
+  const { posture } = agent;
+  const identity =
+    posture === 'user'
+      ? { user: CALLER }
+      : posture === 'role'
+        ? { role: ROLE }
+        : posture === 'master'
+          ? 'master'
+          : { session: 'caller' };
+  return stringify(
+    {
+      server: { port: 0 },
+      // The same for both: what they ask is compared as well.
+      audit: { digestKey: 'the digests of both worlds compare' },
+      database: { uri: 'embedded', name: 'parley' },
+      agents: {
+        asked: {
+          permissions: agent.permissions,
+          tenantId: agent.tenantId,
+          identity,
+          clientMode: posture === 'client',
+          rateLimit: 1_000_000_000,
+          filters: filtersOf(agent),
+          ...(agent.tools && { tools: agent.tools }),
+          ...(agent.classes && { classes: agent.classes }),
+        },
+      },
+      auth: [{ apiKey: AGENT_KEY, agent: 'asked' }],
+      policy: policyOf(world),
+    },
+    { aliasDuplicateObjects: false },
+  );
+}
