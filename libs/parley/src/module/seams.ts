@@ -14,7 +14,7 @@ import { Approver } from '#dispatcher';
 export const AGENT_FACTORY = Symbol('parley:agent-factory');
 
 /** Ports that an application may bind anew in `providers`, or a test with `overrideProvider`. */
-export const SEAMS = [
+const SEAMS = [
   Authenticator,
   AuditSink,
   Approver,
