@@ -40,10 +40,12 @@ const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
  * @throws ConfigError for what only the service has
  */
 export function configurationOf(
-  { gates: _, ...options }: ParleyModuleOptions,
+  options: ParleyModuleOptions,
   { name, admits }: { readonly name: string; readonly admits: boolean },
 ): Record<string, unknown> {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const given = Object.entries(options).filter(
+    ([section, value]) => section !== 'gates' && value !== undefined,
+  );
   const faults = given
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
