@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -27,6 +28,52 @@ describe('a page of the documentation', () => {
   });
 });
 
+describe('the first page', () => {
+  it('leads to every page there is', () => {
+    const first = textOf('README.md');
+    const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+    expect(pages.filter((name) => !first.includes(`(docs/${name})`))).toEqual([]);
+  });
+});
+
+describe('pages that name files', () => {
+  it.each(['docs/threat-model.md', 'docs/connect.md', 'docs/life-of-a-call.md'])(
+    '%s names such as exist',
+    (page) => {
+      const named = [...textOf(page).matchAll(/`((?:test|libs)\/[\w./-]+)`/g)].map(([, path = '']) => path);
+      expect(named.length).toBeGreaterThan(0);
+      expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    },
+  );
+});
+
+describe('the five minutes', () => {
+  it(
+    'end with the policy cases of the page holding for the configuration of the page',
+    { timeout: 180_000 },
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'parley-start-'));
+      try {
+        const [, config = '', cases = ''] = textOf('docs/start.md').split(/^```yaml$/m);
+        writeFileSync(
+          join(folder, 'my.yaml'),
+          (config.split('```')[0] ?? '').replace('./demo/seed.json', join(root, 'demo/seed.json')),
+        );
+        writeFileSync(join(folder, 'cases.yaml'), cases.split('```')[0] ?? '');
+        const { stdout } = await run(
+          process.execPath,
+          [join(root, 'dist/bundle/cli.js'), 'policy', 'test', 'cases.yaml', '--config', 'my.yaml', '--json'],
+          { cwd: folder, env: { ...process.env, MCP_API_KEY: 'k'.repeat(40), MASKING_KEY: 'm'.repeat(40) } },
+        );
+        const findings = JSON.parse(stdout) as { faults: unknown[] }[];
+        expect(findings.map(({ faults }) => faults)).toEqual([[], [], []]);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+  );
+});
+
 describe('the page on architecture', () => {
   it('tells the imports that are checked, of every lib', async () => {
     const rules = (await import(pathToFileURL(join(root, '.dependency-cruiser.mjs')).href)) as {
@@ -42,7 +89,7 @@ describe('the page on architecture', () => {
   });
 });
 
-describe('the first page', () => {
+describe('the demo of the first page', () => {
   let service: Service;
   beforeAll(async () => {
     const config = parse(textOf('parley.yaml')) as Record<string, unknown>;

@@ -10,16 +10,21 @@ export interface EmbeddingSpend {
 
 /** One per outcome of a tool call, refusals included. Names only: never a value of an argument, a filter or a row. */
 export interface AuditRecord extends AuditedAgent {
+  /** ISO 8601. */
   readonly at: string;
+  /** That was called. */
   readonly tool: string;
   /** Argument names minus the sensitive ones. */
   readonly args_keys: readonly string[];
   /** Keyed digest of the arguments: equal arguments have equal ones, and nobody without the key can try values. */
   readonly args_digest?: string;
+  /** Of the policy that decided. */
   readonly policy_version: string;
+  /** Of the request: its session, or what the application set. */
   readonly correlation_id?: string;
   /** Of the trace that the call belongs to, where traces are made. */
   readonly trace_id?: string;
+  /** Whether it was done or permitted. */
   readonly success: boolean;
   /** Bytes of the result text. */
   readonly result_size?: number;
@@ -35,17 +40,21 @@ export interface AuditRecord extends AuditedAgent {
   readonly est_cost_usd?: number;
   /** Requests to the embeddings endpoint, when there were any. */
   readonly embed_calls?: number;
+  /** Tokens of those requests. */
   readonly embed_tokens?: number;
   /** In the currency of `embedCostPerMillionTokens`, when that is set. */
   readonly embed_cost_usd?: number;
   /** The operator's phrase that was found in the result. */
   readonly prompt_injection_phrase?: string;
+  /** Milliseconds in all. */
   readonly duration_ms: number;
+  /** How it was refused or failed. */
   readonly error_code?: ErrorCode;
   /** The class of what was thrown: `Refused` for a rule that said no, anything else for a fault. */
   readonly error_class?: string;
   /** The gate that refused. */
   readonly gate?: string;
+  /** The `kind` of the refusal. */
   readonly denial_kind?: DenialKind;
   /** Why, for the operator alone: never sent to the agent. */
   readonly cause?: string;
@@ -68,10 +77,15 @@ export function resultCost(
 
 /** One per decision upon a call that needed one, and one when nobody could or would decide. No values, as above. */
 export interface ApprovalRecord {
+  /** ISO 8601. */
   readonly at: string;
+  /** That was called. */
   readonly tool: string;
+  /** The tier that the call needs. */
   readonly effective_permission: Tier;
+  /** What was decided; `unavailable`: nobody could or would. */
   readonly outcome: 'approve' | 'deny' | 'unavailable';
+  /** In the words of whoever decided. */
   readonly reason?: string;
   /** The principal who decided; absent when nobody did. */
   readonly approver?: string;
@@ -81,9 +95,13 @@ export interface ApprovalRecord {
   readonly approval_id?: string;
   /** Who asked. */
   readonly principal: string;
+  /** Of the configuration. */
   readonly agent_name: string;
+  /** Of the agent. */
   readonly tenant_id?: string | number;
+  /** Of the request: its session, or what the application set. */
   readonly correlation_id?: string;
+  /** Of the trace that it belongs to, where traces are made. */
   readonly trace_id?: string;
   /** Since it was asked. */
   readonly duration_ms: number;

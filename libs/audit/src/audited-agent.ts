@@ -10,13 +10,19 @@ import {
 
 /** Who acted and within which limits. Names only: never a value of a filter. */
 export interface AuditedAgent extends AuditedLimits {
+  /** What kind of identity it has. */
   readonly auth_type: AuthType;
+  /** Whether rights of users and roles did not apply. */
   readonly using_master_key: boolean;
+  /** Its tier. */
   readonly permissions: Tier;
+  /** Random: of the agent of this request. */
   readonly agent_id: string;
   /** 0 for the agent of a request. */
   readonly agent_depth: number;
+  /** Of the configuration. */
   readonly agent_name: string;
+  /** Who: the key of limits, sessions and tasks. Never a credential. */
   readonly principal: string;
   /** The user or role that the agent acts as without its being verified. */
   readonly identity?: string;
@@ -24,17 +30,25 @@ export interface AuditedAgent extends AuditedLimits {
   readonly impersonation_label?: string;
   /** The user whose session the operator, not the caller, chose. */
   readonly impersonated_user_id?: string;
+  /** Of the agent that delegated. */
   readonly parent_agent_id?: string;
+  /** Of the agent. */
   readonly tenant_id?: string | number;
 }
 
 /** The lists of an agent's filters, each present when that filter is; those of a sub-agent hold its parents' as well. */
 export interface AuditedLimits {
+  /** `classes.only` of the agent. */
   readonly classes_only?: readonly string[];
+  /** `classes.except` of the agent. */
   readonly classes_except?: readonly string[];
+  /** `tools.only` of the agent. */
   readonly tools_only?: readonly string[];
+  /** `tools.except` of the agent. */
   readonly tools_except?: readonly string[];
+  /** `methods.only` of the agent. */
   readonly methods_only?: readonly string[];
+  /** `methods.except` of the agent. */
   readonly methods_except?: readonly string[];
   /** Class, or `default`, to the names of the constrained fields. */
   readonly filters?: Readonly<Record<string, readonly string[]>>;

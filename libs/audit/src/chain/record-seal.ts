@@ -6,11 +6,17 @@ export const NOTHING_BEFORE = '';
 
 /** A record with its hash, which covers every other member and so, through `prev`, all records before it. */
 export type Sealed = Readonly<Record<string, unknown>> & {
+  /** Of one process, from its start to its end. */
   readonly chain: string;
+  /** Place in the chain, from 0. */
   readonly seq: number;
+  /** The `hash` of the record before. */
   readonly prev: string;
+  /** ISO 8601. */
   readonly at: string;
+  /** What kind of record it is. */
   readonly type: string;
+  /** Over everything else in the record. */
   readonly hash: string;
 };
 

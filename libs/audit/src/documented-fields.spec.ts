@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+const text = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
+const SOURCES = ['./audit-record.ts', './audit-event.ts', './audited-agent.ts', './chain/record-seal.ts'].map(
+  text,
+);
+
+/** Kept approvals say it as well, from their outcome. */
+const SUCCESS = 'success';
+
+/** Which types of record hold the members of an interface. */
+const HELD_BY: Record<string, readonly string[]> = {
+  Sealed: ['all'],
+  EventParts: ['authentication', 'task_end', 'operator_action', 'outage', 'chain_*'],
+  AuditRecord: ['tool_call', 'export_read'],
+  AuditedAgent: ['tool_call', 'export_read'],
+  AuditedLimits: ['tool_call', 'export_read'],
+  ApprovalRecord: ['approval'],
+  AuthenticationEvent: ['authentication'],
+  TaskEndEvent: ['task_end'],
+  OperatorEvent: ['operator_action'],
+  OutageEvent: ['outage'],
+  ChainEvent: ['chain_*'],
+};
+
+interface Member {
+  readonly name: string;
+  readonly said: string;
+  readonly types: readonly string[];
+}
+
+/** The members that an interface or a type of that name declares itself, with what is said of them. */
+function membersOf(declared: string): Member[] {
+  const declaration = new RegExp(`^(?:export )?(?:interface|type) ${declared}\\b[^]*?^\\}`, 'm');
+  const [body] = SOURCES.flatMap((source) => declaration.exec(source)?.[0] ?? []);
+  if (body === undefined) throw new Error(`${declared} is declared nowhere`);
+  const members = body.matchAll(/(?:\/\*\*([^]*?)\*\/\s+)?readonly (\w+)\??:/g);
+  return [...members].map(([, said = '', name = '']) => ({
+    name,
+    said: said.replaceAll(/\s*\n\s*\*?\s*/g, ' ').trim(),
+    types: HELD_BY[declared] ?? [],
+  }));
+}
+
+function merged(): Member[] {
+  const byName = new Map<string, Member>();
+  for (const { name, said, types } of Object.keys(HELD_BY).flatMap(membersOf)) {
+    const known = byName.get(name);
+    const all = [...new Set([...(known?.types ?? []), ...types])];
+    byName.set(name, {
+      name,
+      said: known?.said || said,
+      types: name === SUCCESS || all.includes('all') ? ['all'] : all,
+    });
+  }
+  return [...byName.values()];
+}
+
+const LIST = `# Every member of audit records
+
+Written from the types in the code: \`npx vitest run --project unit libs/audit -u\`. What is recorded when, and where it goes:
+[audit](audit.md). A member that does not apply is left out.
+
+| Member | In records of type | |
+| --- | --- | --- |
+${merged()
+  .map(({ name, said, types }) => `| \`${name}\` | ${types.join(', ')} | ${said.replaceAll('|', '\\|')} |`)
+  .join('\n')}
+`;
+
+describe('the pages on audit', () => {
+  it('list the members of records as they are', async () => {
+    await expect(LIST).toMatchFileSnapshot('../../../docs/audit-members.md');
+  });
+
+  it('say something of each', () => {
+    expect(merged().filter(({ said }) => said === '')).toEqual([]);
+  });
+
+  it('know every kind of record that is declared', () => {
+    const declared = SOURCES.slice(0, 2)
+      .join('\n')
+      .matchAll(/(?:interface|type) (\w+(?:Record|Event|Parts))\b/g);
+    const names = [...declared].map(([, name = '']) => name).filter((name) => name !== 'AuditEvent');
+    expect(names.filter((name) => !(name in HELD_BY))).toEqual([]);
+  });
+
+  it('tell every type of record, and no other', () => {
+    const code = [text('./kept-content.ts'), text('./audit-event.ts')].join('\n');
+    const types = [...code.matchAll(/readonly type: ([^;}]+?)[;}]/g)].flatMap(([, values = '']) =>
+      [...values.matchAll(/'(\w+)'/g)].map(([, type]) => type),
+    );
+    const [, table = ''] = text('../../../docs/audit.md').split('| `type` ');
+    const told = [...(table.split('\n\n')[0] ?? '').matchAll(/^\| (`[^|]+)/gm)].flatMap(([, cell = '']) =>
+      [...cell.matchAll(/`(\w+)`/g)].map(([, type]) => type),
+    );
+    expect(new Set(told)).toEqual(new Set(types));
+  });
+});
