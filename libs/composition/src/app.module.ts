@@ -84,6 +84,8 @@ export interface ServiceParts {
   readonly auditListeners?: readonly AuditSink[];
   /** The application's own `@Tool` and `@ParseClass` providers. */
   readonly features?: readonly Provider[];
+  /** Take the place of what is bound here. */
+  readonly replaced?: readonly Provider[];
   /** Modules with such providers. */
   readonly plugins?: readonly PluginModule[];
 }
@@ -231,6 +233,7 @@ export class AppModule {
         { provide: PermittedTools, useExisting: ToolRunner },
         { provide: RecordsSource, useExisting: GovernedRecordsSource },
         ...mcpProviders(config, shared),
+        ...(parts.replaced ?? []),
       ],
     };
   }

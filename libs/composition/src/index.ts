@@ -1,3 +1,4 @@
+export { type AgentChoice, type AgentChooser, ChosenAgents } from './chosen-agents.js';
 export { AppModule, type ServiceParts } from './app.module.js';
 export { builtPage } from './built-pages.js';
 export { catalogueOf, directoryOf, parseConnectionOf } from './data-stores.js';

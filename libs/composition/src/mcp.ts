@@ -125,7 +125,9 @@ interface EdgeParts {
 }
 
 function createEdge({ server, auth }: ParleyConfig, { limiters, ...parts }: EdgeParts): McpEdge {
-  const asksNothing = auth.some((rule) => 'anonymous' in rule) && server.requireCustomHeader === null;
+  // Without rules an application's code says who is calling, perhaps by a cookie, which browsers send along by themselves.
+  const asksNothing =
+    (auth.length === 0 || auth.some((rule) => 'anonymous' in rule)) && server.requireCustomHeader === null;
   return new McpEdge(
     { ...parts, log: new Logger('McpEdge') },
     {

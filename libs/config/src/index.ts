@@ -19,7 +19,7 @@ export {
 export { VARIABLES_FROM_FILES, withEnvironmentFiles } from './environment-files.js';
 export { overlayOf } from './environment.js';
 export type { LiveQueryConfig } from './live-query-config.js';
-export { configPath, loadConfig, type LoadedConfig } from './load-config.js';
+export { configOf, configPath, loadConfig, type LoadedConfig } from './load-config.js';
 export { resourceUrls } from './oauth-faults.js';
 export type { LoggingConfig } from './observability-config.js';
 export { readConfigFile, type ConfigReference, type Environment } from './read-config-file.js';

@@ -71,6 +71,46 @@ export function loadConfig(
   const raw = env['PARLEY_CONFIG'] !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
   const faults: ConfigFault[] = [];
   const overlaid = overlayEnvironment(raw, env, faults);
+  return compiled(overlaid, { path, base: dirname(path), cwd, env, declared, filters, faults });
+}
+
+export interface ConfigSource {
+  /** What faults are told of. Default `options`. */
+  readonly name?: string;
+  /** Folder that relative paths start from. Default: the working directory. */
+  readonly base?: string;
+  /** Default none. */
+  readonly declared?: readonly ClassDeclaration[];
+  /** Default none. */
+  readonly filters?: DeclaredFilters;
+}
+
+/**
+ * The configuration as code gives it: the same options under the same rules as in a file, and nothing laid over them.
+ * @throws ConfigError listing every fault at once
+ */
+export function configOf(
+  options: Readonly<Record<string, unknown>>,
+  { name = 'options', base = process.cwd(), declared = [], filters = {} }: ConfigSource = {},
+): LoadedConfig {
+  return compiled(options, { path: name, base, cwd: base, env: {}, declared, filters, faults: [] });
+}
+
+interface Reading {
+  readonly path: string;
+  readonly base: string;
+  readonly cwd: string;
+  readonly env: Environment;
+  readonly declared: readonly ClassDeclaration[];
+  readonly filters: DeclaredFilters;
+  /** Those found so far. */
+  readonly faults: ConfigFault[];
+}
+
+function compiled(
+  overlaid: unknown,
+  { path, base, cwd, env, declared, filters, faults }: Reading,
+): LoadedConfig {
   const valid = validate(overlaid, faults);
   faults.push(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
@@ -82,10 +122,7 @@ export function loadConfig(
   const policy = policyOf(overlaid, declared, env, faults);
   if (!valid || !policy) throw new ConfigError(path, faults);
 
-  const config = withoutMasterKey(
-    withDefaults(overlaid as Partial<ParleyConfig>, dirname(path), cwd, env),
-    faults,
-  );
+  const config = withoutMasterKey(withDefaults(overlaid as Partial<ParleyConfig>, base, cwd, env), faults);
   faults.push(...parseServerFaults(config));
   const recursionDepth = policy.switches.defaultRecursionDepth;
   const agents = compileAgents(config.agents, { recursionDepth, filters }, faults);

@@ -60,9 +60,9 @@ export {
 } from './tool-pipeline/tool-callbacks.js';
 export { ParleyExecutionContext } from './tool-pipeline/parley-execution-context.js';
 export { ToolContext } from './tool-pipeline/tool-context.js';
-export { ToolExplorer } from './tool-pipeline/tool-explorer.js';
+export { ToolExplorer, toolsOf } from './tool-pipeline/tool-explorer.js';
 export { Prompt as PromptMethod, type PromptOptions } from './prompts/prompt.decorator.js';
-export { PromptExplorer } from './prompts/prompt-explorer.js';
+export { PromptExplorer, promptsOf } from './prompts/prompt-explorer.js';
 export type { ToolPipeline } from './tool-pipeline/tool-pipeline.js';
 export type { InjectedLimit, PassedGate } from './rehearsal/gate-trace.js';
 export { judgeCase, type PolicyCase, readPolicyCases } from './rehearsal/policy-case.js';

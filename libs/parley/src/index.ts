@@ -45,3 +45,16 @@ export {
   ToolRegistry,
   type ValueSchema,
 } from '#tools';
+/** For applications that take Parley in (docs/module.md). */
+export { RateLimiters } from '#agent';
+export { AuditSink } from '#audit';
+export { Authenticator, type CredentialSource } from '#auth';
+export type { AgentChoice, AgentChooser } from '#composition';
+export { ConfigError, type ConfigFault } from '#config';
+export { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
+export { Approver } from '#dispatcher';
+export { ParleyHealthIndicator } from './module/health-indicator.js';
+export { getParleyToken, Parley } from './module/parley.js';
+export { ParleyModule } from './module/parley.module.js';
+export type { ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
+export { AGENT_FACTORY } from './module/seams.js';

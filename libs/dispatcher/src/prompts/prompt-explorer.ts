@@ -18,7 +18,8 @@ export class PromptExplorer implements OnModuleInit {
   }
 }
 
-function promptsOf(instance: unknown): Prompt[] {
+/** The `@Prompt` methods of a provider. */
+export function promptsOf(instance: unknown): Prompt[] {
   if (instance === null || typeof instance !== 'object') return [];
   const prototype = Object.getPrototypeOf(instance) as object | null;
   if (prototype === null) return [];

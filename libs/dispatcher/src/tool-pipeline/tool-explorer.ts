@@ -17,21 +17,22 @@ export class ToolExplorer implements OnModuleInit {
     const added: ToolRegistration[] = [];
     for (const { instance } of this.discovery.getProviders()) {
       const own = isBuiltIn(instance) ? builtIn : added;
-      own.push(...this.registrationsOf(instance));
+      own.push(...toolsOf(instance, this.context));
     }
     this.registry.installBuiltIns(builtIn);
     for (const tool of added) this.registry.register(tool);
   }
+}
 
-  private registrationsOf(instance: unknown): ToolRegistration[] {
-    if (instance === null || typeof instance !== 'object') return [];
-    const prototype = Object.getPrototypeOf(instance) as object | null;
-    if (prototype === null) return [];
-    return toolDeclarations(prototype).map(({ methodName, ...declared }) => ({
-      ...declared,
-      handler: this.context.handlerOf(instance, methodName),
-    }));
-  }
+/** The `@Tool` methods of a provider, each in the Nest context of its own enhancers. */
+export function toolsOf(instance: unknown, context: ToolContext): ToolRegistration[] {
+  if (instance === null || typeof instance !== 'object') return [];
+  const prototype = Object.getPrototypeOf(instance) as object | null;
+  if (prototype === null) return [];
+  return toolDeclarations(prototype).map(({ methodName, ...declared }) => ({
+    ...declared,
+    handler: context.handlerOf(instance, methodName),
+  }));
 }
 
 /** The class itself: an application's subclass of a built-in is the application's. */

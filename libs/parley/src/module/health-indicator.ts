@@ -1,0 +1,20 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { Parley } from './parley.js';
+
+interface Indicated {
+  readonly status: 'up' | 'down';
+  /** `up` or `down` by name. */
+  readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
+}
+
+/** For `HealthCheckService` of @nestjs/terminus: down while a dependency is away, and while the instance is ending. */
+@Injectable()
+export class ParleyHealthIndicator {
+  constructor(@Inject(Parley) private readonly parley: Parley) {}
+
+  /** @param parley default: the default instance */
+  async isHealthy<Key extends string>(key: Key, parley = this.parley): Promise<Record<Key, Indicated>> {
+    const { ready, dependencies } = await parley.readiness();
+    return { [key]: { status: ready ? 'up' : 'down', dependencies } } as Record<Key, Indicated>;
+  }
+}

@@ -1,0 +1,100 @@
+import { type INestApplicationContext, Logger } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { openSharedState } from '#cluster';
+import {
+  AppModule,
+  checkFilterNames,
+  followLists,
+  openDatabase,
+  openObservability,
+  showMetrics,
+  TaskService,
+  warnOfPostures,
+} from '#composition';
+import { assertMayStart, configOf } from '#config';
+import { FilterNames } from '#dispatcher';
+import { openTaskQueue } from '#jobs';
+import { type ClassDeclaration, readEnvironmentGates } from '#policy';
+import { McpEdge } from '#streaming';
+import { configurationOf, type ParleyModuleOptions } from './parley-options.js';
+import type { BoundSeams } from './seams.js';
+
+/** One running instance, before the application shows it to anybody. */
+export interface OpenParley {
+  readonly context: INestApplicationContext;
+  /** Once the application's tools are registered. @throws ConfigError */
+  begin(): Promise<void>;
+  /** Takes nothing more, and lets what runs come to its end. */
+  drain(): Promise<void>;
+  close(): Promise<void>;
+}
+
+interface Opening {
+  readonly name: string;
+  readonly declared: readonly ClassDeclaration[];
+  readonly seams: BoundSeams;
+}
+
+type Closing = () => Promise<void> | undefined;
+
+/** @throws ConfigError listing every fault of the options */
+export async function openParley(
+  options: ParleyModuleOptions,
+  { name, declared, seams }: Opening,
+): Promise<OpenParley> {
+  const loaded = configOf(configurationOf(options, { name, admits: seams.admits }), { declared });
+  const { config } = loaded;
+  assertMayStart(config, process.env);
+  const ends: Closing[] = [];
+  const close = async () => {
+    for (const end of ends.splice(0).toReversed()) await end();
+  };
+  try {
+    const log = new Logger('Parley');
+    const observed = await openObservability(config, process.env, new Logger('Telemetry'));
+    ends.push(() => observed.tracing?.close());
+    const database = await openDatabase(config.database);
+    ends.push(() => database.close());
+    const state = await openSharedState({ ...config.redis, log: new Logger('SharedState') });
+    ends.push(() => state.close());
+    const queue = await openTaskQueue({
+      ...config.redis,
+      concurrency: config.tasks.concurrency,
+      lockDuration: config.tasks.heartbeat * 2000,
+      log: new Logger('Tasks'),
+    });
+    ends.push(() => queue.close());
+    const context = await NestFactory.createApplicationContext(
+      AppModule.compose({
+        loaded,
+        connection: database.connection,
+        shared: seams.stateOver(state),
+        queue,
+        observed,
+        gates: options.gates ?? readEnvironmentGates(process.env),
+        replaced: seams.providers(),
+      }),
+      // The application's logger speaks for it, and the application decides what a failed start means.
+      { abortOnError: false },
+    );
+    ends.push(() => context.close());
+    return {
+      context,
+      begin: async () => {
+        warnOfPostures(loaded, log);
+        await checkFilterNames(loaded, context.get(FilterNames), log);
+        followLists(context);
+        ends.push(await showMetrics(context, observed, config, log));
+      },
+      drain: async () => {
+        const grace = config.server.drainTimeout * 1000;
+        await Promise.all([context.get(McpEdge).close(grace), context.get(TaskService).drain(grace)]);
+      },
+      close,
+    };
+  } catch (error) {
+    // Left open, it would keep the process alive.
+    await close();
+    throw error;
+  }
+}

@@ -1,0 +1,133 @@
+import {
+  ConfigurableModuleBuilder,
+  type DynamicModule,
+  type InjectionToken,
+  Module,
+  type Provider,
+  type Type,
+} from '@nestjs/common';
+import {
+  ApplicationConfig,
+  DiscoveryModule,
+  DiscoveryService,
+  ExternalContextCreator,
+  HttpAdapterHost,
+  ModulesContainer,
+} from '@nestjs/core';
+import { PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
+import { ToolRegistry, ToolRunner } from '#tools';
+import { declaredClasses, FeatureList } from './features.js';
+import { ParleyHealthIndicator } from './health-indicator.js';
+import { openParley } from './open-parley.js';
+import { getParleyToken, Parley } from './parley.js';
+import { ParleyHost } from './parley-host.js';
+import type { ParleyModuleExtras, ParleyModuleOptions } from './parley-options.js';
+import { BoundSeams, SEAM_TOKENS, UNBOUND } from './seams.js';
+
+/** What the default instance shows of itself by class, for tools that inject it. */
+const SHOWN: readonly Provider[] = [
+  { provide: ToolRegistry, useFactory: ({ tools }: Parley) => tools, inject: [Parley] },
+  { provide: PromptRegistry, useFactory: ({ prompts }: Parley) => prompts, inject: [Parley] },
+  { provide: ResourceRegistry, useFactory: ({ resources }: Parley) => resources, inject: [Parley] },
+  { provide: ToolRunner, useFactory: ({ runner }: Parley) => runner, inject: [Parley] },
+  { provide: SubAgents, useFactory: ({ subAgents }: Parley) => subAgents, inject: [Parley] },
+];
+
+const EXTRAS: ParleyModuleExtras = {
+  name: 'default',
+  isGlobal: true,
+  imports: [],
+  providers: [],
+  version: undefined,
+};
+
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<ParleyModuleOptions>({
+  moduleName: 'Parley',
+})
+  .setClassMethodName('forRoot')
+  .setExtras(EXTRAS, (definition, { name = 'default', isGlobal, imports, providers, version }) => {
+    const shown = name === 'default' ? [...SHOWN, ParleyHealthIndicator] : [];
+    const token = getParleyToken(name);
+    return {
+      ...definition,
+      global: isGlobal ?? true,
+      imports: [DiscoveryModule, ...new Set([...(definition.imports ?? []), ...(imports ?? [])])],
+      providers: [
+        ...(definition.providers ?? []),
+        ...UNBOUND,
+        ...(providers ?? []),
+        hostProvider(name, version),
+        { provide: token, useFactory: ({ parley }: ParleyHost) => parley, inject: [ParleyHost] },
+        ...shown,
+      ],
+      exports: [token, ...shown.map(tokenOf)],
+    };
+  })
+  .build();
+
+const tokenOf = (provider: Provider): InjectionToken =>
+  typeof provider === 'function' ? provider : provider.provide;
+
+/** Opens the instance when its options and seams are there, which may take asking other modules. */
+function hostProvider(name: string, version: string | undefined): Provider {
+  return {
+    provide: ParleyHost,
+    useFactory: async (
+      options: ParleyModuleOptions,
+      discovery: DiscoveryService,
+      contexts: ExternalContextCreator,
+      http: HttpAdapterHost,
+      config: ApplicationConfig,
+      modules: ModulesContainer,
+      ...bound: unknown[]
+    ) => {
+      const declared = declaredClasses(name, discovery);
+      const opened = await openParley(options, { name, declared, seams: new BoundSeams(bound) });
+      const module = ParleyModule;
+      return new ParleyHost({ name, version, module, opened, discovery, contexts, http, config, modules });
+    },
+    inject: [
+      MODULE_OPTIONS_TOKEN,
+      DiscoveryService,
+      ExternalContextCreator,
+      HttpAdapterHost,
+      ApplicationConfig,
+      ModulesContainer,
+      ...SEAM_TOKENS,
+    ],
+  };
+}
+
+/**
+ * Parley inside another NestJS application (docs/module.md). Several instances may live in one, each with its own options,
+ * path and tools.
+ */
+@Module({})
+export class ParleyModule extends ConfigurableModuleClass {
+  /**
+   * Offers the tools, prompts and methods of these providers at one instance; what is not listed is not served.
+   * @param setting the instance (default `default`), and what the providers need besides
+   */
+  static forFeature(
+    classes: readonly Type[],
+    {
+      instance = 'default',
+      imports = [],
+      providers = [],
+    }: { readonly instance?: string } & Pick<ParleyModuleExtras, 'imports' | 'providers'> = {},
+  ): DynamicModule {
+    return {
+      module: ParleyFeatureModule,
+      imports: [...imports],
+      providers: [
+        ...classes,
+        ...providers,
+        { provide: FeatureList, useValue: new FeatureList(instance, classes) },
+      ],
+      exports: [...classes],
+    };
+  }
+}
+
+@Module({})
+class ParleyFeatureModule {}
