@@ -58,7 +58,7 @@ describe('anonymous access', () => {
     },
   );
 
-  it.each(['x-forwarded-for', 'forwarded', 'x-real-ip'])(
+  it.each(['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-proto', 'x-forwarded-host'])(
     'is refused to a proxy that speaks for others (%s)',
     (name) => {
       expect(anonymous.recognise(from({ [name]: '127.0.0.1' }))).toBeNull();

@@ -24,7 +24,11 @@ export function presentedSession(credentials: Credentials): string | undefined {
 }
 
 const CREDENTIAL_HEADERS = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
-const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip'];
+/** Any of them says that somebody else asks through the peer. */
+const FORWARDING_HEADERS = [
+  ...['forwarded', 'via', 'x-real-ip'],
+  ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'],
+];
 
 /** @param others headers that are credentials here */
 export function presentsCredential(credentials: Credentials, others: readonly string[] = []): boolean {
