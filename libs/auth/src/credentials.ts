@@ -25,9 +25,9 @@ export function presentedSession(credentials: Credentials): string | undefined {
 
 const CREDENTIAL_HEADERS = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
 /** Any of them says that somebody else asks through the peer. */
+// prettier-ignore
 const FORWARDING_HEADERS = [
-  ...['forwarded', 'via', 'x-real-ip'],
-  ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port'],
+  'forwarded', 'via', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port',
 ];
 
 /** @param others headers that are credentials here */
