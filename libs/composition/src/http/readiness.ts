@@ -8,8 +8,6 @@ import { McpEdge } from '#streaming';
 
 /** Milliseconds a dependency has to answer a readiness probe. */
 const PROBE_TIMEOUT = 1_000;
-/** Milliseconds that what was seen is told again: whoever asks in a loop asks this process only. */
-const SEEN_FOR = 500;
 
 type Dependencies = Readonly<Record<string, 'up' | 'down'>>;
 
@@ -43,7 +41,8 @@ export class Readiness {
   ) {}
 
   async look(): Promise<ReadyState> {
-    const dependencies = await this.recent();
+    this.looking ??= this.probeAll().finally(() => (this.looking = null));
+    const dependencies = await this.looking;
     const up = Object.values(dependencies).every((state) => state === 'up');
     const draining = !this.edge.isAccepting;
     return {
@@ -51,15 +50,6 @@ export class Readiness {
       status: draining ? 'draining' : up ? 'ready' : 'unavailable',
       dependencies,
     };
-  }
-
-  private recent(): Promise<Dependencies> {
-    if (this.looking) return this.looking;
-    const looking = this.probeAll();
-    this.looking = looking;
-    const forget = () => (this.looking = null);
-    void looking.finally(() => setTimeout(forget, SEEN_FOR).unref());
-    return looking;
   }
 
   private auditIsUp(): Promise<boolean> {
