@@ -44,11 +44,9 @@ export function readCursor(cursor: string): AuditOrder {
   throw new AuditQueryError('cursor: expected the one of an earlier page');
 }
 
-/** One test of an entry for all that a query asks, its page apart. @throws AuditQueryError */
-export function matching(query: AuditQuery): (entry: AuditEntry) => boolean {
-  const from = momentOf(query.from, 'from');
-  const to = momentOf(query.to, 'to');
-  const wanted: [string, string | undefined][] = [
+/** The members of a record that must equal what a query asks, wherever the records are kept. */
+export function membersAsked(query: AuditQuery): [member: string, value: string][] {
+  const asked: [string, string | undefined][] = [
     ['type', query.type],
     ['agent_name', query.agent],
     ['tool', query.tool],
@@ -58,7 +56,14 @@ export function matching(query: AuditQuery): (entry: AuditEntry) => boolean {
     ['correlation_id', query.correlationId],
     ['trace_id', query.traceId],
   ];
-  const equal = wanted.filter(([, value]) => value !== undefined);
+  return asked.filter((one): one is [string, string] => one[1] !== undefined);
+}
+
+/** One test of an entry for all that a query asks, its page apart. @throws AuditQueryError */
+export function matching(query: AuditQuery): (entry: AuditEntry) => boolean {
+  const from = momentOf(query.from, 'from');
+  const to = momentOf(query.to, 'to');
+  const equal = membersAsked(query);
   const after = query.cursor === undefined ? null : readCursor(query.cursor);
   return (entry) => {
     if (from !== undefined && entry.at < from) return false;

@@ -6,6 +6,7 @@ import {
   type AuditQuery,
   type ChainHead,
   limitOf,
+  membersAsked,
   momentOf,
   pageOf,
   readCursor,
@@ -112,14 +113,7 @@ function filterOf(query: AuditQuery): Filter<StoredDocument> {
   const from = momentOf(query.from, 'from');
   const to = momentOf(query.to, 'to');
   const equal: [string, unknown][] = [
-    ['type', query.type],
-    ['agent_name', query.agent],
-    ['tool', query.tool],
-    ['principal', query.principal],
-    ['gate', query.gate],
-    ['error_code', query.code],
-    ['correlation_id', query.correlationId],
-    ['trace_id', query.traceId],
+    ...membersAsked(query),
     ['success', query.outcome && query.outcome === 'success'],
   ];
   const parts: Filter<StoredDocument>[] = equal
