@@ -7,7 +7,7 @@ WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY tools/build.mjs tools/bundle.mjs tools/
+COPY tools/build.mjs tools/bundle.mjs tools/pages.mjs tools/
 COPY src src
 COPY libs libs
 RUN node tools/build.mjs
@@ -23,6 +23,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=3001
 WORKDIR /app
 COPY --from=dependencies /build/node_modules node_modules
 COPY --from=build /build/dist/bundle dist/bundle
+COPY --from=build /build/dist/pages dist/pages
 COPY package.json parley.yaml ./
 COPY demo demo
 # `node` of the base image. Everything above is root's, so the process cannot change what it runs; nor does it write anywhere,

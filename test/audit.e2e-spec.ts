@@ -20,7 +20,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { type AuditEntry, type AuditQuery, AuditTrail } from '#audit';
 import { type ResourceCall, type ResourceProvider, ResourceRegistry } from '#dispatcher';
-import { Prompt, type PromptCall } from 'parley';
+import { Prompt, type PromptCall } from '@parley/server';
 import { loadConfig } from '#config';
 import { openDatabase } from '#composition';
 import { startHttpService } from '../src/http-service.js';

@@ -32,7 +32,7 @@ import {
   type ToolCall,
   ToolRegistry,
   ToolRunner,
-} from 'parley';
+} from '@parley/server';
 import { type Application, startApplication } from './application.js';
 import { SECRET } from './seeds.js';
 import { callTool, rpc } from './service.js';

@@ -41,7 +41,7 @@ import {
   Tool,
   type ToolCall,
   ToolRegistry,
-} from 'parley';
+} from '@parley/server';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
 import { callTool, rpc } from './service.js';
 

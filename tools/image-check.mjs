@@ -33,6 +33,10 @@ try {
     'holds no development tools',
     !files.some((path) => /node_modules\/(typescript|vitest|rolldown|prettier)\//.test(path)),
   );
+  check(
+    'holds the pages that browsers show',
+    ['views', 'console'].every((page) => files.some((path) => path.endsWith(`/dist/pages/${page}/main.js`))),
+  );
   await tryIt(image);
 } finally {
   rmSync(scratch, { recursive: true, force: true });

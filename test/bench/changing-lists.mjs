@@ -1,5 +1,5 @@
 import { Inject, Module } from '@nestjs/common';
-import { Tool, ToolRegistry } from 'parley';
+import { Tool, ToolRegistry } from '@parley/server';
 
 /** A tool that changes the list of tools: what every listening stream hears of. */
 class ChangingLists {

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Tool } from 'parley';
+import { Tool } from '@parley/server';
 
 /** A read that takes its time. */
 class Patient {

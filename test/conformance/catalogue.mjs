@@ -1,5 +1,5 @@
 import { NEVER } from 'rxjs';
-import { PromptRegistry, ResourceRegistry, ToolRegistry } from 'parley';
+import { PromptRegistry, ResourceRegistry, ToolRegistry } from '@parley/server';
 import { declareTools, PNG, said, textBlock } from './declare.mjs';
 
 const STATIC = {

@@ -1,4 +1,4 @@
-import { ToolContent } from 'parley';
+import { ToolContent } from '@parley/server';
 import { declareTools, PNG, said, textBlock, texts, WAV } from './declare.mjs';
 
 const image = { type: 'image', data: PNG, mimeType: 'image/png' };

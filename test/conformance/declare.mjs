@@ -1,4 +1,4 @@
-import { Tool, ToolContent } from 'parley';
+import { Tool, ToolContent } from '@parley/server';
 
 /** Blocks every fixture uses: the runner looks at their shape, not at what they show. */
 export const PNG =

@@ -1,4 +1,4 @@
-import { ProtocolFault } from 'parley';
+import { ProtocolFault } from '@parley/server';
 import { setTimeout as pause } from 'node:timers/promises';
 import { declareTools, said, texts } from './declare.mjs';
 

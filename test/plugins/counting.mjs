@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { AgentFields, ParseClass, Tool } from 'parley';
+import { AgentFields, ParseClass, Tool } from '@parley/server';
 
 /** A tool and a class rule as a plugin in plain JavaScript brings them. */
 class Counting {

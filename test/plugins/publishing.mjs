@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { AgentMethod, ParseClass } from 'parley';
+import { AgentMethod, ParseClass } from '@parley/server';
 
 /** A method whose preview repeats, in words of its own, what it read. */
 class Publishing {

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { AgentMasks, AgentMethod, ParseClass } from 'parley';
+import { AgentMasks, AgentMethod, ParseClass } from '@parley/server';
 
 /** A declared method that returns what it was given to read, and objects it made up itself. */
 class CustomerMethods {

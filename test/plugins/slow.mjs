@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Tool } from 'parley';
+import { Tool } from '@parley/server';
 
 const input = { type: 'object', properties: { until: { type: 'string' } }, required: ['until'] };
 

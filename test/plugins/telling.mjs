@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { Tool } from 'parley';
+import { Tool } from '@parley/server';
 
 /** Tools that say something while they run. */
 class Telling {

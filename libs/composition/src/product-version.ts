@@ -8,7 +8,7 @@ export function productVersion(): string {
         name?: string;
         version?: string;
       };
-      if (manifest.name === 'parley' && manifest.version) return manifest.version;
+      if (manifest.name === '@parley/server' && manifest.version) return manifest.version;
     } catch {
       // Not there: the next candidate.
     }
