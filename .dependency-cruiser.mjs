@@ -47,6 +47,8 @@ export const mayImport = {
     'streaming',
     'jobs',
   ],
+  // By its published name alone.
+  testing: ['parley'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
   llm: ['agent', 'audit', 'embeddings', 'tools', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit', 'telemetry'],

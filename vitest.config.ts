@@ -1,6 +1,11 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
 const shared = {
+  // A package of its own once it is packed.
+  resolve: {
+    alias: { '@parley/testing': fileURLToPath(new URL('libs/testing/src/index.ts', import.meta.url)) },
+  },
   ssr: { resolve: { conditions: ['parley-source'] } },
 };
 

@@ -3,9 +3,9 @@ import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
 import { ConfigError } from '#config';
-import { loadWithPlugins } from '#composition';
+import { loadWithPlugins, type RehearsalRoom } from '#composition';
 import { withConfig } from './named-config.js';
-import { openRehearsal, type RehearsalRoom } from './rehearsal-room.js';
+import { openRehearsal } from './rehearsal-room.js';
 
 export interface PolicyTestOptions {
   readonly config?: string;

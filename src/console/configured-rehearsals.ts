@@ -6,8 +6,7 @@ import {
   RehearsalsBusy,
   type RehearsedTool,
 } from '#console';
-import type { RehearsalRoom } from '../cli/rehearsal-room.js';
-import { rehearsedIdentity } from '../cli/rehearsing-directory.js';
+import { rehearsedIdentity, type RehearsalRoom } from '#composition';
 import type { LoadedConfig } from '#config';
 
 /** Questions that may wait for the one that is answered. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { DENIAL_KINDS, ERROR_CODES, type Refusal } from './refusal.js';
+import { DENIAL_KINDS, ERROR_CODES, GATES, type Refusal } from './refusal.js';
 import * as refusals from './refusals.js';
 
 const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
@@ -138,5 +138,6 @@ describe('the pages on refusals', () => {
     const used = new Set([...every.map(({ gate }) => gate), ...gatesInCode()]);
     used.delete('…');
     expect(named(gates).sort()).toEqual([...used].sort());
+    expect([...GATES].sort()).toEqual([...used].sort());
   });
 });

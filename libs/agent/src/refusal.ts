@@ -39,6 +39,57 @@ export const DENIAL_KINDS = [
 ] as const;
 export type DenialKind = (typeof DENIAL_KINDS)[number];
 
+/** Every check that refuses or is a step of a call (docs/refusals.md#gates). Not told to agents. */
+export const GATES = [
+  'rate_limit',
+  'budget',
+  'embedding_budget',
+  'audit',
+  'tool_filter',
+  'method_filter',
+  'mode_ceiling',
+  'mutations',
+  'tier',
+  'env_gates',
+  'approval',
+  'client',
+  'cancellation',
+  'timeout',
+  'identity',
+  'class',
+  'class_permissions',
+  'class_permission',
+  'system_class',
+  'tenant',
+  'scope',
+  'agent_filter',
+  'joins',
+  'facets',
+  'filters',
+  'fields',
+  'arguments',
+  'where',
+  'pipeline',
+  'collscan',
+  'searchable',
+  'master_atlas',
+  'embeddings',
+  'availability',
+  'route',
+  'store',
+  'data',
+  'canary',
+  'result_size',
+  'handler',
+  'protocol',
+  'application',
+  'subscription',
+  'tool',
+  'before_callbacks',
+  'task',
+] as const;
+export type Gate = (typeof GATES)[number];
+
 /** Structured part of a refusal; only populated members are sent. */
 export interface RefusalDetails {
   readonly kind?: DenialKind;

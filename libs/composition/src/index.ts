@@ -1,7 +1,9 @@
-export { type AgentChoice, type AgentChooser, ChosenAgents } from './chosen-agents.js';
+export { type AgentChoice, agentWithin, chosenAgent, type CodeChoice } from './agent-choice.js';
+export { type AgentChooser, ChosenAgents } from './chosen-agents.js';
 export { AppModule, type ServiceParts } from './app.module.js';
 export { builtPage } from './built-pages.js';
 export { catalogueOf, directoryOf, parseConnectionOf } from './data-stores.js';
+export { EmbeddedDatabase, type EmbeddedDatabaseOptions } from './database/embedded-database.js';
 export { openDatabase, readSeedFile, type OpenDatabase } from './database/open-database.js';
 export { Editions, type Edition } from './editions/editions.js';
 export { followConfiguration, type ReadableAgain } from './editions/following.js';
@@ -18,6 +20,9 @@ export {
 } from './observe/observability.js';
 export { loadWithPlugins, type LoadedService, type LoadedWithPlugins } from './plugins/load-with-plugins.js';
 export { toolsOfPlugins } from './plugins/plugin-modules.js';
+export { rehearseInstance } from './rehearsal/rehearse-instance.js';
+export { openRehearsalRoom, type RehearsalRoom, type RehearsalSetting } from './rehearsal/rehearsal-room.js';
+export { rehearsedIdentity, RehearsingDirectory } from './rehearsal/rehearsing-directory.js';
 export { warnOfPostures } from './posture-warnings.js';
 export { productVersion } from './product-version.js';
 export { TaskService } from './tasks.js';

@@ -6,6 +6,7 @@ export { MongoUserSessions } from './identity/mongo-user-sessions.js';
 export { ExtendedJsonPipelines } from './query/extended-json-pipelines.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
 export { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
+export { DatabaseSnapshot } from './seed/database-snapshot.js';
 export { loadSeed, type LoadedSeed, type LoadSeedOptions } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';

@@ -1,5 +1,20 @@
 /** What an application or a plugin builds tools, prompts, resources and class rules with (docs/plugins.md). */
-export { type Agent, type CallContext, type ProgressUpdate, Refused, refusals, type Tier } from '#agent';
+export {
+  type Agent,
+  type AgentShapeOptions,
+  type CallContext,
+  DENIAL_KINDS,
+  type DenialKind,
+  ERROR_CODES,
+  type ErrorCode,
+  type Gate,
+  GATES,
+  type LogEntry,
+  type ProgressUpdate,
+  Refused,
+  refusals,
+  type Tier,
+} from '#agent';
 export type { GovernedRecords, GovernedSearch } from '#data';
 export {
   ParleyExecutionContext,
@@ -47,12 +62,47 @@ export {
 } from '#tools';
 /** For applications that take Parley in (docs/module.md). */
 export { RateLimiters } from '#agent';
-export { AuditSink } from '#audit';
+export {
+  type ApprovalRecord,
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  type AuditRecord,
+  AuditSink,
+  AuditTrail,
+} from '#audit';
 export { Authenticator, type CredentialSource } from '#auth';
-export type { AgentChoice, AgentChooser } from '#composition';
-export { ConfigError, type ConfigFault } from '#config';
-export { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
-export { Approver } from '#dispatcher';
+export {
+  type AgentChoice,
+  type AgentChooser,
+  type CodeChoice,
+  EmbeddedDatabase,
+  type EmbeddedDatabaseOptions,
+  type RehearsalRoom,
+} from '#composition';
+export { ConfigError, type ConfigFault, type LoadedConfig, loadConfig } from '#config';
+export {
+  CachedPrincipalDirectory,
+  type ParseRow,
+  PrincipalDirectory,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+} from '#data';
+export {
+  Approver,
+  type ClientLink,
+  type ClientReply,
+  ClientUnreachable,
+  type DispatchContext,
+  Kernel,
+  type KernelReply,
+  type Rehearsal,
+  rehearsingAgent,
+  surfaceOf,
+} from '#dispatcher';
+export type { EnvironmentGates } from '#policy';
 export { ParleyHealthIndicator } from './module/health-indicator.js';
 export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';

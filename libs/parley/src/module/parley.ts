@@ -1,5 +1,14 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
-import { Readiness } from '#composition';
+import type { Agent } from '#agent';
+import {
+  agentWithin,
+  chosenAgent,
+  type CodeChoice,
+  Editions,
+  Readiness,
+  rehearseInstance,
+  type RehearsalRoom,
+} from '#composition';
 import { Kernel, PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
 
@@ -34,6 +43,25 @@ export class Parley {
 
   get subAgents(): SubAgents {
     return this.context.get(SubAgents);
+  }
+
+  /**
+   * The agent that a request would run as for which this is chosen: to call tools from code (`runner`, `kernel`).
+   * @throws TypeError for a choice that cannot be
+   */
+  agentFor(choice: CodeChoice): Agent {
+    const { agent, ...as } = choice;
+    return typeof agent === 'string'
+      ? chosenAgent(this.context.get(Editions), { ...as, agent })
+      : agentWithin(agent, as);
+  }
+
+  /**
+   * A room in which calls are rehearsed as `parley explain` does: through every gate, up to the door of the store. It knows
+   * configuration, tools, schema and roles as they are now, and is the caller's to close.
+   */
+  openRehearsals(): Promise<RehearsalRoom> {
+    return rehearseInstance(this.context);
   }
 
   /** Whether calls should be sent here, and what of its dependencies answers. */

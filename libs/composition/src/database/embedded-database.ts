@@ -1,0 +1,55 @@
+import { DatabaseSnapshot, loadSeed, MongoConnection, parseSeed } from '#data-mongo';
+import { EmbeddedMongo } from '#embedded-mongo';
+
+export interface EmbeddedDatabaseOptions {
+  /** Content of a seed file. Default: an empty database. */
+  readonly seed?: unknown;
+  /** Unix socket to listen on. Default: a free port of 127.0.0.1. */
+  readonly path?: string;
+  /** Name of the database. Default `parley`. */
+  readonly name?: string;
+}
+
+/** An embedded database of its own, in this thread and in memory, that can go back to its seed. For tests. */
+export class EmbeddedDatabase {
+  private constructor(
+    private readonly server: EmbeddedMongo,
+    private readonly connection: MongoConnection,
+    private readonly seeded: DatabaseSnapshot,
+  ) {}
+
+  /** @throws SeedError listing every fault of the seed */
+  static async start({
+    seed,
+    path,
+    name = 'parley',
+  }: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
+    const parsed = seed === undefined ? null : parseSeed(seed);
+    const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
+    const connection = new MongoConnection({ uri: server.uri, database: name });
+    try {
+      if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
+      return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection));
+    } catch (error) {
+      // Left open, it would keep the process alive.
+      await connection.close();
+      await server.close();
+      throw error;
+    }
+  }
+
+  /** Connection string for `database.uri`. */
+  get uri(): string {
+    return this.server.uri;
+  }
+
+  /** Everything is as it was when it started. What a running instance remembers of it, it has to be told to forget. */
+  async reset(): Promise<void> {
+    await this.seeded.putBack();
+  }
+
+  async close(): Promise<void> {
+    await this.connection.close();
+    await this.server.close();
+  }
+}
