@@ -66,7 +66,7 @@ export { PromptExplorer, promptsOf } from './prompts/prompt-explorer.js';
 export type { ToolPipeline } from './tool-pipeline/tool-pipeline.js';
 export type { InjectedLimit, PassedGate } from './rehearsal/gate-trace.js';
 export { judgeCase, type PolicyCase, readPolicyCases } from './rehearsal/policy-case.js';
-export { type AgentSurface, EVERY_FIELD, surfaceOf } from './rehearsal/policy-surface.js';
+export { type AgentSurface, type ClassSurface, EVERY_FIELD, surfaceOf } from './rehearsal/policy-surface.js';
 export {
   RecordingSchemaWriter,
   RecordingSearcher,

@@ -78,9 +78,10 @@ export {
   type CodeChoice,
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
+  loadWithPlugins,
   type RehearsalRoom,
 } from '#composition';
-export { ConfigError, type ConfigFault, type LoadedConfig, loadConfig } from '#config';
+export { ConfigError, type ConfigFault, type LoadedConfig } from '#config';
 export {
   CachedPrincipalDirectory,
   type ParseRow,
@@ -91,7 +92,9 @@ export {
   SchemaCatalogue,
 } from '#data';
 export {
+  type AgentSurface,
   Approver,
+  type ClassSurface,
   type ClientLink,
   type ClientReply,
   ClientUnreachable,
@@ -101,6 +104,7 @@ export {
   type Rehearsal,
   rehearsingAgent,
   surfaceOf,
+  ToolCallbacks,
 } from '#dispatcher';
 export type { EnvironmentGates } from '#policy';
 export { ParleyHealthIndicator } from './module/health-indicator.js';

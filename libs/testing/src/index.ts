@@ -1,1 +1,13 @@
-export {};
+/** What an application tests its tools, policies and agents with (docs/testing.md). */
+export { tableOf, type AccessRow } from './access-table.js';
+export type { AuditBook } from './audit-book.js';
+export { CallRefused, type Attempt, type Told, type ToldRefusal } from './told.js';
+export type { Caller } from './caller.js';
+export { createTestingApplication, testingOver } from './create-testing-application.js';
+export { policyMatrix, refused, type Cell, type MatrixRow, type Refusing } from './policy-matrix.js';
+export type { RefusalCode } from './known-names.js';
+export type { Question } from './scripted-person.js';
+export { TestingDatabase } from './testing-database.js';
+export type { As, TestingApplication } from './testing-application.js';
+export type { SeedSource, TestingOptions } from './testing-options.js';
+export type { UngovernedRows } from './ungoverned-rows.js';

@@ -26,7 +26,8 @@ export class EmbeddedDatabase {
   }: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
     const parsed = seed === undefined ? null : parseSeed(seed);
     const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
-    const connection = new MongoConnection({ uri: server.uri, database: name });
+    // It is in this process: where it answers late, the machine is busy.
+    const connection = new MongoConnection({ uri: server.uri, database: name, patience: 30_000 });
     try {
       if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
       return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection));

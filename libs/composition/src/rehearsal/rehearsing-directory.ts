@@ -11,7 +11,7 @@ export class RehearsingDirectory extends PrincipalDirectory {
     super();
   }
 
-  ownerOfSession(token: string): Promise<SessionOwner> {
+  ownerOfSession(token: string): Promise<SessionOwner | null> {
     return Promise.resolve({ userId: token, expiresAt: null });
   }
 

@@ -44,14 +44,15 @@ export async function openParley(
 ): Promise<OpenParley> {
   const loaded = configOf(configurationOf(options, { name, admits: seams.admits }), { declared });
   const { config } = loaded;
-  assertMayStart(config, process.env);
+  const { environment = process.env } = options;
+  assertMayStart(config, environment);
   const ends: Closing[] = [];
   const close = async () => {
     for (const end of ends.splice(0).toReversed()) await end();
   };
   try {
     const log = new Logger('Parley');
-    const observed = await openObservability(config, process.env, new Logger('Telemetry'));
+    const observed = await openObservability(config, environment, new Logger('Telemetry'));
     ends.push(() => observed.tracing?.close());
     const database = await openDatabase(config.database);
     ends.push(() => database.close());
@@ -71,7 +72,7 @@ export async function openParley(
         shared: seams.stateOver(state),
         queue,
         observed,
-        gates: options.gates ?? readEnvironmentGates(process.env),
+        gates: options.gates ?? readEnvironmentGates(environment),
         replaced: seams.providers(),
       }),
       // The application's logger speaks for it, and the application decides what a failed start means.

@@ -15,6 +15,8 @@ export type ParleyModuleOptions = {
 } & {
   /** What the environment would open. Default: what it does open. */
   readonly gates?: EnvironmentGates;
+  /** What is read of the environment besides: whether it may start, and where traces go. Default `process.env`. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
 };
 
 /** Besides the options, known before any provider is made. */
@@ -31,6 +33,9 @@ export interface ParleyModuleExtras {
   readonly version?: string;
 }
 
+/** What no section of a file is. */
+const OF_CODE = ['gates', 'environment'];
+
 /** What the service itself serves or does, and no application with Parley in it. */
 const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
 
@@ -44,7 +49,7 @@ export function configurationOf(
   { name, admits }: { readonly name: string; readonly admits: boolean },
 ): Record<string, unknown> {
   const given = Object.entries(options).filter(
-    ([section, value]) => section !== 'gates' && value !== undefined,
+    ([section, value]) => !OF_CODE.includes(section) && value !== undefined,
   );
   const faults = given
     .filter(([section]) => OF_THE_SERVICE.includes(section))

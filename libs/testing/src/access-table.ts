@@ -1,0 +1,56 @@
+import type { AgentSurface, ClassSurface } from '@parley/server';
+
+/** What one agent may do with one class. Lists are sorted and separated by spaces, so that a snapshot shows what changed. */
+export interface AccessRow {
+  readonly agent: string;
+  /** `*`: tools that are about no class in particular. */
+  readonly class: string;
+  /** Those that no gate refuses; a `?` behind one: a person is asked first. */
+  readonly tools: string;
+  /** `*`: every field, those to come included. */
+  readonly fields: string;
+  /** What stands for the value of a field. */
+  readonly masked: string;
+  /** Which rows exist for the agent, by who limits them. Empty: all. */
+  readonly rows: string;
+  /** Listings name the class, and joins and includes may reach it. */
+  readonly listed: boolean;
+}
+
+const listed = (names: Iterable<string>): string => [...names].sort().join(' ');
+
+/** One row for each class that the agent may use in any way, and one for its other tools. */
+export function tableOf(agent: string, { tools, classes }: AgentSurface): AccessRow[] {
+  const asking = (name: string) => (tools.get(name) === 'asks approval' ? `${name}?` : name);
+  const ofClasses = new Set([...classes.values()].flatMap((surface) => [...surface.tools.keys()]));
+  const others = [...tools.keys()].filter((name) => !ofClasses.has(name));
+  const byName = [...classes].sort(([one], [other]) => (one < other ? -1 : 1));
+  return [
+    { agent, class: '*', tools: listed(others.map(asking)), fields: '', masked: '', rows: '', listed: false },
+    ...byName.map(([className, surface]) => ({
+      agent,
+      class: className,
+      tools: listed([...surface.tools.keys()].map(asking)),
+      fields: listed(surface.fields),
+      masked: listed([...surface.masks].map(([field, mask]) => `${field}: ${mask};`)),
+      rows: rowsOf(surface.tools),
+      listed: surface.listed,
+    })),
+  ];
+}
+
+/** Said once where all tools agree, and by tool where a filter holds for some alone. */
+function rowsOf(tools: ClassSurface['tools']): string {
+  const all = [...tools].map(
+    ([tool, limits]) =>
+      [tool, [...limits].map(([origin, where]) => `${origin} ${where}`).join(', ')] as const,
+  );
+  const different = [...new Set(all.map(([, limits]) => limits))].sort();
+  if (different.length <= 1) return different[0] ?? '';
+  return different
+    .map((limits) => {
+      const names = all.filter(([, own]) => own === limits).map(([tool]) => tool);
+      return `${limits === '' ? 'all' : limits} for ${listed(names)}`;
+    })
+    .join('; ');
+}

@@ -1,0 +1,65 @@
+import { type AuditEntry, type AuditRecord, AuditTrail, type Parley } from '@parley/server';
+
+type CallEntry = Extract<AuditEntry, { readonly type: 'tool_call' | 'export_read' }>;
+
+const PAGE = 200;
+
+/** What was written down since the start or the last `reset`: the latest 2000 entries at most. */
+export class AuditBook {
+  private from: { readonly chain: string; readonly seq: number } | null = null;
+
+  constructor(private readonly parley: Pick<Parley, 'get'>) {}
+
+  /** Calls, approvals and everything else, the oldest first. */
+  async entries(): Promise<readonly AuditEntry[]> {
+    const trail = this.parley.get<AuditTrail>(AuditTrail);
+    const found: AuditEntry[] = [];
+    let cursor: string | null | undefined;
+    while (cursor !== null) {
+      const page: Awaited<ReturnType<AuditTrail['search']>> = await trail.search({
+        limit: PAGE,
+        ...(cursor !== undefined && { cursor }),
+      });
+      found.push(...page.entries);
+      cursor = page.cursor;
+    }
+    return found.filter((entry) => this.isNew(entry)).reverse();
+  }
+
+  /** The calls among them, the oldest first. */
+  async records(): Promise<readonly AuditRecord[]> {
+    return (await this.entries()).filter((entry): entry is CallEntry => entry.type === 'tool_call');
+  }
+
+  /** The latest call; undefined: there was none. */
+  async last(): Promise<AuditRecord | undefined> {
+    return (await this.records()).at(-1);
+  }
+
+  /**
+   * What was written down of a call, its own calls of other tools not among it.
+   * @throws Error when there is nothing: whether a gate refused could not be told
+   */
+  async ofCall(tool: string, correlationId: string): Promise<AuditRecord> {
+    const trail = this.parley.get<AuditTrail>(AuditTrail);
+    const { entries } = await trail.search({ correlationId, type: 'tool_call', limit: PAGE });
+    const own = entries.find(
+      (entry): entry is CallEntry => entry.type === 'tool_call' && entry.tool === tool,
+    );
+    if (own) return own;
+    throw new Error(
+      `no record of the call of ${tool} can be found: does the application bind AuditSink? ` +
+        'Without records nothing can be said of gates',
+    );
+  }
+
+  /** From now on. */
+  async forget(): Promise<void> {
+    const { entries } = await this.parley.get<AuditTrail>(AuditTrail).search({ limit: 1 });
+    this.from = entries[0] ?? this.from;
+  }
+
+  private isNew({ chain, seq }: AuditEntry): boolean {
+    return this.from === null || chain !== this.from.chain || seq > this.from.seq;
+  }
+}

@@ -1,0 +1,93 @@
+import { Injectable } from '@nestjs/common';
+import { AgentFields, AgentMethod, ParseClass, Refused, refusals, Tool, type ToolCall } from '@parley/server';
+import type { TestingOptions } from './testing-options.js';
+
+/** Stands where no agent of these tests may look. */
+export const SECRET = 'never-told-5f1c';
+
+@Injectable()
+@ParseClass('Invoice')
+@AgentFields('number', 'total', 'due', 'org')
+export class InvoiceTools {
+  @Tool({ name: 'open_total', description: 'What is owed.' })
+  async openTotal(_: object, call: ToolCall) {
+    call.progress({ progress: 1, total: 2, message: 'reading' });
+    const rows = await call.records.find('Invoice', { keys: ['total'] });
+    return { total: rows.reduce((sum, row) => sum + Number(row['total']), 0) };
+  }
+
+  @Tool({ name: 'breaks', description: 'Throws a fault.' })
+  breaks() {
+    throw new Error(`broken: ${SECRET}`);
+  }
+
+  @Tool({ name: 'asks', description: 'Asks the person.' })
+  async asks(_: object, call: ToolCall) {
+    const answer = await call.ask('colour', {
+      kind: 'form',
+      message: 'Which colour?',
+      schema: { type: 'object', properties: { colour: { type: 'string' } }, required: ['colour'] },
+    });
+    return answer;
+  }
+
+  @Tool({ name: 'says_no', description: 'Refuses by itself.' })
+  saysNo() {
+    throw new Refused(refusals.invalidArgument('not today'));
+  }
+
+  @AgentMethod({ type: 'instance', permission: 'write' })
+  pay(_: object) {
+    return 'paid';
+  }
+}
+
+const own = (user: string) => ({ ACL: { [user]: { read: true, write: true } } });
+
+/** Invoices of two tenants, one of them Ada's alone, and a class that nobody may see. */
+export const INVOICES: TestingOptions = {
+  seed: {
+    schemas: [
+      {
+        className: 'Invoice',
+        fields: {
+          number: { type: 'String' },
+          total: { type: 'Number' },
+          due: { type: 'Date' },
+          org: { type: 'String' },
+          note: { type: 'String' },
+        },
+      },
+      { className: 'Payroll', fields: { salary: { type: 'Number' } } },
+    ],
+    users: [
+      { objectId: 'ada', username: 'ada' },
+      { objectId: 'bob', username: 'bob' },
+    ],
+    roles: [],
+    sessions: [{ sessionToken: 'r:of-ada', user: 'ada', expiresAt: '2099-01-01T00:00:00.000Z' }],
+    objects: {
+      Invoice: [
+        { objectId: 'i1', number: 'A-1', total: 10, org: 'acme', note: SECRET },
+        { objectId: 'i2', number: 'A-2', total: 20, org: 'acme', ...own('ada') },
+        { objectId: 'i3', number: 'G-1', total: 400, org: 'globex' },
+      ],
+      Payroll: [{ objectId: 'p1', salary: 1 }],
+    },
+  },
+  policy: {
+    requireApprovalFor: ['write'],
+    classes: {
+      Invoice: { fields: ['number', 'total', 'org'], tenantScope: { field: 'org' } },
+      Payroll: { hidden: true },
+      _User: { fields: ['username'] },
+    },
+  },
+  agents: {
+    clerk: { permissions: 'readonly', tenantId: 'acme' },
+    writer: { permissions: 'write', tenantId: 'acme' },
+    guest: { permissions: 'readonly', tenantId: 'acme', classes: { only: ['_User'] } },
+    portal: { identity: { session: 'caller' }, tenantId: 'acme' },
+  },
+  tools: [InvoiceTools],
+};

@@ -1,0 +1,56 @@
+import { AssertionError } from 'node:assert';
+import {
+  DENIAL_KINDS,
+  type DenialKind,
+  ERROR_CODES,
+  type ErrorCode,
+  type Gate,
+  GATES,
+  type Parley,
+  SchemaCatalogue,
+} from '@parley/server';
+
+/** The code of a refusal, or its kind, which says more (docs/refusals.md). */
+export type RefusalCode = ErrorCode | DenialKind;
+
+function assertKnown(what: string, name: unknown, known: readonly string[]): void {
+  if (typeof name === 'string' && known.includes(name)) return;
+  throw new AssertionError({
+    message: `there is no ${what} '${String(name)}'. Known: ${known.join(', ')}`,
+    actual: name,
+    expected: known,
+    operator: 'known',
+  });
+}
+
+/** @throws AssertionError listing what there is: a name that nothing can ever have proves nothing */
+export function assertNames(code: RefusalCode, gate: Gate): void {
+  assertKnown('code or kind of a refusal', code, [...ERROR_CODES, ...DENIAL_KINDS]);
+  assertKnown('gate', gate, GATES);
+}
+
+export const isKind = (code: RefusalCode): code is DenialKind =>
+  (DENIAL_KINDS as readonly string[]).includes(code);
+
+/** @throws AssertionError for a tool that does not exist: it is refused to everybody */
+export function assertTool({ tools }: Pick<Parley, 'tools'>, tool: string): void {
+  const names = tools.all().map(({ definition }) => definition.name);
+  assertKnown('tool', tool, names);
+}
+
+/**
+ * A class that neither database nor policy knows may be refused for not being among those of the agent.
+ * @throws AssertionError
+ */
+export async function assertClass(
+  parley: Parley,
+  className: unknown,
+  ofPolicy: readonly string[],
+): Promise<void> {
+  if (typeof className !== 'string') return;
+  const schemas = await parley.get<SchemaCatalogue>(SchemaCatalogue).snapshot();
+  const names = [...new Set([...schemas.classNames(), ...ofPolicy])];
+  const known = [...names, ...names.map((name) => name.replace(/^_/, ''))];
+  if (known.includes(className)) return;
+  assertKnown('class', className, names);
+}

@@ -1,0 +1,112 @@
+import { AssertionError } from 'node:assert';
+import type { Gate } from '@parley/server';
+import { type Caller, mismatch, wanted } from './caller.js';
+import { assertNames, assertTool, type RefusalCode } from './known-names.js';
+import type { TestingApplication } from './testing-application.js';
+import { described } from './told.js';
+
+/** That a call is refused with this code or kind, by this gate. */
+export interface Refusing {
+  readonly code: RefusalCode;
+  readonly gate: Gate;
+}
+
+export type Cell = 'allowed' | Refusing;
+
+/** A call, and what comes of it for each agent. */
+export type MatrixRow<Agent extends string> = {
+  readonly call: readonly [tool: string, args?: object];
+} & Readonly<Record<Agent, Cell>>;
+
+/** @throws AssertionError for a code or gate that does not exist */
+export function refused(code: RefusalCode, gate: Gate): Refusing {
+  assertNames(code, gate);
+  return { code, gate };
+}
+
+/**
+ * Makes every call as every agent and compares what comes of it. After a call of a tool that may write, rows are put back.
+ * @param matrix agents by the names of the configuration, or callers by names of the test
+ * @throws AssertionError telling all cells that are not as expected; and for a matrix with nothing in it, or with gaps
+ */
+export async function policyMatrix<Agent extends string>(
+  application: TestingApplication,
+  matrix: {
+    readonly agents: readonly Agent[] | Readonly<Record<Agent, Caller>>;
+    readonly rows: readonly MatrixRow<NoInfer<Agent>>[];
+  },
+): Promise<void> {
+  const callers = callersOf(application, matrix.agents);
+  const names = [...callers.keys()];
+  const gaps = matrix.rows.flatMap((row) => gapsOf(row, names));
+  if (names.length === 0 || matrix.rows.length === 0) gaps.push('a matrix needs agents and rows');
+  if (gaps.length > 0) throw failure(`the matrix has ${gaps.length} faults`, gaps);
+  const wrong: string[] = [];
+  for (const row of matrix.rows) {
+    const [tool, args = {}] = row.call;
+    assertTool(application.parley, tool);
+    for (const [name, callerFor] of callers) {
+      const cell = (row as Readonly<Record<string, unknown>>)[name] as Cell;
+      const told = await judged(callerFor(), cell, tool, args);
+      if (told !== null) wrong.push(`${tool} ${JSON.stringify(args)} as ${name}\n  ${told}`);
+      if (mayWrite(application, tool) && application.isResettable) await application.reset();
+    }
+  }
+  const cells = matrix.rows.length * names.length;
+  if (wrong.length > 0) throw failure(`${wrong.length} of ${cells} cells are not as expected`, wrong);
+}
+
+function failure(what: string, lines: readonly string[]): AssertionError {
+  const message = `${what}:\n\n${lines.join('\n\n')}`;
+  return new AssertionError({ message, expected: [], actual: lines, operator: 'policyMatrix' });
+}
+
+/** Named agents call as somebody else in each cell: limits of calls are not what a matrix is about. */
+function callersOf<Agent extends string>(
+  application: TestingApplication,
+  agents: readonly Agent[] | Readonly<Record<Agent, Caller>>,
+): Map<string, () => Caller> {
+  if (Array.isArray(agents))
+    return new Map((agents as readonly Agent[]).map((name) => [name, () => application.as(name)]));
+  return new Map(
+    Object.entries<Caller>(agents as Record<string, Caller>).map(([name, caller]) => [name, () => caller]),
+  );
+}
+
+/** What is left out would pass whatever comes of it. */
+function gapsOf(row: object, names: readonly string[]): string[] {
+  const cells = row as Readonly<Record<string, unknown>>;
+  const call = Array.isArray(cells['call']) ? JSON.stringify(cells['call']) : 'a row without a call';
+  const isCell = (cell: unknown) =>
+    cell === 'allowed' || (cell !== null && typeof cell === 'object' && 'code' in cell && 'gate' in cell);
+  return [
+    ...(Array.isArray(cells['call']) ? [] : [call]),
+    ...names.filter((name) => !isCell(cells[name])).map((name) => `${call} says nothing of ${name}`),
+    ...Object.keys(cells)
+      .filter((name) => name !== 'call' && !names.includes(name))
+      .map((name) => `${call} speaks of ${name}, who is not among the agents`),
+  ];
+}
+
+async function judged(caller: Caller, cell: Cell, tool: string, args: object): Promise<string | null> {
+  if (cell !== 'allowed') {
+    try {
+      await caller.expectRefused(cell.code, cell.gate, tool, args);
+      return null;
+    } catch (error) {
+      if (error instanceof AssertionError) return afterFirstLine(error.message);
+      throw error;
+    }
+  }
+  const attempt = await caller.attempt<unknown>(tool, args);
+  return attempt.allowed ? null : `expected  to be allowed\n  instead   ${described(attempt.refusal)}`;
+}
+
+const afterFirstLine = (text: string) => text.slice(text.indexOf('\n') + 1).trimStart();
+
+function mayWrite({ parley }: TestingApplication, tool: string): boolean {
+  const definition = parley.tools.get(tool)?.definition;
+  return (
+    definition !== undefined && (definition.permission !== 'readonly' || definition.name === 'call_method')
+  );
+}

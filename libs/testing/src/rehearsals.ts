@@ -1,0 +1,40 @@
+import { type Agent, type Parley, type Rehearsal, rehearsingAgent, type RehearsalRoom } from '@parley/server';
+
+/** One room for all rehearsals of an application, opened when somebody asks, one question at a time. */
+export class Rehearsals {
+  private opened: { readonly version: number; readonly room: Promise<RehearsalRoom> } | null = null;
+  private turn: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly parley: Pick<Parley, 'openRehearsals' | 'tools'>) {}
+
+  rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal> {
+    const { identity, tenantId } = agent;
+    return this.in(({ rehearser }) =>
+      rehearser.rehearse(rehearsingAgent(agent.shape, { identity, tenantId }), tool, args),
+    );
+  }
+
+  in<T>(work: (room: RehearsalRoom) => Promise<T>): Promise<T> {
+    const mine = this.turn.then(async () => work(await this.current()));
+    this.turn = mine.catch(() => undefined);
+    return mine;
+  }
+
+  /** The next question is asked in a new one: tools, schema or roles may be others. */
+  async close(): Promise<void> {
+    await this.turn;
+    const { opened } = this;
+    this.opened = null;
+    await (await opened?.room.catch(() => null))?.close();
+  }
+
+  private async current(): Promise<RehearsalRoom> {
+    const { version } = this.parley.tools;
+    if (this.opened?.version !== version) {
+      const before = this.opened;
+      this.opened = { version, room: this.parley.openRehearsals() };
+      await (await before?.room.catch(() => null))?.close();
+    }
+    return this.opened.room;
+  }
+}

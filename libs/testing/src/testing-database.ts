@@ -1,0 +1,69 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EmbeddedDatabase } from '@parley/server';
+import type { SeedSource } from './testing-options.js';
+
+/**
+ * A database in the memory of this process, asked through the real driver. It is reached over a unix socket that only this
+ * user can open; on Windows over a free port of 127.0.0.1.
+ */
+export class TestingDatabase {
+  private closing: Promise<void> | undefined;
+
+  private constructor(
+    private readonly embedded: EmbeddedDatabase,
+    private readonly folder: string | null,
+  ) {}
+
+  /**
+   * @param seed default: an empty database
+   * @throws Error when the file cannot be read, and listing every fault of the seed
+   */
+  static async start(seed?: SeedSource): Promise<TestingDatabase> {
+    const content = typeof seed === 'string' ? await readSeed(seed) : seed;
+    const given = content === undefined ? {} : { seed: content };
+    const folder = process.platform === 'win32' ? null : await mkdtemp(join(tmpdir(), 'parley-'));
+    try {
+      // By its ending the driver knows it from a host name.
+      const place = folder === null ? {} : { path: join(folder, 'db.sock') };
+      return new TestingDatabase(await EmbeddedDatabase.start({ ...given, ...place }), folder);
+    } catch (error) {
+      await removed(folder);
+      throw error;
+    }
+  }
+
+  /** For `database.uri` of an application. */
+  get uri(): string {
+    return this.embedded.uri;
+  }
+
+  /** Puts the rows of the seed back, and removes all others. */
+  reset(): Promise<void> {
+    return this.embedded.reset();
+  }
+
+  /** May be called more than once. */
+  close(): Promise<void> {
+    this.closing ??= this.embedded.close().finally(() => removed(this.folder));
+    return this.closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+async function removed(folder: string | null): Promise<void> {
+  if (folder !== null) await rm(folder, { recursive: true, force: true });
+}
+
+async function readSeed(path: string): Promise<unknown> {
+  const text = await readFile(path, 'utf8');
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new TypeError(`seed: ${path} is not JSON`);
+  }
+}

@@ -1,0 +1,58 @@
+import type { DynamicModule, LoggerService, ModuleMetadata, Provider, Type } from '@nestjs/common';
+import type { EnvironmentGates, ParleyModuleOptions } from '@parley/server';
+
+/** Content of a seed file, or the path of one. */
+export type SeedSource = object | string;
+
+/** The sections of a configuration that mean something without a network (docs/configuration.md). */
+type Sections = Pick<
+  ParleyModuleOptions,
+  'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'subscriptions' | 'embeddings'
+>;
+
+/** What a testing application is made of. Every member has a default; the sections are those of a configuration file. */
+export interface TestingOptions extends Sections {
+  /** What the database holds at the start, and after each `reset`. Default: that of `config`, or nothing. */
+  readonly seed?: SeedSource;
+  /**
+   * Path of a configuration file, whose policy and agents are tested; the sections given beside it take the place of its own.
+   * What it says of the database, of Parse Server, of Redis, of sinks and of credentials is left out. Default: none.
+   */
+  readonly config?: string;
+  /** What the file may refer to as environment variables. Default: nothing; `process.env` is not read. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Providers with `@Tool`, `@Prompt`, `@AgentMethod` or `@ParseClass`, as for `ParleyModule.forFeature`. Default none. */
+  readonly tools?: readonly Type[];
+  /** What these inject. Default none. */
+  readonly providers?: readonly Provider[];
+  /** Modules whose exports these inject. Default none. */
+  readonly imports?: NonNullable<ModuleMetadata['imports']> | readonly DynamicModule[];
+  /** Bind seams of Parley anew (docs/module.md#seams). Default none. */
+  readonly seams?: readonly Provider[];
+  /** Which environment gates are open. Default: none; `process.env` is not asked. */
+  readonly gates?: 'open' | Partial<EnvironmentGates>;
+  /**
+   * True when the classes of the plugins of `config` are listed in `tools`: a configuration with plugins is refused
+   * otherwise, because the rules of their classes would be missing. Default false.
+   */
+  readonly pluginsAreListed?: boolean;
+  /** Where log lines go while the application runs. Default: nowhere. */
+  readonly logger?: LoggerService;
+}
+
+const GATE_NAMES = [
+  'PARSE_AGENT_ALLOW_WRITE_TOOLS',
+  'PARSE_AGENT_ALLOW_SCHEMA_OPS',
+  'PARSE_AGENT_ALLOW_RAW_CRUD',
+  'PARSE_AGENT_ALLOW_RAW_SCHEMA',
+] as const satisfies readonly (keyof EnvironmentGates)[];
+
+/** @throws TypeError for a gate that there is none of */
+export function gatesOf(given: TestingOptions['gates'] = {}): EnvironmentGates {
+  const names: readonly string[] = GATE_NAMES;
+  const unknown = given === 'open' ? undefined : Object.keys(given).find((name) => !names.includes(name));
+  if (unknown !== undefined)
+    throw new TypeError(`gates: there is no gate '${unknown}'; known: ${GATE_NAMES.join(', ')}`);
+  const entries = GATE_NAMES.map((name) => [name, given === 'open' || given[name] === true] as const);
+  return Object.fromEntries(entries) as unknown as EnvironmentGates;
+}

@@ -1,0 +1,130 @@
+import { AssertionError } from 'node:assert';
+import type {
+  AuditRecord,
+  DenialKind,
+  ErrorCode,
+  KernelReply,
+  LogEntry,
+  ProgressUpdate,
+} from '@parley/server';
+
+interface Beside {
+  /** What the tool told of its progress, in order. */
+  readonly progress: readonly ProgressUpdate[];
+  /** Lines that the tool told its client. */
+  readonly log: readonly LogEntry[];
+  /** What was written down of the call. */
+  readonly record: AuditRecord;
+}
+
+/** What an agent is told of a call that was allowed, as it crosses the wire. */
+export interface Told<Data = Record<string, unknown>> extends Beside {
+  /** The structured content; without it, the text as JSON; without that, the text. */
+  readonly data: Data;
+  readonly text: string;
+  /** Every block of the answer. */
+  readonly content: readonly Readonly<Record<string, unknown>>[];
+}
+
+/** What an agent is told of a call that was refused or failed, and what only the record knows. */
+export interface ToldRefusal extends Beside {
+  readonly text: string;
+  readonly code: ErrorCode;
+  readonly kind?: DenialKind;
+  /** `parse.details` as they are told. */
+  readonly details?: Readonly<Record<string, unknown>>;
+  /** Seconds. */
+  readonly retryAfter?: number;
+  /** The check that refused. Not told to the agent. */
+  readonly gate: string;
+  /** Why, for the operator alone. */
+  readonly cause?: string;
+  /** Something was thrown that is no refusal: the call failed, and no rule said no. */
+  readonly isFault: boolean;
+  /** What was thrown. Neither told nor recorded. */
+  readonly thrown?: unknown;
+}
+
+export type Attempt<Data = Record<string, unknown>> =
+  | { readonly allowed: true; readonly told: Told<Data> }
+  | { readonly allowed: false; readonly refusal: ToldRefusal };
+
+/** A call that was expected to be allowed was not. */
+export class CallRefused extends AssertionError {
+  constructor(
+    call: string,
+    readonly refusal: ToldRefusal,
+  ) {
+    super({
+      message: `${call}\n  expected  to be allowed\n  instead   ${described(refusal)}`,
+      expected: 'allowed',
+      actual: { code: refusal.code, gate: refusal.gate },
+      operator: 'call',
+    });
+    this.name = 'CallRefused';
+  }
+}
+
+export function described({ code, kind, gate, text, cause, isFault, thrown }: ToldRefusal): string {
+  const what = isFault
+    ? `failed with ${code}: something was thrown that is no refusal`
+    : `refused with ${code}${kind ? ` (${kind})` : ''} by the gate '${gate}'`;
+  const lines = [
+    what,
+    `told: ${text}`,
+    ...(cause === undefined ? [] : [`cause, not told: ${cause}`]),
+    ...(isFault && thrown !== undefined ? [`thrown, not told: ${String(thrown)}`] : []),
+  ];
+  return lines.join('\n            ');
+}
+
+type Members = Readonly<Record<string, unknown>>;
+const isMembers = (value: unknown): value is Members =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
+/** Values as a client reads them, and none that the server goes on using. */
+const sent = (value: unknown): unknown =>
+  value === undefined ? undefined : JSON.parse(JSON.stringify(value));
+
+/** @throws Error for an answer and a record that do not say the same: neither could be trusted */
+export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unknown): Attempt<Data> {
+  const { record } = beside;
+  const result = 'result' in reply ? sent(reply.result) : undefined;
+  const error = 'error' in reply ? reply.error : undefined;
+  const members = isMembers(result) ? result : {};
+  const allowed = isMembers(result) && members['isError'] !== true;
+  if (allowed !== record.success)
+    throw new Error(`the answer says ${allowed ? 'allowed' : 'refused'}, the record does not`);
+  const content = (Array.isArray(members['content']) ? members['content'] : []) as Members[];
+  const text = error ? error.message : content.map((block) => String(block['text'] ?? '')).join('\n');
+  if (allowed) {
+    const data = members['structuredContent'] ?? parsed(text);
+    return { allowed, told: { ...beside, data: data as Data, text, content } };
+  }
+  const meta = isMembers(members['_meta']) ? members['_meta'] : {};
+  const details = meta['parse.details'];
+  const retryAfter = meta['parse.retry_after'];
+  return {
+    allowed,
+    refusal: {
+      ...beside,
+      text,
+      code: record.error_code ?? 'internal_error',
+      gate: record.gate ?? 'handler',
+      ...(record.denial_kind !== undefined && { kind: record.denial_kind }),
+      ...(isMembers(details) && { details }),
+      ...(typeof retryAfter === 'number' && { retryAfter }),
+      ...(record.cause !== undefined && { cause: record.cause }),
+      isFault: record.error_code === 'internal_error',
+      ...(thrown !== undefined && { thrown }),
+    },
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
