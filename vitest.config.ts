@@ -23,6 +23,7 @@ export default defineConfig({
           maxWorkers: 2,
           // Generous, because property tests share two cores with whatever else runs; no test waits for it.
           testTimeout: 60_000,
+          hookTimeout: 60_000,
           setupFiles: ['reflect-metadata'],
         },
       },

@@ -2,7 +2,6 @@ import {
   Agent,
   type AgentShape,
   type AgentShapeOptions,
-  compileAgentShape,
   type Identity,
   isUserId,
   MASTER,
@@ -23,7 +22,10 @@ export interface AgentChoice {
   readonly tenantId?: string | number;
 }
 
-/** As whom code calls: as a request does, or within limits of its own, by default with the master key. */
+/**
+ * As whom code calls: as a request does, or within limits of its own, by default with the master key. Calls within the same
+ * object of limits count together.
+ */
 export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string | AgentShapeOptions };
 
 /** @throws TypeError for a choice that cannot be */
@@ -34,8 +36,8 @@ export function chosenAgent(editions: Pick<Editions, 'current' | 'shapeOf'>, cho
 }
 
 /** An agent that no configuration names, under the policy that is served. @throws TypeError */
-export function agentWithin(limits: AgentShapeOptions, choice: Omit<AgentChoice, 'agent'>): Agent {
-  return made(compileAgentShape('ad hoc', limits), choice, () => MASTER);
+export function agentWithin(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>): Agent {
+  return made(shape, choice, () => MASTER);
 }
 
 function made(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>, own: () => Identity): Agent {

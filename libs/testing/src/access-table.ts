@@ -11,7 +11,7 @@ export interface AccessRow {
   readonly fields: string;
   /** What stands for the value of a field. */
   readonly masked: string;
-  /** Which rows exist for the agent, by who limits them. Empty: all. */
+  /** Which rows exist for the agent, by who limits them, and for which tools it is otherwise. */
   readonly rows: string;
   /** Listings name the class, and joins and includes may reach it. */
   readonly listed: boolean;
@@ -39,18 +39,15 @@ export function tableOf(agent: string, { tools, classes }: AgentSurface): Access
   ];
 }
 
-/** Said once where all tools agree, and by tool where a filter holds for some alone. */
+/** What holds for most tools, and after that what holds for others alone. */
 function rowsOf(tools: ClassSurface['tools']): string {
-  const all = [...tools].map(
-    ([tool, limits]) =>
-      [tool, [...limits].map(([origin, where]) => `${origin} ${where}`).join(', ')] as const,
+  const byLimits = new Map<string, string[]>();
+  for (const [tool, limits] of tools) {
+    const told = [...limits].map(([origin, where]) => `${origin} ${where}`).join(', ') || 'all';
+    byLimits.set(told, [...(byLimits.get(told) ?? []), tool]);
+  }
+  const [most, ...others] = [...byLimits].sort(
+    ([one, few], [other, many]) => many.length - few.length || (one < other ? -1 : 1),
   );
-  const different = [...new Set(all.map(([, limits]) => limits))].sort();
-  if (different.length <= 1) return different[0] ?? '';
-  return different
-    .map((limits) => {
-      const names = all.filter(([, own]) => own === limits).map(([tool]) => tool);
-      return `${limits === '' ? 'all' : limits} for ${listed(names)}`;
-    })
-    .join('; ');
+  return [most?.[0] ?? '', ...others.map(([told, names]) => `${told} for ${listed(names)}`)].join('; ');
 }

@@ -23,7 +23,8 @@ export class TestingDatabase {
   static async start(seed?: SeedSource): Promise<TestingDatabase> {
     const content = typeof seed === 'string' ? await readSeed(seed) : seed;
     const given = content === undefined ? {} : { seed: content };
-    const folder = process.platform === 'win32' ? null : await mkdtemp(join(tmpdir(), 'parley-'));
+    const folder =
+      process.platform === 'win32' ? null : await mkdtemp(join(tmpdir(), `parley-${process.pid}-`));
     try {
       // By its ending the driver knows it from a host name.
       const place = folder === null ? {} : { path: join(folder, 'db.sock') };

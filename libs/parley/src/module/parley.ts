@@ -1,5 +1,5 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
-import type { Agent } from '#agent';
+import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentShape } from '#agent';
 import {
   agentWithin,
   chosenAgent,
@@ -14,6 +14,8 @@ import { ToolRegistry, ToolRunner } from '#tools';
 
 /** One instance of Parley in an application. */
 export class Parley {
+  private readonly adHoc = new WeakMap<AgentShapeOptions, AgentShape>();
+
   constructor(
     readonly name: string,
     private readonly context: INestApplicationContext,
@@ -51,9 +53,10 @@ export class Parley {
    */
   agentFor(choice: CodeChoice): Agent {
     const { agent, ...as } = choice;
-    return typeof agent === 'string'
-      ? chosenAgent(this.context.get(Editions), { ...as, agent })
-      : agentWithin(agent, as);
+    if (typeof agent === 'string') return chosenAgent(this.context.get(Editions), { ...as, agent });
+    const shape = this.adHoc.get(agent) ?? compileAgentShape('ad hoc', agent);
+    this.adHoc.set(agent, shape);
+    return agentWithin(shape, as);
   }
 
   /**
