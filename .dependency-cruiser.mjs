@@ -79,6 +79,12 @@ export default {
       to: { path: '^dist/libs/([^/]+)/', pathNot: ['/src/index\\.js$', '^dist/libs/$2/'] },
     },
     {
+      name: 'the-test-kit-knows-the-published-name-alone',
+      severity: 'error',
+      from: { path: '^dist/libs/testing/' },
+      to: { path: '^dist/(src|libs)/', pathNot: '^dist/libs/testing/' },
+    },
+    {
       name: 'driver-only-in-the-mongo-adapter',
       severity: 'error',
       from: { pathNot: '^dist/libs/data-mongo/' },
@@ -110,7 +116,8 @@ export default {
     },
   ],
   options: {
-    doNotFollow: { path: 'node_modules' },
+    // What the published name stands for is the same code once more.
+    doNotFollow: { path: ['node_modules', '^dist/bundle/'] },
     enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'default'] },
   },
 };

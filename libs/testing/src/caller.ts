@@ -200,11 +200,10 @@ export class Caller {
   }
 }
 
-export const wanted = (code: RefusalCode, gate: Gate): string =>
-  `to be refused with ${code} by the gate '${gate}'`;
+const wanted = (code: RefusalCode, gate: Gate): string => `to be refused with ${code} by the gate '${gate}'`;
 
 /** In what a call differs from a refusal that was expected; null: in nothing. */
-export function mismatch(attempt: Attempt<unknown>, code: RefusalCode, gate: Gate): string | null {
+function mismatch(attempt: Attempt<unknown>, code: RefusalCode, gate: Gate): string | null {
   if (attempt.allowed) return `allowed, and told: ${attempt.told.text.slice(0, 400)}`;
   const { refusal } = attempt;
   const sameCode = isKind(code) ? refusal.kind === code : refusal.code === code;

@@ -2,7 +2,11 @@ import { resolve } from 'node:path';
 import { type LoadedConfig, loadWithPlugins, type ParleyModuleOptions } from '@parley/server';
 import type { TestingOptions } from './testing-options.js';
 
-type Read = Pick<TestingOptions, 'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'seed'>;
+/** Of a file: what a test is about. */
+export type ConfigurationRead = Pick<
+  TestingOptions,
+  'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'seed'
+>;
 
 /**
  * What a configuration file says of policy and agents, and of what is decided by them.
@@ -12,7 +16,7 @@ export async function readConfiguration({
   config,
   env = {},
   pluginsAreListed = false,
-}: TestingOptions): Promise<Read> {
+}: TestingOptions): Promise<ConfigurationRead> {
   if (config === undefined) return {};
   const { PARLEY_SEED: _, ...given } = env;
   const loaded = await loadWithPlugins({ ...given, PARLEY_CONFIG: resolve(config) });

@@ -6,7 +6,7 @@ import {
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { getParleyToken, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
-import { readConfiguration } from './configuration-file.js';
+import { type ConfigurationRead, readConfiguration } from './configuration-file.js';
 import { logTo } from './quiet-logging.js';
 import { TestingApplication } from './testing-application.js';
 import { TestingDatabase } from './testing-database.js';
@@ -24,14 +24,14 @@ class TestingRoot {}
  * @throws ConfigError listing every fault of the options or the configuration file. @throws Error for a seed that cannot be
  */
 export async function createTestingApplication(options: TestingOptions = {}): Promise<TestingApplication> {
-  const read = await readConfiguration(options);
-  const seed = options.seed ?? read.seed;
+  const { seed: seedOfFile, ...sections } = await readConfiguration(options);
+  const seed = options.seed ?? seedOfFile;
   const restoreLog = logTo(options.logger);
   let database: TestingDatabase | undefined;
   try {
     database = await TestingDatabase.start(seed);
     const { uri } = database;
-    const given = moduleOptions(options, read, uri);
+    const given = moduleOptions(options, sections, uri);
     const context = await NestFactory.createApplicationContext(rootOf(options, given), {
       // A start that fails is told to the test; it must not end its process.
       abortOnError: false,
@@ -78,11 +78,7 @@ export function testingOver(
   });
 }
 
-function moduleOptions(
-  options: TestingOptions,
-  { seed: _, ...read }: Awaited<ReturnType<typeof readConfiguration>>,
-  uri: string,
-): ParleyModuleOptions {
+function moduleOptions(options: TestingOptions, read: ConfigurationRead, uri: string): ParleyModuleOptions {
   const { policy, agents, approvals, tasks, exports, subscriptions, embeddings } = options;
   const given = { policy, agents, approvals, tasks, exports, subscriptions, embeddings };
   return {

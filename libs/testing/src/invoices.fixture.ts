@@ -37,7 +37,7 @@ export class InvoiceTools {
   }
 
   @AgentMethod({ type: 'instance', permission: 'write' })
-  pay(_: object) {
+  pay() {
     return 'paid';
   }
 }

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert';
 import type { Gate } from '@parley/server';
-import { type Caller, mismatch, wanted } from './caller.js';
+import type { Caller } from './caller.js';
 import { assertNames, assertTool, type RefusalCode } from './known-names.js';
 import type { TestingApplication } from './testing-application.js';
 import { described } from './told.js';

@@ -119,7 +119,7 @@ describe('a testing application', () => {
       if (before === undefined) delete process.env[name];
       else process.env[name] = before;
     }
-    expect(() =>
+    await expect(
       createTestingApplication({ gates: { PARSE_AGENT_ALLOW_ALL: true } as never }),
     ).rejects.toThrow("no gate 'PARSE_AGENT_ALLOW_ALL'");
   });

@@ -47,12 +47,20 @@ export class TestingDatabase {
 
   /** May be called more than once. */
   close(): Promise<void> {
-    this.closing ??= this.embedded.close().finally(() => removed(this.folder));
+    this.closing ??= this.end();
     return this.closing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  private async end(): Promise<void> {
+    try {
+      await this.embedded.close();
+    } finally {
+      await removed(this.folder);
+    }
   }
 }
 

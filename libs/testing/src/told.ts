@@ -1,4 +1,5 @@
 import { AssertionError } from 'node:assert';
+import { inspect } from 'node:util';
 import type {
   AuditRecord,
   DenialKind,
@@ -73,10 +74,14 @@ export function described({ code, kind, gate, text, cause, isFault, thrown }: To
     what,
     `told: ${text}`,
     ...(cause === undefined ? [] : [`cause, not told: ${cause}`]),
-    ...(isFault && thrown !== undefined ? [`thrown, not told: ${String(thrown)}`] : []),
+    ...(isFault && thrown !== undefined
+      ? [`thrown, not told: ${thrown instanceof Error ? String(thrown) : inspect(thrown)}`]
+      : []),
   ];
   return lines.join('\n            ');
 }
+
+const textOf = ({ text }: Members): string => (typeof text === 'string' ? text : '');
 
 type Members = Readonly<Record<string, unknown>>;
 const isMembers = (value: unknown): value is Members =>
@@ -96,7 +101,7 @@ export function attemptOf<Data>(reply: KernelReply, beside: Beside, thrown: unkn
   if (allowed !== record.success)
     throw new Error(`the answer says ${allowed ? 'allowed' : 'refused'}, the record does not`);
   const content = (Array.isArray(members['content']) ? members['content'] : []) as Members[];
-  const text = error ? error.message : content.map((block) => String(block['text'] ?? '')).join('\n');
+  const text = error ? error.message : content.map(textOf).join('\n');
   if (allowed) {
     const data = members['structuredContent'] ?? parsed(text);
     return { allowed, told: { ...beside, data: data as Data, text, content } };
