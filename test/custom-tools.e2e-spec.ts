@@ -8,7 +8,6 @@ import {
   type ExceptionFilter,
   type ExecutionContext,
   Injectable,
-  Logger,
   type NestInterceptor,
   type PipeTransform,
   SetMetadata,
@@ -17,7 +16,6 @@ import {
   UseInterceptors,
   UsePipes,
 } from '@nestjs/common';
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { IsInt, IsOptional, IsString, Length, Min } from 'class-validator';
 import { Observable, map, of, throwError } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -33,9 +31,8 @@ import {
   ToolRegistry,
   ToolRunner,
 } from '@parley/server';
-import { type Application, startApplication } from './application.js';
-import { SECRET } from './seeds.js';
-import { callTool, rpc } from './service.js';
+import { createTestingApplication, type TestingApplication } from '@parley/testing';
+import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
 
 class Overdue {
   @IsInt()
@@ -174,21 +171,20 @@ class LibraryTools {
   }
 }
 
-let app: Application;
+let app: TestingApplication;
 beforeAll(async () => {
-  app = await startApplication({
+  app = await createTestingApplication({
+    seed: NEWSROOM,
+    policy: NEWSROOM_POLICY,
     agents: { reader: { tenantId: 'acme' }, writer: { tenantId: 'acme', permissions: 'write' } },
-    providers: [LibraryTools, OnlyTitled, Wraps, Shouts],
+    tools: [LibraryTools],
+    providers: [OnlyTitled, Wraps, Shouts],
   });
-  Logger.overrideLogger(false);
 });
-afterAll(() => app.stop());
+afterAll(() => app.close());
 
-const call = async (name: string, args: object = {}, agent = 'reader') => {
-  const answer = await callTool(app, name, args, app.headers(agent));
-  if (answer.isError) return { code: answer.code, message: answer.text };
-  return JSON.parse(answer.text) as unknown;
-};
+const call = async (name: string, args: object = {}, agent = 'reader') =>
+  (await app.as(agent).call<unknown>(name, args)).data;
 
 describe('arguments of a custom tool', () => {
   it.each([
@@ -209,15 +205,12 @@ describe('arguments of a custom tool', () => {
     ['by_schema', { count: 1, extra: 1 }, "must NOT have additional properties 'extra'"],
     ['by_schema', {}, "must have required property 'count'"],
   ])('of %s that do not fit never reach it: %j', async (name, args, message) => {
-    expect(await call(name, args)).toMatchObject({
-      code: 'invalid_argument',
-      message: expect.stringContaining(message) as string,
-    });
+    const refusal = await app.as('reader').expectRefused('invalid_argument', 'arguments', name, args);
+    expect(refusal.text).toContain(message);
   });
 
   it('are told as JSON Schema, whatever they were declared with', async () => {
-    const { body } = await rpc(app, 'tools/list', {}, app.headers('reader'));
-    const tools = (body as { result: { tools: { name: string; inputSchema: object }[] } }).result.tools;
+    const tools = await app.as('reader').listTools();
     const schemaOf = (name: string) => tools.find((tool) => tool.name === name)?.inputSchema;
     expect(schemaOf('overdue')).toEqual({
       type: 'object',
@@ -237,16 +230,18 @@ describe('arguments of a custom tool', () => {
 
 describe('a result', () => {
   it('that its own schema does not allow is a fault of the tool, told without the value', async () => {
-    const answer = await call('find_word', { word: 'liar' });
-    expect(answer).toMatchObject({ code: 'internal_error' });
-    expect(JSON.stringify(answer)).not.toContain(SECRET);
+    const reader = app.as('reader');
+    const refusal = await reader.expectRefused('internal_error', 'handler', 'find_word', { word: 'liar' });
+    expect(refusal.text).not.toContain(SECRET);
+    expect(refusal.isFault).toBe(true);
   });
 });
 
 describe('Nest enhancers of a tool', () => {
   it('guard it after the gates, by metadata of the method, with the call at hand', async () => {
     expect(await call('guarded', {}, 'writer')).toBe('inside');
-    expect(await call('guarded')).toMatchObject({ code: 'access_denied', message: 'Forbidden resource' });
+    const refusal = await app.as('reader').expectRefused('access_denied', 'application', 'guarded');
+    expect(refusal.text).toBe('Forbidden resource');
   });
 
   it('intercept its result', async () => {
@@ -255,10 +250,11 @@ describe('Nest enhancers of a tool', () => {
 
   it('pipe its arguments and nothing else', async () => {
     expect(await call('shouted', { word: 'quiet' })).toEqual({ word: 'QUIET', agent: 'reader' });
-    expect(await call('shouted', { word: 'refused' })).toMatchObject({
-      code: 'invalid_argument',
-      message: expect.stringContaining('not this one') as string,
+    const reader = app.as('reader');
+    const refusal = await reader.expectRefused('invalid_argument', 'application', 'shouted', {
+      word: 'refused',
     });
+    expect(refusal.text).toContain('not this one');
     expect(app.get(Shouts).met.map(({ type }) => type)).toEqual(['body', 'body']);
   });
 
@@ -271,32 +267,21 @@ describe('Nest enhancers of a tool', () => {
       ...defineTool({ name: 'for_admins', description: 'No.', permission: 'admin' }),
       handler: () => 'reached',
     });
-    expect(await call('for_admins', {}, 'writer')).toMatchObject({ code: 'permission_denied' });
+    await app.as('writer').expectRefused('permission_denied', 'tier', 'for_admins');
   });
 
   it('leave faults inside', async () => {
-    const answer = await call('broken');
-    expect(answer).toMatchObject({ code: 'internal_error' });
-    expect(JSON.stringify(answer)).not.toContain(SECRET);
+    const refusal = await app.as('reader').expectRefused('internal_error', 'handler', 'broken');
+    expect(refusal.text).not.toContain(SECRET);
+    expect(JSON.stringify(refusal.record)).not.toContain(SECRET);
   });
 });
 
 describe('a tool', () => {
   it('tells its progress by what it emits, and answers with the last', async () => {
-    const client = new Client({ name: 'test', version: '1' });
-    await client.connect(
-      new StreamableHTTPClientTransport(new URL(app.url), {
-        requestInit: { headers: app.headers('reader') },
-      }),
-    );
-    const heard: object[] = [];
-    const result = await client.callTool(
-      { name: 'steps', arguments: {} },
-      { onprogress: (update) => heard.push(update) },
-    );
-    await client.close();
-    expect(JSON.stringify(result.content)).toContain('done');
-    expect(heard).toMatchObject([
+    const told = await app.as('reader').call('steps');
+    expect(told.data).toEqual({ done: true });
+    expect(told.progress).toMatchObject([
       { progress: 1, message: 'reading' },
       { progress: 2, total: 3, message: 'writing' },
       { progress: 3 },
@@ -313,20 +298,17 @@ describe('a tool', () => {
       handler: ({ n }) => n,
     });
     expect(await call('brief', { n: 7 })).toBe(7);
-    expect(await call('brief', { n: 'x' })).toMatchObject({ code: 'invalid_argument' });
+    await app.as('reader').expectRefused('invalid_argument', 'arguments', 'brief', { n: 'x' });
     take();
-    expect(JSON.stringify(await call('brief', { n: 7 }))).toContain('brief');
+    const attempt = await app.as('reader').attempt('brief', { n: 7 });
+    expect(attempt).toMatchObject({ allowed: false, refusal: { code: 'permission_denied' } });
   });
 });
 
 describe('@Prompt', () => {
   it('reads with the rights of whoever asks', async () => {
-    const { body } = await rpc(
-      app,
-      'prompts/get',
-      { name: 'weekly', arguments: { week: '7' } },
-      app.headers('reader'),
-    );
-    expect(JSON.stringify(body)).toMatch(/Week 7: \d+ posts/);
+    const weekly = { name: 'weekly', arguments: { week: '7' } };
+    const told = await app.as('reader').request('prompts/get', weekly);
+    expect(JSON.stringify(told)).toMatch(/Week 7: \d+ posts/);
   });
 });
