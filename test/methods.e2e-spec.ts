@@ -1,25 +1,17 @@
 import 'reflect-metadata';
-import { Injectable, Logger } from '@nestjs/common';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { Injectable } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
 import {
   AgentFields,
   AgentMethod,
-  classDeclarationOf,
   type MethodCall,
   ParseClass,
   type RowWritingCall,
   Tool,
   type ToolCall,
-} from '#tools';
-import { loadConfig } from '#config';
-import { openDatabase } from '#composition';
-import { startHttpService } from '../src/http-service.js';
+} from '@parley/server';
+import { createTestingApplication, type TestingApplication, type TestingOptions } from '@parley/testing';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
-import { callTool, rpc } from './service.js';
 
 type Args = Record<string, unknown>;
 
@@ -116,66 +108,52 @@ const AGENTS = {
 };
 type Agent = keyof typeof AGENTS;
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-methods-'));
-
-/** The service with the application's providers in it, in this process. */
-async function start(env: Record<string, string>, policy: object = {}) {
+/** The application's providers over the newsroom. */
+function start(gates: TestingOptions['gates'], policy: object = {}) {
   const agents = Object.fromEntries(
-    Object.entries(AGENTS).map(([name, options]) => [
-      name,
-      { tenantId: 'acme', rateLimit: 1_000_000, ...options },
-    ]),
-  );
-  writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
-  writeFileSync(
-    join(folder, 'parley.yaml'),
-    stringify({
-      server: { port: 0 },
-      database: { uri: 'embedded', seed: './seed.json' },
-      agents,
-      auth: Object.keys(AGENTS).map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
-      policy: { ...NEWSROOM_POLICY, ...policy },
-    }),
-  );
-  const declared = classDeclarationOf(PostMethods);
-  const loaded = loadConfig(env, folder, declared ? [declared] : []);
-  const database = await openDatabase(loaded.config.database);
-  const service = await startHttpService(loaded, database.connection, env, [PostMethods, PostTools]);
-  return {
-    url: service.url,
-    stop: async () => {
-      await service.close();
-      await database.close();
-    },
-  };
+    Object.entries(AGENTS).map(([name, options]) => [name, { tenantId: 'acme', ...options }]),
+  ) as TestingOptions['agents'];
+  return createTestingApplication({
+    seed: NEWSROOM,
+    policy: { ...NEWSROOM_POLICY, ...policy },
+    agents,
+    gates,
+    tools: [PostMethods, PostTools],
+  });
 }
 
-let open: Awaited<ReturnType<typeof start>>;
-let closed: Awaited<ReturnType<typeof start>>;
+let open: TestingApplication;
+let closed: TestingApplication;
 beforeAll(async () => {
-  open = await start({ PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true' });
+  open = await start({ PARSE_AGENT_ALLOW_WRITE_TOOLS: true, PARSE_AGENT_ALLOW_SCHEMA_OPS: true });
   closed = await start({});
-  // In this process the service would log into the test's own output.
-  Logger.overrideLogger(false);
 });
 afterAll(async () => {
-  await open.stop();
-  await closed.stop();
-  rmSync(folder, { recursive: true, force: true });
+  await open.close();
+  await closed.close();
 });
 
-const call = (agent: Agent, method: string, more: Args = {}, service: { url: string } = open) =>
-  callTool(
-    service,
-    'call_method',
-    { class_name: 'Post', method_name: method, ...more },
-    { 'X-MCP-API-Key': `key-of-${agent}` },
-  );
+/** What the agent is told of a call, whatever comes of it. */
+async function tool(agent: Agent, name: string, args: Args = {}, app = open) {
+  const attempt = await app.as(agent).attempt(name, args);
+  if (!attempt.allowed) {
+    const { text, code, details } = attempt.refusal;
+    return { isError: true, data: {} as Args, text, code, details };
+  }
+  const { data, text } = attempt.told;
+  return { isError: false, data, text, code: undefined, details: undefined };
+}
+
+const call = (agent: Agent, method: string, more: Args = {}, app = open) =>
+  tool(agent, 'call_method', { class_name: 'Post', method_name: method, ...more }, app);
 const ran = async (work: () => Promise<unknown>) => {
   PostMethods.ran.length = 0;
   await work();
   return [...PostMethods.ran];
 };
+
+const shown = async (agent: Agent, app: TestingApplication) =>
+  (await app.as(agent).listTools()).map(({ name }) => name);
 
 describe('call_method', () => {
   it('runs a declared method on an object, and its writes obey the agent’s rules', async () => {
@@ -190,12 +168,7 @@ describe('call_method', () => {
 
   it('tells of the methods of the agent’s tier in schemas, and what code narrows', async () => {
     const methods = async (agent: Agent) => {
-      const answer = await callTool(
-        open,
-        'get_schema',
-        { class_name: 'Post' },
-        { 'X-MCP-API-Key': `key-of-${agent}` },
-      );
+      const answer = await tool(agent, 'get_schema', { class_name: 'Post' });
       expect(answer.data['agent_fields']).toEqual(['title', 'author', 'status', 'likes', 'tags', 'contract']);
       return (answer.data['agent_methods'] as { name: string }[]).map(({ name }) => name);
     };
@@ -204,15 +177,9 @@ describe('call_method', () => {
   });
 
   it('is listed for every tier, and refuses what was not declared', async () => {
-    const { body } = await rpc(open, 'tools/list', {}, { 'X-MCP-API-Key': 'key-of-reader' });
-    expect(JSON.stringify(body)).toContain('"call_method"');
+    expect(await shown('reader', open)).toContain('call_method');
     expect((await call('reader', 'undeclared')).text).toContain("declares no method 'undeclared'");
-    const other = await callTool(
-      open,
-      'call_method',
-      { class_name: 'Author', method_name: 'seen' },
-      { 'X-MCP-API-Key': 'key-of-reader' },
-    );
+    const other = await tool('reader', 'call_method', { class_name: 'Author', method_name: 'seen' });
     expect(other.code).toBe('invalid_argument');
   });
 
@@ -378,7 +345,7 @@ describe('call_method', () => {
 
   it('cuts and redacts whatever a method returns', async () => {
     const answer = await call('admin', 'everything');
-    expect(answer.wire).not.toContain(SECRET);
+    expect(JSON.stringify(answer)).not.toContain(SECRET);
     expect(answer.data['result']).toEqual([
       { __type: 'Object', className: 'Author', objectId: 'a1', name: 'Ann' },
       { deep: { className: 'Contract', __redacted: true } },
@@ -392,14 +359,11 @@ describe('call_method', () => {
   it('says nothing of what went wrong inside a method', async () => {
     const answer = await call('reader', 'broken');
     expect(answer).toMatchObject({ code: 'internal_error', text: 'call_method failed: internal error' });
-    expect(answer.wire).not.toContain(SECRET);
+    expect(JSON.stringify(answer)).not.toContain(SECRET);
   });
 });
 
 describe('a tool of the application', () => {
-  const tool = (agent: Agent, name: string, args: Args = {}, service: { url: string } = open) =>
-    callTool(service, name, args, { 'X-MCP-API-Key': `key-of-${agent}` });
-
   it('holds a door to writing only when it said that it writes', async () => {
     expect(JSON.parse((await tool('reader', 'doors')).text)).toEqual(['records']);
     const written = JSON.parse((await tool('writer', 'retitle', { id: 'p10' })).text);
@@ -413,9 +377,8 @@ describe('a tool of the application', () => {
     expect(refused.text).toBe(
       "Tool 'retitle' writes and is disabled. Required: PARSE_AGENT_ALLOW_WRITE_TOOLS=true",
     );
-    const { text } = await rpc(closed, 'tools/list', {}, { 'X-MCP-API-Key': 'key-of-writer' });
-    expect(text).toContain('"doors"');
-    expect(text).not.toContain('"retitle"');
+    expect(await shown('writer', closed)).toContain('doors');
+    expect(await shown('writer', closed)).not.toContain('retitle');
   });
 
   it.each([
@@ -429,18 +392,15 @@ describe('a tool of the application', () => {
 
 describe('approval of declared methods', () => {
   it('is asked for by the tier of the method, and nobody to ask is a no', async () => {
-    const env = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true' };
-    const guarded = await start(env, { requireApprovalFor: ['write'] });
-    Logger.overrideLogger(false);
-    try {
-      const names = await ran(async () => {
-        expect((await call('writer', 'seen', {}, guarded)).isError).toBe(false);
-        const refused = await call('writer', 'archive', { object_id: 'p01' }, guarded);
-        expect(refused).toMatchObject({ code: 'approval_denied' });
-      });
-      expect(names).toEqual([]);
-    } finally {
-      await guarded.stop();
-    }
+    await using guarded = await start(
+      { PARSE_AGENT_ALLOW_WRITE_TOOLS: true },
+      { requireApprovalFor: ['write'] },
+    );
+    const names = await ran(async () => {
+      expect((await call('writer', 'seen', {}, guarded)).isError).toBe(false);
+      const refused = await call('writer', 'archive', { object_id: 'p01' }, guarded);
+      expect(refused).toMatchObject({ code: 'approval_denied' });
+    });
+    expect(names).toEqual([]);
   });
 });
