@@ -93,6 +93,30 @@ describe('expectRefused', () => {
     await clerk.expectRefused('invalid_argument', 'class', 'query_class', { class_name: 'Invoise' });
   });
 
+  it('is about the call itself, not about calls that its tool makes', async () => {
+    const message = await messageOf(clerk.expectRefused('hidden_class', 'class', 'tries'));
+    expect(message).toContain('allowed, and told: {');
+    const inner = clerk.expectRefused('hidden_class', 'class', 'query_class', PAYROLL);
+    expect((await inner).record.tool).toBe('query_class');
+  });
+
+  it('tells calls apart that are made at the same time', async () => {
+    const calls = Array.from({ length: 30 }, (_, index) =>
+      clerk
+        .expectRefused(
+          'hidden_class',
+          'class',
+          index % 2 ? 'open_total' : 'query_class',
+          index % 2 ? {} : PAYROLL,
+        )
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 30 }, (_, index) => index % 2 === 0));
+  });
+
   it('never passes for a code and a gate that are not those of the refusal', async () => {
     const codes = fc.constantFrom<RefusalCode>(...ERROR_CODES, ...DENIAL_KINDS);
     await fc.assert(

@@ -1,5 +1,5 @@
 /** What an application tests its tools, policies and agents with (docs/testing.md). */
-export { tableOf, type AccessRow } from './access-table.js';
+export type { AccessRow } from './access-table.js';
 export type { AuditBook } from './audit-book.js';
 export { CallRefused, type Attempt, type Told, type ToldRefusal } from './told.js';
 export type { Caller } from './caller.js';

@@ -1,5 +1,14 @@
 import { Injectable } from '@nestjs/common';
-import { AgentFields, AgentMethod, ParseClass, Refused, refusals, Tool, type ToolCall } from '@parley/server';
+import {
+  AgentFields,
+  AgentMethod,
+  ParseClass,
+  Refused,
+  refusals,
+  Tool,
+  type ToolCall,
+  ToolRunner,
+} from '@parley/server';
 import type { TestingOptions } from './testing-options.js';
 
 /** Stands where no agent of these tests may look. */
@@ -9,6 +18,8 @@ export const SECRET = 'never-told-5f1c';
 @ParseClass('Invoice')
 @AgentFields('number', 'total', 'due', 'org')
 export class InvoiceTools {
+  constructor(private readonly runner: ToolRunner) {}
+
   @Tool({ name: 'open_total', description: 'What is owed.' })
   async openTotal(_: object, call: ToolCall) {
     call.progress({ progress: 1, total: 2, message: 'reading' });
@@ -19,6 +30,12 @@ export class InvoiceTools {
   @Tool({ name: 'breaks', description: 'Throws a fault.' })
   breaks() {
     throw new Error(`broken: ${SECRET}`);
+  }
+
+  @Tool({ name: 'tries', description: 'Calls another tool, which is refused.' })
+  async tries(_: object, call: ToolCall) {
+    const outcome = await this.runner.run('query_class', { class_name: 'Payroll' }, call);
+    return { tried: outcome.ok };
   }
 
   @Tool({ name: 'asks', description: 'Asks the person.' })

@@ -124,6 +124,18 @@ describe('a testing application', () => {
     ).rejects.toThrow("no gate 'PARSE_AGENT_ALLOW_ALL'");
   });
 
+  it('starts whatever the environment says of a service', async () => {
+    const before = process.env['PARSE_MCP_ENABLED'];
+    process.env['PARSE_MCP_ENABLED'] = 'false';
+    try {
+      await using app = await createTestingApplication(INVOICES);
+      expect((await app.as('clerk').call('open_total')).data).toEqual({ total: 30 });
+    } finally {
+      if (before === undefined) delete process.env['PARSE_MCP_ENABLED'];
+      else process.env['PARSE_MCP_ENABLED'] = before;
+    }
+  });
+
   it('says what is wrong with its options', async () => {
     const faulty = {
       agents: { clerk: { tools: { profile: 'no-such' } } },
