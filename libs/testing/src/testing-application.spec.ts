@@ -259,6 +259,7 @@ describe('over a testing module of Nest', () => {
     await using app = testingOver(module);
     expect(app.parley).toBe(module.get(Parley));
     await expect(app.reset()).rejects.toThrow('give the TestingDatabase');
+    expect(() => app.ungoverned.find('Invoice')).toThrow('give the TestingDatabase');
   });
 
   it('says nothing of gates where the application keeps records for itself', async () => {

@@ -10,6 +10,7 @@ import { type AccessRow, tableOf } from './access-table.js';
 import { AuditBook } from './audit-book.js';
 import { Caller } from './caller.js';
 import { Rehearsals } from './rehearsals.js';
+import type { TestingDatabase } from './testing-database.js';
 import { ThrownErrors } from './thrown-errors.js';
 import { UngovernedRows } from './ungoverned-rows.js';
 
@@ -31,7 +32,7 @@ export interface ApplicationParts {
   readonly context: INestApplicationContext;
   readonly parley: Parley;
   /** Null: the rows are somebody else's, and cannot be put back. */
-  readonly database: { reset(): Promise<void> } | null;
+  readonly database: TestingDatabase | null;
   /** Classes that the policy speaks of. */
   readonly classes: readonly string[];
   readonly close: () => Promise<void>;
@@ -54,7 +55,7 @@ export class TestingApplication {
   constructor(private readonly parts: ApplicationParts) {
     this.parley = parts.parley;
     this.audit = new AuditBook(this.parley);
-    this.ungoverned = new UngovernedRows(this.parley);
+    this.ungoverned = new UngovernedRows(parts.database);
     this.rehearsals = new Rehearsals(this.parley);
     this.thrown = new ThrownErrors(this.parley);
   }

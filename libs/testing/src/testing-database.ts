@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EmbeddedDatabase } from '@parley/server';
+import { EmbeddedDatabase, type RecordReader } from '@parley/server';
 import type { SeedSource } from './testing-options.js';
 
 /**
@@ -38,6 +38,11 @@ export class TestingDatabase {
   /** For `database.uri` of an application. */
   get uri(): string {
     return this.embedded.uri;
+  }
+
+  /** The stored rows, past every rule. */
+  get rows(): RecordReader {
+    return this.embedded.rows;
   }
 
   /** Puts the rows of the seed back, and removes all others. */

@@ -1,11 +1,11 @@
-import { type Parley, type ParseRow, RecordReader } from '@parley/server';
+import type { ParseRow, RecordReader } from '@parley/server';
 
 const OPERATION = { maxTimeMS: 10_000, comment: 'parley testing' };
 const MOST_ROWS = 10_000;
 
 /** The rows as they are stored, whatever the policy says: for assertions about what happened, never for an agent. */
 export class UngovernedRows {
-  constructor(private readonly parley: Pick<Parley, 'get'>) {}
+  constructor(private readonly database: { readonly rows: RecordReader } | null) {}
 
   /** At most 10 000 rows, in the order of their ids. @param where a constraint in Parse's words. Default: all */
   find(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<ParseRow[]> {
@@ -24,7 +24,8 @@ export class UngovernedRows {
   }
 
   private get reader(): RecordReader {
-    return this.parley.get<RecordReader>(RecordReader);
+    if (!this.database) throw new Error('ungoverned: give the TestingDatabase of the application along');
+    return this.database.rows;
   }
 
   private get operation() {

@@ -1,4 +1,12 @@
-import { DatabaseSnapshot, loadSeed, MongoConnection, parseSeed } from '#data-mongo';
+import type { RecordReader } from '#data';
+import {
+  DatabaseSnapshot,
+  loadSeed,
+  MongoConnection,
+  MongoRecordReader,
+  MongoSchemaCatalogue,
+  parseSeed,
+} from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
 
 export interface EmbeddedDatabaseOptions {
@@ -12,11 +20,17 @@ export interface EmbeddedDatabaseOptions {
 
 /** An embedded database of its own, in this thread and in memory, that can go back to its seed. For tests. */
 export class EmbeddedDatabase {
+  private readonly catalogue: MongoSchemaCatalogue;
+  private readonly reader: RecordReader;
+
   private constructor(
     private readonly server: EmbeddedMongo,
     private readonly connection: MongoConnection,
     private readonly seeded: DatabaseSnapshot,
-  ) {}
+  ) {
+    this.catalogue = new MongoSchemaCatalogue(connection);
+    this.reader = new MongoRecordReader(connection, this.catalogue);
+  }
 
   /** @throws SeedError listing every fault of the seed */
   static async start({
@@ -42,6 +56,13 @@ export class EmbeddedDatabase {
   /** Connection string for `database.uri`. */
   get uri(): string {
     return this.server.uri;
+  }
+
+  /** The rows as they are stored, past every policy: for whoever owns the database, which is the test. */
+  get rows(): RecordReader {
+    // Others change classes behind its back.
+    this.catalogue.invalidate();
+    return this.reader;
   }
 
   /** Everything is as it was when it started. What a running instance remembers of it, it has to be told to forget. */
