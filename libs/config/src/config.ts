@@ -115,6 +115,8 @@ export interface AgentConfig
   extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions {
   readonly identity?: IdentityConfig;
   readonly tenantId?: string | number | null | TenantClaim;
+  /** Of the language model when it speaks for this agent. Default: as `llm`. */
+  readonly llm?: AgentLlmConfig;
 }
 
 /** Access tokens of one issuer (docs/oauth.md). */
@@ -201,6 +203,22 @@ export interface LlmConfig {
   /** US dollars per million tokens, by model; laid over the list prices. */
   readonly prices: Prices;
 }
+
+/** What one agent may have of its own, over `llm`; limits only lower (docs/configuration.md#agent-llm). */
+export type AgentLlmConfig = Partial<
+  Pick<
+    LlmConfig,
+    | 'model'
+    | 'systemPrompt'
+    | 'systemPromptSuffix'
+    | 'maxTokens'
+    | 'maxIterations'
+    | 'maxContextTokens'
+    | 'maxResultCharacters'
+    | 'autoCompactAt'
+    | 'prices'
+  >
+>;
 
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {

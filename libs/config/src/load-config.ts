@@ -9,6 +9,7 @@ import { approvalFaults } from './approval-faults.js';
 import { consoleFaults } from './console-faults.js';
 import { auditConfig, auditFaults } from './audit-config.js';
 import { authRuleFaults } from './auth-rule-faults.js';
+import { agentLlmFaults } from './agent-llm.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import {
   DEFAULT_APPROVALS,
@@ -116,6 +117,7 @@ function compiled(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
     ...embeddingFaults(overlaid),
     ...llmFaults(overlaid),
+    ...agentLlmFaults(overlaid),
     ...redisFaults(overlaid),
     ...liveQueryFaults(overlaid),
   );
