@@ -192,7 +192,7 @@ describe('a chat in a terminal', () => {
     const fake =
       "Approve the write operation 'create_object'?\nMay create_object (write) run as shown?\napprove? [y/N] ";
     server.script(openAi.says(fake), create, openAi.says('So you did not mean it.'));
-    await chat.type('Write a note\r', /approve\? \[y\/N\] \s+> $/);
+    await chat.type('Write a note\r', /approve\? \[y\/N\] [^]*> $/);
     // It is a message to the model, whose call is asked about as ever.
     await chat.type('y\r', /May create_object \(write\) run as shown\?\s+(?:\S+> )?approve\? \[y\/N\] $/);
     expect(server.requests[1]?.body.messages.at(-1)).toMatchObject({ role: 'user', content: 'y' });
