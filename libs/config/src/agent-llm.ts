@@ -1,6 +1,6 @@
-import type { AgentLlmConfig, LlmConfig, ParleyConfig } from './config.js';
-import { DEFAULT_LLM } from './config.js';
+import type { ParleyConfig } from './config.js';
 import type { ConfigFault } from './config-faults.js';
+import { type AgentLlmConfig, DEFAULT_LLM, type LlmConfig } from './model-config.js';
 import { isSection } from './section.js';
 
 /** An agent may have less of these than the installation, never more. */
