@@ -91,18 +91,12 @@ export class AnswerReader {
   /** Hears of keys before the reader does. */
   private readonly watch = (_: unknown, key?: Key): void => {
     this.keys += 1;
-    switch (key?.name) {
-      case 'paste-start':
-        this.pasting = true;
-        this.holdsPaste = true;
-        return;
-      case 'paste-end':
-        this.pasting = false;
-        return;
-      case 'return':
-      case 'enter':
-        this.wasPasted = this.holdsPaste;
-        this.holdsPaste = this.pasting;
+    const name = key?.name;
+    if (name === 'paste-start') this.pasting = this.holdsPaste = true;
+    else if (name === 'paste-end') this.pasting = false;
+    else if (name === 'return' || name === 'enter') {
+      this.wasPasted = this.holdsPaste;
+      this.holdsPaste = this.pasting;
     }
   };
 }
