@@ -18,6 +18,9 @@ export interface Example {
   stop(): Promise<void>;
 }
 
+/** A program of an example as a command line, for a shell. */
+export const program = (name: string) => `'${process.execPath}' '${join(root, 'tools/example.mjs')}' ${name}`;
+
 /** Waits until it says where it listens. @throws with all that it said when it ends instead */
 export async function startExample(name: string, env: Record<string, string> = {}): Promise<Example> {
   const { PATH = '', HOME = '' } = process.env;
@@ -59,18 +62,20 @@ interface Shown {
   readonly told: string;
 }
 
+/** Whether a shell would wait for more: a quotation, or a line that says that it goes on. */
+const goesOn = (text: string) =>
+  text.endsWith('\\') || (text.replaceAll(/"[^"']*'[^"']*"/g, '').match(/'/g)?.length ?? 0) % 2 === 1;
+
 /** The commands of the `console` blocks: lines after `$ `, with those they go on in, and what follows them. */
 function commandsOf(readme: string): Shown[] {
   const blocks = [...readme.matchAll(/^```console\n([^]*?)^```/gm)].map(([, block = '']) => block);
-  return blocks.flatMap((block) =>
-    block
-      .split(/^\$ /m)
-      .filter((part) => part.trim() !== '')
-      .map((part) => {
-        const [, command = '', told = ''] = /^((?:.*\\\n)*.*)\n?([^]*)$/.exec(part) ?? [];
-        return { command, told: told.trim() };
-      }),
-  );
+  const parts = blocks.flatMap((block) => block.split(/^\$ /m).filter((part) => part.trim() !== ''));
+  return parts.map((part) => {
+    const lines = part.split('\n');
+    let end = 1;
+    while (end < lines.length && goesOn(lines.slice(0, end).join('\n'))) end += 1;
+    return { command: lines.slice(0, end).join('\n'), told: lines.slice(end).join('\n').trim() };
+  });
 }
 
 const MARK = 'what-the-next-command-says';
@@ -83,6 +88,7 @@ const MARK = 'what-the-next-command-says';
 export async function followReadme(
   name: string,
   replaced: Readonly<Record<string, string>>,
+  env: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly command: string; readonly told: string; readonly came: string }[]> {
   let readme = readFileSync(join(root, 'examples', name, 'README.md'), 'utf8');
   for (const [from, to] of Object.entries(replaced)) {
@@ -93,7 +99,10 @@ export async function followReadme(
   const folder = mkdtempSync(join(tmpdir(), 'parley-readme-'));
   try {
     const script = commands.map(({ command }) => `${command}\necho; echo ${MARK}`).join('\n');
-    const { stdout } = await promisify(execFile)('bash', ['-c', script], { cwd: folder });
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], {
+      cwd: folder,
+      env: { ...process.env, ...env },
+    });
     const answers = stdout.split(`${MARK}\n`);
     return commands.map(({ command, told }, at) => {
       const answer = (answers[at] ?? '').trim();

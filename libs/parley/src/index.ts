@@ -1,5 +1,14 @@
 /** What an application or a plugin builds tools, prompts, resources and class rules with (docs/plugins.md). */
-export { type Agent, type CallContext, type ProgressUpdate, Refused, refusals, type Tier } from '#agent';
+export {
+  type Agent,
+  type CallContext,
+  type ProgressUpdate,
+  Refused,
+  refusals,
+  SubAgentError,
+  type SubAgentOptions,
+  type Tier,
+} from '#agent';
 export type { GovernedRecords, GovernedSearch } from '#data';
 export {
   ParleyExecutionContext,
@@ -31,7 +40,9 @@ export {
   AgentVisible,
   type ContentBlock,
   defineTool,
+  type MethodCall,
   ParseClass,
+  type RowWritingCall,
   Tool,
   type ToolCall,
   ToolContent,
