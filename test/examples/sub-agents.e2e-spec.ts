@@ -60,7 +60,11 @@ describe('the example sub-agents', () => {
       ['call_method', { class_name: 'Article', method_name: 'publish' }],
       ['create_class', { class_name: 'Mine' }],
     ]);
-    expect(steps.map(({ refused }) => refused)).toEqual(['permission_denied', 'tool_filtered', 'permission_denied']);
+    expect(steps.map(({ refused }) => refused)).toEqual([
+      'permission_denied',
+      'tool_filtered',
+      'permission_denied',
+    ]);
   });
 
   it('lets nobody read hidden classes by handing on the task of reading them', async () => {
