@@ -1,0 +1,43 @@
+// The whole installation on one machine: Redis, two replicas, nginx before them. SIGHUP replaces the replicas, one after the other.
+import { fileURLToPath } from 'node:url';
+import { Child } from './fleet/child.js';
+import { freePort } from './fleet/free-port.js';
+import { Proxy } from './fleet/proxy.js';
+
+const redisPort = await freePort();
+const redis = await Child.start(
+  ['redis-server', '--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
+  { ready: /(Ready to accept connections)/ },
+);
+const startReplica = () =>
+  Child.start([process.execPath, fileURLToPath(new URL('replica.js', import.meta.url))], {
+    ready: /replica listening on http:\/\/(\S+)/,
+    env: { PORT: '0', REDIS_URL: `redis://127.0.0.1:${redisPort}` },
+  });
+const replicas = await Promise.all([startReplica(), startReplica()]);
+const proxy = new Proxy(Number(process.env['PORT'] ?? 8443) || (await freePort()));
+const rotate = () => proxy.rotate(replicas.map(({ told }) => told));
+await rotate();
+
+/** Each leaves the rotation, ends what it was doing, and is followed by a new one before the next one leaves. */
+async function deploy(): Promise<void> {
+  for (const old of [...replicas]) {
+    replicas.splice(replicas.indexOf(old), 1);
+    await rotate();
+    await old.stop();
+    replicas.push(await startReplica());
+    await rotate();
+  }
+  console.log(`Deployed: ${replicas.map(({ pid }) => pid).join(', ')}`);
+}
+
+let deploying = Promise.resolve();
+process.on('SIGHUP', () => (deploying = deploying.then(deploy)));
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, async () => {
+    await proxy.stop();
+    await Promise.all(replicas.map((replica) => replica.stop()));
+    await redis.stop();
+    process.exit(0);
+  });
+console.log(`Certificate: ${proxy.certificate}\nParcels listening on ${proxy.origin}`);
