@@ -92,8 +92,8 @@ describe('the example behind-a-proxy', () => {
   });
 
   it('is reached under its own name alone, and by nobody without a key', async () => {
-    await expect(open('/mcp', { servername: 'evil.test' })).rejects.toThrow();
-    await expect(open('/seen', { headers: { Host: 'evil.test' } })).rejects.toThrow();
+    await expect(open('/mcp', { servername: 'evil.test' })).rejects.toThrow('unrecognized name');
+    await expect(open('/seen', { headers: { Host: 'evil.test' } })).rejects.toThrow('socket hang up');
     for (const forged of [{}, { 'X-Forwarded-For': '127.0.0.1' }, { Forwarded: 'for=127.0.0.1' }])
       expect((await rpc('tools/list', {}, forged as never)).status).toBe(401);
     const foreignPage = { ...KEY, Origin: 'https://evil.example' };
@@ -104,7 +104,7 @@ describe('the example behind-a-proxy', () => {
     const before = await session();
     const answers: (number | undefined)[] = [];
     let deployed = false;
-    const clients = Array.from({ length: 4 }, async () => {
+    const clients = Array.from({ length: 2 }, async () => {
       while (!deployed) {
         const { status, text } = await call('count_objects', { class_name: 'Parcel' });
         answers.push(text.includes('"isError":false') ? 0 : status);

@@ -21,10 +21,10 @@ await rotate();
 
 /** Each leaves the rotation, ends what it was doing, and is followed by a new one before the next one leaves. */
 async function deploy(): Promise<void> {
-  for (const old of [...replicas]) {
-    replicas.splice(replicas.indexOf(old), 1);
+  for (let left = replicas.length; left > 0; left -= 1) {
+    const old = replicas.shift();
     await rotate();
-    await old.stop();
+    await old?.stop();
     replicas.push(await startReplica());
     await rotate();
   }
@@ -32,12 +32,14 @@ async function deploy(): Promise<void> {
 }
 
 let deploying = Promise.resolve();
-process.on('SIGHUP', () => (deploying = deploying.then(deploy)));
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, async () => {
-    await proxy.stop();
-    await Promise.all(replicas.map((replica) => replica.stop()));
-    await redis.stop();
-    process.exit(0);
-  });
+process.on('SIGHUP', () => {
+  deploying = deploying.then(deploy);
+});
+async function end(): Promise<void> {
+  await proxy.stop();
+  await Promise.all(replicas.map((replica) => replica.stop()));
+  await redis.stop();
+  process.exit(0);
+}
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void end());
 console.log(`Certificate: ${proxy.certificate}\nParcels listening on ${proxy.origin}`);

@@ -51,7 +51,8 @@ export async function startIdentityProvider(audience: string): Promise<string> {
       },
     },
   });
-  server.on('request', provider.callback());
+  const answer = provider.callback();
+  server.on('request', (request, response) => void answer(request, response));
   // It ends with the process that it was started for.
   server.unref();
   return issuer;

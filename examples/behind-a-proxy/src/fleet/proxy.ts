@@ -10,6 +10,10 @@ import { Child } from './child.js';
 /** Milliseconds that requests on their way have when a replica leaves the rotation; streams may last longer. */
 const SETTLE = 3000;
 
+const SELF_SIGNED =
+  'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 ' +
+  '-subj /CN=parley.test -addext subjectAltName=DNS:parley.test';
+
 /** nginx with the configuration beside this example, in a folder of its own. */
 export class Proxy {
   private nginx: Child | undefined;
@@ -19,25 +23,8 @@ export class Proxy {
   constructor(private readonly port: number) {
     copyFileSync('nginx.conf', join(this.folder, 'nginx.conf'));
     writeFileSync(join(this.folder, 'listen.conf'), `listen 127.0.0.1:${port} ssl;\n`);
-    execFileSync(
-      'openssl',
-      [
-        ...[
-          'req',
-          '-x509',
-          '-newkey',
-          'ec',
-          '-pkeyopt',
-          'ec_paramgen_curve:prime256v1',
-          '-nodes',
-          '-days',
-          '30',
-        ],
-        ...['-subj', '/CN=parley.test', '-addext', 'subjectAltName=DNS:parley.test'],
-        ...['-keyout', join(this.folder, 'key.pem'), '-out', this.certificate],
-      ],
-      { stdio: 'ignore' },
-    );
+    const files = ['-keyout', join(this.folder, 'key.pem'), '-out', this.certificate];
+    execFileSync('openssl', [...SELF_SIGNED.split(' '), ...files], { stdio: 'ignore' });
   }
 
   get origin(): string {
