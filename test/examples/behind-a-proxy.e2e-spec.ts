@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Example, followReadme, startExample } from './example-process.js';
 
 const KEY = { 'X-MCP-API-Key': 'carrier-in-development' };
-const PATIENT = { timeout: 90_000, interval: 50 };
+const PATIENT = { timeout: 150_000, interval: 50 };
 
 interface Asked {
   readonly method?: string;
@@ -100,22 +100,26 @@ describe('the example behind-a-proxy', () => {
     expect((await rpc('tools/list', {}, foreignPage)).headers['access-control-allow-origin']).toBeUndefined();
   });
 
-  it('replaces both replicas without one failed call, and keeps its sessions', async () => {
-    const before = await session();
-    const answers: (number | undefined)[] = [];
-    let deployed = false;
-    const clients = Array.from({ length: 2 }, async () => {
-      while (!deployed) {
-        const { status, text } = await call('count_objects', { class_name: 'Parcel' });
-        answers.push(text.includes('"isError":false') ? 0 : status);
-      }
-    });
-    example.signal('SIGHUP');
-    await expect.poll(() => example.output(), PATIENT).toContain('Deployed: ');
-    deployed = true;
-    await Promise.all(clients);
-    expect(answers.length).toBeGreaterThan(4);
-    expect(answers.filter((failed) => failed !== 0)).toEqual([]);
-    expect((await open('/mcp', { method: 'DELETE', headers: before })).statusCode).toBe(204);
-  });
+  it(
+    'replaces both replicas without one failed call, and keeps its sessions',
+    { timeout: 200_000 },
+    async () => {
+      const before = await session();
+      const answers: (number | undefined)[] = [];
+      let deployed = false;
+      const clients = Array.from({ length: 2 }, async () => {
+        while (!deployed) {
+          const { status, text } = await call('count_objects', { class_name: 'Parcel' });
+          answers.push(text.includes('"isError":false') ? 0 : status);
+        }
+      });
+      example.signal('SIGHUP');
+      await expect.poll(() => example.output(), PATIENT).toContain('Deployed: ');
+      deployed = true;
+      await Promise.all(clients);
+      expect(answers.length).toBeGreaterThan(4);
+      expect(answers.filter((failed) => failed !== 0)).toEqual([]);
+      expect((await open('/mcp', { method: 'DELETE', headers: before })).statusCode).toBe(204);
+    },
+  );
 });

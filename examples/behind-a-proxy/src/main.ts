@@ -19,14 +19,13 @@ const proxy = new Proxy(Number(process.env['PORT'] ?? 8443) || (await freePort()
 const rotate = () => proxy.rotate(replicas.map(({ told }) => told));
 await rotate();
 
-/** Each leaves the rotation, ends what it was doing, and is followed by a new one before the next one leaves. */
+/** Each is followed by a new one that listens already: only then it leaves the rotation, and ends what it was doing. */
 async function deploy(): Promise<void> {
   for (let left = replicas.length; left > 0; left -= 1) {
+    replicas.push(await startReplica());
     const old = replicas.shift();
     await rotate();
     await old?.stop();
-    replicas.push(await startReplica());
-    await rotate();
   }
   console.log(`Deployed: ${replicas.map(({ pid }) => pid).join(', ')}`);
 }
