@@ -75,7 +75,7 @@ describe('the example custom-tools', () => {
   });
 
   it('shows cost to nobody, in rows, prompts, filters or previews', async () => {
-    const { wire } = await callTool(mcp(), 'query_class', { class_name: 'Item' }, as('chief'));
+    const { wire } = await callTool(mcp(), 'query_class', { class_name: 'Item' }, as('keeper'));
     expect(wire).not.toContain('cost');
     const { text } = await rpc(
       mcp(),
@@ -86,7 +86,7 @@ describe('the example custom-tools', () => {
     expect(text).toContain('Pane of glass');
     expect(text).not.toContain('18.5');
     const filter = { class_name: 'Item', where: { cost: { $gt: 1 } } };
-    expect(await callTool(mcp(), 'query_class', filter, as('chief'))).toMatchObject({
+    expect(await callTool(mcp(), 'query_class', filter, as('keeper'))).toMatchObject({
       code: 'access_denied',
     });
   });
