@@ -1,4 +1,5 @@
-// Makes sure of the heavy test partners: installs those with a package.json and lockfile of their own, redis-server, nginx and Chromium.
+// Makes sure of the heavy test partners: installs those with a package.json and lockfile of their own, redis-server, nginx,
+// Chromium, curl and openssl.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { ensureChromium } from './chromium.mjs';
 import { ensureNginx } from './nginx.mjs';
 import { ensureRedisServer } from './redis-server.mjs';
+import { ensurePackage, runs } from './system-package.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let status = 0;
@@ -23,7 +25,11 @@ for (const partner of ['test/oracles', 'tools/conformance']) {
   });
   status ||= run.status ?? 1;
 }
-for (const missing of [ensureRedisServer(), ensureNginx(), ensureChromium()]) {
+/** What the READMEs of examples are followed with. */
+const ensureProgram = (name, question) =>
+  ensurePackage(name, () => runs(name, question), `${name} is missing: install the package \`${name}\``);
+const programs = [ensureProgram('curl', ['--version']), ensureProgram('openssl', ['version'])];
+for (const missing of [ensureRedisServer(), ensureNginx(), ensureChromium(), ...programs]) {
   if (missing === null) continue;
   console.error(missing);
   status ||= 1;

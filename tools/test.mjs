@@ -16,7 +16,7 @@ const steps = [
   {
     name: 'format',
     command: bin('prettier'),
-    args: ['--check', 'src', 'libs', 'test', 'tools', '--log-level', 'warn'],
+    args: ['--check', 'src', 'libs', 'test', 'tools', 'examples', '--log-level', 'warn'],
   },
   { name: 'types', command: bin('tsc'), args: ['-p', 'tsconfig.json'] },
   { name: 'types of the page', command: bin('tsc'), args: ['-p', 'libs/console/page'] },

@@ -13,6 +13,8 @@ export {
   type ProgressUpdate,
   Refused,
   refusals,
+  SubAgentError,
+  type SubAgentOptions,
   type Tier,
 } from '#agent';
 export type { GovernedRecords, GovernedSearch } from '#data';

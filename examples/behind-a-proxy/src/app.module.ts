@@ -1,0 +1,48 @@
+import { Controller, Get, Module, Req } from '@nestjs/common';
+import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
+import { ParleyHealthIndicator, ParleyModule } from '@parley/server';
+import type { Request } from 'express';
+import { ParcelTools } from './parcel.tools.js';
+
+@Controller()
+class StatusController {
+  constructor(
+    private readonly health: HealthCheckService,
+    private readonly parley: ParleyHealthIndicator,
+  ) {}
+
+  /** Of the replica alone: whether calls should be sent to it. */
+  @Get('health')
+  check() {
+    return this.health.check([() => this.parley.isHealthy('parley')]);
+  }
+
+  /** How the application sees its callers through the proxy. */
+  @Get('seen')
+  seen(@Req() { ip, protocol, host }: Request) {
+    return { ip, protocol, host };
+  }
+}
+
+@Module({
+  imports: [
+    TerminusModule,
+    ParleyModule.forRoot({
+      // Each replica of this demonstration has the same small database. A real one is named by MONGODB_URI.
+      database: { uri: process.env['MONGODB_URI'] ?? 'embedded', seed: 'seed.json' },
+      // Sessions, limits, tasks and answers on their way are shared: any replica serves any request.
+      redis: { url: process.env['REDIS_URL'] ?? null },
+      server: {
+        publicUrl: 'https://parley.test/mcp',
+        allowedHosts: ['parley.test'],
+        // Seconds that running calls have when this replica is asked to end.
+        drainTimeout: 30,
+      },
+      agents: { carrier: { permissions: 'readonly', rateLimit: 10_000 } },
+      auth: [{ agent: 'carrier', apiKey: process.env['CARRIER_KEY'] ?? 'carrier-in-development' }],
+    }),
+    ParleyModule.forFeature([ParcelTools]),
+  ],
+  controllers: [StatusController],
+})
+export class AppModule {}

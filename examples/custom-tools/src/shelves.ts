@@ -1,0 +1,1 @@
+export const SHELVES = ['A', 'B', 'C', 'D'] as const;

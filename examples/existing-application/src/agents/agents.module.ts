@@ -1,0 +1,32 @@
+import { Module } from '@nestjs/common';
+import { ConfigService } from '@nestjs/config';
+import { AGENT_FACTORY, ParleyModule } from '@parley/server';
+import { QuotesModule } from '../quotes/quotes.module.js';
+import { Sessions } from '../staff/sessions.js';
+import { StaffModule } from '../staff/staff.module.js';
+import { agentOfEmployee } from './agent-of-employee.js';
+import { QuoteTools } from './quote-tools.js';
+import { RepairRules } from './repair-rules.js';
+
+@Module({
+  imports: [
+    ParleyModule.forRootAsync({
+      imports: [StaffModule],
+      inject: [ConfigService],
+      useFactory: (config: ConfigService) => ({
+        database: {
+          uri: config.get('MONGODB_URI', 'embedded'),
+          name: config.get('MONGODB_NAME', 'parley'),
+          seed: config.get('PARLEY_SEED', 'seed.json'),
+        },
+        // What no agent of any branch may know, whatever its rights.
+        policy: { classes: { _User: { fields: ['username'] }, Payroll: { hidden: true } } },
+        // Never the master key: a factory that forgot to say whose rights would admit nobody.
+        agents: { employee: { permissions: 'readonly', identity: { session: 'caller' } } },
+      }),
+      providers: [{ provide: AGENT_FACTORY, useFactory: agentOfEmployee, inject: [Sessions] }],
+    }),
+    ParleyModule.forFeature([RepairRules, QuoteTools], { imports: [QuotesModule, StaffModule] }),
+  ],
+})
+export class AgentsModule {}

@@ -1,0 +1,40 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { ParleyModule } from '@parley/server';
+
+/** Whoever the token was issued for belongs to one organisation, and rows belong to one. */
+const perOrganisation = { tenantId: { claim: 'org' }, identity: { role: 'agents' } };
+
+@Module({})
+export class AppModule {
+  static over({ issuer, audience }: { readonly issuer: string; readonly audience: string }): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        ParleyModule.forRoot({
+          database: { uri: process.env['MONGODB_URI'] ?? 'embedded', seed: 'seed.json' },
+          policy: {
+            classes: {
+              Invoice: { fields: ['number', 'total', 'customer'], tenantScope: { field: 'org' } },
+              Customer: { fields: ['name'], tenantScope: { field: 'org' } },
+            },
+          },
+          agents: {
+            reader: { ...perOrganisation, permissions: 'readonly' },
+            clerk: { ...perOrganisation, permissions: 'write' },
+          },
+          auth: [
+            {
+              agent: 'reader',
+              oauth: {
+                issuer,
+                audience,
+                requiredScopes: ['invoices:read'],
+                scopes: { 'invoices:write': 'clerk' },
+              },
+            },
+          ],
+        }),
+      ],
+    };
+  }
+}
