@@ -1,0 +1,1 @@
+export const listed = (names: Iterable<string>): string => [...names].join(', ');
