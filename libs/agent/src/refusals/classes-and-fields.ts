@@ -1,6 +1,6 @@
 import type { Refusal } from '../refusal.js';
 import { invalidArgument, accessDenied, parseError } from './general.js';
-import { listed } from './listed.js';
+import { listed, listedAtMost } from './listed.js';
 
 export function hiddenClass(className: string): Refusal {
   return accessDenied('class', `Class '${className}' is not accessible to this agent`, 'hidden_class');
@@ -34,10 +34,9 @@ export function fieldDenied(
   root: string,
   allowed: readonly string[],
 ): Refusal {
-  const shown = allowed.slice(0, 20);
-  const more = allowed.length > shown.length ? ` (+${allowed.length - shown.length} more)` : '';
+  const { shown, text } = listedAtMost(allowed);
   const details = { denied_field: root, allowed_fields: shown };
-  const outside = `${context} '${reference}' ("${root}") outside agent_fields allowlist. Allowed: ${listed(shown)}${more}`;
+  const outside = `${context} '${reference}' ("${root}") outside agent_fields allowlist. Allowed: ${text}`;
   if (!root.startsWith('_p_')) return accessDenied('fields', outside, 'field_denied', details);
   const bare = root.slice('_p_'.length);
   const readable = allowed.includes(bare);
@@ -76,12 +75,11 @@ export function maskedField(
   root: string,
   allowed: readonly string[],
 ): Refusal {
-  const shown = allowed.slice(0, 20);
-  const more = allowed.length > shown.length ? ` (+${allowed.length - shown.length} more)` : '';
+  const { shown, text } = listedAtMost(allowed);
   return accessDenied(
     'fields',
     `${context} '${reference}' names a masked field: it cannot be filtered, sorted, grouped, computed with, followed or ` +
-      `written. Use other fields: ${listed(shown)}${more}`,
+      `written. Use other fields: ${text}`,
     'masked_field',
     { denied_field: root, allowed_fields: shown },
   );
