@@ -26,7 +26,12 @@ export async function runSteps(steps, { cwd, env = process.env }) {
         running.set(step, runStep(step, cwd, env));
       }
     }
-    if (running.size === 0) continue;
+    if (running.size === 0) {
+      const known = new Set(steps.map(({ name }) => name));
+      const lost = [...left].find(({ after = [] }) => after.some((earlier) => !known.has(earlier)));
+      if (lost) throw new Error(`step '${lost.name}' waits for one that is not there`);
+      continue;
+    }
     const { step, ok } = await Promise.race(running.values());
     running.delete(step);
     ended.set(step.name, ok);
