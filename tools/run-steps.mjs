@@ -50,10 +50,8 @@ function runStep(step, cwd, env) {
       console.log(`${ok ? 'ok  ' : 'FAIL'} ${step.name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
       resolve({ step, ok });
     };
-    child.once('error', (error) => {
-      said.push(Buffer.from(`${error.message}\n`));
-      end(false);
-    });
+    // Said with the step, which ends with `close` even when it never began.
+    child.once('error', (error) => said.push(Buffer.from(`${error.message}\n`)));
     child.once('close', (status) => end(status === 0));
   });
 }
