@@ -20,7 +20,8 @@ export default defineConfig({
           include: ['libs/**/*.spec.ts', 'src/**/*.spec.ts'],
           pool: 'forks',
           isolate: false,
-          maxWorkers: 2,
+          // More than there are cores, here and below: many tests wait for something outside.
+          maxWorkers: 3,
           // Generous, because property tests share two cores with whatever else runs; no test waits for it.
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -33,7 +34,9 @@ export default defineConfig({
           name: 'scenarios',
           include: ['test/**/*.e2e-spec.ts'],
           pool: 'forks',
-          maxWorkers: 2,
+          // What a file tries runs in processes that it starts: its own module graph is the same for all, and loaded once.
+          isolate: false,
+          maxWorkers: 3,
           // A bound for what hangs: tests wait for conditions, and start several processes each.
           testTimeout: 120_000,
           hookTimeout: 180_000,

@@ -15,7 +15,7 @@ export interface AuthorizationServer {
 }
 
 /** A person who signs in as `ada` and agrees to everything, without a page being shown. */
-export const SUBJECT = 'ada';
+const SUBJECT = 'ada';
 
 function configuration({ resource, scopes, redirectUri }: AuthorizationServerOptions): Configuration {
   return {

@@ -1,61 +1,66 @@
-// `npm test`: lint, formatting, types, import table, then every unit and scenario test.
-// Ends with one plain line: "N passed, N failed".
+// `npm test`: lint, formatting, types, import table, dead code, then every unit and scenario test; with `--conformance` the
+// official conformance suite as well. Ends with one plain line: "N passed, N failed".
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { runSteps } from './run-steps.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const bin = (name) => join(root, 'node_modules', '.bin', name);
+const node = (...args) => ({ command: process.execPath, args });
 const scratch = mkdtempSync(join(tmpdir(), 'parley-test-'));
 const report = join(scratch, 'report.json');
+const forTests = process.argv.slice(2).filter((arg) => arg !== '--conformance');
 
+// What others wait for, and what takes long, comes first.
 const steps = [
-  { name: 'lint', command: bin('oxlint'), args: ['--type-aware'] },
+  { name: 'test partners', ...node('tools/test-partners.mjs'), waits: true },
+  { name: 'build', ...node('tools/build.mjs') },
+  ...(process.argv.includes('--conformance')
+    ? [
+        {
+          name: 'conformance',
+          ...node('tools/conformance.mjs'),
+          after: ['build', 'test partners'],
+          waits: true,
+        },
+      ]
+    : []),
   {
     name: 'format',
     command: bin('prettier'),
     args: ['--check', 'src', 'libs', 'test', 'tools', 'examples', '--log-level', 'warn'],
   },
+  { name: 'lint', command: bin('oxlint'), args: ['--type-aware'] },
   { name: 'types', command: bin('tsc'), args: ['-p', 'tsconfig.json'] },
-  { name: 'types of the page', command: bin('tsc'), args: ['-p', 'libs/console/page'] },
-  { name: 'types of the views', command: bin('tsc'), args: ['-p', 'libs/views/page'] },
-  { name: 'build', command: process.execPath, args: ['tools/build.mjs'] },
   {
     name: 'imports',
     command: bin('depcruise'),
     args: ['dist/src', 'dist/libs', '--config', '.dependency-cruiser.mjs'],
+    after: ['build'],
   },
-  { name: 'test partners', command: process.execPath, args: ['tools/test-partners.mjs'] },
-  {
-    name: 'tests',
-    command: bin('vitest'),
-    args: [
-      'run',
-      '--reporter=default',
-      '--reporter=json',
-      `--outputFile=${report}`,
-      ...process.argv.slice(2),
-    ],
-  },
+  { name: 'dead code', command: bin('knip'), args: ['--no-progress'] },
+  { name: 'types of the page', command: bin('tsc'), args: ['-p', 'libs/console/page'] },
+  { name: 'types of the views', command: bin('tsc'), args: ['-p', 'libs/views/page'] },
 ];
 
-let failedSteps = 0;
-for (const { name, command, args } of steps) {
-  const started = Date.now();
-  const run = spawnSync(command, args, {
-    cwd: root,
-    stdio: 'inherit',
-    env: { ...process.env, CI: process.env.CI ?? '' },
-  });
-  const ok = run.status === 0;
-  if (!ok && name !== 'tests') failedSteps += 1;
-  console.log(`${ok ? 'ok  ' : 'FAIL'} ${name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
-}
+const env = { ...process.env, CI: process.env.CI ?? '' };
+const failedSteps = await runSteps(steps, { cwd: root, env });
+
+const started = Date.now();
+const tests = spawnSync(
+  bin('vitest'),
+  ['run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...forTests],
+  { cwd: root, stdio: 'inherit', env },
+);
+console.log(
+  `${tests.status === 0 ? 'ok  ' : 'FAIL'} tests (${((Date.now() - started) / 1000).toFixed(1)} s)`,
+);
 
 let passed = 0;
-let failed = failedSteps;
+let failed = failedSteps.length;
 try {
   const summary = JSON.parse(readFileSync(report, 'utf8'));
   passed = summary.numPassedTests;

@@ -11,7 +11,7 @@ const PLAIN_PARAMETERS =
   /^(authSource|authMechanism|replicaSet|tls|ssl|directConnection|retryWrites|retryReads|w|readPreference|readConcernLevel|maxPoolSize|minPoolSize|appName|connectTimeoutMS|socketTimeoutMS|serverSelectionTimeoutMS|compressors|loadBalanced|srvServiceName|family|db)$/;
 
 /** Where the value of an option comes from. */
-export type Origin = 'default' | 'file' | `environment ${string}` | `file, from ${string}`;
+type Origin = 'default' | 'file' | `environment ${string}` | `file, from ${string}`;
 
 export interface ConfigLine {
   /** Dotted path. */

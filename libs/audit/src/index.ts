@@ -2,6 +2,7 @@ export { AuditBook, type AuditBookParts } from './audit-book.js';
 export * from './audit-event.js';
 export * from './audit-record.js';
 export { type AuditedAgent, auditedAgent, type AuditedLimits, filteredFields } from './audited-agent.js';
+export { auditedRefusal } from './audited-refusal.js';
 export { LoggerAuditSink } from './logger-audit-sink.js';
 export { type OperationEntry, OperationLog } from './operation-log.js';
 export { oneLine, terminalText, wellFormed } from './terminal-text.js';

@@ -15,7 +15,7 @@ import type { ConfigFault } from './config-faults.js';
 export type AgentIdentity = Identity | ImpersonationOrder | ClaimedUser | 'callerSession';
 
 /** Those of the user that the caller's token names. */
-export interface ClaimedUser extends UserClaim {
+interface ClaimedUser extends UserClaim {
   readonly kind: 'claimedUser';
 }
 

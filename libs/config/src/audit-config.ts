@@ -10,7 +10,7 @@ interface SinkParts {
 }
 
 /** One record a line. */
-export interface FileSinkConfig extends SinkParts {
+interface FileSinkConfig extends SinkParts {
   readonly kind: 'file';
   /** Relative to the configuration file. */
   readonly path: string;
@@ -36,7 +36,7 @@ export interface MongoSinkConfig extends SinkParts {
 }
 
 /** Signed batches to somebody else's system. */
-export interface WebhookSinkConfig extends SinkParts {
+interface WebhookSinkConfig extends SinkParts {
   readonly kind: 'webhook';
   readonly url: string;
   readonly secret: string;

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { type Agent, type CallContext, Refused, Unauthorized } from '#agent';
-import { auditedAgent, type AuditSink, resultCost } from '#audit';
+import { type Agent, type CallContext, Refused, refusals, Unauthorized } from '#agent';
+import { auditedAgent, auditedRefusal, type AuditSink, resultCost } from '#audit';
 import type { Policies } from '#policy';
 
 /** One reading of an export, whole or a part of it. */
@@ -57,19 +57,9 @@ export class ExportJournal {
 }
 
 function failure(fault: unknown) {
-  if (fault instanceof Refused) {
-    const { code, gate, cause, details } = fault.refusal;
-    return {
-      error_code: code,
-      error_class: 'Refused',
-      gate,
-      ...(details?.kind && { denial_kind: details.kind }),
-      ...(cause !== undefined && { cause }),
-    };
-  }
+  if (fault instanceof Refused) return auditedRefusal(fault.refusal, 'Refused');
   // Ended from outside, by whoever read it.
-  if (fault === undefined)
-    return { error_code: 'cancelled' as const, error_class: 'Refused', gate: 'cancellation' };
+  if (fault === undefined) return auditedRefusal(refusals.cancelled(), 'Refused');
   const error_class = fault instanceof Error ? fault.constructor.name : typeof fault;
   const cause = fault instanceof Error ? fault.message : 'not an error';
   if (fault instanceof Unauthorized)

@@ -33,7 +33,7 @@ function written(character: string): string {
 }
 
 /** The same value with a replacement character for every half of one. */
-export function wellFormed(value: unknown): unknown {
+function wellFormed(value: unknown): unknown {
   if (typeof value === 'string') return Buffer.from(value, 'utf8').toString('utf8');
   if (Array.isArray(value)) return value.map(wellFormed);
   if (typeof value !== 'object' || value === null) return value;

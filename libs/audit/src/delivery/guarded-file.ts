@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
 
 /** A path at which something else lies than a file of our own. */
-export class UnsafeFile extends Error {
+class UnsafeFile extends Error {
   override readonly name = 'UnsafeFile';
 }
 

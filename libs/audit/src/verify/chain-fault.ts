@@ -1,5 +1,5 @@
 /** What is wrong with a history of records. */
-export type ChainFaultKind =
+type ChainFaultKind =
   'unreadable' | 'altered' | 'missing' | 'reordered' | 'repeated' | 'contradicted' | 'incomplete';
 
 export interface ChainFault {

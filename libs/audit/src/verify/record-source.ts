@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import type { AuditCollection } from '../delivery/audit-collection.js';
 
 /** A record, or what should be one, and where it stands. */
-export interface FoundRecord {
+interface FoundRecord {
   /** Of a file, from 1; of a database, its place in the order of the chains. */
   readonly line: number;
   /** What JSON made of it; undefined for what is no JSON. */

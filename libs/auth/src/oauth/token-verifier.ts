@@ -37,7 +37,7 @@ export interface VerifierOptions {
 }
 
 /** Characters that any issuer may permit. Longer text is taken apart for nobody. */
-export const LONGEST_TOKEN = 16_384;
+const LONGEST_TOKEN = 16_384;
 
 /** Milliseconds that a verified token need not be verified again. */
 const REMEMBERED = 60_000;

@@ -1,28 +1,10 @@
+import type { ServiceReport } from '../../src/service-status.js';
 import { el, fill, heading, notice } from '../dom.js';
 import { ask } from '../server.js';
 import { facts } from '../table.js';
 import { toldFault } from '../told-fault.js';
 import { shownBytes, shownTime } from '../times.js';
 import type { View } from '../view.js';
-
-interface Report {
-  readonly version: string;
-  readonly node: string;
-  readonly started_at: string;
-  readonly replica: string;
-  readonly shared_state: 'process' | 'replicas';
-  readonly memory_bytes: number;
-  readonly policy: {
-    readonly version: string;
-    readonly classes: number;
-    readonly agents: number;
-    readonly edition: number;
-    readonly loaded_at: string;
-    readonly last_refused: { readonly at: string; readonly faults: readonly string[] } | null;
-  };
-  readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
-  readonly streams: { readonly calls: number; readonly listening: number; readonly console: number };
-}
 
 const REFRESH = 10_000;
 
@@ -36,7 +18,7 @@ export function statusView(): View {
       fill(root, heading('Health'), below);
       const refresh = async () => {
         try {
-          fill(below, ...report(await ask<Report>('api/status', signal)));
+          fill(below, ...report(await ask<ServiceReport>('api/status', signal)));
         } catch (error) {
           fill(below, toldFault(error, signal));
         }
@@ -48,7 +30,7 @@ export function statusView(): View {
   };
 }
 
-function report(told: Report): HTMLElement[] {
+function report(told: ServiceReport): HTMLElement[] {
   const dependencies = Object.entries(told.dependencies);
   const down = dependencies.filter(([, state]) => state === 'down').map(([name]) => name);
   const { policy, streams } = told;

@@ -5,6 +5,7 @@ import {
   type ArgumentDigest,
   auditedAgent,
   auditedArgumentNames,
+  auditedRefusal,
   type AuditRecord,
   type AuditSink,
   embeddingCost,
@@ -109,9 +110,7 @@ export class CallJournal {
       ...(notes.embedding && embeddingCost(notes.embedding, switches.embedCostPerMillionTokens)),
       ...(notes.phrase !== undefined && { prompt_injection_phrase: notes.phrase }),
       duration_ms: Math.round(milliseconds * 100) / 100,
-      ...(refusal && { error_code: refusal.code, error_class: classOf(notes.error), gate: refusal.gate }),
-      ...(refusal?.details?.kind && { denial_kind: refusal.details.kind }),
-      ...(refusal?.cause !== undefined && { cause: refusal.cause }),
+      ...(refusal && auditedRefusal(refusal, classOf(notes.error))),
     };
   }
 

@@ -1,50 +1,34 @@
 import {
   type Agent,
   type AgentShape,
-  askingCall,
   type CallContext,
-  checkedProgress,
-  type Refusal,
-  Refused,
   refusals,
   type ToolTelemetry,
   tierCovers,
-  Unauthorized,
 } from '#agent';
-import type { EmbeddingSpend } from '#audit';
-import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
-import { type EnvironmentGates, mayUse, type Policies } from '#policy';
+import { type EnvironmentGates, mayUse } from '#policy';
 import {
   type CallableMethods,
   effectiveTier,
-  type ToolCall,
   type ToolDefinition,
-  type ToolNeed,
   type ToolOutcome,
   type ToolRegistry,
   ToolRunner,
 } from '#tools';
-import { InputRequired } from '../asks/input-required.js';
-import { ClientUnreachable } from '../client-link.js';
-import { ProtocolFault } from '../protocol-fault.js';
-import type { BudgetedCall } from './budgeted-call.js';
-import { meters } from './meters.js';
 import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js';
-import { CallMeter } from './call-meter.js';
+import type { BudgetedCall } from './budgeted-call.js';
 import type { CallJournal, CallNotes } from './call-journal.js';
+import { CallMeter } from './call-meter.js';
 import type { DataBudgets } from './data-budgets.js';
-import { RunClock } from './run-clock.js';
-import { refusalByApplication } from './refusal-by-application.js';
+import { failedRun } from './failed-run.js';
+import { callsOf, type CallSources, contextOfRun } from './open-call.js';
 import { refusalByProtocol } from './refusal-by-protocol.js';
-import { secondsFor, type ToolExecution } from './tool-execution.js';
+import { RunClock } from './run-clock.js';
+import type { ToolExecution } from './tool-execution.js';
 import { runThrough, type ToolPipeline } from './tool-pipeline.js';
 
-export interface RunnerParts {
+export interface RunnerParts extends CallSources {
   readonly registry: ToolRegistry;
-  readonly policies: Pick<Policies, 'of'>;
-  readonly records: GovernedRecordsSource;
-  readonly search: GovernedSearchSource;
-  readonly writes: GovernedWritesSource;
   readonly pipeline: ToolPipeline;
   readonly gates: EnvironmentGates;
   readonly journal: CallJournal;
@@ -58,11 +42,6 @@ interface RunBooks {
   readonly observed: ToolTelemetry | undefined;
   readonly meter: CallMeter;
   readonly budgeted: BudgetedCall | null;
-}
-
-interface Failure {
-  readonly refusal: Refusal;
-  readonly error: unknown;
 }
 
 interface Listing {
@@ -183,7 +162,7 @@ export class ParleyToolRunner extends ToolRunner {
     context: CallContext,
     { notes, observed, meter, budgeted }: RunBooks,
   ): Promise<ToolOutcome> {
-    const { registry, policies, records, search, pipeline } = this.parts;
+    const { registry, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
     const run = new AbortController();
@@ -206,50 +185,15 @@ export class ParleyToolRunner extends ToolRunner {
       observed,
       anotherCall: () => makeCall(),
     };
-    const ownContext: CallContext = {
-      agent: context.agent,
-      signal,
-      ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
-      ...measuredBy(observed, context, meter),
-      ...(context.asks && { asks: context.asks.within() }),
-      progress: (update) => context.progress(checkedProgress(update)),
-      ...(context.log && { log: (entry) => context.log?.(entry) }),
-      ...(context.endStream && { endStream: () => context.endStream?.() }),
-    };
-    const budget: CallBudget = { tool: name, timeout: secondsFor(definition, context) };
-    const asking = askingCall(context.asks, (work) => clock.suspended(work));
-    const makeCall = () =>
-      ({
-        ...ownContext,
-        ...asking,
-        continueAsTask: () => {
-          if (definition?.task === 'on-demand' && context.background === 'offered')
-            throw new ContinuesAsTask();
-        },
-        tool: definition,
-        records: records.for(ownContext, budget),
-        search: search.for(ownContext, budget),
-        switches: policies.of(context.agent).switches,
-        spend: (embedding: EmbeddingSpend) => (notes.embedding = sumOf(notes.embedding, embedding)),
-        ...this.writingDoors(definition?.needs ?? [], ownContext, budget),
-      }) as ToolCall;
+    const ownContext = contextOfRun(context, { signal, observed, meter });
+    const makeCall = callsOf(this.parts, { definition, name, context, ownContext, clock, notes });
     try {
       return await runThrough(pipeline, entry?.handler ?? missingHandler, [args, makeCall(), execution]);
     } catch (error) {
-      const { refusal, error: thrown } = failureOf(error, name);
+      const { refusal, error: thrown } = failedRun(error, name);
       notes.error = thrown;
       return { ok: false, refusal };
     }
-  }
-
-  /** Only what the tool said it needs: one that reads holds nothing that writes. */
-  private writingDoors(needs: readonly ToolNeed[], context: CallContext, budget: CallBudget): object {
-    const { writes } = this.parts;
-    return {
-      ...(needs.includes('rows') && { writes: writes.rows(context, budget) }),
-      ...(needs.includes('classes') && { classes: writes.classes(context, budget) }),
-      ...(needs.includes('methods') && { methods: writes.methods(context, budget) }),
-    };
   }
 
   private permitted(agent: Agent): readonly ToolDefinition[] {
@@ -261,47 +205,12 @@ export class ParleyToolRunner extends ToolRunner {
   }
 }
 
-/** What the run's own doors tell of themselves, and to whom. */
-function measuredBy(
-  observed: ToolTelemetry | undefined,
-  { trace: rehearsed, telemetry }: CallContext,
-  own: CallMeter,
-): Pick<CallContext, 'trace' | 'meter' | 'telemetry'> {
-  const trace = observed?.trace ?? rehearsed;
-  const meter = meters(own, observed?.meter);
-  return { ...(trace && { trace }), ...(meter && { meter }), ...(telemetry && { telemetry }) };
-}
-
 /** Only a tool that says so changes anything; one of a higher tier may have other ways. */
 function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
   return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }
 
-function sumOf(before: EmbeddingSpend | undefined, more: EmbeddingSpend): EmbeddingSpend {
-  return { calls: (before?.calls ?? 0) + more.calls, tokens: (before?.tokens ?? 0) + more.tokens };
-}
-
-function unanswered({ reason }: ClientUnreachable): Refusal {
-  return reason === 'aborted' ? refusals.cancelled() : refusals.clientUnreachable(reason);
-}
-
 /** Reached only if the tool gate let an unknown name pass, which would be a fault of ours. */
 function missingHandler(): never {
   throw new Error('a tool without a handler passed the tool gate');
-}
-
-const isInterruption = (error: unknown): boolean =>
-  error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolFault;
-
-function failureOf(error: unknown, tool: string): Failure {
-  if (error instanceof Refused) return { refusal: error.refusal, error };
-  // Unauthorized is the edge's to answer, not a tool failure.
-  if (error instanceof Unauthorized) throw error;
-  // Not an outcome yet: the client has to do something first, which is the kernel's to say.
-  if (isInterruption(error)) throw error;
-  if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
-  const refusal = refusalByApplication(error);
-  if (refusal) return { refusal, error };
-  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return { refusal: refusals.internalError(tool, cause), error };
 }

@@ -33,7 +33,7 @@ export function insufficientScope(
 }
 
 /** @returns null for what is no refusal of credentials. The caller is told no reason; the log is. */
-export function refusedCredentials(
+function refusedCredentials(
   fault: unknown,
   edge: EdgeParts,
   request: Pick<Exchange, 'headers'>,

@@ -10,7 +10,7 @@ import { isClass, readValidatedClass, type ValidatedClass } from './validated-cl
 export type ValueSchema = JsonSchema | StandardSchema | ValidatedClass;
 
 /** What came of a value: as the schema reads it (defaults, transformations), or what is wrong, place first, no value in it. */
-export type ReadValue =
+type ReadValue =
   { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
 
 /** Leaves the value it is given unchanged. */

@@ -1,0 +1,57 @@
+// Runs steps beside each other as far as their `after` lets them, on as many lanes as there are cores. What a step says is printed
+// when it has ended, in one piece.
+import { spawn } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+
+/**
+ * @param {{ name: string, command: string, args: string[], after?: string[], waits?: boolean }[]} steps `waits`: mostly for
+ * time to pass, so it takes no lane; `after`: does not run when one of these failed
+ * @param {{ cwd: string, env?: NodeJS.ProcessEnv }} options
+ * @returns {Promise<string[]>} names of those that failed or could not run
+ */
+export async function runSteps(steps, { cwd, env = process.env }) {
+  const ended = new Map();
+  const running = new Map();
+  const free = () => availableParallelism() - [...running.keys()].filter((step) => !step.waits).length;
+  const left = new Set(steps);
+  while (left.size > 0 || running.size > 0) {
+    for (const step of left) {
+      const { name, after = [], waits = false } = step;
+      if (after.some((earlier) => ended.get(earlier) === false)) {
+        console.log(`FAIL ${name} (not run)`);
+        ended.set(name, false);
+        left.delete(step);
+      } else if (after.every((earlier) => ended.get(earlier)) && (waits || free() > 0)) {
+        left.delete(step);
+        running.set(step, runStep(step, cwd, env));
+      }
+    }
+    if (running.size === 0) {
+      const known = new Set(steps.map(({ name }) => name));
+      const lost = [...left].find(({ after = [] }) => after.some((earlier) => !known.has(earlier)));
+      if (lost) throw new Error(`step '${lost.name}' waits for one that is not there`);
+      continue;
+    }
+    const { step, ok } = await Promise.race(running.values());
+    running.delete(step);
+    ended.set(step.name, ok);
+  }
+  return [...ended].filter(([, ok]) => !ok).map(([name]) => name);
+}
+
+function runStep(step, cwd, env) {
+  const started = Date.now();
+  const child = spawn(step.command, step.args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const said = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => said.push(chunk));
+  return new Promise((resolve) => {
+    const end = (ok) => {
+      process.stdout.write(Buffer.concat(said));
+      console.log(`${ok ? 'ok  ' : 'FAIL'} ${step.name} (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+      resolve({ step, ok });
+    };
+    // Said with the step, which ends with `close` even when it never began.
+    child.once('error', (error) => said.push(Buffer.from(`${error.message}\n`)));
+    child.once('close', (status) => end(status === 0));
+  });
+}
