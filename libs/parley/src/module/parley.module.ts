@@ -84,7 +84,19 @@ function hostProvider(name: string, version: string | undefined): Provider {
       const declared = declaredClasses(name, discovery);
       const opened = await openParley(options, { name, declared, seams: new BoundSeams(bound) });
       const module = ParleyModule;
-      return new ParleyHost({ name, version, module, opened, discovery, contexts, http, config, modules });
+      const { endpoints } = options;
+      return new ParleyHost({
+        name,
+        version,
+        endpoints,
+        module,
+        opened,
+        discovery,
+        contexts,
+        http,
+        config,
+        modules,
+      });
     },
     inject: [
       MODULE_OPTIONS_TOKEN,
