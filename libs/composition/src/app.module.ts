@@ -31,6 +31,7 @@ import { subscriptionProviders } from './subscriptions.js';
 import { taskProviders } from './tasks.js';
 import { toolProviders } from './tools.js';
 import { wireProviders } from './wire.js';
+import { UngovernedData, ungovernedProvider } from './ungoverned-data.js';
 import { WrittenClasses } from './written-classes.js';
 
 export interface ServiceParts {
@@ -72,7 +73,7 @@ export class AppModule {
       imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
       // For the providers of plugins.
       global: true,
-      exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
+      exports: [ToolRegistry, PromptRegistry, ResourceRegistry, UngovernedData],
       providers: [
         ...toolProviders(gates),
         ...features,
@@ -100,6 +101,7 @@ export class AppModule {
         ...oauthProviders(editions, shared, servedAt),
         ...authProviders(editions),
         ...governedDataProviders(policies),
+        ungovernedProvider(config),
         ...searchProviders(config.embeddings),
         ...callProviders({ policies, gates, shared }),
         ...mcpProviders(config, shared),

@@ -33,4 +33,5 @@ export { toolsOfPlugins } from './plugins/plugin-modules.js';
 export { warnOfPostures } from './posture-warnings.js';
 export { productVersion } from './product-version.js';
 export { TaskService } from './tasks.js';
+export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './ungoverned-data.js';
 export { followLists } from './wire.js';

@@ -14,6 +14,7 @@ import {
   HttpAdapterHost,
   ModulesContainer,
 } from '@nestjs/core';
+import { UngovernedData } from '#composition';
 import { PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { declaredClasses, FeatureList } from './features.js';
@@ -30,6 +31,7 @@ const SHOWN: readonly Provider[] = [
   { provide: PromptRegistry, useFactory: ({ prompts }: Parley) => prompts, inject: [Parley] },
   { provide: ResourceRegistry, useFactory: ({ resources }: Parley) => resources, inject: [Parley] },
   { provide: ToolRunner, useFactory: ({ runner }: Parley) => runner, inject: [Parley] },
+  { provide: UngovernedData, useFactory: ({ ungoverned }: Parley) => ungoverned, inject: [Parley] },
   { provide: SubAgents, useFactory: ({ subAgents }: Parley) => subAgents, inject: [Parley] },
 ];
 
