@@ -68,7 +68,10 @@ export {
 export { ConfigError, type ConfigFault } from '#config';
 export {
   type AggregateQuery,
+  ClassSchemas,
   type CountQuery,
+  type FacetCounts,
+  type FacetQuery,
   type FindQuery,
   type OperationContext,
   type ParseRow,
@@ -79,9 +82,15 @@ export {
   RecordWriter,
   type RelatedQuery,
   SchemaCatalogue,
+  type SearchHit,
+  type SessionOwner,
+  type StoreCall,
   StoreError,
+  type TextSearchQuery,
+  type VectorSearchQuery,
 } from '#data';
 export { type ApprovalDecision, type ApprovalRequest, Approver } from '#dispatcher';
+export type { ClassSchema, EnvironmentGates, FieldSchema, IndexSchema, SchemaSnapshot } from '#policy';
 export { openTaskQueue, type TaskJob, TaskQueue } from '#jobs';
 export { ParleyHealthIndicator } from './module/health-indicator.js';
 export { getParleyToken, Parley } from './module/parley.js';

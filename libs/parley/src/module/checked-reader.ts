@@ -2,7 +2,6 @@ import {
   type AggregateQuery,
   type CountQuery,
   type FindQuery,
-  type IncludePlan,
   type OperationContext,
   type ParseRow,
   type PipelineRoute,
@@ -11,15 +10,7 @@ import {
   type RelatedQuery,
   type StoreCall,
 } from '#data';
-import { comparedColumns, contradicts } from './plain-constraints.js';
-
-const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
-/** What a row inside a row says of itself. */
-const OF_OBJECTS = ['__type', 'className'];
-
-const rootOf = (path: string) => path.split('.', 1)[0] ?? path;
-
-type Wanted = Pick<FindQuery, 'where' | 'keys' | 'include'>;
+import { comparable, cut, isAdmitted } from './checked-rows.js';
 
 /**
  * A reader that the application bound is not believed where its rows can be held against the question: columns that were not
@@ -62,34 +53,4 @@ export class CheckedReader extends RecordReader {
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
     return this.bound.explain(query, operation);
   }
-}
-
-/** The question with what its rows are held against among its keys. */
-function comparable({ where, keys, include }: Wanted): Pick<FindQuery, 'keys' | 'include'> {
-  return {
-    ...(keys && { keys: [...new Set([...keys, ...comparedColumns(where)])] }),
-    ...(include && { include: include.map((plan) => ({ ...plan, ...comparable(plan) })) }),
-  };
-}
-
-const isAdmitted = (row: ParseRow, { where }: Wanted): boolean => isRow(row) && !contradicts(row, where);
-
-/** The row with the columns that were asked for, and of rows inside it likewise. */
-function cut(row: ParseRow, { keys, include = [] }: Wanted): ParseRow {
-  const kept = keys && new Set([...keys.map(rootOf), ...ALWAYS, ...OF_OBJECTS]);
-  const shown = kept ? Object.entries(row).filter(([name]) => kept.has(name)) : Object.entries(row);
-  const included = new Map(include.map((plan) => [plan.field, plan]));
-  return Object.fromEntries(shown.map(([name, value]) => [name, cutInside(value, included.get(name))]));
-}
-
-/** Without a plan there is nothing but a pointer. */
-function cutInside(value: unknown, plan: IncludePlan | undefined): unknown {
-  if (Array.isArray(value)) return value.map((entry: unknown) => cutInside(entry, plan));
-  if (!isRow(value) || value['__type'] !== 'Object') return value;
-  if (plan && isAdmitted(value, plan)) return cut(value, plan);
-  return { __type: 'Pointer', className: value['className'], objectId: value['objectId'] };
-}
-
-function isRow(value: unknown): value is ParseRow {
-  return value !== null && typeof value === 'object' && !Array.isArray(value);
 }

@@ -9,6 +9,7 @@ import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaC
 import { Approver } from '#dispatcher';
 import { TaskQueue } from '#jobs';
 import { CheckedReader } from './checked-reader.js';
+import { CheckedSearcher } from './checked-searcher.js';
 
 /**
  * Token of the function that answers per request as whom it runs. While it is bound, no rule of `auth` is asked.
@@ -136,6 +137,8 @@ export class BoundSeams {
           return [approvedBy(value as Approver, config)];
         case RecordReader:
           return [{ provide: token, useValue: new CheckedReader(value as RecordReader) }];
+        case RecordSearcher:
+          return [{ provide: token, useValue: new CheckedSearcher(value as RecordSearcher) }];
         default:
           return [{ provide: token, useValue: withoutHooks(value) }];
       }
