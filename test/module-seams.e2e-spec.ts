@@ -315,6 +315,32 @@ describe('an agent that was made elsewhere', () => {
   });
 });
 
+describe('a queue', () => {
+  it('is worked on only once the tools of the application are there', async () => {
+    const found: (string | undefined)[] = [];
+    const builder = Test.createTestingModule({
+      imports: [ParleyModule.forRoot(OPTIONS), ParleyModule.forFeature([DeskTools])],
+    });
+    const queue = await BINDINGS.TaskQueue();
+    const module = await builder
+      .overrideProvider(TaskQueue)
+      .useValue(
+        new Proxy(queue, {
+          get: (target, key) => {
+            if (key === 'work')
+              return () => found.push(module.get(Parley).tools.get('goes_on')?.definition.name);
+            const value: unknown = Reflect.get(target, key, target);
+            return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+          },
+        }),
+      )
+      .compile();
+    await module.init();
+    expect(found).toEqual(['goes_on']);
+    await module.close();
+  });
+});
+
 describe('rows past the policy', () => {
   it('are not handed out without a name, and under a permitted one leave a record each time', async () => {
     const heard: unknown[] = [];

@@ -50,7 +50,9 @@ export class ParleyHost
 
   /** @throws ToolDeclarationError, MethodDeclarationError */
   onModuleInit(): void {
-    const { name, discovery, contexts } = this.parts;
+    const { name, discovery, contexts, config } = this.parts;
+    if (config.getGlobalRequestGuards().length > 0)
+      new Logger('Parley').warn('global guards that are made for each request do not run on tools');
     const context = new ToolContext(contexts);
     const methods = this.parts.opened.context.get(MethodRegistry);
     for (const instance of listedInstances(name, discovery)) {
