@@ -358,7 +358,11 @@ describe('rows past the policy', () => {
     expect(() => parley.ungoverned.as('other')).toThrow("'other' is not among the names");
     const rows = await parley.ungoverned.as('nightly').find('Contract');
     expect(rows[0]).toMatchObject({ clause: SECRET });
-    await expect(parley.ungoverned.as('nightly').find('Contract', { where: { $no: 1 } })).rejects.toThrow();
+    await expect(
+      parley.ungoverned.as('nightly').find('Contract', { where: { $no: 1 } }),
+    ).rejects.toMatchObject({
+      name: 'StoreError',
+    });
     expect(heard).toEqual(
       [true, false].map((success) =>
         expect.objectContaining({
