@@ -5,7 +5,7 @@ import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from 
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
 import { McpEdge, readSmallJson, UnusableBody } from '#streaming';
-import { callerOf, NotServed } from './caller.js';
+import { callerOf, NotServed, scopesLacking } from './caller.js';
 import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
@@ -52,6 +52,10 @@ export class ApprovalsRoute implements Neighbour {
     });
   }
 
+  private lackingOf(agent: Agent): NotServed | null {
+    return scopesLacking(this.authenticator, agent, (shape) => this.office.isStaffedBy(shape));
+  }
+
   private async list(agent: Agent): Promise<Answered<object>> {
     const answered = await this.office.list(agent);
     return answered.ok ? { ok: true, value: { approvals: answered.value } } : answered;
@@ -79,8 +83,10 @@ export class ApprovalsRoute implements Neighbour {
         return refuse(429, 'Too Many Requests');
       }
       const answered = await work(agent);
-      if (answered.ok) sendJson(response, 200, answered.value);
-      else refuse(...REFUSED[answered.refusal]);
+      if (answered.ok) return sendJson(response, 200, answered.value);
+      const lacking = answered.refusal === 'forbidden' && this.lackingOf(agent);
+      if (lacking) return lacking.answer(response);
+      refuse(...REFUSED[answered.refusal]);
     } catch (error) {
       if (error instanceof NotServed) return error.answer(response);
       if (error instanceof UnusableBody) return refuse(error.status, error.message);
