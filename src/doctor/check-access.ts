@@ -108,5 +108,7 @@ function postureRemedy(told: string): string {
     return 'give them an identity (session, user or role), or set policy.suppressMasterKeyWarning once that is meant';
   if (told.includes('approval tier')) return 'set policy.requireApprovalFor';
   if (told.includes('every tenant')) return 'give these classes a tenantScope, or hide them';
+  if (told.includes('past the policy'))
+    return 'review the code that uses them, or take names out of ungoverned';
   return 'hide them again, or list the fields that agents may read';
 }

@@ -65,18 +65,28 @@ export {
   type ValueSchema,
 } from '#tools';
 /** For applications that take Parley in (docs/module.md). */
-export { RateLimiters } from '#agent';
+export {
+  type RateLimit,
+  RateLimiters,
+  type RateUsage,
+  type RateVerdict,
+  SlidingRateLimiter,
+  Unauthorized,
+} from '#agent';
 export {
   type ApprovalRecord,
   type AuditEntry,
+  type AuditEvent,
   type AuditPage,
   type AuditQuery,
   type AuditRecord,
   AuditSink,
   AuditTrail,
 } from '#audit';
-export { Authenticator, type CredentialSource } from '#auth';
+export { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
+export { openSharedState, SharedState } from '#cluster';
 export {
+  type AdmissionRequest,
   type AgentChoice,
   type AgentChooser,
   type CodeChoice,
@@ -84,19 +94,39 @@ export {
   type EmbeddedDatabaseOptions,
   loadWithPlugins,
   type RehearsalRoom,
+  UngovernedData,
+  type UngovernedQuery,
+  type UngovernedRecords,
 } from '#composition';
 export { ConfigError, type ConfigFault, type LoadedConfig } from '#config';
 export {
+  type AggregateQuery,
   CachedPrincipalDirectory,
+  ClassSchemas,
+  type CountQuery,
+  type FacetCounts,
+  type FacetQuery,
+  type FindQuery,
+  type OperationContext,
   type ParseRow,
   PrincipalDirectory,
+  type QueryPlan,
   RecordReader,
   RecordSearcher,
   RecordWriter,
+  type RelatedQuery,
   SchemaCatalogue,
+  type SearchHit,
+  type SessionOwner,
+  type StoreCall,
+  StoreError,
+  type TextSearchQuery,
+  type VectorSearchQuery,
 } from '#data';
 export {
   type AgentSurface,
+  type ApprovalDecision,
+  type ApprovalRequest,
   Approver,
   type ClassSurface,
   type ClientLink,
@@ -110,9 +140,16 @@ export {
   surfaceOf,
   ToolCallbacks,
 } from '#dispatcher';
-export type { EnvironmentGates } from '#policy';
+export { openTaskQueue, type TaskJob, TaskQueue } from '#jobs';
+export {
+  type ClassSchema,
+  type EnvironmentGates,
+  type FieldSchema,
+  type IndexSchema,
+  type SchemaSnapshot,
+} from '#policy';
 export { ParleyHealthIndicator } from './module/health-indicator.js';
 export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
-export type { ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
+export type { ParleyEndpoints, ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
 export { AGENT_FACTORY } from './module/seams.js';

@@ -1,6 +1,9 @@
 import type { ModuleMetadata, Provider } from '@nestjs/common';
 import { ConfigError, type ParleyConfig } from '#config';
 import type { EnvironmentGates } from '#policy';
+import { endpointFaults, type ParleyEndpoints } from './endpoints.js';
+
+export type { ParleyEndpoints };
 
 type Sections = Omit<ParleyConfig, 'console' | 'reload' | 'logging' | 'liveQuery' | 'llm'>;
 
@@ -17,6 +20,8 @@ export type ParleyModuleOptions = {
   readonly gates?: EnvironmentGates;
   /** What is read of the environment besides: whether it may start, and where traces go. Default `process.env`. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** What is served beside MCP. Default: everything but health. */
+  readonly endpoints?: ParleyEndpoints;
 };
 
 /** Besides the options, known before any provider is made. */
@@ -33,8 +38,8 @@ export interface ParleyModuleExtras {
   readonly version?: string;
 }
 
-/** What no section of a file is. */
-const OF_CODE = ['gates', 'environment'];
+/** Options that no file has. */
+const OF_CODE = ['gates', 'endpoints', 'environment'];
 
 /** What the service itself serves or does, and no application with Parley in it. */
 const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
@@ -54,6 +59,9 @@ export function configurationOf(
   const faults = given
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
+  faults.push(...endpointFaults(options.endpoints));
+  if (options.server?.path === '/exports')
+    faults.push({ path: 'server.path', message: 'is where files of exports are looked for' });
   if (admits && options.auth !== undefined)
     faults.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
   if (faults.length > 0) throw new ConfigError('options', faults);
