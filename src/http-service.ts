@@ -17,6 +17,8 @@ import {
   type ReadableAgain,
   checkFilterNames,
   mountEdges,
+  Neighbours,
+  neighboursOf,
   warnOfPostures,
   type LoadedService,
   fieldsOf,
@@ -97,7 +99,7 @@ async function listening(
   followLists(app);
   await checkFilterNames(loaded, app.get(FilterNames), logger);
   const console = live && (await openedConsole(app, { parts, env, live }));
-  mountEdges(server, [edge, ...(console ? [console] : [])]);
+  mountEdges(server, [edge, new Neighbours(Object.values(neighboursOf(app))), ...(console ? [console] : [])]);
   const hideMetrics = await showMetrics(app, observed, loaded.config, logger);
   try {
     await listen(app, loaded.config.server);

@@ -6,9 +6,9 @@ import { type Finding, fail, ok, warn } from './finding.js';
 const IMPORTS = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"\n]{1,200})['"]/g;
 /** What a plugin can be made of without a way around the policy. */
 const HARMLESS =
-  /^(parley|@nestjs\/common|reflect-metadata|rxjs|rxjs\/operators|node:(path|url|util|crypto))$/;
-/** Hands out any provider of the service, ungoverned stores among them. */
-const CONTAINER = /\b(ModuleRef|ModulesContainer|DiscoveryService|LazyModuleLoader)\b/;
+  /^(@parley\/server|@nestjs\/common|reflect-metadata|rxjs|rxjs\/operators|node:(path|url|util|crypto))$/;
+/** Hands out any provider of the service, ungoverned stores among them, or is the way to ungoverned rows. */
+const CONTAINER = /\b(UngovernedData|ModuleRef|ModulesContainer|DiscoveryService|LazyModuleLoader)\b/;
 
 /** Code of the operator's and what of it can reach data past the policy. Reads the named files alone, not what they import. */
 export function checkPlugins({ plugins }: LoadedWithPlugins, files: readonly string[]): Finding[] {

@@ -18,21 +18,20 @@ import { dataProviders, parseConnectionOf } from './data-stores.js';
 import { Editions } from './editions/editions.js';
 import { exportProviders } from './exports.js';
 import { governedDataProviders } from './governed-data.js';
-import { ApprovalsController } from './http/approvals.controller.js';
-import { HealthController } from './http/health.controller.js';
+import { neighbourProviders } from './http/service-neighbours.js';
 import { Readiness } from './http/readiness.js';
-import { ResourceDocumentsController } from './http/resource-documents.controller.js';
-import { ToolsController } from './http/tools.controller.js';
 import { mcpProviders } from './mcp.js';
 import { NOTHING_OBSERVED, type Observability, telemetryProviders } from './observe/observability.js';
 import { oauthProviders } from './oauth.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
+import { ServedAt } from './served-at.js';
 import { sharedStateProviders } from './shared-state.js';
 import { subscriptionProviders } from './subscriptions.js';
 import { taskProviders } from './tasks.js';
 import { toolProviders } from './tools.js';
 import { wireProviders } from './wire.js';
+import { UngovernedData, ungovernedProvider } from './ungoverned-data.js';
 import { WrittenClasses } from './written-classes.js';
 
 export interface ServiceParts {
@@ -51,6 +50,8 @@ export interface ServiceParts {
   readonly features?: readonly Provider[];
   /** Take the place of what is bound here. */
   readonly replaced?: readonly Provider[];
+  /** Works on tasks only when `TaskService.begin` is called: its tools are registered later. Default false. */
+  readonly holdsTasks?: boolean;
   /** Modules with such providers. */
   readonly plugins?: readonly PluginModule[];
 }
@@ -66,18 +67,19 @@ export class AppModule {
     // What only a start reads; the rest is asked of the edition that a call was admitted under.
     const { config } = parts.loaded;
     const written = new WrittenClasses(shared.bus);
+    const servedAt = new ServedAt(config.server.path);
     return {
       module: AppModule,
       imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
       // For the providers of plugins.
       global: true,
-      exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
-      controllers: [HealthController, ToolsController, ApprovalsController, ResourceDocumentsController],
+      exports: [ToolRegistry, PromptRegistry, ResourceRegistry, UngovernedData],
       providers: [
         ...toolProviders(gates),
         ...features,
         { provide: Editions, useValue: editions },
         { provide: Policies, useValue: policies },
+        { provide: ServedAt, useValue: servedAt },
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
         ...approvalProviders(config, shared),
         ...auditProviders({
@@ -91,13 +93,15 @@ export class AppModule {
         ...telemetryProviders(observed),
         { provide: TaskQueue, useValue: queue },
         Readiness,
+        ...neighbourProviders(),
         ...wireProviders(shared),
         ...subscriptionProviders(config, connection, shared),
-        ...taskProviders({ config, configured: editions, shared, queue }),
-        ...exportProviders({ config, policies, shared }),
-        ...oauthProviders(editions, shared),
+        ...taskProviders({ config, configured: editions, shared, queue, held: parts.holdsTasks ?? false }),
+        ...exportProviders({ config, policies, shared, servedAt }),
+        ...oauthProviders(editions, shared, servedAt),
         ...authProviders(editions),
         ...governedDataProviders(policies),
+        ungovernedProvider(config),
         ...searchProviders(config.embeddings),
         ...callProviders({ policies, gates, shared }),
         ...mcpProviders(config, shared),

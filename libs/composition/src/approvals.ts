@@ -1,5 +1,6 @@
 import { Logger, type Provider } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
+import { Refused } from '#agent';
 import {
   ApprovalOffice,
   ApprovalWebhook,
@@ -11,7 +12,13 @@ import {
 import { AuditSink } from '#audit';
 import type { SharedState } from '#cluster';
 import { GovernedWritesSource } from '#data';
-import { Approver, RecordsSource } from '#dispatcher';
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  Approver,
+  ProtocolFault,
+  RecordsSource,
+} from '#dispatcher';
 import type { ApprovalsConfig, ParleyConfig } from '#config';
 
 /** Ends with the application. */
@@ -44,6 +51,44 @@ function createApprover(
     case 'both':
       return new ApproversInTurn([client, another]);
   }
+}
+
+const OUTCOMES: readonly unknown[] = ['approve', 'deny', 'unavailable'];
+const UNDECIDED: ApprovalDecision = { outcome: 'unavailable', reason: 'nobody could decide' };
+
+/** Asks code of the application. A fault of it is a no, and so is an answer that is none. */
+class BoundApprover extends Approver {
+  private readonly logger = new Logger('Approvals');
+
+  constructor(private readonly bound: Approver) {
+    super();
+  }
+
+  async review(request: ApprovalRequest): Promise<ApprovalDecision> {
+    try {
+      const decision = (await this.bound.review(request)) as ApprovalDecision | undefined;
+      if (decision && OUTCOMES.includes(decision.outcome)) return decision;
+      this.logger.error('the bound Approver answered with no decision');
+    } catch (error) {
+      if (error instanceof ProtocolFault || error instanceof Refused) throw error;
+      this.logger.error(`the bound Approver failed: ${String(error)}`);
+    }
+    return UNDECIDED;
+  }
+}
+
+/** An application's own approver; what it decides is written down like any other decision. */
+export function approvedBy(bound: Approver, { server }: ParleyConfig): Provider {
+  return {
+    provide: Approver,
+    useFactory: (events: EventEmitter2, audit: AuditSink) =>
+      new RecordedApprover(new BoundApprover(bound), server.approvalTimeout, {
+        events,
+        audit,
+        log: new Logger(RecordedApprover.name),
+      }),
+    inject: [EventEmitter2, AuditSink],
+  };
 }
 
 /** Who decides upon calls that need it, and where approvers look at what waits for them. */

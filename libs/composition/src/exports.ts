@@ -18,18 +18,20 @@ import { Downloads } from '#streaming';
 import { ExportDesk, ToolRunner } from '#tools';
 import type { LoadedConfig } from '#config';
 import { stateKeys } from './input-rounds.js';
+import type { ServedAt } from './served-at.js';
 
 export interface ExportParts {
   readonly config: LoadedConfig['config'];
   readonly policies: Policies;
   readonly shared: SharedState;
+  readonly servedAt: ServedAt;
 }
 
 /** Exports that are fetched after they were asked for, over HTTP and as resources. */
-export function exportProviders({ config, policies, shared }: ExportParts): Provider[] {
+export function exportProviders({ config, policies, shared, servedAt }: ExportParts): Provider[] {
   const { lifetime, maxRows, maxPerPrincipal } = config.exports;
   const settings: ExportSettings = { lifetime: lifetime * 1000, maxRows, maxPerOwner: maxPerPrincipal };
-  const office = new TicketOffice(shared.exports, settings);
+  const office = new TicketOffice(shared.exports, settings, () => servedAt.downloads);
   const sealed = new SealedText(stateKeys(config.server, shared), 'parley export part');
   return [
     { provide: ExportDesk, useValue: office },

@@ -1,4 +1,11 @@
-export { type AgentChoice, type AgentChooser, ChosenAgents } from './chosen-agents.js';
+export { approvedBy } from './approvals.js';
+export {
+  type AdmissionRequest,
+  admittedBy,
+  type AgentChoice,
+  type AgentChooser,
+  chosenBy,
+} from './chosen-agents.js';
 export { AppModule, type ServiceParts } from './app.module.js';
 export { builtPage } from './built-pages.js';
 export { catalogueOf, directoryOf, parseConnectionOf } from './data-stores.js';
@@ -7,7 +14,12 @@ export { Editions, type Edition } from './editions/editions.js';
 export { followConfiguration, type ReadableAgain } from './editions/following.js';
 export { checkFilterNames } from './filter-names.js';
 export { mountEdges, type Mounted } from './http/mount-edge.js';
+export type { Neighbour } from './http/neighbour.js';
+export { Neighbours } from './http/neighbours.js';
+export { neighboursOf, type ServiceNeighbours } from './http/service-neighbours.js';
 export { Readiness } from './http/readiness.js';
+export { resourceUrlOf } from './oauth.js';
+export { ServedAt } from './served-at.js';
 export { stateKeys } from './input-rounds.js';
 export {
   NOTHING_OBSERVED,
@@ -21,4 +33,5 @@ export { toolsOfPlugins } from './plugins/plugin-modules.js';
 export { warnOfPostures } from './posture-warnings.js';
 export { productVersion } from './product-version.js';
 export { TaskService } from './tasks.js';
+export { UngovernedData, type UngovernedQuery, type UngovernedRecords } from './ungoverned-data.js';
 export { followLists } from './wire.js';

@@ -26,6 +26,7 @@ import {
   resourceUrls,
 } from '#config';
 import type { Editions } from './editions/editions.js';
+import type { ServedAt } from './served-at.js';
 
 /** A named agent as tokens lead to it. */
 export interface AgentOfTokens {
@@ -137,7 +138,11 @@ export function requiredScopesOf(config: ParleyConfig): string[] {
 }
 
 /** Documents for clients that have no token yet; null where no tokens are taken. */
-function resourceDocumentsOf(config: ParleyConfig, rules: OAuthRules): ResourceDocuments | null {
+function resourceDocumentsOf(
+  config: ParleyConfig,
+  rules: OAuthRules,
+  servedAt: readonly string[],
+): ResourceDocuments | null {
   const resource = resourceUrlOf(config);
   if (resource === null) return null;
   return new ResourceDocuments({
@@ -147,7 +152,7 @@ function resourceDocumentsOf(config: ParleyConfig, rules: OAuthRules): ResourceD
       documents: rules.trustOf(oauth).documents,
     })),
     scopes: requiredScopesOf(config),
-    servedAt: config.server.path,
+    servedAt,
   });
 }
 
@@ -158,18 +163,19 @@ export class CurrentDocuments {
   constructor(
     private readonly editions: Pick<Editions, 'current'>,
     private readonly rules: OAuthRules,
+    private readonly servedAt: Pick<ServedAt, 'endpoints'>,
   ) {}
 
   /** Null where no tokens are taken. */
   get documents(): ResourceDocuments | null {
     const { config } = this.editions.current;
     if (this.made?.config !== config)
-      this.made = { config, documents: resourceDocumentsOf(config, this.rules) };
+      this.made = { config, documents: resourceDocumentsOf(config, this.rules, this.servedAt.endpoints) };
     return this.made.documents;
   }
 }
 
-export function oauthProviders(editions: Editions, shared: SharedState): Provider[] {
+export function oauthProviders(editions: Editions, shared: SharedState, servedAt: ServedAt): Provider[] {
   return [
     {
       provide: OAuthRules,
@@ -178,7 +184,7 @@ export function oauthProviders(editions: Editions, shared: SharedState): Provide
     },
     {
       provide: CurrentDocuments,
-      useFactory: (rules: OAuthRules) => new CurrentDocuments(editions, rules),
+      useFactory: (rules: OAuthRules) => new CurrentDocuments(editions, rules, servedAt),
       inject: [OAuthRules],
     },
   ];

@@ -11,11 +11,13 @@ function warningsOf(
   policy: PolicyConfig = {},
   said: Said = new Set(),
   permissions: 'readonly' | 'write' = 'readonly',
+  ungoverned: readonly string[] = [],
 ): string[] {
   const lines: string[] = [];
   const names = Object.keys(identities);
   warnOfPostures(
     {
+      config: { ungoverned },
       agents: new Map(names.map((name) => [name, compileAgentShape(name, { permissions })])),
       identities: new Map(Object.entries(identities)),
       policy: compilePolicy(policy).policy,
@@ -27,6 +29,12 @@ function warningsOf(
 }
 
 describe('a start warns', () => {
+  it('of code that goes past the policy, by the names that were permitted', () => {
+    expect(warningsOf({}, {}, new Set(), 'readonly', ['nightly', 'import'])).toEqual([
+      expect.stringMatching(/past the policy.*nightly, import/),
+    ]);
+  });
+
   it('of agents without an identity in one line, and of them alone', () => {
     const [line, ...others] = warningsOf({
       operator: MASTER,

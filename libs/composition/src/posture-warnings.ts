@@ -2,17 +2,21 @@ import type { Logger } from '@nestjs/common';
 import { HIDDEN_BY_DEFAULT, isExposedToEveryTenant } from '#policy';
 import type { LoadedConfig } from '#config';
 
-type Posture = 'master' | 'writers' | 'unhidden' | 'untenanted';
+type Posture = 'master' | 'writers' | 'unhidden' | 'untenanted' | 'ungoverned';
 
 /** One process says each of them once, however many services run in it. */
 const SAID = new Set<Posture>();
 
+type Postured = Pick<LoadedConfig, 'agents' | 'identities' | 'policy'> & {
+  readonly config: Pick<LoadedConfig['config'], 'ungoverned'>;
+};
+
 /**
  * What an operator should know at a start: who reads with the master key, who may write without being asked, which classes
- * of the server were opened. It goes by what was configured: a session that cannot be resolved is not the master key.
+ * of the server were opened, what goes past the policy. It goes by what was configured: a session that cannot be resolved is not the master key.
  */
 export function warnOfPostures(
-  { agents, identities, policy }: Pick<LoadedConfig, 'agents' | 'identities' | 'policy'>,
+  { config, agents, identities, policy }: Postured,
   logger: Pick<Logger, 'warn'>,
   said: Set<Posture> = SAID,
 ): void {
@@ -53,6 +57,11 @@ export function warnOfPostures(
     'untenanted',
     untenanted,
     (names) => `every tenant reads these classes, though other classes have a tenantScope: ${names}`,
+  );
+  warn(
+    'ungoverned',
+    config.ungoverned,
+    (names) => `code of this deployment reads and changes rows past the policy, under these names: ${names}`,
   );
   warn('unhidden', unhidden, (names) => `classes that are hidden by default are shown to agents: ${names}`);
 }

@@ -21,16 +21,24 @@ export interface TaskParts {
   readonly configured: ConfiguredAgents;
   readonly shared: SharedState;
   readonly queue: TaskQueue;
+  /** Whether work begins only when it is told to. */
+  readonly held: boolean;
 }
 
-/** Works on tasks from the moment everything is there until the service closes. */
+/** Works on tasks from the moment every tool is there until the service closes. */
 export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   constructor(
     private readonly worker: TaskWorker,
     private readonly queue: TaskQueue,
+    private readonly held: boolean,
   ) {}
 
   onApplicationBootstrap(): void {
+    if (!this.held) this.begin();
+  }
+
+  /** Once. A task whose tool is not there yet would fail. */
+  begin(): void {
     this.queue.work((job) => this.worker.handle(job));
   }
 
@@ -48,7 +56,7 @@ export class TaskService implements OnApplicationBootstrap, OnModuleDestroy {
   }
 }
 
-export function taskProviders({ config, configured, shared, queue }: TaskParts): Provider[] {
+export function taskProviders({ config, configured, shared, queue, held }: TaskParts): Provider[] {
   const { lifetime, pollInterval, heartbeat, maxPerPrincipal } = config.tasks;
   const begun = shared.limiters.limiter('tasks', { limit: maxPerPrincipal, window: lifetime });
   const settings: TaskSettings = {
@@ -81,7 +89,7 @@ export function taskProviders({ config, configured, shared, queue }: TaskParts):
     },
     {
       provide: TaskService,
-      useFactory: (worker: TaskWorker) => new TaskService(worker, queue),
+      useFactory: (worker: TaskWorker) => new TaskService(worker, queue, held),
       inject: [TaskWorker],
     },
   ];

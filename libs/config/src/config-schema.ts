@@ -168,6 +168,11 @@ export const CONFIG_SCHEMA = {
     embeddings: EMBEDDINGS,
     ...OBSERVABILITY_SCHEMAS,
     plugins: strings,
+    ungoverned: {
+      type: 'array',
+      items: { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9._-]{0,63}$' },
+      uniqueItems: true,
+    },
     agents: {
       type: 'object',
       propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' },

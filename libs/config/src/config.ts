@@ -28,6 +28,8 @@ export interface ParleyConfig {
   readonly console: ConsoleConfig;
   readonly audit: AuditConfig;
   readonly policy: PolicyConfig;
+  /** Names under which the operator's own code may reach rows past the policy. Default none. */
+  readonly ungoverned: readonly string[];
   /** Null: texts are not embedded. */
   readonly embeddings: EmbeddingsConfig | null;
   readonly llm: LlmConfig;

@@ -229,6 +229,7 @@ function withDefaults(
     policy: given.policy ?? {},
     embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
     llm: { ...DEFAULT_LLM, ...given.llm },
+    ungoverned: given.ungoverned ?? [],
     traces: { ...DEFAULT_TRACES, ...given.traces },
     metrics: { ...DEFAULT_METRICS, ...given.metrics },
     logging: { ...DEFAULT_LOGGING, ...given.logging },

@@ -19,6 +19,8 @@ export class TicketOffice extends ExportDesk {
   constructor(
     private readonly store: VersionedStore,
     private readonly settings: ExportSettings,
+    /** The path that files lie below over HTTP; null: nowhere. Default `/exports`. */
+    private readonly downloadsAt: () => string | null = () => '/exports',
   ) {
     super();
   }
@@ -37,7 +39,7 @@ export class TicketOffice extends ExportDesk {
     // Listed first: what is not listed could never be revoked for a newer one.
     await this.list(agent, id, expires);
     await this.store.create(id, { ...ticket }, this.settings.lifetime);
-    return promised(id, ticket, this.settings);
+    return this.promised(id, ticket);
   }
 
   /** @returns `undefined` when this agent has no such export */
@@ -51,7 +53,7 @@ export class TicketOffice extends ExportDesk {
     const found = await this.store.find(listOf(agent));
     const ids = Object.keys(found ? openIn(found.value) : {});
     const tickets = await Promise.all(ids.map(async (id) => ({ id, ticket: await this.find(id, agent) })));
-    return tickets.flatMap(({ id, ticket }) => (ticket ? [promised(id, ticket, this.settings)] : []));
+    return tickets.flatMap(({ id, ticket }) => (ticket ? [this.promised(id, ticket)] : []));
   }
 
   /** @returns false when this agent has no such export */
@@ -60,6 +62,18 @@ export class TicketOffice extends ExportDesk {
     await this.store.remove(id);
     await this.changeList(agent, (open) => open.filter(([known]) => known !== id));
     return true;
+  }
+
+  private promised(id: string, { order, expires }: ExportTicket): PromisedExport {
+    const folder = this.downloadsAt();
+    return {
+      uri: `${EXPORT_SCHEME}://${id}`,
+      path: folder === null ? null : `${folder}/${id}`,
+      fileName: fileNameOf(order),
+      mimeType: MEDIA_TYPES[order.format],
+      expiresAt: new Date(expires).toISOString(),
+      maxRows: this.settings.maxRows,
+    };
   }
 
   private async list(agent: Agent, id: string, expires: number): Promise<void> {
@@ -91,17 +105,6 @@ export class TicketOffice extends ExportDesk {
       if (stored) return;
     }
   }
-}
-
-function promised(id: string, { order, expires }: ExportTicket, { maxRows }: ExportSettings): PromisedExport {
-  return {
-    uri: `${EXPORT_SCHEME}://${id}`,
-    path: `/exports/${id}`,
-    fileName: fileNameOf(order),
-    mimeType: MEDIA_TYPES[order.format],
-    expiresAt: new Date(expires).toISOString(),
-    maxRows,
-  };
 }
 
 /** Class names are identifiers, so nothing in it can leave a header or a folder. */

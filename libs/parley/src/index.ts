@@ -57,15 +57,54 @@ export {
   type ValueSchema,
 } from '#tools';
 /** For applications that take Parley in (docs/module.md). */
-export { RateLimiters } from '#agent';
-export { AuditSink } from '#audit';
-export { Authenticator, type CredentialSource } from '#auth';
-export type { AgentChoice, AgentChooser } from '#composition';
+export {
+  type RateLimit,
+  RateLimiters,
+  type RateUsage,
+  type RateVerdict,
+  SlidingRateLimiter,
+  Unauthorized,
+} from '#agent';
+export { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from '#audit';
+export { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
+export { openSharedState, SharedState } from '#cluster';
+export {
+  type AdmissionRequest,
+  type AgentChoice,
+  type AgentChooser,
+  UngovernedData,
+  type UngovernedQuery,
+  type UngovernedRecords,
+} from '#composition';
 export { ConfigError, type ConfigFault } from '#config';
-export { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
-export { Approver } from '#dispatcher';
+export {
+  type AggregateQuery,
+  ClassSchemas,
+  type CountQuery,
+  type FacetCounts,
+  type FacetQuery,
+  type FindQuery,
+  type OperationContext,
+  type ParseRow,
+  PrincipalDirectory,
+  type QueryPlan,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  type RelatedQuery,
+  SchemaCatalogue,
+  type SearchHit,
+  type SessionOwner,
+  type StoreCall,
+  StoreError,
+  type TextSearchQuery,
+  type VectorSearchQuery,
+} from '#data';
+export { type ApprovalDecision, type ApprovalRequest, Approver } from '#dispatcher';
+export type { ClassSchema, EnvironmentGates, FieldSchema, IndexSchema, SchemaSnapshot } from '#policy';
+export { openTaskQueue, type TaskJob, TaskQueue } from '#jobs';
 export { ParleyHealthIndicator } from './module/health-indicator.js';
 export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
-export type { ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
+export type { ParleyEndpoints, ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
 export { AGENT_FACTORY } from './module/seams.js';

@@ -8,8 +8,8 @@ export interface ProtectedResource {
   readonly issuers: readonly { readonly issuer: string; readonly documents: IssuerDocuments }[];
   /** What every caller needs. */
   readonly scopes: readonly string[];
-  /** Where MCP is served in this process, which a proxy may call otherwise. */
-  readonly servedAt: string;
+  /** Paths that MCP is served at in this process, which a proxy may call otherwise. */
+  readonly servedAt: readonly string[];
 }
 
 const RESOURCE = '/.well-known/oauth-protected-resource';
@@ -52,7 +52,7 @@ export class ResourceDocuments {
   async at(path: string): Promise<IssuerDocument | null> {
     const asked = path.replace(/\/$/, '');
     const { resource, servedAt } = this.resource;
-    const places = new Set(['', pathOf(resource), servedAt.replace(/\/$/, '')]);
+    const places = new Set(['', pathOf(resource), ...servedAt.map((path) => path.replace(/\/$/, ''))]);
     if (asked.startsWith(RESOURCE) && places.has(asked.slice(RESOURCE.length))) return this.metadata();
     if (asked.startsWith(SERVER) && places.has(asked.slice(SERVER.length))) return this.mirror();
     return null;

@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Agent, Unauthorized } from '#agent';
 import {
   AuthenticationUnavailable,
@@ -7,6 +7,7 @@ import {
   InsufficientScope,
 } from '#auth';
 import { type McpEdge, trustedHeaders } from '#streaming';
+import { sendJson } from './neighbour.js';
 
 const REFUSED: Readonly<Record<number, string>> = {
   403: 'Host or Origin not allowed',
@@ -25,8 +26,8 @@ export class NotServed extends Error {
     super(message);
   }
 
-  answer(response: Response): void {
-    response.status(this.status).set(this.headers).json({ error: this.message });
+  answer(response: ServerResponse): void {
+    sendJson(response, this.status, { error: this.message }, this.headers);
   }
 }
 
@@ -51,8 +52,8 @@ function refusedCredentials(
  * @throws NotServed
  */
 export async function callerOf(
-  request: Request,
-  response: Response,
+  request: IncomingMessage,
+  response: ServerResponse,
   { edge, authenticator }: { readonly edge: McpEdge; readonly authenticator: Authenticator },
 ): Promise<Agent> {
   const refused = await edge.refusalFor(request, response);
@@ -61,7 +62,7 @@ export async function callerOf(
     return await authenticator.authenticate({
       headers: trustedHeaders(request),
       remoteAddress: request.socket.remoteAddress,
-      method: request.method,
+      method: request.method ?? '',
     });
   } catch (error) {
     throw refusedCredentials(error, authenticator, trustedHeaders(request)) ?? error;

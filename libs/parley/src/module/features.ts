@@ -27,10 +27,22 @@ export function declaredClasses(name: string, discovery: DiscoveryService): Clas
   return [...listedFor(name, discovery)].flatMap(({ type }) => classDeclarationOf(type) ?? []);
 }
 
-/** The listed providers as the application made them. */
+/**
+ * The listed providers as the application made them.
+ * @throws TypeError for one that is made anew each time, or that needs such a thing: there is no Nest request in a call
+ */
 export function listedInstances(name: string, discovery: DiscoveryService): object[] {
-  return [...listedFor(name, discovery)].flatMap(({ own }) => {
+  return [...listedFor(name, discovery)].flatMap(({ type, own }) => {
+    // Nest would run one that was never constructed.
+    for (const enhancer of own.host?.injectables.values() ?? [])
+      if (!enhancer.isDependencyTreeStatic())
+        throw new TypeError(`${enhancer.name} on tools is made anew for each request: ${MADE_ONCE}`);
+    if (own.isTransient || !own.isDependencyTreeStatic())
+      throw new TypeError(`${type.name} is made anew for each request: ${MADE_ONCE}`);
     const made = own.instance as unknown;
     return made !== null && typeof made === 'object' ? [made] : [];
   });
 }
+
+const MADE_ONCE =
+  'tools, and guards, interceptors, pipes and filters on them, are made once, and so is what they inject';

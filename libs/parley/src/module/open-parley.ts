@@ -1,6 +1,6 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { openSharedState } from '#cluster';
+import { openSharedState, type SharedState } from '#cluster';
 import {
   AppModule,
   checkFilterNames,
@@ -11,9 +11,9 @@ import {
   TaskService,
   warnOfPostures,
 } from '#composition';
-import { assertMayStart, configOf } from '#config';
+import { assertMayStart, configOf, type ParleyConfig } from '#config';
 import { FilterNames } from '#dispatcher';
-import { openTaskQueue } from '#jobs';
+import { openTaskQueue, type TaskQueue } from '#jobs';
 import { type ClassDeclaration, readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { configurationOf, type ParleyModuleOptions } from './parley-options.js';
@@ -37,6 +37,17 @@ interface Opening {
 
 type Closing = () => Promise<void> | undefined;
 
+const openedState = ({ redis }: ParleyConfig): Promise<SharedState> =>
+  openSharedState({ ...redis, log: new Logger('SharedState') });
+
+const openedQueue = ({ redis, tasks }: ParleyConfig): Promise<TaskQueue> =>
+  openTaskQueue({
+    ...redis,
+    concurrency: tasks.concurrency,
+    lockDuration: tasks.heartbeat * 2000,
+    log: new Logger('Tasks'),
+  });
+
 /** @throws ConfigError listing every fault of the options */
 export async function openParley(
   options: ParleyModuleOptions,
@@ -55,24 +66,21 @@ export async function openParley(
     ends.push(() => observed.tracing?.close());
     const database = await openDatabase(config.database);
     ends.push(() => database.close());
-    const state = await openSharedState({ ...config.redis, log: new Logger('SharedState') });
-    ends.push(() => state.close());
-    const queue = await openTaskQueue({
-      ...config.redis,
-      concurrency: config.tasks.concurrency,
-      lockDuration: config.tasks.heartbeat * 2000,
-      log: new Logger('Tasks'),
-    });
-    ends.push(() => queue.close());
+    const shared = seams.sharedState ?? (await openedState(config));
+    if (!seams.sharedState) ends.push(() => shared.close());
+    const queue = seams.taskQueue ?? (await openedQueue(config));
+    if (!seams.taskQueue) ends.push(() => queue.close());
     const context = await NestFactory.createApplicationContext(
       AppModule.compose({
         loaded,
         connection: database.connection,
-        shared: seams.stateOver(state),
+        shared: seams.stateOver(shared),
         queue,
         observed,
         gates: options.gates ?? readEnvironmentGates(process.env),
-        replaced: seams.providers(),
+        replaced: seams.providers(loaded.config),
+        // The application's tools are registered when all of its modules are there.
+        holdsTasks: true,
       }),
       // The application's logger speaks for it, and the application decides what a failed start means.
       { abortOnError: false },
@@ -84,6 +92,7 @@ export async function openParley(
         warnOfPostures(loaded, log);
         await checkFilterNames(loaded, context.get(FilterNames), log);
         followLists(context);
+        context.get(TaskService).begin();
         ends.push(await showMetrics(context, observed, config, log));
       },
       drain: async () => {

@@ -12,19 +12,22 @@ import type {
   ModulesContainer,
 } from '@nestjs/core';
 import type { Server } from 'node:http';
-import { Editions, mountEdges } from '#composition';
+import { Logger } from '@nestjs/common';
+import { Editions } from '#composition';
 import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
-import { McpEdge } from '#streaming';
 import { agentMethodsOf, MethodRegistry } from '#tools';
 import { listedInstances } from './features.js';
+import { followFurtherServers } from './further-servers.js';
 import { basesOf } from './mount-paths.js';
-import { MountedEdge } from './mounted-edge.js';
 import type { OpenParley } from './open-parley.js';
 import { Parley } from './parley.js';
+import type { ParleyEndpoints } from './parley-options.js';
+import { serveInstance } from './serve-instance.js';
 
 export interface HostParts {
   readonly name: string;
   readonly version: string | undefined;
+  readonly endpoints: ParleyEndpoints | undefined;
   /** Whose paths the application prefixes. */
   readonly module: object;
   readonly opened: OpenParley;
@@ -33,18 +36,6 @@ export interface HostParts {
   readonly http: HttpAdapterHost;
   readonly config: ApplicationConfig;
   readonly modules: ModulesContainer;
-}
-
-const TAKEN = new WeakMap<Server, Set<string>>();
-
-/** @throws TypeError when another instance of the application has it */
-function take(server: Server, claims: readonly string[]): void {
-  const taken = TAKEN.get(server) ?? new Set();
-  TAKEN.set(server, taken);
-  for (const claim of claims) {
-    if (taken.has(claim)) throw new TypeError(`two instances of Parley in one application: ${claim}`);
-    taken.add(claim);
-  }
 }
 
 /** Lets one instance live with the application: its tools, its paths, its end. */
@@ -59,9 +50,11 @@ export class ParleyHost
 
   /** @throws ToolDeclarationError, MethodDeclarationError */
   onModuleInit(): void {
-    const { name, discovery, contexts } = this.parts;
+    const { name, discovery, contexts, config } = this.parts;
+    if (config.getGlobalRequestGuards().length > 0)
+      new Logger('Parley').warn('global guards that are made for each request do not run on tools');
     const context = new ToolContext(contexts);
-    const methods = this.parley.get(MethodRegistry);
+    const methods = this.parts.opened.context.get(MethodRegistry);
     for (const instance of listedInstances(name, discovery)) {
       for (const tool of toolsOf(instance, context)) this.parley.tools.register(tool);
       for (const prompt of promptsOf(instance)) this.parley.prompts.register(prompt);
@@ -69,23 +62,26 @@ export class ParleyHost
     }
   }
 
-  /** Everything of the application is in place: only now is it known where it is served, and with what. */
+  /**
+   * Everything of the application is in place: only now is it known where it is served, and with what.
+   * @throws TypeError for a place that cannot be. @throws ConfigError
+   */
   async onApplicationBootstrap(): Promise<void> {
+    this.serve();
     await this.parts.opened.begin();
-    const { http, config, modules, module, version } = this.parts;
-    const server = (http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined)?.getHttpServer() as
-      Server | undefined;
-    if (!server) return;
-    const edge = this.parley.get(McpEdge);
-    const { path } = this.parley.get(Editions).current.config.server;
-    // Downloads lie beside the path, where only one instance can be.
-    const only = this.parts.name === 'default' ? null : path;
-    const bases = basesOf(config, modules, module, version);
-    take(server, [`instance ${this.parts.name}`, ...bases.map((base) => `path ${base}${path}`)]);
-    mountEdges(
-      server,
-      bases.map((base) => new MountedEdge(edge, base, only)),
-    );
+  }
+
+  private serve(): void {
+    const { http, opened, name, endpoints, ...mounted } = this.parts;
+    // A context without a server has no adapter, and a testing module one without a server.
+    const adapter = http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined;
+    const server = adapter?.getHttpServer() as Server | undefined;
+    if (!adapter || !server) return;
+    const { context } = opened;
+    const { config } = context.get(Editions).current;
+    const bases = basesOf(mounted, config.server.path);
+    const mountings = serveInstance(server, { name, context, config, bases, endpoints });
+    followFurtherServers({ adapter, mountings, log: new Logger('Parley') });
   }
 
   /** Before anything that tools use is taken away. */

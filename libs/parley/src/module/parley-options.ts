@@ -1,6 +1,9 @@
 import type { ModuleMetadata, Provider } from '@nestjs/common';
 import { ConfigError, type ParleyConfig } from '#config';
 import type { EnvironmentGates } from '#policy';
+import { endpointFaults, type ParleyEndpoints } from './endpoints.js';
+
+export type { ParleyEndpoints };
 
 type Sections = Omit<ParleyConfig, 'console' | 'reload' | 'logging' | 'liveQuery' | 'llm'>;
 
@@ -15,6 +18,8 @@ export type ParleyModuleOptions = {
 } & {
   /** What the environment would open. Default: what it does open. */
   readonly gates?: EnvironmentGates;
+  /** What is served beside MCP. Default: everything but health. */
+  readonly endpoints?: ParleyEndpoints;
 };
 
 /** Besides the options, known before any provider is made. */
@@ -31,6 +36,9 @@ export interface ParleyModuleExtras {
   readonly version?: string;
 }
 
+/** Options that no file has. */
+const OF_CODE = ['gates', 'endpoints'];
+
 /** What the service itself serves or does, and no application with Parley in it. */
 const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
 
@@ -44,11 +52,14 @@ export function configurationOf(
   { name, admits }: { readonly name: string; readonly admits: boolean },
 ): Record<string, unknown> {
   const given = Object.entries(options).filter(
-    ([section, value]) => section !== 'gates' && value !== undefined,
+    ([section, value]) => !OF_CODE.includes(section) && value !== undefined,
   );
   const faults = given
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
+  faults.push(...endpointFaults(options.endpoints));
+  if (options.server?.path === '/exports')
+    faults.push({ path: 'server.path', message: 'is where files of exports are looked for' });
   if (admits && options.auth !== undefined)
     faults.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
   if (faults.length > 0) throw new ConfigError('options', faults);

@@ -14,6 +14,7 @@ import {
   HttpAdapterHost,
   ModulesContainer,
 } from '@nestjs/core';
+import { UngovernedData } from '#composition';
 import { PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { declaredClasses, FeatureList } from './features.js';
@@ -30,6 +31,7 @@ const SHOWN: readonly Provider[] = [
   { provide: PromptRegistry, useFactory: ({ prompts }: Parley) => prompts, inject: [Parley] },
   { provide: ResourceRegistry, useFactory: ({ resources }: Parley) => resources, inject: [Parley] },
   { provide: ToolRunner, useFactory: ({ runner }: Parley) => runner, inject: [Parley] },
+  { provide: UngovernedData, useFactory: ({ ungoverned }: Parley) => ungoverned, inject: [Parley] },
   { provide: SubAgents, useFactory: ({ subAgents }: Parley) => subAgents, inject: [Parley] },
 ];
 
@@ -84,7 +86,19 @@ function hostProvider(name: string, version: string | undefined): Provider {
       const declared = declaredClasses(name, discovery);
       const opened = await openParley(options, { name, declared, seams: new BoundSeams(bound) });
       const module = ParleyModule;
-      return new ParleyHost({ name, version, module, opened, discovery, contexts, http, config, modules });
+      const { endpoints } = options;
+      return new ParleyHost({
+        name,
+        version,
+        endpoints,
+        module,
+        opened,
+        discovery,
+        contexts,
+        http,
+        config,
+        modules,
+      });
     },
     inject: [
       MODULE_OPTIONS_TOKEN,

@@ -1,7 +1,11 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
-import { Readiness } from '#composition';
+import { Readiness, UngovernedData } from '#composition';
+import { RecordReader, RecordSearcher, RecordWriter, SchemaWriter } from '#data';
 import { Kernel, PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
+
+/** They know no policy. */
+const PORTS_TO_ROWS: readonly unknown[] = [RecordReader, RecordWriter, RecordSearcher, SchemaWriter];
 
 /** One instance of Parley in an application. */
 export class Parley {
@@ -41,8 +45,18 @@ export class Parley {
     return this.context.get(Readiness).look();
   }
 
-  /** Any other part of it, by its class. */
+  /** Rows past the policy, under a name that the options list in `ungoverned`. */
+  get ungoverned(): UngovernedData {
+    return this.context.get(UngovernedData);
+  }
+
+  /**
+   * Any other part of it, by its class.
+   * @throws TypeError for the ports to rows: a call has governed doors, and past the policy there is `ungoverned` alone
+   */
   get<T>(token: Type<T> | (abstract new (...args: never[]) => T)): T {
+    if (PORTS_TO_ROWS.includes(token))
+      throw new TypeError(`${token.name} knows no policy and is not handed out: see Parley.ungoverned`);
     return this.context.get<T>(token as Type<T>);
   }
 }

@@ -1,11 +1,15 @@
 import type { InjectionToken, Provider } from '@nestjs/common';
 import { RateLimiters } from '#agent';
 import { AuditSink } from '#audit';
-import { Authenticator, RecordedAuthenticator } from '#auth';
-import type { SharedState } from '#cluster';
-import { type AgentChooser, ChosenAgents, Editions } from '#composition';
+import { Authenticator } from '#auth';
+import { SharedState } from '#cluster';
+import { type AgentChooser, admittedBy, approvedBy, chosenBy } from '#composition';
+import { ConfigError, type ConfigFault, type ParleyConfig } from '#config';
 import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
 import { Approver } from '#dispatcher';
+import { TaskQueue } from '#jobs';
+import { CheckedReader } from './checked-reader.js';
+import { CheckedSearcher } from './checked-searcher.js';
 
 /**
  * Token of the function that answers per request as whom it runs. While it is bound, no rule of `auth` is asked.
@@ -13,26 +17,46 @@ import { Approver } from '#dispatcher';
  */
 export const AGENT_FACTORY = Symbol('parley:agent-factory');
 
+interface Seam {
+  readonly token: InjectionToken;
+  readonly name: string;
+  /** What must be there to be called; none: it is a function itself. */
+  readonly methods: readonly string[];
+}
+
 /** Ports that an application may bind anew in `providers`, or a test with `overrideProvider`. */
-const SEAMS = [
-  Authenticator,
-  AuditSink,
-  Approver,
-  RateLimiters,
-  RecordReader,
-  RecordWriter,
-  RecordSearcher,
-  SchemaCatalogue,
-  PrincipalDirectory,
-] as const;
+const SEAMS: readonly Seam[] = [
+  seam(Authenticator, 'authenticate', 'challengeTo', 'scopeChallenge', 'stepsAbove'),
+  { token: AGENT_FACTORY, name: 'AGENT_FACTORY', methods: [] },
+  seam(AuditSink, 'admit', 'record', 'recordApproval', 'recordEvent'),
+  seam(Approver, 'review'),
+  seam(RateLimiters, 'limiter'),
+  seam(RecordReader, 'forCall', 'find', 'count', 'aggregate', 'related', 'explain'),
+  seam(RecordWriter, 'forCall', 'create', 'update', 'delete'),
+  seam(RecordSearcher, 'forCall', 'text', 'facets', 'nearest'),
+  seam(SchemaCatalogue, 'snapshot', 'indexesOf', 'invalidate'),
+  seam(PrincipalDirectory, 'ownerOfSession', 'rolesOfUser', 'rolesOfRole', 'forgetRoles'),
+  seam(TaskQueue, 'push', 'work', 'isUp', 'waiting', 'drain', 'close'),
+  seam(SharedState, 'isUp', 'close'),
+];
+
+function seam(token: abstract new (...args: never[]) => unknown, ...methods: string[]): Seam {
+  return { token, name: token.name, methods };
+}
+
+export const SEAM_TOKENS: readonly InjectionToken[] = SEAMS.map(({ token }) => token);
 
 /** In the application each is null until it is bound: what stands behind it then is what the options say. */
-export const UNBOUND: readonly Provider[] = [...SEAMS, AGENT_FACTORY].map((provide) => ({
-  provide,
-  useValue: null,
-}));
+export const UNBOUND: readonly Provider[] = SEAM_TOKENS.map((provide) => ({ provide, useValue: null }));
 
-export const SEAM_TOKENS: readonly InjectionToken[] = [...SEAMS, AGENT_FACTORY];
+/** Null only ever means that nothing is bound: a factory that forgot to answer must not mean the default. */
+function shapeFault({ name, methods }: Seam, value: unknown): ConfigFault[] {
+  const fault = (message: string) => [{ path: name, message: `is bound to ${message}` }];
+  if (methods.length === 0) return typeof value === 'function' ? [] : fault('something that is no function');
+  if (typeof value !== 'object' || value === null) return fault('something that is no object');
+  const missing = methods.filter((method) => typeof Reflect.get(value, method) !== 'function');
+  return missing.length === 0 ? [] : fault(`an object without ${missing.join(', ')}`);
+}
 
 const HOOKS: ReadonlySet<PropertyKey> = new Set([
   'onModuleInit',
@@ -43,32 +67,35 @@ const HOOKS: ReadonlySet<PropertyKey> = new Set([
 ]);
 
 /** The application begins and ends what it binds; without its hooks nobody else does it a second time. */
-function withoutHooks<T extends object>(bound: T): T {
+function withoutHooks<T extends object>(bound: T, instead: Partial<T> = {}): T {
   return new Proxy(bound, {
     get: (target, key) => {
       if (HOOKS.has(key)) return undefined;
+      if (Object.hasOwn(instead, key)) return Reflect.get(instead, key) as unknown;
       const value: unknown = Reflect.get(target, key, target);
       return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
 }
 
-/** What was bound, by token; null: nothing. */
+/** What was bound, by token. */
 export class BoundSeams {
   private readonly bound: ReadonlyMap<InjectionToken, object>;
 
-  /** @param values in the order of `SEAM_TOKENS`. @throws TypeError */
+  /** @param values in the order of `SEAM_TOKENS`. @throws ConfigError listing every binding of a wrong shape */
   constructor(values: readonly unknown[]) {
-    this.bound = new Map(
-      SEAM_TOKENS.flatMap((token, index) => {
-        const value = values[index];
-        return (typeof value === 'object' && value !== null) || typeof value === 'function'
-          ? [[token, value] as const]
-          : [];
-      }),
+    const given = SEAMS.map((one, index) => ({ one, value: values[index] })).filter(
+      ({ value }) => value !== null,
     );
+    const faults = given.flatMap(({ one, value }) => shapeFault(one, value));
+    this.bound = new Map(given.map(({ one, value }) => [one.token, value as object]));
     if (this.bound.has(Authenticator) && this.bound.has(AGENT_FACTORY))
-      throw new TypeError('both Authenticator and AGENT_FACTORY are bound: one of them must go');
+      faults.push({ path: 'AGENT_FACTORY', message: 'is bound beside Authenticator: one of them must go' });
+    if (faults.length > 0) throw new ConfigError('providers', faults);
+  }
+
+  private get<T>(token: abstract new (...args: never[]) => T): T | null {
+    return (this.bound.get(token) as T | undefined) ?? null;
   }
 
   /** Whether the application itself says who is calling. */
@@ -76,36 +103,45 @@ export class BoundSeams {
     return this.bound.has(Authenticator) || this.bound.has(AGENT_FACTORY);
   }
 
+  /** Null: what the options say. Whoever bound it ends it. */
+  get sharedState(): SharedState | null {
+    return this.get(SharedState);
+  }
+
+  /** Null: what the options say. Whoever bound it ends it. */
+  get taskQueue(): TaskQueue | null {
+    const queue = this.get(TaskQueue);
+    return queue && withoutHooks(queue, { close: () => Promise.resolve() });
+  }
+
   /** The shared state, counting where the application wants it to be counted. */
   stateOver(shared: SharedState): SharedState {
-    const limiters = this.bound.get(RateLimiters);
-    if (!limiters) return shared;
-    return new Proxy(shared, {
-      get: (target, key) => {
-        if (key === 'limiters') return limiters;
-        const value: unknown = Reflect.get(target, key, target);
-        return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-      },
-    });
+    const limiters = this.get(RateLimiters);
+    if (!limiters && !this.sharedState) return shared;
+    return withoutHooks(shared, limiters ? { limiters } : {});
   }
 
-  /** For the composition: each in the place of what is bound there. */
-  providers(): Provider[] {
+  /** For the composition: each in the place of what is bound there, behind the checks that none of them may skip. */
+  providers(config: ParleyConfig): Provider[] {
     return [...this.bound].flatMap(([token, value]): Provider[] => {
-      if (token === RateLimiters) return [];
-      if (token === AGENT_FACTORY)
-        return [recorded((editions) => new ChosenAgents(editions, value as AgentChooser))];
-      if (token === Authenticator) return [recorded(() => value as Authenticator)];
-      return [{ provide: token, useValue: withoutHooks(value) }];
+      switch (token) {
+        case RateLimiters:
+        case SharedState:
+        case TaskQueue:
+          return [];
+        case AGENT_FACTORY:
+          return [chosenBy(value as AgentChooser)];
+        case Authenticator:
+          return [admittedBy(value as Authenticator)];
+        case Approver:
+          return [approvedBy(value as Approver, config)];
+        case RecordReader:
+          return [{ provide: token, useValue: new CheckedReader(value as RecordReader) }];
+        case RecordSearcher:
+          return [{ provide: token, useValue: new CheckedSearcher(value as RecordSearcher) }];
+        default:
+          return [{ provide: token, useValue: withoutHooks(value) }];
+      }
     });
   }
-}
-
-/** Who is not let in is written down, whoever says so. */
-function recorded(of: (editions: Editions) => Authenticator): Provider {
-  return {
-    provide: Authenticator,
-    useFactory: (editions: Editions, audit: AuditSink) => new RecordedAuthenticator(of(editions), audit),
-    inject: [Editions, AuditSink],
-  };
 }

@@ -19,8 +19,8 @@ export interface ExportOrder {
 export interface PromisedExport {
   /** `export://` and an id that cannot be guessed. */
   readonly uri: string;
-  /** Where the HTTP service answers for it. */
-  readonly path: string;
+  /** Where the HTTP service answers for it; null: nowhere. */
+  readonly path: string | null;
   readonly fileName: string;
   readonly mimeType: string;
   /** ISO 8601. */

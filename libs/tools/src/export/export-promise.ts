@@ -29,10 +29,10 @@ export async function promisedExport(
     class_name: className,
     format: order.format,
     uri,
-    path,
+    ...(path !== null && { path }),
     expires_at: expiresAt,
     max_rows: order.limit ?? maxRows,
-    hint: `Read ${uri} as a resource, part by part, or GET ${path} from this server with the same credentials.`,
+    hint: `Read ${uri} as a resource, part by part${path === null ? '' : `, or GET ${path} from this server with the same credentials`}.`,
   };
   const description = `Rows of ${className} as ${order.format}, until ${expiresAt}`;
   return new ToolContent(

@@ -1,27 +1,32 @@
-import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Inject, Injectable } from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Authenticator } from '#auth';
 import { describeTool, dialectOf, LEGACY_VERSIONS } from '#dispatcher';
 import { McpEdge } from '#streaming';
 import { ToolRunner } from '#tools';
 import { callerOf, NotServed } from './caller.js';
+import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
 
 const LATEST = dialectOf('legacy', LEGACY_VERSIONS[0]);
 
 /** The caller's tools as a bare list, for people and scripts. */
-@Controller()
-export class ToolsController {
+@Injectable()
+export class ToolsRoute implements Neighbour {
+  readonly path = '/tools';
+
   constructor(
     @Inject(Authenticator) readonly authenticator: Authenticator,
     @Inject(ToolRunner) private readonly runner: ToolRunner,
     @Inject(McpEdge) readonly edge: McpEdge,
   ) {}
 
-  @Get('tools')
-  async list(@Req() request: Request, @Res() response: Response): Promise<void> {
+  async answer(request: IncomingMessage, response: ServerResponse, below: string): Promise<void> {
+    if (below !== '') return notFound(response);
+    if (!isReading(request)) return wrongVerb(response, 'GET, HEAD');
     try {
       const agent = await callerOf(request, response, this);
-      response.json(this.runner.list({ agent }).map((tool) => describeTool(tool, LATEST)));
+      const tools = this.runner.list({ agent }).map((tool) => describeTool(tool, LATEST));
+      sendJson(response, 200, tools);
     } catch (error) {
       if (!(error instanceof NotServed)) throw error;
       error.answer(response);

@@ -1,11 +1,12 @@
-import { Controller, Get, Inject, Logger, Param, Post, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Inject, Injectable } from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agent } from '#agent';
 import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from '#approvals';
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
 import { McpEdge, readSmallJson, UnusableBody } from '#streaming';
 import { callerOf, NotServed } from './caller.js';
+import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
   forbidden: [403, 'this agent may not decide approvals'],
@@ -13,6 +14,9 @@ const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: s
   not_found: [404, 'no such approval'],
   decided_before: [409, 'this approval has been decided'],
 };
+
+/** One segment; nothing that needs an escape is an id. */
+const ID = /^\/([A-Za-z0-9._~-]+)$/;
 
 /** @throws UnusableBody */
 function verdictOf({ decision, reason }: Readonly<Record<string, unknown>>): Verdict {
@@ -23,9 +27,9 @@ function verdictOf({ decision, reason }: Readonly<Record<string, unknown>>): Ver
 }
 
 /** Calls that wait for another person, for those who may decide them (docs/approvals.md). */
-@Controller('approvals')
-export class ApprovalsController {
-  private readonly logger = new Logger(ApprovalsController.name);
+@Injectable()
+export class ApprovalsRoute implements Neighbour {
+  readonly path = '/approvals';
 
   constructor(
     @Inject(Authenticator) readonly authenticator: Authenticator,
@@ -33,36 +37,40 @@ export class ApprovalsController {
     @Inject(McpEdge) readonly edge: McpEdge,
   ) {}
 
-  @Get()
-  async list(@Req() request: Request, @Res() response: Response): Promise<void> {
-    await this.answer(request, response, async (agent) => {
-      const answered = await this.office.list(agent);
-      return answered.ok ? { ok: true, value: { approvals: answered.value } } : answered;
-    });
-  }
-
-  @Get(':id')
-  async show(@Param('id') id: string, @Req() request: Request, @Res() response: Response): Promise<void> {
-    const gone = new AbortController();
-    response.on('close', () => gone.abort());
-    await this.answer(request, response, (agent) => this.office.show(id, agent, gone.signal));
-  }
-
-  @Post(':id')
-  async decide(@Param('id') id: string, @Req() request: Request, @Res() response: Response): Promise<void> {
-    await this.answer(request, response, async (agent) => {
+  async answer(request: IncomingMessage, response: ServerResponse, below: string): Promise<void> {
+    if (below === '') {
+      if (!isReading(request)) return wrongVerb(response, 'GET, HEAD');
+      return this.admitted(request, response, (agent) => this.list(agent));
+    }
+    const [, id] = ID.exec(below) ?? [];
+    if (id === undefined) return notFound(response);
+    if (isReading(request)) return this.show(id, request, response);
+    if (request.method !== 'POST') return wrongVerb(response, 'GET, HEAD, POST');
+    return this.admitted(request, response, async (agent) => {
       const verdict = verdictOf(await readSmallJson(request));
       return this.office.decide(id, agent, verdict);
     });
   }
 
-  private async answer(
-    request: Request,
-    response: Response,
+  private async list(agent: Agent): Promise<Answered<object>> {
+    const answered = await this.office.list(agent);
+    return answered.ok ? { ok: true, value: { approvals: answered.value } } : answered;
+  }
+
+  private show(id: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    return this.admitted(request, response, (agent) => this.office.show(id, agent, gone.signal));
+  }
+
+  /** Every one of these counts as a call of the caller's. */
+  private async admitted(
+    request: IncomingMessage,
+    response: ServerResponse,
     work: (agent: Agent) => Promise<Answered<object>>,
   ): Promise<void> {
     response.setHeader('Cache-Control', 'no-store');
-    const refuse = (status: number, error: string) => void response.status(status).json({ error });
+    const refuse = (status: number, error: string) => sendJson(response, status, { error });
     try {
       const agent = await callerOf(request, response, this);
       const spent = await agent.shape.rateLimiter.check(agent.principal);
@@ -71,15 +79,13 @@ export class ApprovalsController {
         return refuse(429, 'Too Many Requests');
       }
       const answered = await work(agent);
-      if (answered.ok) response.status(200).json(answered.value);
+      if (answered.ok) sendJson(response, 200, answered.value);
       else refuse(...REFUSED[answered.refusal]);
     } catch (error) {
       if (error instanceof NotServed) return error.answer(response);
       if (error instanceof UnusableBody) return refuse(error.status, error.message);
-      if (error instanceof SharedStateUnavailable)
-        return refuse(503, 'approvals cannot be reached at the moment');
-      this.logger.error(`approvals failed: ${String(error)}`);
-      refuse(500, 'Internal error');
+      if (!(error instanceof SharedStateUnavailable)) throw error;
+      refuse(503, 'approvals cannot be reached at the moment');
     }
   }
 }
