@@ -15,11 +15,14 @@ const keyOf = (agent: string) => process.env[`${agent.toUpperCase()}_KEY`] ?? `$
       database: { uri: process.env['MONGODB_URI'] ?? 'embedded', seed: 'seed.json' },
       // Whatever changes something needs a person's yes, each time.
       policy: { requireApprovalFor: ['write', 'admin'] },
+      // `client`: who sits at the calling client. `desk`: the chief, at /mcp/approvals.
+      approvals: { mode: process.env['APPROVALS'] === 'desk' ? 'desk' : 'client', approvers: ['chief'] },
       agents: {
         visitor: { permissions: 'readonly' },
         keeper: { permissions: 'write' },
+        chief: { permissions: 'write' },
       },
-      auth: ['visitor', 'keeper'].map((agent) => ({ agent, apiKey: keyOf(agent) })),
+      auth: ['visitor', 'keeper', 'chief'].map((agent) => ({ agent, apiKey: keyOf(agent) })),
     }),
     ParleyModule.forFeature([ItemRules, CountingTools, StockTools, DeliveryTools, SeasonTools]),
   ],
