@@ -32,11 +32,12 @@ describe('lines of the log that every call leaves', () => {
     ['a warning about a call', line('warn', 'Audit', 'refused')],
     ['a line about anything else', line('log', 'Parley', 'ready')],
     ['an error', line('error', 'Audit', 'broken')],
+    ['a whole record', line('debug', 'Audit', '{}')],
   ])('are written before %s, which does not wait', (_, urgent) => {
     const { write, written } = writing();
-    write(line('debug', 'Audit', 'before'));
+    write(line('log', 'Audit', 'before'));
     write(urgent);
-    expect(written).toEqual([`debug before\n${urgent.level} ${urgent.message}\n`]);
+    expect(written).toEqual([`log before\n${urgent.level} ${urgent.message}\n`]);
   });
 
   it('never pile up: more than a write can hold is written at once', () => {

@@ -1,11 +1,10 @@
 import type { DestinationStream } from 'pino';
-import type { LineWriter, LogLine } from './log-line.js';
+import type { LineWriter } from './log-line.js';
 
 /** Milliseconds that a line about a call waits for others. */
 const PATIENCE = 10;
 /** Characters that wait at most. */
 const MOST = 65_536;
-const URGENT: ReadonlySet<LogLine['level']> = new Set(['fatal', 'error', 'warn']);
 
 /**
  * Lines that every call leaves, written together: a write costs as much as a good part of a call. Anything else, and every
@@ -28,7 +27,7 @@ export function gatheredLines(
   process.once('exit', flush);
   return (line) => {
     write(line);
-    const waits = line.context === 'Audit' && !URGENT.has(line.level) && held.length < MOST;
+    const waits = line.context === 'Audit' && line.level === 'log' && held.length < MOST;
     if (waits) timer ??= setTimeout(flush, PATIENCE).unref();
     else flush();
   };

@@ -19,6 +19,7 @@ export function request(agent, url, body, headers, method = 'POST') {
       (response) => {
         const chunks = [];
         response.on('data', (chunk) => chunks.push(chunk));
+        response.once('error', reject);
         response.on('end', () =>
           resolve({
             status: response.statusCode,
