@@ -241,6 +241,6 @@ describe('when the worker of a task dies', { timeout: 120_000 }, () => {
     expect((await ended(second, taskId)).status).toBe('completed');
     expect(recordsOf('slow_read', first)).toEqual([]);
     // Success is written at debug level; only the line of the master key shows.
-    expect(second.output().stderr).toContain('slow_read mode=master_key');
+    await expect.poll(() => second.output().stderr).toContain('slow_read mode=master_key');
   });
 });

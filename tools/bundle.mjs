@@ -29,5 +29,7 @@ await bundle.write({
   chunkFileNames: '[name]-[hash].js',
   // Class names are part of audit records and log lines.
   keepNames: true,
+  // A stack names files and lines; their text would be read at every start and kept.
+  sourcemapExcludeSources: true,
 });
 await bundle.close();

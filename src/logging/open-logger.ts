@@ -1,5 +1,6 @@
 import type { LogLevel } from '@nestjs/common';
 import type { LoggingConfig } from '#config';
+import { gatheredLines } from './gathered-lines.js';
 import type { LineWriter } from './log-line.js';
 import { plainLines } from './plain-lines.js';
 import { Redaction, secretsIn } from './redaction.js';
@@ -13,10 +14,10 @@ function levelsDownTo(level: LoggingConfig['level']): LogLevel[] {
   return ORDER.slice(0, ORDER.indexOf(least ?? 'log') + 1);
 }
 
-/** Written at once: what was said before a crash is there after it. */
+/** Written by this thread itself: what was said before a crash is there after it. */
 async function jsonOnStderr(): Promise<LineWriter> {
   const [{ jsonLines }, { pino }] = await Promise.all([import('./json-lines.js'), import('pino')]);
-  return jsonLines(pino.destination({ fd: process.stderr.fd, sync: true }));
+  return gatheredLines(jsonLines, pino.destination({ fd: process.stderr.fd, sync: true }));
 }
 
 export interface LoggerParts {

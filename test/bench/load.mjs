@@ -1,14 +1,14 @@
 import http from 'node:http';
 import { cpuSeconds } from './processes.mjs';
 
-const CONNECTIONS = 16;
+export const CONNECTIONS = 16;
 
-function request(agent, url, body, headers) {
+export function request(agent, url, body, headers, method = 'POST') {
   return new Promise((resolve, reject) => {
     const sent = http.request(
       url,
       {
-        method: 'POST',
+        method,
         agent,
         headers: {
           'content-type': 'application/json',
@@ -19,8 +19,13 @@ function request(agent, url, body, headers) {
       (response) => {
         const chunks = [];
         response.on('data', (chunk) => chunks.push(chunk));
+        response.once('error', reject);
         response.on('end', () =>
-          resolve({ status: response.statusCode, text: Buffer.concat(chunks).toString() }),
+          resolve({
+            status: response.statusCode,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString(),
+          }),
         );
       },
     );
@@ -36,18 +41,24 @@ export async function once(url, body, headers = {}) {
   return answer;
 }
 
-/** Sends a fixed number of requests over keep-alive connections; the server's CPU microseconds per request. */
-async function cpuPerRequest({ url, pid, body, headers = {} }, count) {
+async function postOnce({ url, body, headers = {} }, agent) {
+  const { status } = await request(agent, url, body, headers);
+  if (status !== 200) throw new Error(`answered ${status}`);
+}
+
+/**
+ * Does a candidate's work a fixed number of times over keep-alive connections, one request where it names none; the server's CPU
+ * microseconds for each.
+ */
+async function cpuPerRequest(candidate, count) {
+  const { pid, work = (agent) => postOnce(candidate, agent) } = candidate;
   const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS });
   let left = count;
   const before = cpuSeconds(pid);
   const began = performance.now();
   await Promise.all(
     Array.from({ length: CONNECTIONS }, async () => {
-      while (left-- > 0) {
-        const { status } = await request(agent, url, body, headers);
-        if (status !== 200) throw new Error(`answered ${status}`);
-      }
+      while (left-- > 0) await work(agent);
     }),
   );
   agent.destroy();

@@ -101,6 +101,18 @@ describe('the book of everything that is recorded', () => {
     expect(place.closed).toBe(true);
   });
 
+  it('seals nothing where nothing is kept, and still tells which record came before which', async () => {
+    const { book, recent } = bookOver(new SwitchableDelivery(), { keepers: [] });
+    await book.open();
+    expect(book.record(call({ tool: 'first' }))).toBeUndefined();
+    expect(book.record(call({ tool: 'second' }))).toBeUndefined();
+    const { entries } = await recent.search({});
+    expect(entries.map(({ seq }) => seq)).toEqual([1, 0]);
+    expect(entries.every(({ hash, prev }) => hash === undefined && prev === undefined)).toBe(true);
+    expect(new Set(entries.map(({ chain }) => chain)).size).toBe(1);
+    await book.close();
+  });
+
   it('lets no call run while records cannot be kept, and tells afterwards how many it refused', async () => {
     const place = new SwitchableDelivery();
     const { book } = bookOver(place);

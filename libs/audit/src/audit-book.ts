@@ -136,7 +136,13 @@ export class AuditBook extends AuditSink {
 
   private append(content: Unplaced): Promise<void> | undefined {
     const { keepers, recent } = this.parts;
-    const sealed = this.chain.append({ ...keptContent(content) });
+    const kept = { ...keptContent(content) };
+    // A seal shows what was changed where a record is kept: what this process alone remembers needs none.
+    if (keepers.length === 0) {
+      recent.remember(this.chain.place(kept) as unknown as AuditEntry);
+      return undefined;
+    }
+    const sealed = this.chain.append(kept);
     recent.remember(sealed.record as unknown as AuditEntry);
     const waits: Promise<void>[] = [];
     for (const keeper of keepers) {

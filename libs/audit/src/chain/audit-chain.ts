@@ -11,6 +11,15 @@ export class AuditChain {
 
   constructor(private readonly seal: RecordSeal) {}
 
+  /** Counts a record that is not sealed: none of its chain may be. */
+  place<Content extends object>(
+    content: Content,
+  ): Content & { readonly chain: string; readonly seq: number } {
+    const placed = { ...content, chain: this.id, seq: this.next };
+    this.next += 1;
+    return placed;
+  }
+
   append(
     content: Readonly<Record<string, unknown>> & { readonly at: string; readonly type: string },
   ): SealedLine {

@@ -54,26 +54,28 @@ function joinOf(plan: IncludePlan, names: StorageNames, classes: StoredClasses):
   };
 }
 
-/** A row with its joined rows in place of their pointers. A pointer whose row was not admitted stays as it is. */
-export function rowWithIncludes(
-  document: Document,
+/** Reads rows with their joined rows in place of pointers. A pointer whose row was not admitted stays as it is. */
+export function rowReader(
   request: RowRequest,
   names: StorageNames,
   classes: StoredClasses,
-): ParseRow {
-  const row = documentToRow(document, names, wantedFields(keysOf(request)));
-  for (const plan of request.include ?? []) {
-    const joined: unknown = document[JOINED + plan.field];
-    const found: unknown = Array.isArray(joined) ? joined[0] : undefined;
-    const pointer = row[plan.field];
-    if (!isPlainObject(found) || !isPointer(pointer) || pointer.className !== plan.targetClass) continue;
-    setOwn(
-      row,
-      plan.field,
-      includedRow(rowWithIncludes(found, plan, classes.names(plan.targetClass), classes), plan),
-    );
-  }
-  return row;
+): (document: Document) => ParseRow {
+  const wanted = wantedFields(keysOf(request));
+  const joins = (request.include ?? []).map((plan) => ({
+    plan,
+    read: rowReader(plan, classes.names(plan.targetClass), classes),
+  }));
+  return (document) => {
+    const row = documentToRow(document, names, wanted);
+    for (const { plan, read } of joins) {
+      const joined: unknown = document[JOINED + plan.field];
+      const found: unknown = Array.isArray(joined) ? joined[0] : undefined;
+      const pointer = row[plan.field];
+      if (!isPlainObject(found) || !isPointer(pointer) || pointer.className !== plan.targetClass) continue;
+      setOwn(row, plan.field, includedRow(read(found), plan));
+    }
+    return row;
+  };
 }
 
 export function includedRow(row: ParseRow, plan: IncludePlan): ParseRow {

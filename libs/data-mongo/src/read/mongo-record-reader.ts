@@ -20,7 +20,7 @@ import { isPlainObject, setOwn } from '../storage/own-property.js';
 import type { StorageNames } from '../storage/storage-names.js';
 import { StoredClasses } from '../storage/stored-classes.js';
 import { type NeedsBatch, resolveBatched } from './batched-includes.js';
-import { isJoinable, requestProjection, rowStages, rowWithIncludes } from './include-lookups.js';
+import { isJoinable, requestProjection, rowReader, rowStages } from './include-lookups.js';
 
 /** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
 const AGGREGATE_BATCH = 5000;
@@ -47,7 +47,7 @@ export class MongoRecordReader extends RecordReader {
       const documents = joined
         ? await this.findJoined(query, names, classes, operation)
         : await this.findPlain(query, names, operation);
-      const rows = documents.map((document) => rowWithIncludes(document, query, names, classes));
+      const rows = documents.map(rowReader(query, names, classes));
       const needsBatch: NeedsBatch = (plan, className) =>
         !joined || !isJoinable(plan, classes.names(className));
       await resolveBatched(rows, query.className, include, needsBatch, (further) =>

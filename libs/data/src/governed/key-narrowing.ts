@@ -18,26 +18,26 @@ export function widened({ keys, include }: Request): Request {
   };
 }
 
-/** A redacted row cut down to the paths that were asked for, its included rows too. */
-export function narrowed(row: ParseRow, request: Request): ParseRow {
-  const { keys, include } = request;
-  const plans = new Map(include.map((plan) => [plan.field, plan]));
+/** Cuts redacted rows down to the paths that were asked for, their included rows too. */
+export function narrowing({ keys, include }: Request): (row: ParseRow) => ParseRow {
+  const plans = new Map(include.map((plan) => [plan.field, narrowing(plan)]));
   const paths = pathsByRoot(keys ?? []);
-  if (plans.size === 0 && paths.size === 0) return row;
-  return Object.fromEntries(
-    Object.entries(row).flatMap(([field, value]) => {
-      const plan = plans.get(field);
-      if (plan) return [[field, narrowedIncluded(value, plan)]];
-      const within = paths.get(field);
-      if (!within || isTyped(value)) return [[field, value]];
-      return isObject(value) ? [[field, picked(value, within)]] : [];
-    }),
-  );
+  if (plans.size === 0 && paths.size === 0) return (row) => row;
+  return (row) =>
+    Object.fromEntries(
+      Object.entries(row).flatMap(([field, value]) => {
+        const narrow = plans.get(field);
+        if (narrow) return [[field, narrowedIncluded(value, narrow)]];
+        const within = paths.get(field);
+        if (!within || isTyped(value)) return [[field, value]];
+        return isObject(value) ? [[field, picked(value, within)]] : [];
+      }),
+    );
 }
 
-function narrowedIncluded(value: unknown, plan: IncludePlan): unknown {
-  if (Array.isArray(value)) return value.map((element) => narrowedIncluded(element, plan));
-  return isTyped(value) && value['__type'] === 'Object' ? narrowed(value, plan) : value;
+function narrowedIncluded(value: unknown, narrow: (row: ParseRow) => ParseRow): unknown {
+  if (Array.isArray(value)) return value.map((element) => narrowedIncluded(element, narrow));
+  return isTyped(value) && value['__type'] === 'Object' ? narrow(value) : value;
 }
 
 /** Root → paths below it, for roots that are not asked for whole. */

@@ -23,7 +23,7 @@ import { CallerConstraints } from './caller-constraints.js';
 import { explain } from './explanation.js';
 import { GovernedAggregation } from './governed-aggregation.js';
 import { IncludeResolver } from './include-plan.js';
-import { narrowed, widened } from './key-narrowing.js';
+import { narrowing, widened } from './key-narrowing.js';
 import { readOptOut, readPage } from './page-options.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { refuseCollectionScan } from './scan-check.js';
@@ -66,7 +66,7 @@ export class ParleyRecords implements GovernedRecords {
       ),
     );
     return {
-      rows: shownRows(rows, this.parts, includes.guard).map((row) => narrowed(row, request)),
+      rows: shownRows(rows, this.parts, includes.guard).map(narrowing(request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }

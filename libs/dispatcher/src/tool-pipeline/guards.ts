@@ -2,9 +2,9 @@ import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
 import { type Agent, orThrow, Refused, refusals } from '#agent';
 import type { AuditSink } from '#audit';
 import { type EnvironmentGates, envGate, mayUse, type Policies, toolGate } from '#policy';
-import { CallableMethods, effectiveTier, ToolRegistry } from '#tools';
+import { CallableMethods, effectiveTier, type ToolDefinition, ToolRegistry } from '#tools';
 import { Approver } from './approver.js';
-import { previewOf } from './approval-preview.js';
+import { type DecisionGround, previewOf } from './approval-preview.js';
 import type { DataBudgets } from './data-budgets.js';
 import { beginsTask, ContinuesAsTask } from '../tasks/continues-as-task.js';
 import { tasksNotDeclared } from '../tasks/tasks-extension.js';
@@ -90,11 +90,11 @@ export class BudgetGuard implements Gate {
 
   constructor(private readonly budgets: DataBudgets) {}
 
-  async canActivate(host: ExecutionContext): Promise<true> {
+  canActivate(host: ExecutionContext): true | Promise<true> {
     const { budgeted, context } = toolExecutionOf(host);
+    if (!budgeted) return true;
     // The run of a task was counted when it was called; what is used up by now refuses it all the same.
-    if (budgeted) await this.budgets.admit(budgeted, context.background !== 'running');
-    return true;
+    return this.budgets.admit(budgeted, context.background !== 'running').then(() => true);
   }
 }
 
@@ -109,19 +109,27 @@ export class ApprovalGuard implements Gate {
     private readonly methods: CallableMethods,
   ) {}
 
-  async canActivate(host: ExecutionContext): Promise<true> {
+  canActivate(host: ExecutionContext): true | Promise<true> {
     const { definition, args, context } = toolExecutionOf(host);
     // A task was begun by a call that came past here.
     if (!definition || context.background === 'running') return true;
-    const effectivePermission = effectiveTier(definition, args, this.methods);
+    const permission = effectiveTier(definition, args, this.methods);
     const { switches, version: policyVersion } = this.policies.of(context.agent);
-    if (!switches.requireApprovalFor.includes(effectivePermission)) return true;
-    const ground = { permission: effectivePermission, policyVersion };
+    if (!switches.requireApprovalFor.includes(permission)) return true;
+    return this.approved(host, definition, { permission, policyVersion });
+  }
+
+  private async approved(
+    host: ExecutionContext,
+    tool: ToolDefinition,
+    ground: DecisionGround,
+  ): Promise<true> {
+    const { args, context } = toolExecutionOf(host);
     const decision = await this.approver.review({
-      tool: definition,
+      tool,
       args,
       context,
-      effectivePermission,
+      effectivePermission: ground.permission,
       preview: () => previewOf(host, ground),
     });
     if (decision.by) toolExecutionOf(host).approved(decision.by.principal);

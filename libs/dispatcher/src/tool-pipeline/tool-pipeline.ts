@@ -29,7 +29,9 @@ export async function runThrough(
   const { observed, context } = args[2];
   const trace = observed?.trace ?? context.trace;
   for (const guard of pipeline.guards) {
-    await guard.canActivate(host);
+    const passing = guard.canActivate(host);
+    // Most gates decide at once.
+    if (typeof passing !== 'boolean') await passing;
     trace?.passed(guard.gate);
   }
   const handle = () => handler(args[0] as Record<string, unknown>, args[1]);

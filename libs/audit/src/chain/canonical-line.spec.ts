@@ -1,0 +1,34 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { canonicalLine } from './canonical-line.js';
+
+/** The same value with the members of every object in the opposite order. */
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).map(([name, held]) => [name, reversed(held)]);
+  return Object.fromEntries(members.toReversed());
+}
+
+describe('the one text of a record', () => {
+  it('never depends on the order in which its members were set', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => {
+        expect(canonicalLine(reversed(value))).toBe(canonicalLine(value));
+      }),
+    );
+  });
+
+  it('is what JSON writes of a value that is in order already', () => {
+    expect(canonicalLine({ a: [1, { b: null, c: 'x' }], d: { e: true } })).toBe(
+      '{"a":[1,{"b":null,"c":"x"}],"d":{"e":true}}',
+    );
+  });
+
+  it('has the members in order of what writes itself as well', () => {
+    const written = { toJSON: () => ({ z: 1, a: 2 }) };
+    expect(canonicalLine({ a: written, at: new Date(0) })).toBe(
+      '{"a":{"a":2,"z":1},"at":"1970-01-01T00:00:00.000Z"}',
+    );
+  });
+});

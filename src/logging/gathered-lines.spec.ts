@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { gatheredLines } from './gathered-lines.js';
+import type { LineWriter, LogLine } from './log-line.js';
+
+function writing(): { write: LineWriter; written: string[] } {
+  const written: string[] = [];
+  const write = gatheredLines(
+    (destination) =>
+      ({ level, message }) =>
+        destination.write(`${level} ${message}\n`),
+    { write: (text) => written.push(text) },
+  );
+  return { write, written };
+}
+
+const line = (level: LogLine['level'], context: string, message: string): LogLine => ({
+  level,
+  context,
+  message,
+  fields: {},
+});
+
+describe('lines of the log that every call leaves', () => {
+  it('are written together, a moment later', async () => {
+    const { write, written } = writing();
+    for (const message of ['one', 'two', 'three']) write(line('log', 'Audit', message));
+    expect(written).toEqual([]);
+    await expect.poll(() => written).toEqual(['log one\nlog two\nlog three\n']);
+  });
+
+  it.each([
+    ['a warning about a call', line('warn', 'Audit', 'refused')],
+    ['a line about anything else', line('log', 'Parley', 'ready')],
+    ['an error', line('error', 'Audit', 'broken')],
+    ['a whole record', line('debug', 'Audit', '{}')],
+  ])('are written before %s, which does not wait', (_, urgent) => {
+    const { write, written } = writing();
+    write(line('log', 'Audit', 'before'));
+    write(urgent);
+    expect(written).toEqual([`log before\n${urgent.level} ${urgent.message}\n`]);
+  });
+
+  it('never pile up: more than a write can hold is written at once', () => {
+    const { write, written } = writing();
+    write(line('log', 'Audit', 'x'.repeat(70_000)));
+    expect(written).toHaveLength(1);
+  });
+
+  it('are written at the end of the process', () => {
+    const { write, written } = writing();
+    write(line('log', 'Audit', 'last'));
+    for (const end of process.listeners('exit').slice(-1)) end.call(process, 0);
+    expect(written).toEqual(['log last\n']);
+  });
+});

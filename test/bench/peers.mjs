@@ -1,0 +1,124 @@
+// `npm run bench -- peers`: Parley beside other MCP servers on the same database (MONGODB_URI, else the embedded one in a process
+// of its own), the same work over the same connections, interleaved. Every server runs on this Node, with the settings its
+// documentation names, reading only.
+import { spawnSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { compare } from './load.mjs';
+import { Conversation } from './peers/conversation.mjs';
+import { folderWith, residentMegabytes, root, start } from './processes.mjs';
+
+const folder = join(root, 'test/bench/peers');
+if (!existsSync(join(folder, 'node_modules/.package-lock.json'))) {
+  const args = ['ci', '--omit=optional', '--no-audit', '--no-fund', '--loglevel=error', '--legacy-peer-deps'];
+  const installed = spawnSync('npm', args, { cwd: folder, stdio: 'inherit' });
+  if (installed.status !== 0) process.exit(installed.status ?? 1);
+}
+const { SERVERS } = await import('./peers/servers.mjs');
+
+const STARTS = 3;
+const COUNT = Number(process.argv[2] ?? 500);
+/** Of a database that is there already; it must be empty, and keeps the rows. */
+const DATABASE = 'parley_bench';
+const cli = join(root, 'dist/bundle/cli.js');
+
+async function openDatabase() {
+  const given = process.env.MONGODB_URI;
+  const database = given
+    ? { url: given, stop: async () => {} }
+    : await start([cli, 'embedded', '--port', '0'], { ready: /listening on (mongodb\S+)/ });
+  const config = stringify({ database: { uri: database.url, name: DATABASE } });
+  const seeded = spawnSync(process.execPath, [cli, 'seed', join(root, 'demo/seed.json')], {
+    cwd: folderWith({ 'parley.yaml': config }),
+    env: { PATH: process.env.PATH },
+    encoding: 'utf8',
+  });
+  if (seeded.status !== 0) console.error(`rows were there before: ${seeded.stderr.trim()}`);
+  return { uri: database.url, database: DATABASE, stop: database.stop };
+}
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** Starts everything once for each round, so that noise falls on all alike; those of the last round stay. */
+async function startAll(database) {
+  const times = SERVERS.map(() => []);
+  let running = [];
+  for (let round = 0; round < STARTS; round += 1) {
+    for (const { stop } of running) await stop();
+    running = [];
+    for (const [index, server] of SERVERS.entries()) {
+      const service = await server.start(database);
+      times[index].push(service.startedIn);
+      running.push(service);
+    }
+  }
+  return running.map((service, index) => ({ ...service, ...SERVERS[index], ready: median(times[index]) }));
+}
+
+/** A conversation that shows a server does the work, before it is measured. */
+async function prove(server, database) {
+  const agent = new http.Agent({ keepAlive: true });
+  const talk = await new Conversation(server.url, agent, server.headers).open();
+  const calls = server.calls(database.database);
+  const { content } = await talk.result('tools/call', calls.find);
+  const found = JSON.stringify(content).match(/vinyl/g)?.length ?? 0;
+  const counted = JSON.stringify(await talk.result('tools/call', calls.count));
+  const listed = Buffer.byteLength(JSON.stringify(await talk.result('tools/list')));
+  if (found < 10 || !/\d/.test(counted)) throw new Error(`${server.name} does not do the work: ${counted}`);
+  return { talk, calls, listed };
+}
+
+const opening = (server) => async (agent) => {
+  const talk = await new Conversation(server.url, agent, server.headers).open();
+  await talk.ask('tools/list');
+  await talk.close();
+};
+
+const calling =
+  ({ url }, talk, call) =>
+  async (agent) => {
+    const one = new Conversation(url, agent, talk.headers);
+    await one.ask('tools/call', call);
+  };
+
+const database = await openDatabase();
+const servers = await startAll(database);
+const proven = [];
+for (const server of servers) proven.push(await prove(server, database));
+
+const works = {
+  'initialize, initialized, tools/list, end': servers.map((server) => opening(server)),
+  'find of ten rows': servers.map((server, at) => calling(server, proven[at].talk, proven[at].calls.find)),
+  count: servers.map((server, at) => calling(server, proven[at].talk, proven[at].calls.count)),
+};
+const rows = [];
+for (const [name, each] of Object.entries(works)) {
+  const figures = await compare(
+    servers.map((server, at) => ({ pid: server.pid, work: each[at] })),
+    { count: COUNT },
+  );
+  rows.push([
+    `${name}: ms CPU (per second)`,
+    ...figures.map(({ cpu, perSecond }) => `${(cpu / 1000).toFixed(2)} (${perSecond.toFixed(0)})`),
+  ]);
+}
+rows.push(['memory after that, MB', ...servers.map(({ pid }) => residentMegabytes(pid).toFixed(0))]);
+rows.push(['ready after, s', ...servers.map(({ ready }) => (ready / 1000).toFixed(1))]);
+rows.push([
+  'tools/list, bytes (tokens)',
+  ...proven.map(({ listed }) => `${listed} (${Math.round(listed / 4)})`),
+]);
+
+const place = process.env.MONGODB_URI ? 'MongoDB at MONGODB_URI' : 'embedded database';
+console.log(`\nNode ${process.version}, ${cpus().length} × ${cpus()[0].model}, ${place}\n`);
+const header = ['', ...servers.map(({ name }) => name)];
+const widths = header.map((_, at) => Math.max(...[header, ...rows].map((row) => row[at].length)));
+for (const row of [header, ...rows]) console.log(row.map((cell, at) => cell.padEnd(widths[at])).join('  '));
+console.log();
+for (const { name, notes } of servers) console.log(`${name}: ${notes}`);
+writeFileSync(join(root, 'bench-peers.json'), `${JSON.stringify({ header, rows }, null, 2)}\n`);
+for (const { stop } of servers) await stop();
+await database.stop();

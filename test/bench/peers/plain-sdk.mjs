@@ -1,0 +1,29 @@
+// The official SDK as its own pages build it: createMcpHandler on node:http, one fresh server for each request.
+import { createServer } from 'node:http';
+import {
+  localhostHostValidation,
+  localhostOriginValidation,
+  toNodeHandler,
+} from '@modelcontextprotocol/node';
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import { countRows, findRows, openRows } from './rows.mjs';
+import { COUNT, FIND } from './tool-texts.mjs';
+
+const rows = await openRows();
+const text = (value) => ({ content: [{ type: 'text', text: JSON.stringify(value) }] });
+
+const handler = createMcpHandler(() => {
+  const server = new McpServer({ name: 'plain', version: '1.0.0' });
+  server.registerTool('find', FIND, async (args) => text(await findRows(rows, args)));
+  server.registerTool('count', COUNT, async (args) => text(await countRows(rows, args)));
+  return server;
+});
+const answer = toNodeHandler(handler);
+const validHost = localhostHostValidation();
+const validOrigin = localhostOriginValidation();
+const server = createServer((request, response) => {
+  if (validHost(request, response) && validOrigin(request, response)) void answer(request, response);
+});
+server.listen(0, '127.0.0.1', () =>
+  console.log(`listening on http://127.0.0.1:${server.address().port}/mcp`),
+);

@@ -1,0 +1,21 @@
+// What the servers that bring no tools of their own ask of the database.
+import { MongoClient } from 'mongodb';
+
+/** Milliseconds a query may take. */
+const LIMIT = { maxTimeMS: 25_000 };
+
+export async function openRows() {
+  const client = await MongoClient.connect(process.env.MONGODB_URI);
+  return client.db(process.env.BENCH_DATABASE);
+}
+
+export function findRows(database, { collection, filter, limit }) {
+  return database
+    .collection(collection)
+    .find(filter, { limit, ...LIMIT })
+    .toArray();
+}
+
+export function countRows(database, { collection, query }) {
+  return database.collection(collection).countDocuments(query, LIMIT);
+}
