@@ -11,7 +11,7 @@ import { packages, root } from './packages.mjs';
 
 const out = join(root, 'dist', 'packages');
 
-/** @returns {Promise<string[]>} the archives */
+/** @returns {Promise<{ name: string, archive: string }[]>} */
 export async function pack() {
   rmSync(out, { recursive: true, force: true });
   const archives = [];
@@ -41,11 +41,11 @@ async function packed(one) {
   process.stderr.write(
     `${filename}: ${kilobytes(size)}, ${kilobytes(unpackedSize)} in ${entryCount} files\n`,
   );
-  return join(out, filename);
+  return { name: manifest.name, archive: join(out, filename) };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const built = build();
   if (built !== 0) process.exit(built);
-  for (const archive of await pack()) console.log(archive);
+  for (const { archive } of await pack()) console.log(archive);
 }
