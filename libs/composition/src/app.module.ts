@@ -1,74 +1,39 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { EventEmitter2, EventEmitterModule } from '@nestjs/event-emitter';
-import { AuditSink } from '#audit';
-import { Authenticator, RecordedAuthenticator } from '#auth';
+import { EventEmitterModule } from '@nestjs/event-emitter';
+import type { AuditSink } from '#audit';
 import type { SharedState } from '#cluster';
-import {
-  GovernedRecordsSource,
-  GovernedSearchSource,
-  GovernedWritesSource,
-  Impersonation,
-  PrincipalDirectory,
-  PrincipalResolver,
-  RecordReader,
-  RecordWriter,
-  SchemaCatalogue,
-  SchemaWriter,
-} from '#data';
+import type { LoadedConfig } from '#config';
 import type { MongoConnection } from '#data-mongo';
-import {
-  Approver,
-  CallJournal,
-  createPipeline,
-  DataBudgets,
-  MethodExplorer,
-  ParleyToolRunner,
-  PromptExplorer,
-  PromptRegistry,
-  RecordsSource,
-  ResourceRegistry,
-  ToolCallbacks,
-  ToolContext,
-  ToolExplorer,
-} from '#dispatcher';
+import { PromptRegistry, ResourceRegistry } from '#dispatcher';
 import { ProcessTaskQueue, TaskQueue } from '#jobs';
-import { AgentScopes, type EnvironmentGates, Policies } from '#policy';
-import {
-  BUILT_IN_TOOLS,
-  CallableMethods,
-  DeclaredMethods,
-  MethodRegistry,
-  PermittedTools,
-  ToolCatalogue,
-  ToolEnvironment,
-  ToolRegistry,
-  ToolRunner,
-} from '#tools';
+import { type EnvironmentGates, Policies } from '#policy';
+import { ToolRegistry } from '#tools';
 import { agentProviders } from './agents.js';
 import { approvalProviders } from './approvals.js';
 import { auditProviders } from './audit.js';
-import { createAuthenticator } from './auth.js';
-import { EditionAuthenticator } from './editions/edition-authenticator.js';
-import { Editions } from './editions/editions.js';
-import type { LoadedConfig } from '#config';
-import { ApprovalsController } from './http/approvals.controller.js';
+import { authProviders } from './auth.js';
+import { callProviders } from './calls.js';
 import { dataProviders, parseConnectionOf } from './data-stores.js';
-import { OAuthRules, oauthProviders } from './oauth.js';
+import { Editions } from './editions/editions.js';
 import { exportProviders } from './exports.js';
-import { ResourceDocumentsController } from './http/resource-documents.controller.js';
+import { governedDataProviders } from './governed-data.js';
+import { ApprovalsController } from './http/approvals.controller.js';
 import { HealthController } from './http/health.controller.js';
 import { Readiness } from './http/readiness.js';
+import { ResourceDocumentsController } from './http/resource-documents.controller.js';
 import { ToolsController } from './http/tools.controller.js';
 import { mcpProviders } from './mcp.js';
 import { NOTHING_OBSERVED, type Observability, telemetryProviders } from './observe/observability.js';
-import { WrittenClasses } from './written-classes.js';
+import { oauthProviders } from './oauth.js';
 import type { PluginModule } from './plugins/plugin-modules.js';
 import { searchProviders } from './search.js';
-import { taskProviders } from './tasks.js';
 import { sharedStateProviders } from './shared-state.js';
 import { subscriptionProviders } from './subscriptions.js';
+import { taskProviders } from './tasks.js';
+import { toolProviders } from './tools.js';
 import { wireProviders } from './wire.js';
+import { WrittenClasses } from './written-classes.js';
 
 export interface ServiceParts {
   readonly loaded: LoadedConfig;
@@ -109,20 +74,11 @@ export class AppModule {
       exports: [ToolRegistry, PromptRegistry, ResourceRegistry],
       controllers: [HealthController, ToolsController, ApprovalsController, ResourceDocumentsController],
       providers: [
-        ...BUILT_IN_TOOLS,
+        ...toolProviders(gates),
         ...features,
         { provide: Editions, useValue: editions },
         { provide: Policies, useValue: policies },
-        ToolContext,
-        ToolExplorer,
-        PromptExplorer,
-        MethodExplorer,
-        MethodRegistry,
-        { provide: DeclaredMethods, useExisting: MethodRegistry },
-        { provide: CallableMethods, useExisting: MethodRegistry },
-        { provide: ToolEnvironment, useValue: gates },
         ...dataProviders({ mongo: connection, parse: parseConnectionOf(config.parse) }, written),
-        { provide: ToolRegistry, useClass: ToolCatalogue },
         ...approvalProviders(config, shared),
         ...auditProviders({
           config: config.audit,
@@ -132,10 +88,6 @@ export class AppModule {
         }),
         ...agentProviders(policies, gates),
         ...sharedStateProviders(shared),
-        {
-          provide: DataBudgets,
-          useFactory: () => new DataBudgets(shared.budgets, (agent) => policies.of(agent).tenantBudget),
-        },
         ...telemetryProviders(observed),
         { provide: TaskQueue, useValue: queue },
         Readiness,
@@ -144,94 +96,10 @@ export class AppModule {
         ...taskProviders({ config, configured: editions, shared, queue }),
         ...exportProviders({ config, policies, shared }),
         ...oauthProviders(editions, shared),
-        {
-          provide: Authenticator,
-          useFactory: (
-            directory: PrincipalDirectory,
-            impersonation: Impersonation,
-            oauth: OAuthRules,
-            audit: AuditSink,
-          ) =>
-            new RecordedAuthenticator(
-              new EditionAuthenticator(editions, (edition) =>
-                createAuthenticator(edition, directory, impersonation, oauth),
-              ),
-              audit,
-            ),
-          inject: [PrincipalDirectory, Impersonation, OAuthRules, AuditSink],
-        },
-        {
-          provide: PrincipalResolver,
-          useFactory: (directory: PrincipalDirectory) =>
-            new PrincipalResolver(directory, (agent) => policies.of(agent).switches.strictRole),
-          inject: [PrincipalDirectory],
-        },
-        {
-          provide: GovernedRecordsSource,
-          useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, identities: PrincipalResolver) =>
-            new GovernedRecordsSource(new AgentScopes(policies), reader, catalogue, identities),
-          inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
-        },
+        ...authProviders(editions),
+        ...governedDataProviders(policies),
         ...searchProviders(config.embeddings),
-        {
-          provide: GovernedWritesSource,
-          useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
-            new GovernedWritesSource(records, rows, classes),
-          inject: [GovernedRecordsSource, RecordWriter, SchemaWriter],
-        },
-        {
-          provide: ToolRunner,
-          useFactory: (
-            registry: ToolRegistry,
-            records: GovernedRecordsSource,
-            search: GovernedSearchSource,
-            writes: GovernedWritesSource,
-            methods: CallableMethods,
-            approver: Approver,
-            events: EventEmitter2,
-            callbacks: ToolCallbacks,
-            journal: CallJournal,
-            budgets: DataBudgets,
-            audit: AuditSink,
-          ) =>
-            new ParleyToolRunner({
-              registry,
-              policies,
-              records,
-              search,
-              writes,
-              gates,
-              journal,
-              budgets,
-              methods,
-              pipeline: createPipeline({
-                registry,
-                audit,
-                policies,
-                gates,
-                events,
-                methods,
-                callbacks,
-                budgets,
-                approver,
-              }),
-            }),
-          inject: [
-            ToolRegistry,
-            GovernedRecordsSource,
-            GovernedSearchSource,
-            GovernedWritesSource,
-            CallableMethods,
-            Approver,
-            EventEmitter2,
-            ToolCallbacks,
-            CallJournal,
-            DataBudgets,
-            AuditSink,
-          ],
-        },
-        { provide: PermittedTools, useExisting: ToolRunner },
-        { provide: RecordsSource, useExisting: GovernedRecordsSource },
+        ...callProviders({ policies, gates, shared }),
         ...mcpProviders(config, shared),
         ...(parts.replaced ?? []),
       ],

@@ -1,11 +1,12 @@
-import { Logger } from '@nestjs/common';
+import { Logger, type Provider } from '@nestjs/common';
 import { type AgentShape, type ImpersonationOrder, sessionIdentity } from '#agent';
+import { AuditSink } from '#audit';
 import {
   type Admission,
   actingAs,
   AnonymousRule,
   ApiKeyRule,
-  type Authenticator,
+  Authenticator,
   type AuthRule,
   BearerChallenge,
   CallerSessionRule,
@@ -15,13 +16,16 @@ import {
   ImpersonatingRule,
   metadataUrlOf,
   ParseSessionRule,
+  RecordedAuthenticator,
   RuleAuthenticator,
   SessionOwners,
   withOwnSession,
 } from '#auth';
-import { type Impersonation, ImpersonationError, type PrincipalDirectory } from '#data';
+import { Impersonation, ImpersonationError, PrincipalDirectory } from '#data';
 import type { AgentIdentity, AuthRuleConfig, LoadedConfig } from '#config';
-import { type AgentOfTokens, type OAuthRules, requiredScopesOf, resourceUrlOf } from './oauth.js';
+import { EditionAuthenticator } from './editions/edition-authenticator.js';
+import type { Editions } from './editions/editions.js';
+import { type AgentOfTokens, OAuthRules, requiredScopesOf, resourceUrlOf } from './oauth.js';
 
 class DirectorySessions extends SessionOwners {
   constructor(private readonly directory: PrincipalDirectory) {
@@ -91,7 +95,7 @@ function admissionOf(
   return { identity: NOBODY, admission: (agent) => actingAs(identity, agent, impersonated) };
 }
 
-export function createAuthenticator(
+function createAuthenticator(
   { config, agents, identities }: LoadedConfig,
   directory: PrincipalDirectory,
   impersonation: Impersonation,
@@ -129,4 +133,26 @@ export function createAuthenticator(
   const challenge =
     resource === null ? null : new BearerChallenge(metadataUrlOf(resource), requiredScopesOf(config));
   return new RuleAuthenticator(rules, challenge);
+}
+
+/** Who is calling, by the rules of the edition that is served; every refusal is recorded. */
+export function authProviders(editions: Editions): Provider[] {
+  return [
+    {
+      provide: Authenticator,
+      useFactory: (
+        directory: PrincipalDirectory,
+        impersonation: Impersonation,
+        oauth: OAuthRules,
+        audit: AuditSink,
+      ) =>
+        new RecordedAuthenticator(
+          new EditionAuthenticator(editions, (edition) =>
+            createAuthenticator(edition, directory, impersonation, oauth),
+          ),
+          audit,
+        ),
+      inject: [PrincipalDirectory, Impersonation, OAuthRules, AuditSink],
+    },
+  ];
 }

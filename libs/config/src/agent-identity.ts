@@ -8,7 +8,7 @@ import {
   roleNameOf,
 } from '#agent';
 import type { UserClaim } from '#auth';
-import type { AgentConfig, AuthRuleConfig } from './config.js';
+import type { AgentConfig, AuthRuleConfig } from './agent-config.js';
 import type { ConfigFault } from './config-faults.js';
 
 /** With whose rights a named agent reads: always the same, those of the session its caller shows, a user's by order, or a user's by token. */

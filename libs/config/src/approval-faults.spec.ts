@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { approvalFaults } from './approval-faults.js';
-import { DEFAULT_APPROVALS } from './config.js';
+import { DEFAULT_APPROVALS } from './operation-config.js';
 
 const agents = { editor: {}, writer: {} };
 const faultsOf = (approvals: object) =>

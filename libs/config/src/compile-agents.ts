@@ -1,7 +1,7 @@
 import { type AgentShape, type AgentShapeOptions, canonicalClassName, compileAgentShape } from '#agent';
 import { constraintFault } from '#policy';
 import { withoutIdentity } from './agent-identity.js';
-import type { AgentConfig } from './config.js';
+import type { AgentConfig } from './agent-config.js';
 import type { ConfigFault } from './config-faults.js';
 
 type Filters = NonNullable<AgentShapeOptions['filters']>;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { consoleFaults } from './console-faults.js';
-import { DEFAULT_SERVER } from './config.js';
+import { DEFAULT_SERVER } from './server-config.js';
 
 const base = {
   agents: { boss: {}, guest: {} },

@@ -3,19 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { DEFAULT_ISSUER } from '#auth';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { DEFAULT_AUDIT } from './audit-config.js';
-import {
-  DEFAULT_APPROVALS,
-  DEFAULT_CONSOLE,
-  DEFAULT_DATABASE,
-  DEFAULT_EMBEDDINGS,
-  DEFAULT_EXPORT_CONFIG,
-  DEFAULT_LLM,
-  DEFAULT_PARSE,
-  DEFAULT_REDIS,
-  DEFAULT_RELOAD,
-  DEFAULT_SERVER,
-  DEFAULT_TASK_CONFIG,
-} from './config.js';
+import { DEFAULT_EXPORT_CONFIG, DEFAULT_TASK_CONFIG } from './lasting-work-config.js';
+import { DEFAULT_EMBEDDINGS, DEFAULT_LLM } from './model-config.js';
+import { DEFAULT_APPROVALS, DEFAULT_CONSOLE, DEFAULT_RELOAD } from './operation-config.js';
+import { DEFAULT_SERVER } from './server-config.js';
+import { DEFAULT_DATABASE, DEFAULT_PARSE, DEFAULT_REDIS } from './store-config.js';
 import { AUTH_RULE_SCHEMA } from './auth-rule-schema.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';

@@ -3,19 +3,12 @@ export type { AuditConfig, AuditSinkConfig, MongoSinkConfig } from './audit-conf
 export type { DeclaredFilters } from './compile-agents.js';
 export { ConfigError, type ConfigFault } from './config-faults.js';
 export { CONFIG_SCHEMA } from './config-schema.js';
-export {
-  DEFAULT_SERVER,
-  type AgentConfig,
-  type ApprovalsConfig,
-  type AuthRuleConfig,
-  type DatabaseConfig,
-  type EmbeddingsConfig,
-  type LlmConfig,
-  type OAuthConfig,
-  type ParleyConfig,
-  type ParseConfig,
-  type ServerConfig,
-} from './config.js';
+export type { AgentConfig, AuthRuleConfig, OAuthConfig } from './agent-config.js';
+export type { ParleyConfig } from './config.js';
+export type { EmbeddingsConfig, LlmConfig } from './model-config.js';
+export type { ApprovalsConfig } from './operation-config.js';
+export { DEFAULT_SERVER, type ServerConfig } from './server-config.js';
+export type { DatabaseConfig, ParseConfig } from './store-config.js';
 export { VARIABLES_FROM_FILES, withEnvironmentFiles } from './environment-files.js';
 export { OVERLAID_VARIABLES, overlayOf } from './environment.js';
 export type { LiveQueryConfig } from './live-query-config.js';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { PROVIDERS } from '#llm';
 import { ConfigError } from './config-faults.js';
-import { DEFAULT_LLM } from './config.js';
+import { DEFAULT_LLM } from './model-config.js';
 import { LLM_SCHEMA } from './llm-schema.js';
 import { loadConfig } from './load-config.js';
 

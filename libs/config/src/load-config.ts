@@ -10,20 +10,12 @@ import { consoleFaults } from './console-faults.js';
 import { auditConfig, auditFaults } from './audit-config.js';
 import { authRuleFaults } from './auth-rule-faults.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
-import {
-  DEFAULT_APPROVALS,
-  DEFAULT_CONSOLE,
-  DEFAULT_DATABASE,
-  DEFAULT_EXPORT_CONFIG,
-  DEFAULT_EMBEDDINGS,
-  DEFAULT_LLM,
-  DEFAULT_PARSE,
-  DEFAULT_REDIS,
-  DEFAULT_RELOAD,
-  DEFAULT_TASK_CONFIG,
-  DEFAULT_SERVER,
-  type ParleyConfig,
-} from './config.js';
+import type { ParleyConfig } from './config.js';
+import { DEFAULT_EXPORT_CONFIG, DEFAULT_TASK_CONFIG } from './lasting-work-config.js';
+import { DEFAULT_EMBEDDINGS, DEFAULT_LLM } from './model-config.js';
+import { DEFAULT_APPROVALS, DEFAULT_CONSOLE, DEFAULT_RELOAD } from './operation-config.js';
+import { DEFAULT_SERVER } from './server-config.js';
+import { DEFAULT_DATABASE, DEFAULT_PARSE, DEFAULT_REDIS } from './store-config.js';
 import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { embeddingFaults } from './embedding-faults.js';

@@ -1,4 +1,5 @@
-import type { AgentConfig, ParleyConfig } from './config.js';
+import type { AgentConfig } from './agent-config.js';
+import type { ParleyConfig } from './config.js';
 import type { ConfigFault } from './config-faults.js';
 
 /** What a schema cannot say of `parse` and of the database beside it. */
