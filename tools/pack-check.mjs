@@ -1,7 +1,8 @@
 // `npm run pack:check`: installs the packed archives into a fresh application outside the repository and uses them as its
 // team would. `--all` adds NestJS 11, CommonJS, older compilers, Node 22 and 24, and Redis: minutes instead of seconds.
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { build } from './build.mjs';
 import {
   checkApplication,
@@ -116,7 +117,17 @@ async function withRedis(use) {
 }
 
 if (build({ ifNeeded: true }) !== 0) process.exit(1);
-const packages = await pack();
-const archives = Object.fromEntries(packages.map(({ name, archive }) => [name, `file:${archive}`]));
-for (const cell of CELLS) if (all || !cell.larger) await tryCell(cell, archives);
+// A build beside this check must not take the archives away.
+const kept = mkdtempSync(join(tmpdir(), 'parley-archives-'));
+try {
+  const archives = {};
+  for (const { name, archive } of await pack()) {
+    const copy = join(kept, basename(archive));
+    cpSync(archive, copy);
+    archives[name] = `file:${copy}`;
+  }
+  for (const cell of CELLS) if (all || !cell.larger) await tryCell(cell, archives);
+} finally {
+  rmSync(kept, { recursive: true, force: true });
+}
 process.exitCode = failed === 0 ? 0 : 1;

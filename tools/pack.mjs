@@ -28,7 +28,10 @@ async function packed(one) {
     cpSync(join(root, from), join(folder, to), { recursive: true });
   // A licence is the owner's to choose; where there is one, it goes along.
   if (existsSync(join(root, 'LICENSE'))) cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
-  extractApi(one, { declarations: join(folder, 'dist', 'index.d.ts') });
+  // A build begins with an empty dist: what is there was made of this one.
+  const declarations = join(root, 'dist', 'api', `${one.folder}.d.ts`);
+  if (!existsSync(declarations)) extractApi(one, { declarations });
+  cpSync(declarations, join(folder, 'dist', 'index.d.ts'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   const run = spawnSync('npm', ['pack', folder, '--pack-destination', out, '--json', '--loglevel=error'], {
     cwd: out,

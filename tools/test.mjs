@@ -27,6 +27,8 @@ const steps = [
     command: bin('depcruise'),
     args: ['dist/src', 'dist/libs', '--config', '.dependency-cruiser.mjs'],
   },
+  { name: 'public surface', command: process.execPath, args: ['tools/api.mjs'] },
+  { name: 'packages', command: process.execPath, args: ['tools/pack-check.mjs'] },
   { name: 'test partners', command: process.execPath, args: ['tools/test-partners.mjs'] },
   {
     name: 'tests',

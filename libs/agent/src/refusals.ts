@@ -8,14 +8,17 @@ import type { Widening } from './widening.js';
 
 const listed = (names: Iterable<string>): string => [...names].join(', ');
 
+/** An argument that cannot be; the message says which and why. */
 export function invalidArgument(message: string, gate = 'arguments'): Refusal {
   return { code: 'invalid_argument', gate, message: `Invalid arguments: ${message}` };
 }
 
+/** A query that cannot be; the message says where. */
 export function invalidQuery(message: string): Refusal {
   return { code: 'invalid_query', gate: 'where', message };
 }
 
+/** What the caller may not do. `gate` says in audit records which check spoke. */
 export function accessDenied(
   gate: string,
   message: string,
@@ -314,6 +317,7 @@ export function parseError(message: string, cause?: string): Refusal {
   return { code: 'parse_error', gate: 'data', message: `Parse error: ${message}`, ...(cause && { cause }) };
 }
 
+/** A row that is not there, or that the caller may not know of: both are told alike. */
 export function objectNotFound(className: string, objectId: string): Refusal {
   return parseError(`Object not found: ${className}#${objectId}`);
 }
@@ -400,6 +404,7 @@ export function embeddingBudgetSpent(tokens: number, window: number, retryAfter:
   };
 }
 
+/** What this installation has not got. */
 export function notImplemented(message: string): Refusal {
   return { code: 'not_implemented', gate: 'availability', message };
 }

@@ -7,7 +7,7 @@ export { Editions, type Edition } from './editions/editions.js';
 export { followConfiguration, type ReadableAgain } from './editions/following.js';
 export { checkFilterNames } from './filter-names.js';
 export { mountEdges, type Mounted } from './http/mount-edge.js';
-export { Readiness } from './http/readiness.js';
+export { Readiness, type ReadyState } from './http/readiness.js';
 export { stateKeys } from './input-rounds.js';
 export {
   NOTHING_OBSERVED,

@@ -1,5 +1,5 @@
 /** What an application or a plugin builds tools, prompts, resources and class rules with (docs/plugins.md). */
-export { type Agent, type CallContext, type ProgressUpdate, Refused, refusals, type Tier } from '#agent';
+export { type Agent, type CallContext, type ProgressUpdate, type Refusal, Refused, type Tier } from '#agent';
 export type { GovernedRecords, GovernedSearch } from '#data';
 export {
   ParleyExecutionContext,
@@ -58,3 +58,4 @@ export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
 export type { ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
 export { AGENT_FACTORY } from './module/seams.js';
+export { refusals } from './tool-refusals.js';

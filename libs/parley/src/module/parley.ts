@@ -1,11 +1,13 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
-import { Readiness } from '#composition';
+import { Readiness, type ReadyState } from '#composition';
 import { Kernel, PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
 
 /** One instance of Parley in an application. */
 export class Parley {
+  /** @internal Made by the module. */
   constructor(
+    /** Of the instance. */
     readonly name: string,
     private readonly context: INestApplicationContext,
   ) {}
@@ -15,14 +17,17 @@ export class Parley {
     return this.context.get(Kernel);
   }
 
+  /** Its tools, which may come and go while it runs. */
   get tools(): ToolRegistry {
     return this.context.get(ToolRegistry);
   }
 
+  /** Its prompts. */
   get prompts(): PromptRegistry {
     return this.context.get(PromptRegistry);
   }
 
+  /** Its resources. */
   get resources(): ResourceRegistry {
     return this.context.get(ResourceRegistry);
   }
@@ -32,12 +37,13 @@ export class Parley {
     return this.context.get(ToolRunner);
   }
 
+  /** Makes agents with less rights. */
   get subAgents(): SubAgents {
     return this.context.get(SubAgents);
   }
 
   /** Whether calls should be sent here, and what of its dependencies answers. */
-  readiness(): ReturnType<Readiness['look']> {
+  readiness(): Promise<ReadyState> {
     return this.context.get(Readiness).look();
   }
 

@@ -3,6 +3,7 @@ import {
   AgentFields,
   ParleyExecutionContext,
   ParseClass,
+  Refused,
   refusals,
   Tool,
   type ToolCall,
@@ -38,7 +39,7 @@ export class InvoiceTools {
   })
   async overdue({ before }: { before: string }, call: ToolCall) {
     const due = new Date(before);
-    if (Number.isNaN(due.getTime())) throw refusals.invalidArgument('before is no date');
+    if (Number.isNaN(due.getTime())) throw new Refused(refusals.invalidArgument('before is no date'));
     await call.progress({ progress: 1, total: 2, message: 'looking' });
     const rows = await call.records.find('Invoice', {
       where: { due: { $lt: { __type: 'Date', iso: due.toISOString() } } },
