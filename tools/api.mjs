@@ -20,17 +20,24 @@ const COMPILER = {
 /** What a person who reads the report or hovers over a name would miss; the rest is the style of TSDoc, which is not ours. */
 const FAULTS = new Set(['ae-undocumented', 'ae-internal-missing-underscore', 'ae-unresolved-link']);
 
+/** As if installed: one package of ours meets another as its users do. */
+const made = join(root, 'dist', 'api', 'node_modules');
+
+/** Where the one declaration file of a package is written. */
+export const declarationsOf = ({ folder }) => join(made, '@parley', folder, 'index.d.ts');
+
 /**
  * Compares the surface with its report and writes one declaration file of it.
  * @param {{ folder: string, entry: string }} package_
- * @param {{ renew?: boolean, declarations: string }} options
+ * @param {{ renew?: boolean }} options
  * @returns {{ changed: boolean, faults: string[] }}
  * @throws Error when the declarations cannot be read
  */
-export function extractApi({ folder, entry }, { renew = false, declarations }) {
+export function extractApi({ folder, entry }, { renew = false } = {}) {
   const report = join(root, 'etc');
   const temporary = join(root, 'dist', 'api');
-  for (const made of [report, temporary, dirname(declarations)]) mkdirSync(made, { recursive: true });
+  const declarations = declarationsOf({ folder });
+  for (const needed of [report, temporary, dirname(declarations)]) mkdirSync(needed, { recursive: true });
   const start = join(root, 'dist', `${entry}.d.ts`);
   const config = ExtractorConfig.prepare({
     packageJsonFullPath: join(root, 'package.json'),
@@ -43,9 +50,7 @@ export function extractApi({ folder, entry }, { renew = false, declarations }) {
           compilerOptions: {
             ...COMPILER,
             // A package of ours that another uses is met as its users meet it, not as sources.
-            paths: {
-              '@parley/server': [join(root, 'dist/packages/node_modules/@parley/server/dist/index.d.ts')],
-            },
+            paths: { '@parley/*': [join(made, '@parley', '*', 'index.d.ts')] },
           },
           files: [start],
         },
@@ -90,8 +95,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const renew = process.argv.includes('--renew');
   let failed = false;
   for (const one of packages) {
-    const declarations = join(root, 'dist', 'api', `${one.folder}.d.ts`);
-    const { changed, faults } = extractApi(one, { renew, declarations });
+    const { changed, faults } = extractApi(one, { renew });
     for (const fault of faults) console.error(`${one.folder}: ${fault}`);
     if (changed && !renew)
       console.error(

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { extractApi } from './api.mjs';
+import { declarationsOf, extractApi } from './api.mjs';
 import { build } from './build.mjs';
 import { bundlePackage } from './bundle.mjs';
 import { packages, root } from './packages.mjs';
@@ -29,8 +29,8 @@ async function packed(one) {
   // A licence is the owner's to choose; where there is one, it goes along.
   if (existsSync(join(root, 'LICENSE'))) cpSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   // A build begins with an empty dist: what is there was made of this one.
-  const declarations = join(root, 'dist', 'api', `${one.folder}.d.ts`);
-  if (!existsSync(declarations)) extractApi(one, { declarations });
+  const declarations = declarationsOf(one);
+  if (!existsSync(declarations)) extractApi(one);
   cpSync(declarations, join(folder, 'dist', 'index.d.ts'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   const run = spawnSync('npm', ['pack', folder, '--pack-destination', out, '--json', '--loglevel=error'], {

@@ -46,17 +46,17 @@ const versionOf = (name) => {
   return compatible(version);
 };
 
-const common = {
+const common = (entry) => ({
   version: own.version,
   type: 'module',
   engines: own.engines,
   exports: {
-    '.': { types: './dist/index.d.ts', default: './dist/bundle/parley.js' },
+    '.': { types: './dist/index.d.ts', default: entry },
     './package.json': './package.json',
   },
   // For compilers that look no further.
   types: './dist/index.d.ts',
-};
+});
 
 const optional = (names) => Object.fromEntries(names.map((name) => [name, { optional: true }]));
 
@@ -65,8 +65,8 @@ function serverManifest() {
   return {
     name: own.name,
     description: own.description,
-    ...common,
-    files: ['dist', 'demo', 'parley.yaml'],
+    ...common('./dist/bundle/parley.js'),
+    files: ['dist', 'demo', 'docs', 'parley.yaml'],
     bin: { parley: './dist/bundle/cli.js' },
     sideEffects: ['./dist/bundle/cli.js', './dist/bundle/main.js', './dist/bundle/server-worker.js'],
     dependencies: Object.fromEntries(
@@ -79,7 +79,28 @@ function serverManifest() {
   };
 }
 
-/** Name, entry among the sources, what it holds beside types, and its package.json. */
+function testingManifest() {
+  return {
+    name: '@parley/testing',
+    description: 'Tests tools, policies and agents of an application with @parley/server, in memory.',
+    ...common('./dist/index.js'),
+    files: ['dist'],
+    sideEffects: false,
+    peerDependencies: {
+      '@nestjs/common': NEST,
+      '@nestjs/core': NEST,
+      '@nestjs/testing': NEST,
+      // Written over what that version makes public.
+      [own.name]: own.version,
+      'reflect-metadata': PEERS['reflect-metadata'],
+    },
+  };
+}
+
+/**
+ * Name, entry among the sources, what it holds beside types, and its package.json. One that builds on another comes after it.
+ * With `bundle` its code is joined for it alone; the server's is what the service runs.
+ */
 export const packages = [
   {
     folder: 'server',
@@ -89,8 +110,16 @@ export const packages = [
       'dist/pages': 'dist/pages',
       'parley.yaml': 'parley.yaml',
       'demo/seed.json': 'demo/seed.json',
-      'README.md': 'README.md',
+      docs: 'docs',
+      'libs/parley/README.md': 'README.md',
     },
     manifest: serverManifest,
+  },
+  {
+    folder: 'testing',
+    entry: 'libs/testing/src/index',
+    bundle: true,
+    files: { 'libs/testing/README.md': 'README.md' },
+    manifest: testingManifest,
   },
 ].filter(({ entry }) => existsSync(join(root, `${entry}.ts`)));
