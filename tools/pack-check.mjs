@@ -25,6 +25,7 @@ const TWELVE = ours([
   '@nestjs/event-emitter',
   '@nestjs/platform-express',
   '@nestjs/platform-fastify',
+  '@nestjs/testing',
 ]);
 const ELEVEN = {
   '@nestjs/common': '^11.0.0',
@@ -32,6 +33,7 @@ const ELEVEN = {
   '@nestjs/event-emitter': '^3.0.0',
   '@nestjs/platform-express': '^11.0.0',
   '@nestjs/platform-fastify': '^11.0.0',
+  '@nestjs/testing': '^11.0.0',
 };
 const TOOLS = ours([
   '@modelcontextprotocol/client',
@@ -96,7 +98,10 @@ async function tryCell({ name, module, nest, nodes = [], compiler, redis, comman
       process.execPath,
       ...nodes.map((version) => join(app.folder, 'node_modules', `node-${version}`, 'bin', 'node')),
     ];
-    for (const node of runtimes) await checkApplication(app, node, told);
+    for (const node of runtimes) {
+      await checkApplication(app, node, told);
+      if (app.hasKit) checkKit(app, node, told);
+    }
     if (redis) await withRedis((url) => checkRedis(app, url, told));
     else await checkMissingPackages(app, told);
     const empty = join(app.folder, 'empty');

@@ -68,6 +68,12 @@ export async function checkRedis(app, url, told) {
   await running.stop();
 }
 
+/** A test of the application's own, with the kit. */
+export function checkKit(app, node, told) {
+  const { status, output } = app.run(node, ['--test', 'out/invoices.test.js']);
+  told(`tests its tools with the kit, Node ${version(app, node)}`, status === 0, output);
+}
+
 /** What `npx` would run, in a folder where nobody configured anything. */
 export async function checkCommandLine(app, node, empty, told) {
   const on = `Node ${version(app, node)}`;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const SOURCES = fileURLToPath(new URL('application', import.meta.url));
+const KIT = fileURLToPath(new URL('kit', import.meta.url));
 /** Milliseconds after which something hangs. */
 const BOUND = 180_000;
 
@@ -20,6 +21,8 @@ export class FreshApplication {
     this.folder = mkdtempSync(join(tmpdir(), 'parley-pack-'));
     this.dependencies = dependencies;
     cpSync(SOURCES, this.folder, { recursive: true });
+    this.hasKit = '@parley/testing' in dependencies;
+    if (this.hasKit) cpSync(KIT, join(this.folder, 'src'), { recursive: true });
     this.write('package.json', { name: 'fresh', private: true, type: module, dependencies });
     this.write('tsconfig.built.json', { extends: './tsconfig.json', compilerOptions: compiler });
   }
