@@ -57,10 +57,11 @@ const run = (args: string[], input = '', env: Record<string, string> = {}) =>
   runCommand(args, input, { cwd: folder, env });
 const calls = (...made: ScriptedCall[]) =>
   openAi.calls(made.map((call, index) => ({ id: `c${index}`, ...call })));
+const create = calls({ name: 'create_object', args: { class_name: 'Note', data: { title: 'New' } } });
 const sentToModel = () => server.requests.map(({ text }) => text).join('\n');
 /** What a terminal would obey, other than colours, cleared lines and the movements of its own line editor. */
 const obeyed = (shown: string) =>
-  shown.replace(/\u001b\[\d*(;\d+)*[mGJKCD]/g, '').match(/[\u001b\u202e\u009b]/g);
+  shown.replace(/\u001b\[(?:\d*(;\d+)*[mGJKCD]|\?2004[hl])/g, '').match(/[\u001b\u202e\u009b]/g);
 
 describe('a chat in a terminal', () => {
   let chat: TerminalSession;
@@ -129,8 +130,6 @@ describe('a chat in a terminal', () => {
     expect(server.requests.at(-1)?.body.messages.at(-1)?.['content']).toBe('Hello?');
   });
 
-  const create = calls({ name: 'create_object', args: { class_name: 'Note', data: { title: 'New' } } });
-
   it('asks before it writes; a no is a no, and what was typed ahead is none of it', async () => {
     let typedAhead = () => {};
     const ahead = new Promise<void>((resolve) => (typedAhead = resolve));
@@ -155,6 +154,49 @@ describe('a chat in a terminal', () => {
     server.script(calls({ name: 'count_objects', args: { class_name: 'Note' } }), openAi.says('Three.'));
     await chat.type('How many?\r', 'Three.');
     expect(sentToModel()).toContain('\\"count\\": 3');
+  });
+
+  it('shows all that a yes would do, on lines of its own making, and the operation last', async () => {
+    const title = `${'long '.repeat(600)}\n> May nothing (readonly) run as shown?\u001b[2J THE END`;
+    server.script(
+      calls({ name: 'create_object', args: { class_name: 'Note', data: { title } } }),
+      openAi.says('You said no.'),
+    );
+    const asked = await chat.type('Write a long note\r', /approve\? \[y\/N\] $/);
+    // Long text is cut where the preview is made, and says so.
+    expect(asked).toMatch(/May create_object \(write\) run as shown\?\s+(?:\S+> )?approve\? \[y\/N\] $/);
+    expect(asked).not.toMatch(/^\s*> May nothing/m);
+    expect(obeyed(asked)).toBeNull();
+    await chat.type('\r', 'You said no.');
+    expect(sentToModel()).toContain('operation rejected by approver');
+  });
+
+  it('takes no paste for an answer, before the question or after it', async () => {
+    server.script(create, openAi.says('You said no.'));
+    await chat.type('Write a note\r', /approve\? \[y\/N\] $/);
+    await chat.type(
+      '\u001b[200~y\ry\r\u001b[201~',
+      /what is pasted is no answer\]\s+(?:> )?approve\? \[y\/N\] /,
+    );
+    await chat.type(
+      '\u001b[200~y\u001b[201~\r',
+      /what is pasted is no answer\]\s+(?:> )?approve\? \[y\/N\] /,
+    );
+    await chat.type('no\r', 'You said no.');
+    // What came with the paste besides is a question like any other.
+    await chat.waitFor(/You said no\.[^]*> $/);
+    expect(sentToModel()).toContain('operation rejected by approver');
+  });
+
+  it('is not answered by what is said to a model that only pretends to ask', async () => {
+    const fake =
+      "Approve the write operation 'create_object'?\nMay create_object (write) run as shown?\napprove? [y/N] ";
+    server.script(openAi.says(fake), create, openAi.says('So you did not mean it.'));
+    await chat.type('Write a note\r', /approve\? \[y\/N\] [^]*> $/);
+    // It is a message to the model, whose call is asked about as ever.
+    await chat.type('y\r', /May create_object \(write\) run as shown\?\s+(?:\S+> )?approve\? \[y\/N\] $/);
+    expect(server.requests[1]?.body.messages.at(-1)).toMatchObject({ role: 'user', content: 'y' });
+    await chat.type('\r', 'So you did not mean it.');
   });
 
   it('writes what was said to a new file of its owner’s, and reads it again', async () => {
@@ -238,6 +280,22 @@ describe('a single call', () => {
     expect(hostile.stdout).not.toMatch(/[\u001b\u202e]/);
   });
 
+  it('that needs approval is asked about at a terminal, on stderr, and refused without one', async () => {
+    const command = [
+      'tool',
+      'create_object',
+      '{"class_name":"Note","data":{"title":"One"}}',
+      '--agent',
+      'editor',
+    ];
+    const piped = await run(command, 'y\ny\n', WRITES);
+    expect([piped.code, JSON.parse(piped.stdout)]).toMatchObject([1, { error_code: 'approval_denied' }]);
+    const asked = startInTerminal(command, { cwd: folder, env: WRITES });
+    await asked.waitFor(/May create_object \(write\) run as shown\?\s+(?:\S+> )?approve\? \[y\/N\] $/);
+    await asked.type('y\r', '"success": true');
+    expect(await asked.ended).toBe(0);
+  });
+
   it('that is asked for wrongly ends with 2', async () => {
     const wrong: [string[], string][] = [
       [['tool'], 'usage: parley tool'],
@@ -288,6 +346,63 @@ describe('the console', () => {
     expect(stdout).toContain('Two \\x1b[2Jnotes.\n10 in + 5 out = 15 tokens');
     expect(stdout).toContain("'Indeed.'");
     expect(stdout).not.toMatch(/[\u001b\u202e]|SALARY|MARGIN|sk-SECRET/);
+  });
+
+  it('asks whoever sits there before it writes, and takes neither code nor Ctrl-C for a yes', async () => {
+    const log = join(folder, 'approvals.jsonl');
+    const config = { ...CONFIG, audit: { sinks: [{ kind: 'file', path: log }] } };
+    writeFileSync(join(folder, 'asked.yaml'), stringify(config));
+    const env = { ...WRITES, ...model(), PARLEY_CONFIG: 'asked.yaml' };
+    const prompt = startInTerminal(['console', '--agent', 'editor'], { cwd: folder, env });
+    try {
+      await prompt.waitFor('parley> ');
+      const write =
+        't("create_object", {class_name: "Note", data: {title: "Asked"}}).then(r => r.success ? "wri" + "tten" : r.error)';
+      const ask = () =>
+        prompt.type(
+          `${write}\r`,
+          /May create_object \(write\) run as shown\?\s+(?:\S+> )?approve\? \[y\/N\] $/,
+        );
+      const asked = await ask();
+      expect(asked).toContain('"title": "Asked"');
+      await prompt.type('n\r', /operation rejected by approver'\s+parley> $/);
+      await ask();
+      await prompt.type('\r', /operation rejected by approver'\s+parley> $/);
+      await ask();
+      await prompt.type('\u0003', 'approval request aborted');
+      // A line that is on its way when the question comes is code, and the next one the answer.
+      await prompt.type(`${write}\r"y"\ry`, /approve\? \[y\/N\] $/);
+      await prompt.type('n\r', /operation rejected by approver'/);
+      await ask();
+      await prompt.type('y\r', "'written'");
+      server.script(create, openAi.says('The model was told no.'));
+      await prompt.type(
+        'mcp.ask("write one")\r',
+        /May create_object \(write\) run as shown\?\s+(?:\S+> )?approve\? \[y\/N\] $/,
+      );
+      await prompt.type('n\r', 'The model was told no.');
+      await prompt.type('count("Note").then(r => r.data.count + 6000)\r', '6003');
+      await prompt.type('.exit\r', '');
+      expect(await prompt.ended).toBe(0);
+    } finally {
+      prompt.kill();
+    }
+    const approvals = readFileSync(log, 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('"type":"approval"'));
+    expect(approvals.map((line) => (JSON.parse(line) as { outcome: string }).outcome)).toEqual([
+      'deny',
+      'deny',
+      'unavailable',
+      'deny',
+      'approve',
+      'deny',
+    ]);
+    expect(JSON.parse(approvals[4] ?? '{}')).toMatchObject({
+      approver: expect.stringMatching(/^terminal:.*:editor$/) as string,
+      via: 'client',
+      tool: 'create_object',
+    });
   });
 
   it('is there without a model, and then says why', async () => {

@@ -12,6 +12,8 @@ const AGENTS = {
   person: { ...free },
 };
 const KEYS = { chief: 'key-of-chief-0000', watcher: 'key-of-watcher-0000', writer: 'key-of-writer-0000' };
+/** A good credential that no cookie holds. */
+const LONG_KEY = 'k'.repeat(3_000);
 type AgentName = keyof typeof KEYS;
 const as = (agent: AgentName) => ({ 'X-MCP-API-Key': KEYS[agent] });
 const CHANGING = { 'X-Parley-Console': '1', 'Content-Type': 'application/json' };
@@ -28,6 +30,7 @@ beforeAll(async () => {
         agents: AGENTS,
         auth: [
           ...Object.entries(KEYS).map(([agent, apiKey]) => ({ apiKey, agent })),
+          { apiKey: LONG_KEY, agent: 'watcher' },
           { parseSession: true, agent: 'person' },
         ],
         policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['write', 'admin'] },
@@ -136,6 +139,22 @@ describe('the console over HTTP', () => {
       { session: '' },
     ])
       expect((await signIn(one, body)).status).toBe(400);
+  });
+
+  it('signs nobody in whose credential no cookie holds, says so, and serves it as a header', async () => {
+    const signedIn = async () => {
+      const { body } = await ask(one, 'GET', 'api/audit?type=operator_action&limit=200', as('chief'));
+      return JSON.stringify(body).split('console.sign_in').length;
+    };
+    const before = await signedIn();
+    const long = await signIn(one, { key: LONG_KEY });
+    expect([long.status, long.body, long.headers.get('set-cookie')]).toEqual([
+      400,
+      { error: 'this credential is too long for a browser session: send it as a header' },
+      null,
+    ]);
+    expect((await ask(one, 'GET', 'api/status', { 'X-MCP-API-Key': LONG_KEY })).status).toBe(200);
+    expect(await signedIn()).toBe(before);
   });
 
   it('is not what a rebound name is taken to', async () => {

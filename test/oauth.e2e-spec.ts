@@ -13,7 +13,7 @@ import { newKey } from '#auth';
 import { type AuthorizationServer, startAuthorizationServer } from './authorization-server.js';
 import { connect, PersonsProvider, REDIRECT } from './oauth-host.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
-import { callTool, rpc, type Service, startService } from './service.js';
+import { callTool, post, rpc, type Service, startService } from './service.js';
 
 const port = () =>
   new Promise<number>((resolve) => {
@@ -83,6 +83,7 @@ beforeAll(async () => {
         },
       ],
       policy: NEWSROOM_POLICY,
+      approvals: { approvers: ['writer'] },
     },
     env: {
       PORT: String(free),
@@ -253,6 +254,80 @@ describe('a token', () => {
       const { status, headers: sent } = await call(name);
       expect([name, status, sent.get('www-authenticate')]).toEqual([name, 200, null]);
     }
+  });
+
+  it('in a batch is told once what all of it needs; nothing of it ran, and it may be sent again', async () => {
+    const headers = await bearer('parley:read');
+    const opened = await rpc(service, 'initialize', { protocolVersion: '2025-03-26' }, headers);
+    const session = { 'Mcp-Session-Id': opened.headers.get('mcp-session-id') ?? '' };
+    const send = (credential: Record<string, string>, ...calls: [string, object][]) =>
+      post(
+        service,
+        JSON.stringify(
+          calls.map(([name, args], id) => ({
+            jsonrpc: '2.0',
+            id,
+            method: 'tools/call',
+            params: { name, arguments: args },
+          })),
+        ),
+        { ...session, ...credential },
+      );
+    const recorded = (tool: string) =>
+      service
+        .output()
+        .stderr.split('\n')
+        .filter((line) => line.includes(`"tool":"${tool}"`)).length;
+    const [counted, refused] = [recorded('count_objects'), recorded('create_object')];
+    const lacking = await send(
+      headers,
+      ['count_objects', { class_name: 'Post' }],
+      ['get_object', { class_name: 'Post', object_id: 'p01' }],
+      ['create_object', { class_name: 'Post', fields: { title: 'never' } }],
+    );
+    expect(lacking.status).toBe(403);
+    expect(lacking.headers.get('www-authenticate')).toBe(
+      `Bearer error="insufficient_scope", scope="parley:read parley:write", resource_metadata="${metadataUrl()}"`,
+    );
+    expect(lacking.body).toMatchObject([
+      { id: 0, error: { code: -32001, message: 'Not run: another message needs more scopes' } },
+      { id: 1, error: { code: -32001, message: 'Insufficient scope' } },
+      { id: 2, error: { code: -32001, message: 'Insufficient scope' } },
+    ]);
+    await expect.poll(() => recorded('create_object')).toBe(refused + 1);
+    expect(recorded('count_objects')).toBe(counted);
+    const again = await send(
+      await bearer('parley:read parley:write'),
+      ['count_objects', { class_name: 'Post' }],
+      ['get_object', { class_name: 'Post', object_id: 'p01' }],
+    );
+    expect([again.status, again.body]).toMatchObject([
+      200,
+      [{ result: { isError: false } }, { result: { isError: false } }],
+    ]);
+    // A tool that no scope leads to does not turn the whole batch away.
+    const unknown = await send(headers, ['count_objects', { class_name: 'Post' }], ['create_class', {}]);
+    expect([unknown.status, unknown.headers.get('www-authenticate')]).toEqual([200, null]);
+    expect(unknown.body).toMatchObject([{ result: { isError: false } }, { result: { isError: true } }]);
+  });
+
+  it('is told which scopes lead to an agent that decides approvals', async () => {
+    for (const path of ['/approvals', '/approvals/none']) {
+      const refused = await get(path, await bearer('parley:read'));
+      expect([path, refused.status, await refused.json()]).toEqual([
+        path,
+        403,
+        { error: 'Insufficient scope' },
+      ]);
+      expect(refused.headers.get('www-authenticate')).toBe(
+        `Bearer error="insufficient_scope", scope="parley:read parley:write", resource_metadata="${metadataUrl()}"`,
+      );
+    }
+    const admitted = await get('/approvals', await bearer('parley:read parley:write'));
+    expect([admitted.status, await admitted.json()]).toEqual([200, { approvals: [] }]);
+    // No scope leads a certificate any further.
+    const other = await get('/approvals', PROXY);
+    expect([other.status, other.headers.get('www-authenticate')]).toEqual([403, null]);
   });
 
   it('that would need more leaves a record like every other refusal', async () => {

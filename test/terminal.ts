@@ -44,8 +44,8 @@ export interface TerminalSession {
   kill(): void;
 }
 
-/** Colours, and what the line editor and the line of what goes on move about. */
-const LINE_EDITING = /\u001b\[[\d;]*[mGJKCD]/g;
+/** Colours, what the line editor and the line of what goes on move about, and the wish to be told of pastes. */
+const LINE_EDITING = /\u001b\[(?:[\d;]*[mGJKCD]|\?2004[hl])/g;
 
 /** Runs a command in a pseudo-terminal, as a person would. */
 export function startInTerminal(args: readonly string[], { cwd, env }: CommandOptions): TerminalSession {

@@ -18,7 +18,9 @@ export interface ChatOptions {
 export async function runChat({ agent, config }: ChatOptions): Promise<void> {
   const env = withConfig(config);
   const loaded = await loadWithPlugins(env);
-  const converse = preparedConversation(loaded.config.llm, env, (line) => process.stderr.write(`${line}\n`));
+  const converse = preparedConversation(loaded.config, agent, env, (line) =>
+    process.stderr.write(`${line}\n`),
+  );
   const terminal = new Terminal();
   const person = new PersonAtTerminal(terminal);
   try {

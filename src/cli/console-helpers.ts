@@ -23,9 +23,9 @@ const signal = new AbortController().signal;
 
 export function consoleHelpers({ agent, conversation, print }: ConsoleParts): ConsoleHelpers {
   const t = async (name: string, args: JsonObject = {}) =>
-    toolEnvelope(await agent.tools.call(String(name), args, { signal }));
+    toolEnvelope(await agent.tools.call(String(name), asSent(args), { signal }));
   const dispatch = async (method: string, params: JsonObject = {}) => {
-    const reply = await agent.tools.dispatch(String(method), params, { signal });
+    const reply = await agent.tools.dispatch(String(method), asSent(params), { signal });
     const envelope = { jsonrpc: '2.0', id: 1 };
     if ('error' in reply) return { status: reply.status, body: { ...envelope, error: reply.error } };
     if ('result' in reply) return { status: 200, body: { ...envelope, result: reply.result } };
@@ -56,6 +56,13 @@ export function consoleHelpers({ agent, conversation, print }: ConsoleParts): Co
       ...(conversation && { mcp: () => conversation }),
     },
   };
+}
+
+/** As the wire would carry it: what was made at the prompt is of the prompt's own classes, and is no plain object elsewhere. */
+function asSent(given: unknown): JsonObject {
+  const sent: unknown = JSON.parse(JSON.stringify(given ?? {}));
+  if (!isJsonObject(sent)) throw new TypeError('arguments are an object');
+  return sent;
 }
 
 function printedSchemas(reply: JsonObject, print: (line: string) => void): unknown {

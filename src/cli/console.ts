@@ -8,6 +8,8 @@ import { withConfig } from './named-config.js';
 import { openAgent } from './open-agent.js';
 import { type OpenConversation, preparedConversation } from './open-conversation.js';
 import { AwaitedEvaluations } from './terminal/awaited-evaluations.js';
+import { PersonAtTerminal } from './terminal/person-at-terminal.js';
+import { PromptTerminal } from './terminal/prompt-terminal.js';
 
 export interface ConsoleOptions {
   readonly agent?: string;
@@ -22,12 +24,15 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
   let converse: OpenConversation | null = null;
   let without = '';
   try {
-    converse = preparedConversation(loaded.config.llm, env, (line) => process.stderr.write(`${line}\n`));
+    converse = preparedConversation(loaded.config, agent, env, (line) => process.stderr.write(`${line}\n`));
   } catch (error) {
     if (!(error instanceof ModelSettingsError)) throw error;
     without = `mcp is not there: ${oneLine(error.message)}`;
   }
-  const opened = await openAgent(loaded, env, { agent });
+  const isPerson = process.stdin.isTTY && process.stdout.isTTY;
+  const terminal = isPerson ? new PromptTerminal(process.stdin, process.stdout) : null;
+  const person = terminal && new PersonAtTerminal(terminal);
+  const opened = await openAgent(loaded, env, { agent, ...(person && { person }) });
   try {
     const conversation = converse?.(opened) ?? null;
     print(`Parley console — agent ${opened.name} (${opened.permissions})`);
@@ -36,7 +41,6 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
     if (without !== '') print(without);
     const { functions, values } = consoleHelpers({ agent: opened, conversation, print });
     const evaluations = new AwaitedEvaluations();
-    const isPerson = process.stdin.isTTY && process.stdout.isTTY;
     const server = start({
       prompt: isPerson ? 'parley> ' : '',
       input: isPerson ? process.stdin : evaluations.paced(process.stdin),
@@ -46,6 +50,9 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
       useColors: false,
       writer: shown,
     });
+    terminal?.attach(server);
+    // Before the prompt's own answer to Ctrl-C, which goes on to ask for code.
+    server.prependListener('SIGINT', () => person?.giveUp());
     Object.assign(server.context, functions);
     for (const [name, get] of Object.entries(values))
       Object.defineProperty(server.context, name, { get, configurable: true, enumerable: true });

@@ -1,8 +1,8 @@
 import { Conversation, openModel } from '#llm';
-import type { LlmConfig, Environment } from '#config';
+import { type Environment, type LlmConfig, llmOf, type ParleyConfig } from '#config';
 import type { OpenAgent } from './open-agent.js';
 
-/** The section `llm` with the environment over it. */
+/** The settings of an agent with the environment over them. */
 function llmSettings(
   llm: LlmConfig,
   env: Environment,
@@ -20,15 +20,18 @@ function llmSettings(
 export type OpenConversation = (agent: OpenAgent) => Conversation;
 
 /**
+ * @param agent whose settings hold; undefined: those of the only one
  * @returns what opens a conversation, so that settings are judged before anything else is opened
  * @throws ModelSettingsError
  */
 export function preparedConversation(
-  llm: LlmConfig,
+  config: ParleyConfig,
+  agent: string | undefined,
   env: Environment,
   warn: (line: string) => void,
 ): OpenConversation {
-  const settings = llmSettings(llm, env);
+  const [only = ''] = Object.keys(config.agents);
+  const settings = llmSettings(llmOf(config, agent ?? only), env);
   const model = openModel(settings);
   if (settings.allowedEndpoints === null)
     warn('[SECURITY] llm.allowedEndpoints is not set: what agents read may be sent to any endpoint');

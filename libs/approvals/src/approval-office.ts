@@ -79,8 +79,13 @@ export class ApprovalOffice {
     return { ok: true, value: summaryOf({ ...known, status, decision }, viewer) };
   }
 
+  /** Whether an agent of this shape may decide. */
+  isStaffedBy({ name }: Agent['shape']): boolean {
+    return this.parts.approvers.includes(name);
+  }
+
   private admits({ shape, depth }: Agent): boolean {
-    return depth === 0 && this.parts.approvers.includes(shape.name);
+    return depth === 0 && this.isStaffedBy(shape);
   }
 
   /** Of another tenant is as good as none. */

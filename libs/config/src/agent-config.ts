@@ -1,5 +1,6 @@
 import type { AgentShapeOptions, IdentityOptions } from '#agent';
 import type { ClientCertificateOptions, OAuthIssuer, TenantClaim, UserClaim } from '#auth';
+import type { AgentLlmConfig } from './model-config.js';
 
 /** With whose rights an agent reads (docs/configuration.md#identities). */
 type IdentityConfig =
@@ -14,6 +15,8 @@ export interface AgentConfig
   extends Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions {
   readonly identity?: IdentityConfig;
   readonly tenantId?: string | number | null | TenantClaim;
+  /** Of the language model when it speaks for this agent. Default: as `llm`. */
+  readonly llm?: AgentLlmConfig;
 }
 
 /** Access tokens of one issuer (docs/oauth.md). */

@@ -1,6 +1,7 @@
 import { USER_FIELDS } from '#auth';
 import { BUDGET_CONFIG_SCHEMA } from '#policy';
 import { CLAIM_SCHEMA } from './auth-rule-schema.js';
+import { AGENT_LLM_SCHEMA } from './llm-schema.js';
 
 const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as const;
 const nameFilter = {
@@ -57,6 +58,7 @@ export const AGENT_SCHEMA = {
         },
       ],
     },
+    llm: AGENT_LLM_SCHEMA,
     sessionToken: { type: 'string' },
     aclUser: reference,
     aclRole: reference,

@@ -18,3 +18,4 @@ export type { LoggingConfig } from './observability-config.js';
 export { readConfigFile, type ConfigReference, type Environment } from './read-config-file.js';
 export { isSection } from './section.js';
 export { assertEnabled, assertMayStart, isLoopbackHost } from './start-gate.js';
+export { llmOf } from './agent-llm.js';

@@ -8,6 +8,7 @@ import { ConfigError } from './config-faults.js';
 import { DEFAULT_LLM } from './model-config.js';
 import { LLM_SCHEMA } from './llm-schema.js';
 import { loadConfig } from './load-config.js';
+import { llmOf } from './agent-llm.js';
 
 let folder: string;
 beforeAll(() => {
@@ -67,5 +68,56 @@ describe('the language model of the configuration', () => {
   it('may be inside a network when it is listed', () => {
     const endpoint = 'http://10.0.0.5:8000/v1';
     expect(faultPaths({ endpoint, allowedEndpoints: ['http://10.0.0.5:8000'] })).toEqual([]);
+  });
+});
+
+describe('the model of one agent', () => {
+  function loadAgents(agents: object, llm: object = {}) {
+    writeFileSync(join(folder, 'parley.yaml'), stringify({ llm, agents }));
+    return loadConfig({}, folder).config;
+  }
+  const faultsOf = (own: object, llm: object = {}) => {
+    try {
+      loadAgents({ reader: { llm: own } }, llm);
+      return [];
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return error.faults.map(({ path }) => path);
+    }
+  };
+
+  it('has its own words, model and prices over the installation’s, and the lower of every limit', () => {
+    const own = { model: 'small', systemPrompt: 'Be kind.', maxIterations: 2, autoCompactAt: null };
+    const price = { input: 1, output: 2 };
+    const config = loadAgents(
+      { reader: { llm: { ...own, prices: { small: price } } }, other: {} },
+      { model: 'large', maxIterations: 5, maxTokens: 99, autoCompactAt: 700, prices: { large: price } },
+    );
+    expect(llmOf(config, 'reader')).toEqual({
+      ...config.llm,
+      model: 'small',
+      systemPrompt: 'Be kind.',
+      maxIterations: 2,
+      prices: { small: price, large: price },
+    });
+    expect(llmOf(config, 'other')).toEqual(config.llm);
+    expect(llmOf(config, '__proto__')).toEqual(config.llm);
+  });
+
+  it.each([
+    ['more turns than the default', { maxIterations: 9 }, {}, 'agents.reader.llm.maxIterations'],
+    [
+      'more turns than the installation',
+      { maxIterations: 4 },
+      { maxIterations: 3 },
+      'agents.reader.llm.maxIterations',
+    ],
+    ['longer answers', { maxTokens: 5000 }, {}, 'agents.reader.llm.maxTokens'],
+    ['more of what was read', { maxResultCharacters: 100_000 }, {}, 'agents.reader.llm.maxResultCharacters'],
+    ['another place', { endpoint: 'https://evil.example' }, {}, 'agents.reader.llm.endpoint'],
+    ['another key', { apiKey: 'sk-1' }, {}, 'agents.reader.llm.apiKey'],
+    ['other permitted places', { allowedEndpoints: null }, {}, 'agents.reader.llm.allowedEndpoints'],
+  ])('is refused %s', (_title, own, llm, path) => {
+    expect(faultsOf(own, llm)).toContain(path);
   });
 });

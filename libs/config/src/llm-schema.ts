@@ -30,3 +30,23 @@ export const LLM_SCHEMA = {
     },
   },
 } as const;
+
+const { model, systemPrompt, systemPromptSuffix, prices, autoCompactAt } = LLM_SCHEMA.properties;
+const { maxTokens, maxIterations, maxContextTokens, maxResultCharacters } = LLM_SCHEMA.properties;
+
+/** `agents.X.llm`: what one agent may have of its own. Where texts go, and with whose key, is the installation's alone. */
+export const AGENT_LLM_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    model,
+    systemPrompt,
+    systemPromptSuffix,
+    maxTokens,
+    maxIterations,
+    maxContextTokens,
+    maxResultCharacters,
+    autoCompactAt,
+    prices,
+  },
+} as const;

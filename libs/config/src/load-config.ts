@@ -9,6 +9,7 @@ import { approvalFaults } from './approval-faults.js';
 import { consoleFaults } from './console-faults.js';
 import { auditConfig, auditFaults } from './audit-config.js';
 import { authRuleFaults } from './auth-rule-faults.js';
+import { agentLlmFaults } from './agent-llm.js';
 import { compileAgents, type DeclaredFilters } from './compile-agents.js';
 import type { ParleyConfig } from './config.js';
 import { DEFAULT_EXPORT_CONFIG, DEFAULT_TASK_CONFIG } from './lasting-work-config.js';
@@ -109,6 +110,7 @@ function compiled(
     ...authRuleFaults(overlaid, DEFAULT_AGENT),
     ...embeddingFaults(overlaid),
     ...llmFaults(overlaid),
+    ...agentLlmFaults(overlaid),
     ...redisFaults(overlaid),
     ...liveQueryFaults(overlaid),
   );

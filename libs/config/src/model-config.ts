@@ -58,6 +58,22 @@ export const DEFAULT_EMBEDDINGS = Object.freeze({
   budget: null,
 });
 
+/** What one agent may have of its own, over `llm`; limits only lower (docs/configuration.md#agent-llm). */
+export type AgentLlmConfig = Partial<
+  Pick<
+    LlmConfig,
+    | 'model'
+    | 'systemPrompt'
+    | 'systemPromptSuffix'
+    | 'maxTokens'
+    | 'maxIterations'
+    | 'maxContextTokens'
+    | 'maxResultCharacters'
+    | 'autoCompactAt'
+    | 'prices'
+  >
+>;
+
 export const DEFAULT_LLM: LlmConfig = Object.freeze({
   provider: null,
   model: null,

@@ -37,8 +37,9 @@ export class SignIn {
         log.warn(`a sign-in from ${network} was refused (${error.status})`);
       throw error;
     });
+    const carried = await this.carried(request, agent, sessions.begin(credential));
     notes.write({ agent }, 'console.sign_in', network);
-    return this.carried(request, agent, sessions.begin(credential));
+    return carried;
   }
 
   /** Somebody is at the page: the session begins its time anew. */

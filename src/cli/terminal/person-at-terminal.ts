@@ -7,16 +7,28 @@ import {
   type JsonObject,
   member,
 } from '#dispatcher';
-import type { Terminal } from './terminal.js';
+import type { Entered } from './entered.js';
+import type { Paint } from './paint.js';
+import { questionLines } from './question-text.js';
+
+/** Where a person can be asked. */
+export interface AskingTerminal {
+  /** A person sits here: what pipes send counts for no decision. */
+  readonly isPerson: boolean;
+  readonly paint: Paint;
+  line(text?: string): void;
+  /** A line that is typed after the prompt was seen. */
+  answer(prompt: string, signal: AbortSignal): Promise<Entered>;
+}
 
 const YES = /^y(es)?$/i;
 
 /** Answers the questions of running calls: approvals and short forms, one after the other, by whoever sits at the terminal. */
 export class PersonAtTerminal implements ClientLink {
   private last: Promise<unknown> = Promise.resolve();
-  private asking: ((reason: 'aborted' | 'timed-out') => void) | null = null;
+  private asking: AbortController | null = null;
 
-  constructor(private readonly terminal: Terminal) {}
+  constructor(private readonly terminal: AskingTerminal) {}
 
   notify(): void {
     // Nothing that a person at a terminal has to know.
@@ -24,7 +36,7 @@ export class PersonAtTerminal implements ClientLink {
 
   /** Whoever is being asked is asked no longer. */
   giveUp(): void {
-    this.asking?.('aborted');
+    this.asking?.abort(new ClientUnreachable('aborted'));
   }
 
   request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
@@ -37,28 +49,27 @@ export class PersonAtTerminal implements ClientLink {
     const schema = params['requestedSchema'];
     if (method !== 'elicitation/create' || !isJsonObject(schema) || !this.terminal.isPerson)
       return { error: { code: -32601, message: 'not asked here' } };
-    const timer = setTimeout(() => this.asking?.('timed-out'), timeout);
+    const asking = (this.asking = new AbortController());
+    const timer = setTimeout(() => asking.abort(new ClientUnreachable('timed-out')), timeout);
     try {
-      const unanswered = new Promise<never>((_, reject) => {
-        this.asking = (reason) => reject(new ClientUnreachable(reason));
-      });
-      return { result: await Promise.race([this.filledIn(params, schema), unanswered]) };
+      const result = await this.filledIn(params, schema, asking.signal);
+      asking.signal.throwIfAborted();
+      return { result };
     } finally {
       clearTimeout(timer);
       this.asking = null;
-      this.terminal.release();
     }
   }
 
-  private async filledIn({ message }: JsonObject, schema: JsonObject): Promise<JsonObject> {
+  private async filledIn(params: JsonObject, schema: JsonObject, signal: AbortSignal): Promise<JsonObject> {
     const { terminal } = this;
     terminal.line();
-    terminal.line(terminal.paint('yellow', terminalText(String(message))));
+    for (const line of questionLines(params)) terminal.line(terminal.paint('yellow', line));
     const properties = member(schema, 'properties');
     const fields = isJsonObject(properties) ? Object.entries(properties) : [];
     const content: Record<string, unknown> = {};
     for (const [name, field] of fields) {
-      const entered = await terminal.answer(promptOf(name, field));
+      const entered = await terminal.answer(promptOf(name, field), signal);
       if (entered.kind !== 'line') return { action: 'cancel' };
       const value = valueOf(field, entered.text.trim());
       // A single yes-or-no question is the whole decision.

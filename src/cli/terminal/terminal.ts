@@ -1,12 +1,9 @@
 import { createInterface, type Interface } from 'node:readline';
 import { oneLine } from '#audit';
+import { AnswerReader } from './answer-reader.js';
+import type { Entered } from './entered.js';
 import { movesCursor, type Paint, painterFor } from './paint.js';
-
-/** `interrupted`: Ctrl-C while nothing else was to be interrupted. */
-export type Entered =
-  | { readonly kind: 'line'; readonly text: string }
-  | { readonly kind: 'interrupted' }
-  | { readonly kind: 'end' };
+import type { AskingTerminal } from './person-at-terminal.js';
 
 interface TerminalStreams {
   readonly input?: NodeJS.ReadStream;
@@ -16,12 +13,13 @@ interface TerminalStreams {
 const CLEAR_LINE = '\r\u001b[2K';
 
 /** Lines in, text out, and one line at the bottom that comes and goes. Works with a pipe as with a person. */
-export class Terminal {
+export class Terminal implements AskingTerminal {
   readonly paint: Paint;
   /** A person sits here: what pipes send counts for no decision. */
   readonly isPerson: boolean;
   private readonly lines: string[] = [];
   private readonly reader: Interface;
+  private readonly answers: AnswerReader | null;
   private readonly output: NodeJS.WriteStream;
   private readonly movesCursor: boolean;
   private waiting: ((entered: Entered) => void) | null = null;
@@ -35,6 +33,7 @@ export class Terminal {
     this.paint = painterFor(output);
     this.movesCursor = this.isPerson && movesCursor(output);
     this.reader = createInterface({ input, output, terminal: this.isPerson, historySize: 200 });
+    this.answers = this.isPerson ? new AnswerReader(this.reader, input, output) : null;
     this.reader.on('line', (line) => this.take({ kind: 'line', text: line }));
     this.reader.once('close', () => {
       this.ended = true;
@@ -51,23 +50,14 @@ export class Terminal {
     return this.fresh(prompt);
   }
 
-  /** A line that is entered from now on: nothing typed before the prompt was seen counts. */
-  async answer(prompt: string): Promise<Entered> {
-    // What waits in the system's buffer was typed before, and becomes lines here first.
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    if (this.isPerson) this.reader.write(null, { ctrl: true, name: 'u' });
-    return this.fresh(prompt);
+  async answer(prompt: string, signal: AbortSignal): Promise<Entered> {
+    this.clearStatus();
+    return this.answers?.read(prompt, signal) ?? { kind: 'end' };
   }
 
   /** While this is set Ctrl-C does this and nothing else. */
   onCtrlC(interrupt: (() => void) | null): void {
     this.interrupt = interrupt;
-  }
-
-  /** Ends the wait for a line, if there is one. */
-  release(): void {
-    this.waiting?.({ kind: 'interrupted' });
-    this.waiting = null;
   }
 
   write(text: string): void {
@@ -116,7 +106,7 @@ export class Terminal {
     // What was typed so far is dropped with it.
     if (this.isPerson) this.reader.write(null, { ctrl: true, name: 'u' });
     this.output.write('\n');
-    this.release();
+    this.take({ kind: 'interrupted' });
   };
 
   private clearStatus(): void {

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER } from '#agent';
+import { compileAgentShape, MASTER, Unauthorized } from '#agent';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../authentication-faults.js';
+import type { AuthRule } from '../auth-rule.js';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
 import { RuleAuthenticator } from '../rule-authenticator.js';
 import { principalOf } from './claim-values.js';
@@ -195,6 +196,14 @@ describe('several issuers', () => {
         `oauth:${issuer.issuer}|ada`,
         `oauth:${other.issuer}|ada`,
       ]);
+      // How long the tokens of one issuer may be is no other's business, whichever rule comes first.
+      const short = oauthRule({ issuer: other.issuer, audience: AUDIENCE, maxTokenLength: 256 }, ladder);
+      const mixed = new RuleAuthenticator([short, rules[0] as AuthRule]);
+      const showing = (token: string) =>
+        mixed.authenticate({ headers: { authorization: `Bearer ${token}` }, remoteAddress: undefined });
+      expect((await showing(await issuer.token())).principal).toBe(`oauth:${issuer.issuer}|ada`);
+      await expect(showing(await other.token())).rejects.toBeInstanceOf(InvalidToken);
+      await expect(showing('x'.repeat(20_000))).rejects.toBeInstanceOf(Unauthorized);
       // One issuer speaking in the name of the other.
       const claims = { iss: issuer.issuer };
       await expect(ask(await other.token(claims))).rejects.toBeInstanceOf(InvalidToken);

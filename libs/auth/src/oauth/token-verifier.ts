@@ -36,6 +36,9 @@ export interface VerifierOptions {
   readonly keys: KeyRing;
 }
 
+/** Characters that any issuer may permit. Longer text is taken apart for nobody. */
+export const LONGEST_TOKEN = 16_384;
+
 /** Milliseconds that a verified token need not be verified again. */
 const REMEMBERED = 60_000;
 
@@ -46,12 +49,16 @@ export class TokenVerifier {
   constructor(private readonly options: VerifierOptions) {}
 
   /**
-   * Whether this issuer is who should verify the token. Nothing is believed yet.
-   * @throws InvalidToken for one that no two readers agree on, or that is too long to be read
+   * Whether this issuer is who should verify the token. Nothing is believed yet, and how long its tokens may be is asked
+   * only of those that name it: another issuer's may be longer.
+   * @throws InvalidToken for one that no two readers agree on, or that is too long
    */
   concerns(token: string): boolean {
-    if (token.length > this.options.maxTokenLength) throw new InvalidToken('too long');
-    return tokenParts(token)?.claims['iss'] === this.options.issuer;
+    const { issuer, maxTokenLength } = this.options;
+    if (token.length > Math.max(LONGEST_TOKEN, maxTokenLength)) return false;
+    if (tokenParts(token)?.claims['iss'] !== issuer) return false;
+    if (token.length > maxTokenLength) throw new InvalidToken('too long');
+    return true;
   }
 
   /**

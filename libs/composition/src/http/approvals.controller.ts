@@ -5,7 +5,7 @@ import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from 
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
 import { McpEdge, readSmallJson, UnusableBody } from '#streaming';
-import { callerOf, NotServed } from './caller.js';
+import { callerOf, NotServed, scopesLacking } from './caller.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
   forbidden: [403, 'this agent may not decide approvals'],
@@ -56,6 +56,10 @@ export class ApprovalsController {
     });
   }
 
+  private lackingOf(agent: Agent): NotServed | null {
+    return scopesLacking(this.authenticator, agent, (shape) => this.office.isStaffedBy(shape));
+  }
+
   private async answer(
     request: Request,
     response: Response,
@@ -71,8 +75,10 @@ export class ApprovalsController {
         return refuse(429, 'Too Many Requests');
       }
       const answered = await work(agent);
-      if (answered.ok) response.status(200).json(answered.value);
-      else refuse(...REFUSED[answered.refusal]);
+      if (answered.ok) return void response.status(200).json(answered.value);
+      const lacking = answered.refusal === 'forbidden' && this.lackingOf(agent);
+      if (lacking) return lacking.answer(response);
+      refuse(...REFUSED[answered.refusal]);
     } catch (error) {
       if (error instanceof NotServed) return error.answer(response);
       if (error instanceof UnusableBody) return refuse(error.status, error.message);

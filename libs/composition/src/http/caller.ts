@@ -30,15 +30,28 @@ export class NotServed extends Error {
   }
 }
 
+const challenging = (challenge: string | undefined): Record<string, string> =>
+  challenge === undefined ? {} : { 'WWW-Authenticate': challenge };
+
+const insufficientScope = (authenticator: Authenticator, scopes: readonly string[]) =>
+  new NotServed(403, 'Insufficient scope', challenging(authenticator.scopeChallenge(scopes)));
+
+/** Why a caller is not served whom more scopes would make an agent that suffices; null where none would. */
+export function scopesLacking(
+  authenticator: Authenticator,
+  agent: Agent,
+  suffices: (shape: Agent['shape']) => boolean,
+): NotServed | null {
+  const step = authenticator.stepsAbove(agent).find(({ shape }) => suffices(shape));
+  return step ? insufficientScope(authenticator, step.scopes) : null;
+}
+
 function refusedCredentials(
   error: unknown,
   authenticator: Authenticator,
   headers: CredentialSource['headers'],
 ): NotServed | null {
-  const challenging = (challenge: string | undefined): Record<string, string> =>
-    challenge === undefined ? {} : { 'WWW-Authenticate': challenge };
-  if (error instanceof InsufficientScope)
-    return new NotServed(403, 'Insufficient scope', challenging(authenticator.scopeChallenge(error.scopes)));
+  if (error instanceof InsufficientScope) return insufficientScope(authenticator, error.scopes);
   if (error instanceof AuthenticationUnavailable)
     return new NotServed(503, 'authentication unavailable', { 'Retry-After': '5' });
   if (!(error instanceof Unauthorized)) return null;

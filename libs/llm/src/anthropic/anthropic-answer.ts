@@ -4,12 +4,13 @@ import { CallCollector } from '../model/call-collector.js';
 import { countOf, textOf } from '../model/event-json.js';
 import type { ModelTurn, StopReason } from '../model/language-model.js';
 import { LanguageModelError } from '../model/model-error.js';
+import type { GatheredAnswer } from '../model/wired-model.js';
 
 const STOPS: Readonly<Record<string, StopReason>> = { max_tokens: 'cut-off', refusal: 'withheld' };
 const TRANSIENT = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error']);
 
 /** Gathers one answer of the messages wire from its events. */
-export class AnthropicAnswer {
+export class AnthropicAnswer implements GatheredAnswer {
   private readonly calls = new CallCollector();
   /** Where the block stands whose text came last. */
   private textBlock: unknown;
@@ -21,7 +22,6 @@ export class AnthropicAnswer {
 
   constructor(private readonly onText: (text: string) => void) {}
 
-  /** @returns whether the answer is over @throws LanguageModelError for an error that the server reports */
   take(event: JsonObject): boolean {
     switch (event['type']) {
       case 'message_start':
@@ -47,7 +47,6 @@ export class AnthropicAnswer {
     }
   }
 
-  /** An answer that was not streamed. */
   takeWhole(message: JsonObject): ModelTurn {
     if (message['type'] === 'error') throw toldError(message['error']);
     const { content } = message;
@@ -59,7 +58,6 @@ export class AnthropicAnswer {
     return this.finished(true);
   }
 
-  /** @throws LanguageModelError when the stream broke off */
   finished(complete: boolean): ModelTurn {
     if (!complete && this.stop === null)
       throw new LanguageModelError('malformed', 'the answer of the model broke off');

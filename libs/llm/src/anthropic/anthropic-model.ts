@@ -1,42 +1,27 @@
-import { EventJson, objectOf } from '../model/event-json.js';
-import { LanguageModel, type ModelRequest, type ModelTurn, type TurnWatch } from '../model/language-model.js';
-import type { ModelWire, WireAnswer } from '../model/model-wire.js';
+import type { JsonObject } from '#dispatcher';
+import type { ModelRequest } from '../model/language-model.js';
+import type { ModelWire } from '../model/model-wire.js';
+import { type GatheredAnswer, WiredModel } from '../model/wired-model.js';
 import { AnthropicAnswer } from './anthropic-answer.js';
 import { anthropicRequest } from './anthropic-request.js';
 
 /** Anthropic's messages. */
-export class AnthropicModel extends LanguageModel {
+export class AnthropicModel extends WiredModel {
   readonly provider = 'anthropic';
 
   constructor(
     readonly model: string,
     private readonly maxTokens: number,
-    private readonly wire: ModelWire,
+    wire: ModelWire,
   ) {
-    super();
+    super(wire);
   }
 
-  withoutSecrets(text: string): string {
-    return this.wire.withoutSecrets(text);
+  protected requestOf(request: ModelRequest): JsonObject {
+    return anthropicRequest(this.model, this.maxTokens, request);
   }
 
-  turn(request: ModelRequest, watch: TurnWatch): Promise<ModelTurn> {
-    let heard = false;
-    const onText = (text: string) => {
-      heard = true;
-      watch.onText?.(text);
-    };
-    const read = (answer: WireAnswer) => readAnswer(answer, new AnthropicAnswer(onText));
-    return this.wire.send(anthropicRequest(this.model, this.maxTokens, request), watch, read, () => heard);
+  protected answer(onText: (text: string) => void): GatheredAnswer {
+    return new AnthropicAnswer(onText);
   }
-}
-
-async function readAnswer(answer: WireAnswer, gathered: AnthropicAnswer): Promise<ModelTurn> {
-  if (!answer.isStream) return gathered.takeWhole(objectOf(await answer.text(), 'Anthropic call'));
-  const json = new EventJson();
-  for await (const { data } of answer.events()) {
-    const event = json.read(data);
-    if (event && gathered.take(event)) return gathered.finished(true);
-  }
-  return gathered.finished(false);
 }

@@ -1,5 +1,6 @@
 import { wellFormed } from '#audit';
 import { isJsonObject, member } from '#dispatcher';
+import { isNestedDeeperThan } from '../model/json-nesting.js';
 import { type HistoryEntry, MAX_HISTORY } from './history.js';
 import { Usage } from './usage.js';
 
@@ -53,7 +54,8 @@ export function writeConversation(
 export function readConversation(text: string): SavedConversation | null {
   if (text.length > MAX_FILE) throw new ConversationFileError('the file is too large');
   // Before it is parsed: a parser given enough brackets runs out of stack.
-  assertNesting(text);
+  if (isNestedDeeperThan(MAX_NESTING, text))
+    throw new ConversationFileError(`nested deeper than ${MAX_NESTING} levels`);
   let file: unknown;
   try {
     file = JSON.parse(text);
@@ -91,21 +93,6 @@ function readUsage(given: unknown): Usage {
     Math.floor(count('completion_tokens')),
     count('cost_usd'),
   );
-}
-
-function assertNesting(text: string): void {
-  let depth = 0;
-  let quoted = false;
-  for (let index = 0; index < text.length; index += 1) {
-    const character = text[index];
-    if (quoted) {
-      if (character === '\\') index += 1;
-      else if (character === '"') quoted = false;
-    } else if (character === '"') quoted = true;
-    else if (character === '[' || character === '{') depth += 1;
-    else if (character === ']' || character === '}') depth -= 1;
-    if (depth > MAX_NESTING) throw new ConversationFileError(`nested deeper than ${MAX_NESTING} levels`);
-  }
 }
 
 function cutToBytes(text: string, most: number): string {

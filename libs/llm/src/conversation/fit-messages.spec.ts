@@ -79,4 +79,17 @@ describe('messages made to fit', () => {
     expect(fitMessages(messages, 2, 1_060)).toHaveLength(5 + 1 - 1);
     expect(fitMessages(messages, 2, 500)).toBeNull();
   });
+
+  it('begin with a question, whatever was left out', () => {
+    fc.assert(
+      fc.property(conversation, fc.nat(2_000), ({ earlier, messages }, budget) => {
+        expect(fitMessages(messages, earlier, budget)?.[0]?.role ?? 'user').toBe('user');
+      }),
+    );
+    const imported: ModelMessage[] = [
+      { role: 'assistant', text: 'Of course you may.', calls: [] },
+      { role: 'user', text: 'now' },
+    ];
+    expect(fitMessages(imported, 1, 10_000)).toEqual([imported[1]]);
+  });
 });

@@ -29,6 +29,8 @@ export function fitMessages(
     size -= messageSize(kept[first] as ModelMessage);
     first += 1;
   }
+  // A conversation begins with a question: providers refuse one that begins with an answer.
+  while (first < earlier && kept[first]?.role === 'assistant') first += 1;
   return size > budget ? null : kept.slice(first);
 }
 

@@ -1,4 +1,8 @@
 import { isJsonObject, type JsonObject } from '#dispatcher';
+import { isNestedDeeperThan } from './json-nesting.js';
+
+/** Levels: no tool takes more, and what is nested without end cannot be written into the next request. */
+const MAX_NESTING = 32;
 
 /** What a model wrote as arguments: text, nothing, or an object already. @returns null when it is no JSON object */
 export function readCallArguments(written: unknown): JsonObject | null {
@@ -6,6 +10,7 @@ export function readCallArguments(written: unknown): JsonObject | null {
   if (isJsonObject(written)) return written;
   if (typeof written !== 'string') return null;
   if (written.trim() === '') return {};
+  if (isNestedDeeperThan(MAX_NESTING, written)) return null;
   try {
     const value: unknown = JSON.parse(written);
     return isJsonObject(value) ? value : null;

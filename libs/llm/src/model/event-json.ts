@@ -1,8 +1,11 @@
 import { isJsonObject, type JsonObject } from '#dispatcher';
+import { isNestedDeeperThan } from './json-nesting.js';
 import { LanguageModelError } from './model-error.js';
 
 /** Lines of a stream that may be nonsense before the stream as a whole is. */
 const MAX_NONSENSE = 100;
+/** Levels of one payload. */
+const MAX_NESTING = 64;
 
 /** Reads the payloads of one stream; single ones that are no JSON objects are passed over. */
 export class EventJson {
@@ -28,6 +31,7 @@ export function objectOf(text: string, label: string): JsonObject {
 }
 
 function parsed(text: string): unknown {
+  if (isNestedDeeperThan(MAX_NESTING, text)) return undefined;
   try {
     return JSON.parse(text);
   } catch {
@@ -35,8 +39,11 @@ function parsed(text: string): unknown {
   }
 }
 
+/** Tokens that an answer can have counted: more is no count. */
+const MOST_TOKENS = 1e9;
+
 export function countOf(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0;
+  return typeof value === 'number' && value > 0 && value <= MOST_TOKENS ? Math.floor(value) : 0;
 }
 
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

@@ -6,9 +6,9 @@ export type ModelFault =
   'unreachable' | 'timeout' | 'http' | 'overloaded' | 'redirected' | 'malformed' | 'too-large' | 'no-room';
 
 interface FaultDetails {
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** Seconds that the server asks to wait. */
-  readonly retryAfter?: number;
+  readonly retryAfter?: number | undefined;
   /** The same request may do better in a moment. */
   readonly transient?: boolean;
 }
@@ -29,6 +29,11 @@ export class LanguageModelError extends Error {
     this.status = status;
     this.retryAfter = retryAfter;
     this.transient = transient;
+  }
+
+  /** The same error in other words. */
+  reworded(message: string): LanguageModelError {
+    return message === this.message ? this : new LanguageModelError(this.fault, message, this);
   }
 }
 

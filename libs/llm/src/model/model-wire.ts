@@ -46,6 +46,10 @@ export class ModelWire {
     this.#options = options;
   }
 
+  get label(): string {
+    return this.#options.label;
+  }
+
   withoutSecrets(text: string): string {
     const { secret } = this.#options;
     return secret.length < 8 ? text : text.replaceAll(secret, '[key]');
@@ -104,7 +108,8 @@ export class ModelWire {
       return await read(this.answer(response, silence));
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      if (error instanceof LanguageModelError) throw error;
+      // A server knows the key, and may say it wherever it reports an error.
+      if (error instanceof LanguageModelError) throw error.reworded(this.withoutSecrets(error.message));
       if (silence.signal.aborted)
         throw new LanguageModelError('timeout', `${label} failed: nothing came for ${timeout} s`);
       if (limit.aborted)

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   anthropic,
@@ -431,5 +432,61 @@ describe('settings', () => {
   it.each(['openai', 'anthropic'])('show their key in no print of a model (%s)', (provider) => {
     const opened = openModel({ provider, apiKey: KEY });
     expect(inspect(opened, { depth: 9, showHidden: true }) + JSON.stringify(opened)).not.toContain(KEY);
+  });
+});
+
+describe('a server that means harm', () => {
+  const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
+
+  it('cannot have the key shown by reporting it inside a stream, or in an answer that is whole', async () => {
+    const error = { type: 'invalid_request_error', message: `no such key: ${KEY}` };
+    const json = { 'Content-Type': 'application/json' };
+    const told = [
+      await fault('openai', streamed(`data: ${JSON.stringify({ error })}\n\n`)),
+      await fault('openai', status(200, JSON.stringify({ error }), json)),
+      await fault('anthropic', streamed(anthropic.event({ type: 'error', error }))),
+      await fault('anthropic', status(200, JSON.stringify({ type: 'error', error }), json)),
+    ];
+    for (const { message } of told) expect(message).toContain('no such key: [key]');
+  });
+
+  it('cannot have anything nested that could not be written again', async () => {
+    const { calls } = await turn(
+      'openai',
+      openAi.calls([
+        { id: 'a', name: 'count', args: nested(20) },
+        { id: 'b', name: 'count', args: nested(20_000) },
+      ]),
+    );
+    expect(calls.map(({ args }) => args)).toEqual([JSON.parse(nested(20)), null]);
+    const said = await turn(
+      'openai',
+      streamed(`data: ${nested(20_000)}\n\n${openAi.chunk({ content: 'Four' }, 'stop')}`),
+    );
+    expect(said.text).toBe('Four');
+    const whole = await fault('openai', status(200, nested(20_000), { 'Content-Type': 'application/json' }));
+    expect(whole.fault).toBe('malformed');
+  });
+
+  it.each([-1, 1e300, null, '12', [1], Number.MAX_VALUE])(
+    'is believed no count of %j tokens',
+    async (count) => {
+      const usage = `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: count, completion_tokens: 2 } })}\n\n`;
+      const said = await turn(
+        'openai',
+        streamed(openAi.chunk({ content: 'x' }, 'stop') + usage + openAi.done),
+      );
+      expect(said.tokens).toEqual({ prompt: 0, completion: 2 });
+    },
+  );
+
+  it('cannot fill the memory with an answer that was packed', async () => {
+    const packed = gzipSync(Buffer.alloc(16 * 1_048_576, 'x'));
+    const bomb: Script = (response) => {
+      response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }).end(packed);
+    };
+    expect(packed.length).toBeLessThan(100_000);
+    expect((await fault('openai', bomb)).fault).toBe('too-large');
+    expect((await fault('anthropic', bomb)).fault).toBe('too-large');
   });
 });

@@ -4,6 +4,7 @@ import { CallCollector } from '../model/call-collector.js';
 import { countOf, textOf } from '../model/event-json.js';
 import type { ModelTurn, StopReason, TokenCount } from '../model/language-model.js';
 import { LanguageModelError } from '../model/model-error.js';
+import type { GatheredAnswer } from '../model/wired-model.js';
 
 const STOPS: Readonly<Record<string, StopReason>> = {
   length: 'cut-off',
@@ -11,7 +12,8 @@ const STOPS: Readonly<Record<string, StopReason>> = {
 };
 
 /** Gathers one answer of the chat completions wire, whole or in chunks. */
-export class OpenAiAnswer {
+export class OpenAiAnswer implements GatheredAnswer {
+  readonly ending = '[DONE]';
   private readonly calls = new CallCollector();
   private text = '';
   private tokens: TokenCount | null = null;
@@ -19,8 +21,27 @@ export class OpenAiAnswer {
 
   constructor(private readonly onText: (text: string) => void) {}
 
+  take(chunk: JsonObject): boolean {
+    this.gather(chunk);
+    // The usage comes after the last word.
+    return false;
+  }
+
+  takeWhole(answer: JsonObject): ModelTurn {
+    this.gather(answer);
+    return this.finished(true);
+  }
+
+  finished(complete: boolean): ModelTurn {
+    if (!complete && this.finish === null)
+      throw new LanguageModelError('malformed', 'the answer of the model broke off');
+    const calls = this.calls.finished();
+    const stop = STOPS[this.finish ?? ''] ?? (calls.length > 0 ? 'tools' : 'done');
+    return { text: this.text, calls, tokens: this.tokens, stop };
+  }
+
   /** @throws LanguageModelError when the server reports an error inside a good answer */
-  take(chunk: JsonObject): void {
+  private gather(chunk: JsonObject): void {
     const { error, usage } = chunk;
     if (error !== undefined && error !== null) throw toldError(error);
     if (isJsonObject(usage))
@@ -37,15 +58,6 @@ export class OpenAiAnswer {
     if (Array.isArray(calls)) calls.forEach((call: unknown, position) => this.takeCall(call, position));
     const finish = member(choice, 'finish_reason');
     if (typeof finish === 'string') this.finish = finish;
-  }
-
-  /** @param complete whether the stream said that it is over @throws LanguageModelError */
-  finished(complete: boolean): ModelTurn {
-    if (!complete && this.finish === null)
-      throw new LanguageModelError('malformed', 'the answer of the model broke off');
-    const calls = this.calls.finished();
-    const stop = STOPS[this.finish ?? ''] ?? (calls.length > 0 ? 'tools' : 'done');
-    return { text: this.text, calls, tokens: this.tokens, stop };
   }
 
   private hear(text: string): void {

@@ -70,6 +70,25 @@ describe('parseOrder', () => {
     },
   );
 
+  it.each([
+    ['a pointer', 'artist.name', /points to another class/],
+    ['a pointer of unknown class', 'curator.objectId', /points to another class/],
+    ['text', 'title.x', /'title' is a String/],
+    ['a number', 'play_count.x', /'playCount' is a Number/],
+    ['a date', 'createdAt.x', /'createdAt' is a Date/],
+    ['a place', 'place.latitude', /'place' is a GeoPoint/],
+    ['a pointer of a class that shows all its fields', 'song.royalty', /points to another class/, 'Note'],
+    ['a relation', 'songs.title', /points to another class/, 'Playlist'],
+  ])('refuses a path into %s', (_, order, message, className = 'Song') => {
+    const refusal = refusalOf(() => parseOrder(order, music(className)));
+    expect(refusal?.message).toMatch(message);
+  });
+
+  it('sorts by paths into lists of objects, and into columns that nobody declared', () => {
+    expect(parseOrder('tags.name', song)).toEqual([{ field: 'tags.name', descending: false }]);
+    expect(parseOrder('loose.inner', music('Note'))).toEqual([{ field: 'loose.inner', descending: false }]);
+  });
+
   it('sorts by at most 32 fields', () => {
     const fields = Array.from({ length: 33 }, (_, i) => `f${i}`);
     expect(parseOrder(fields.slice(1).join(','), music('Note'))).toHaveLength(32);

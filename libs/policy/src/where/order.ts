@@ -1,5 +1,6 @@
 import { Refused, refusals } from '#agent';
 import { type ClassAccess, withheldTarget } from '../model/class-access.js';
+import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
 import { assertReadable } from './field-path.js';
 
@@ -40,7 +41,20 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
   assertReadable('order field', name, field, access);
   const withheld = withheldTarget(field, access);
   if (withheld) throw new Refused(withheld.refusal);
+  assertHasMembers(field, access);
   return { field, descending: entry.startsWith('-') };
+}
+
+/** A path leads into objects and lists of them. Behind a pointer stands another class, in the rest nothing. */
+function assertHasMembers(path: string, { schema }: ClassAccess): void {
+  const root = rootOf(path);
+  const type = schema?.fields.get(root)?.type;
+  if (path === root || type === undefined || type === 'Object' || type === 'Array') return;
+  throw refused(
+    type === 'Pointer' || type === 'Relation'
+      ? `'${root}' points to another class: order cannot follow it`
+      : `'${root}' is a ${type}: order cannot look inside it`,
+  );
 }
 
 function refused(message: string): Refused {

@@ -1,7 +1,7 @@
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import type { Agent } from '#agent';
 import { RPC, StreamedResult } from '#dispatcher';
-import { callOf, faultReply, runCall } from '../answers/answer-call.js';
+import { callOf, faultReply, type Outcome, runCall } from '../answers/answer-call.js';
 import { jsonOf } from '../answers/carrier.js';
 import type { Exchange } from '../exchange.js';
 import { isNotification, type Message, readMessage } from '../message.js';
@@ -9,6 +9,7 @@ import { ACCEPTED, errorReply, reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import type { Call } from '../wire/call.js';
 import { takeSilently } from './acknowledge.js';
+import { batchStepUpOf, insufficientForBatch } from './batch-step-up.js';
 import { claimedVersion } from './protocol-era.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
@@ -41,7 +42,10 @@ export const batchSession: Rung = {
   check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NO_BATCHES : null),
 };
 
-/** Answers each request of a batch, in the order they came in; nothing but notifications is taken without an answer. */
+/**
+ * Answers each request of a batch, in the order they came in; nothing but notifications is taken without an answer. Where
+ * scopes are missing, what lacks them is tried first.
+ */
 export async function answerBatch(
   batch: readonly Message[],
   exchange: Exchange,
@@ -57,19 +61,28 @@ export async function answerBatch(
     for (const call of calls) call.abort('client_disconnect');
   };
   if (exchange.isGone) exchange.onGone();
-  const answers = await lastValueFrom(
-    from(calls.entries()).pipe(
-      mergeMap(async ([at, call]) => [at, await answerOne(call, exchange, edge)] as const, CONCURRENCY),
-      toArray(),
-    ),
-  );
+  const stepUp = batchStepUpOf(calls, edge, agent);
+  const outcomes = new Map(stepUp ? await outcomesOf(stepUp.lacking, exchange, edge) : []);
   if (exchange.isGone) return 'gone';
-  const inOrder = answers.sort(([one], [other]) => one - other).map(([, json]) => json);
-  return reply(200, `[${inOrder.join(',')}]`);
+  const refused = stepUp && insufficientForBatch(stepUp, outcomes, calls, edge);
+  if (refused) return refused;
+  const others = calls.filter((call) => !outcomes.has(call));
+  for (const [call, outcome] of await outcomesOf(others, exchange, edge)) outcomes.set(call, outcome);
+  if (exchange.isGone) return 'gone';
+  return reply(200, `[${calls.map((call) => answerOf(call, outcomes.get(call))).join(',')}]`);
 }
 
-async function answerOne(call: Call, exchange: Exchange, edge: EdgeParts): Promise<string> {
-  const outcome = await runCall(call, exchange, edge, null);
-  const answer = outcome instanceof StreamedResult ? faultReply(call.message) : outcome;
-  return jsonOf(answer);
+function outcomesOf(
+  calls: readonly Call[],
+  exchange: Exchange,
+  edge: EdgeParts,
+): Promise<(readonly [Call, Outcome])[]> {
+  const run = async (call: Call) => [call, await runCall(call, exchange, edge, null)] as const;
+  return lastValueFrom(from(calls).pipe(mergeMap(run, CONCURRENCY), toArray()));
+}
+
+function answerOf(call: Call, outcome: Outcome | undefined): string {
+  return jsonOf(
+    outcome === undefined || outcome instanceof StreamedResult ? faultReply(call.message) : outcome,
+  );
 }

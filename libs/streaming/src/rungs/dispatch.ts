@@ -74,7 +74,7 @@ function keepOpen(result: StreamedResult, call: Call, exchange: Exchange, edge: 
 }
 
 async function answer(exchange: Exchange, edge: EdgeParts, agent: Agent): Promise<RungVerdict> {
-  const stepUp = stepUpOf(exchange, edge, agent);
+  const stepUp = stepUpOf(exchange.message, edge, agent);
   if (stepUp) return answerStepUp(stepUp, exchange, edge, agent);
   const carrier = chooseCarrier(exchange, edge);
   if (isReply(carrier)) return carrier;
