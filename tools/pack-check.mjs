@@ -7,6 +7,7 @@ import { build } from './build.mjs';
 import {
   checkApplication,
   checkCommandLine,
+  checkKit,
   checkMissingPackages,
   checkRedis,
 } from './pack-check/checks.mjs';
