@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { BillingModule, InvoiceTools } from './invoices.js';
 
-test('the clerk sees what is due, and no margin', async () => {
+void test('the clerk sees what is due, and no margin', async () => {
   const parley = await createTestingApplication({
     seed: 'seed.json',
     agents: { clerk: { permissions: 'readonly' } },
