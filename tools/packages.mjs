@@ -23,7 +23,8 @@ const PEERS = {
 
 /**
  * What only some need; each is imported when the configuration asks for it, and a start without it says what to install.
- * Ranges are wide where they were tried: a peer that does not fit stops the installation of applications that never use it.
+ * Ranges are wide: a peer that does not fit stops the installation of applications that never use it. Tried by `pack:check --all`
+ * are those of Redis; of the others what the repository itself installs.
  */
 const OPTIONAL_PEERS = {
   bullmq: '^5.0.0 || ^6.0.0',
