@@ -6,30 +6,41 @@ import { rolldown } from 'rolldown';
 
 const dist = fileURLToPath(new URL('../dist', import.meta.url));
 
-const bundle = await rolldown({
-  input: {
-    main: join(dist, 'src/main.js'),
-    cli: join(dist, 'src/cli/main.js'),
-    parley: join(dist, 'libs/parley/src/index.js'),
-    // A thread of its own, started by its file name.
-    'server-worker': join(dist, 'libs/embedded-mongo/src/worker/server-worker.js'),
-  },
-  platform: 'node',
-  // Packages stay outside: plugins and applications must meet the same NestJS.
-  external: (id) => !/^[.#/]/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
-  // Classes register themselves with decorators.
-  treeshake: false,
-  logLevel: 'warn',
-});
-await bundle.write({
-  dir: join(dist, 'bundle'),
-  format: 'esm',
-  sourcemap: true,
-  entryFileNames: '[name].js',
-  chunkFileNames: '[name]-[hash].js',
-  // Class names are part of audit records and log lines.
-  keepNames: true,
-  // A stack names files and lines; their text would be read at every start and kept.
-  sourcemapExcludeSources: true,
-});
-await bundle.close();
+async function bundle(input, dir) {
+  const bundled = await rolldown({
+    input,
+    platform: 'node',
+    // Packages stay outside: plugins and applications must meet the same NestJS.
+    external: (id) => !/^[.#/]/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
+    // Classes register themselves with decorators.
+    treeshake: false,
+    logLevel: 'warn',
+  });
+  await bundled.write({
+    dir,
+    format: 'esm',
+    sourcemap: true,
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name]-[hash].js',
+    // Class names are part of audit records and log lines.
+    keepNames: true,
+    // A stack names files and lines; their text would be read at every start and kept.
+    sourcemapExcludeSources: true,
+  });
+  await bundled.close();
+}
+
+/** One module of everything that a package holds. */
+export const bundlePackage = (entry, dir) => bundle({ index: entry }, dir);
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await bundle(
+    {
+      main: join(dist, 'src/main.js'),
+      cli: join(dist, 'src/cli/main.js'),
+      parley: join(dist, 'libs/parley/src/index.js'),
+      // A thread of its own, started by its file name.
+      'server-worker': join(dist, 'libs/embedded-mongo/src/worker/server-worker.js'),
+    },
+    join(dist, 'bundle'),
+  );

@@ -41,6 +41,8 @@ const steps = [
     args: ['dist/src', 'dist/libs', '--config', '.dependency-cruiser.mjs'],
     after: ['build'],
   },
+  { name: 'public surface', ...node('tools/api.mjs'), after: ['build'] },
+  { name: 'packages', ...node('tools/pack-check.mjs'), after: ['build'] },
   { name: 'dead code', command: bin('knip'), args: ['--no-progress'] },
   { name: 'types of the page', command: bin('tsc'), args: ['-p', 'libs/console/page'] },
   { name: 'types of the views', command: bin('tsc'), args: ['-p', 'libs/views/page'] },

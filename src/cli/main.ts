@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import 'reflect-metadata';
 import { Command } from 'commander';
 import { oneLine } from '#audit';
@@ -6,6 +7,7 @@ import { ConfigError } from '#config';
 import type { SearchOptions } from './audit-search.js';
 import type { VerifyOptions } from './audit-verify.js';
 import { runEmbedded } from './embedded.js';
+import { demoConfig } from './demo.js';
 import type { DoctorOptions } from './doctor.js';
 import type { ChatOptions } from './chat.js';
 import type { ConsoleOptions } from './console.js';
@@ -18,14 +20,25 @@ import { runSeed } from './seed.js';
 import type { ToolOptions } from './tool.js';
 import { UsageError } from './usage-error.js';
 
+/** Commands that answer from data; the others look at what somebody configured, or take no configuration. */
+const SHOWS_THE_DEMO = ['serve', 'stdio', 'explain', 'chat', 'console', 'tool'];
+
 const program = new Command('parley')
   .description('Serve Parse / MongoDB data to AI agents under a policy.')
-  .showHelpAfterError();
+  .showHelpAfterError()
+  .hook('preAction', (_program, command) => {
+    const named = command.opts<{ config?: string }>().config !== undefined;
+    if (named || !SHOWS_THE_DEMO.includes(command.name())) return;
+    const demo = demoConfig(process.env, process.cwd());
+    if (demo === null) return;
+    process.env['PARLEY_CONFIG'] = demo;
+    process.stderr.write('There is no parley.yaml here: this is the demo.\n');
+  });
 
 program
   .command('serve')
   .description(
-    'serve MCP over HTTP (configuration: PARLEY_CONFIG, default parley.yaml); without a command, this one runs',
+    'serve MCP over HTTP (configuration: PARLEY_CONFIG, else parley.yaml, else the demo); without a command, this one runs',
   )
   .action(async () => {
     // Loaded only here, so that the other commands start at once.

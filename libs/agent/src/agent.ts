@@ -3,10 +3,13 @@ import type { AgentShape } from './agent-shape.js';
 import { type Identity, MASTER } from './identity.js';
 
 export interface AgentOptions {
+  /** What the configuration says of it: name, tier, filters and limits. */
   readonly shape: AgentShape;
+  /** Whose rights its reads have. */
   readonly identity?: Identity;
   /** Who is calling, stable over requests: the key of limits, budgets and session ownership. */
   readonly principal: string;
+  /** The only tenant whose rows exist for it; null: it is bound to none. */
   readonly tenantId?: string | number | null;
   /** Whose session `identity` is, when an operator's order chose it and not the caller. */
   readonly impersonatedUserId?: string;
@@ -21,16 +24,23 @@ export interface AgentOptions {
  * Everything on it may only ever narrow on the way down to data.
  */
 export class Agent {
-  readonly agentId = randomUUID();
+  /** Of this agent alone; log and audit know it by this. */
+  readonly agentId: string = randomUUID();
   /** 0 for the agent of a request, one more for each sub-agent below it. */
   readonly depth: number;
+  /** Whose sub-agent it is; null: nobody's. */
   readonly parent: Agent | null;
+  /** What the configuration says of it: name, tier, filters and limits. */
   readonly shape: AgentShape;
+  /** Whose rights its reads have. */
   readonly identity: Identity;
+  /** Who is calling: the name that limits and audit records know the caller by. */
   readonly principal: string;
+  /** The only tenant whose rows exist for it; null: it is bound to none. */
   readonly tenantId: string | number | null;
   /** Set once a session of that user was found or made, and not before. */
   readonly impersonatedUserId: string | null;
+  /** Why it acts for somebody else, as audit records tell it; null: it does not. */
   readonly impersonationLabel: string | null;
 
   /** @throws TypeError when a sub-agent's shape was not narrowed from its parent's */
@@ -51,6 +61,7 @@ export class Agent {
     Object.freeze(this);
   }
 
+  /** Its tier. */
   get permissions() {
     return this.shape.permissions;
   }

@@ -4,9 +4,13 @@ import type { CallTrace } from './call-trace.js';
 import type { ClientAsks } from './client-question.js';
 import type { DataMeter } from './data-meter.js';
 
+/** How far a call is. */
 export interface ProgressUpdate {
+  /** Grows with every update. */
   readonly progress: number;
+  /** What `progress` ends at. Default: unknown. */
   readonly total?: number;
+  /** For the person who waits. Default none. */
   readonly message?: string;
 }
 
@@ -46,7 +50,9 @@ export interface LogEntry {
 
 /** What travels with one request from the edge to the database. */
 export interface CallContext {
+  /** Who is calling, and with which rights. */
   readonly agent: Agent;
+  /** Ends when the client goes away or cancels, or the time is up. */
   readonly signal: AbortSignal;
   /** `[A-Za-z0-9._-]{1,128}`; threads audit records and database comments, and is never an identity. */
   readonly correlationId?: string;

@@ -66,6 +66,7 @@ export abstract class SlidingRateLimiter extends RateLimiter {
 
 /** Where limiters count: limiters of one name and rate share what they count, on every replica that shares the place. */
 export abstract class RateLimiters {
+  /** The limiter of this name; the same name has the same counts. */
   abstract limiter(name: string, rate: RateLimit): SlidingRateLimiter;
 }
 

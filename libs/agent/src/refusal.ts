@@ -104,13 +104,17 @@ export interface RefusalDetails {
  * An `opaque` refusal is answered on the wire as JSON-RPC -32602 `Invalid params` and nothing more.
  */
 export interface Refusal {
+  /** What programs tell it by. */
   readonly code: ErrorCode;
   /** The check that refused, as named in docs/life-of-a-call.md. */
   readonly gate: string;
+  /** What the agent is told. */
   readonly message: string;
+  /** More of it, for programs. Default nothing. */
   readonly details?: RefusalDetails;
   /** Seconds. */
   readonly retryAfter?: number;
+  /** Answered with nothing but that it was refused. Default false. */
   readonly opaque?: boolean;
   /** Extra members of the failed result body (a refused collection scan adds `refused`, `reason`, `suggestion`). */
   readonly body?: Readonly<Record<string, unknown>>;
@@ -125,8 +129,12 @@ export interface Refusal {
  * application, so that Nest does not log it as a fault.
  */
 export class Refused extends IntrinsicException {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'Refused';
-  constructor(readonly refusal: Refusal) {
+  constructor(
+    /** What is told, and to whom. */
+    readonly refusal: Refusal,
+  ) {
     super(refusal.message);
   }
 }

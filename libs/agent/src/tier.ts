@@ -1,5 +1,6 @@
 /** Permission tiers, each including the tools of the lower ones. */
 export const TIERS = ['readonly', 'write', 'admin'] as const;
+/** What an agent may do at all; each tier includes those before it. */
 export type Tier = (typeof TIERS)[number];
 
 export function isTier(value: unknown): value is Tier {

@@ -132,7 +132,7 @@ export abstract class AuditSink {
     return null;
   }
 
-  /** @returns a promise when the answer has to wait for it; when it rejects, the call is not answered with its result */
+  /** Keeps the record of one call. @returns a promise when the answer has to wait for it; when it rejects, the call is not answered with its result */
   abstract record(entry: AuditRecord): void | Promise<void>;
 
   /** Default: not kept. */

@@ -4,7 +4,9 @@ import type { StepUp } from './oauth/scope-ladder.js';
 
 /** What is known of a request before anybody vouches for it. Headers with `_` in their names are gone already. */
 export interface CredentialSource {
+  /** As Node gives them, names in lower case. */
   readonly headers: Readonly<IncomingHttpHeaders>;
+  /** Of the peer, which may be a proxy. */
   readonly remoteAddress: string | undefined;
   /** HTTP verb. */
   readonly method: string;
@@ -16,6 +18,7 @@ export abstract class Authenticator {
   readonly challenge?: string | undefined;
 
   /**
+   * Who is calling.
    * @throws Unauthorized when the credentials are not recognised
    * @throws InsufficientScope when they are, and do not reach far enough
    * @throws AuthenticationUnavailable when nobody can tell; anything else is answered as our own fault

@@ -13,7 +13,7 @@ export { mountEdges, type Mounted } from './http/mount-edge.js';
 export type { Neighbour } from './http/neighbour.js';
 export { Neighbours } from './http/neighbours.js';
 export { neighboursOf, type ServiceNeighbours } from './http/service-neighbours.js';
-export { Readiness } from './http/readiness.js';
+export { Readiness, type ReadyState } from './http/readiness.js';
 export { resourceUrlOf } from './oauth.js';
 export { ServedAt } from './served-at.js';
 export { stateKeys } from './input-rounds.js';

@@ -2,14 +2,18 @@
 export interface ConfigFault {
   /** Dotted path inside the file, or the environment variable. */
   readonly path: string;
+  /** What is wrong with it; never repeats a secret. */
   readonly message: string;
 }
 
 /** The configuration cannot be served; the message lists every fault, one line each. */
 export class ConfigError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'ConfigError';
   constructor(
+    /** The file, or what else was read. */
     readonly source: string,
+    /** All of them. */
     readonly faults: readonly ConfigFault[],
   ) {
     super(

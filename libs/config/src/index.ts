@@ -10,7 +10,7 @@ export type { ApprovalsConfig } from './operation-config.js';
 export { DEFAULT_SERVER, type ServerConfig } from './server-config.js';
 export type { DatabaseConfig, ParseConfig } from './store-config.js';
 export { VARIABLES_FROM_FILES, withEnvironmentFiles } from './environment-files.js';
-export { overlayOf } from './environment.js';
+export { OVERLAID_VARIABLES, overlayOf } from './environment.js';
 export type { LiveQueryConfig } from './live-query-config.js';
 export { configOf, configPath, loadConfig, type LoadedConfig } from './load-config.js';
 export { resourceUrls } from './oauth-faults.js';

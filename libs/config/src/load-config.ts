@@ -25,6 +25,7 @@ import { overlayEnvironment } from './environment.js';
 import { withEnvironmentFiles } from './environment-files.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
+import { packageFaults } from './package-faults.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
@@ -130,6 +131,7 @@ function compiled(
     ...approvalFaults(config),
     ...consoleFaults(config),
     ...auditFaults(config),
+    ...packageFaults(config),
   );
   if (faults.length > 0) throw new ConfigError(path, faults);
   return { config, policy, agents, identities };

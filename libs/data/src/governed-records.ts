@@ -64,9 +64,11 @@ export interface GovernedClass {
 export interface GovernedRecords {
   /** Rows only; `page` also tells what was left out. */
   find(className: unknown, options?: FindOptions): Promise<ParseRow[]>;
+  /** As `find`, with whether there are more. */
   page(className: unknown, options?: FindOptions): Promise<RowPage>;
+  /** How many rows of a class the agent may read and the filter permits. */
   count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>): Promise<number>;
-  /** @throws Refused `parse_error` when there is no such row for this agent */
+  /** One row, as a page of one. @throws Refused `parse_error` when there is no such row for this agent */
   get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'include'>): Promise<RowPage>;
   /** Rows in no particular order; ids not found are simply absent. */
   getMany(
@@ -76,6 +78,7 @@ export interface GovernedRecords {
   ): Promise<RowPage>;
   /** The newest rows. */
   samples(className: unknown, limit: number): Promise<ParseRow[]>;
+  /** Runs a pipeline, narrowed to what the agent may read. */
   aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions): Promise<AggregateResult>;
   /** Refuses what `aggregate` would refuse, without reading a row or asking for a plan. */
   checkAggregate(
@@ -92,7 +95,10 @@ export interface GovernedRecords {
   admit(className: unknown): Promise<GovernedClass>;
   /** Every class this agent may know, sorted by name. */
   classes(): Promise<readonly GovernedClass[]>;
-  /** @throws Refused as any class gate does; `invalid_argument` with suggestions for a class that does not exist */
+  /**
+   * A class with the fields that the agent may read.
+   * @throws Refused as any class gate does; `invalid_argument` with suggestions for a class that does not exist
+   */
   describe(className: unknown): Promise<GovernedClass>;
   /** Those over readable fields; another one would tell that its field exists. @throws Refused as `describe` does */
   indexes(className: unknown): Promise<readonly IndexSchema[]>;

@@ -74,9 +74,12 @@ export interface LikenessSearch {
  * @throws Refused
  */
 export interface GovernedSearch {
+  /** Rows by words, best first. */
   text(className: unknown, request: TextSearchRequest): Promise<SearchHit[]>;
+  /** What a beginning may become. */
   autocomplete(className: unknown, request: AutocompleteRequest): Promise<Completions>;
-  /** @throws Refused `atlas_facet_filter_unsafe` where a filter could not be carried into the counts */
+  /** Counts per value or range. @throws Refused `atlas_facet_filter_unsafe` where a filter could not be carried into the counts */
   facets(className: unknown, request: FacetRequest): Promise<CountedFacets>;
+  /** Search by meaning, once it is known that the class permits it. */
   likeness(className: unknown): Promise<LikenessSearch>;
 }

@@ -94,7 +94,10 @@ export abstract class RecordSearcher {
     return this;
   }
 
+  /** Rows by words, best first. */
   abstract text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]>;
+  /** Counts per value or range. */
   abstract facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts>;
+  /** Rows by the distance of their vectors, nearest first. */
   abstract nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]>;
 }

@@ -93,12 +93,15 @@ export abstract class RecordReader {
     return this;
   }
 
+  /** Rows that the query permits, in its order. */
   abstract find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]>;
+  /** How many rows the query permits. */
   abstract count(query: CountQuery, operation: OperationContext): Promise<number>;
   /** Values are converted to JSON (dates to ISO text); keys stay as the pipeline named them. */
   abstract aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]>;
   /** The ids a relation leads to, in no particular order; none for a row or a relation that is not there. */
   abstract related(query: RelatedQuery, operation: OperationContext): Promise<string[]>;
+  /** How the database would answer; reads no row. */
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
 }
 
@@ -109,7 +112,7 @@ export abstract class RecordWriter {
     return this;
   }
 
-  /** @returns the stored row */
+  /** Stores a new row. @returns it, as it is stored */
   abstract create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow>;
   /** Applies `fields` (values or `{ __op }`) to the row that `where` admits. @returns the stored row, or null when none */
   abstract update(
@@ -119,6 +122,7 @@ export abstract class RecordWriter {
     where: Where,
     operation: OperationContext,
   ): Promise<ParseRow | null>;
+  /** Whether there was such a row that `where` permits; it is gone. */
   abstract delete(
     className: string,
     objectId: string,

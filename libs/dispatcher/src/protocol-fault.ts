@@ -23,11 +23,15 @@ export const RPC = {
  * `status` is the HTTP status in the stateless era; the legacy era answers 200.
  */
 export class ProtocolFault extends IntrinsicException {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'ProtocolFault';
   constructor(
+    /** Of JSON-RPC. */
     readonly code: number,
     message: string,
+    /** Told with it. Default nothing. */
     readonly data?: unknown,
+    /** Of HTTP. Default 200. */
     readonly status = 200,
   ) {
     super(message);

@@ -11,8 +11,8 @@ export {
   GATES,
   type LogEntry,
   type ProgressUpdate,
+  type Refusal,
   Refused,
-  refusals,
   SubAgentError,
   type SubAgentOptions,
   type Tier,
@@ -153,3 +153,4 @@ export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
 export type { ParleyEndpoints, ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
 export { AGENT_FACTORY } from './module/seams.js';
+export { refusals } from './tool-refusals.js';

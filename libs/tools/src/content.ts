@@ -25,7 +25,9 @@ export type EmbeddedResource = {
 export class ToolContent {
   /** @param data also sent as structured content where the tool declares an output schema */
   constructor(
+    /** In the order they are shown. */
     readonly blocks: readonly ContentBlock[],
+    /** The same for programs. Default none. */
     readonly data?: Readonly<Record<string, unknown>>,
   ) {}
 }

@@ -40,14 +40,19 @@ export type TaskSupport = (typeof TASK_SUPPORT)[number];
 
 /** What a tool is; behaviour is apart, on the provider that declares it. */
 export interface ToolDefinition {
+  /** Unique in the service. */
   readonly name: string;
+  /** For people. Default: the name. */
   readonly title?: string;
+  /** What a model chooses it by. */
   readonly description: string;
+  /** Groups tools in listings. */
   readonly category: string;
   /** Lowest tier that may call it. */
   readonly permission: Tier;
   /** Seconds, at least 1. Default 30. */
   readonly timeout: number;
+  /** Of its arguments, of type object. */
   readonly inputSchema: JsonSchema;
   /**
    * How the tool meets clients that follow tasks (docs/tasks.md). `optional`: runs as a task, and is answered at once when it
@@ -59,6 +64,7 @@ export interface ToolDefinition {
   readonly taskTimeout?: number;
   /** When declared, results are also sent as `structuredContent`. */
   readonly outputSchema?: JsonSchema;
+  /** Hints for clients; they open and close no gate. */
   readonly annotations?: ToolAnnotations;
   /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/views.md). The text tells everything too. */
   readonly view?: string;
@@ -70,7 +76,9 @@ export interface ToolDefinition {
 
 /** One invocation. `records` is already governed for the agent; there is no other way to data from here. */
 export interface ToolCall extends CallContext, AskingCall {
+  /** What is called. */
   readonly tool: ToolDefinition;
+  /** The data, as the calling agent may read it; there is no other way to it. */
   readonly records: GovernedRecords;
   /** Full-text and vector search, governed as `records` are. */
   readonly search: GovernedSearch;

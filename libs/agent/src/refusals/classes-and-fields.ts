@@ -85,6 +85,7 @@ export function maskedField(
   );
 }
 
+/** A row that is not there, or that the caller may not know of: both are told alike. */
 export function objectNotFound(className: string, objectId: string): Refusal {
   return parseError(`Object not found: ${className}#${objectId}`);
 }

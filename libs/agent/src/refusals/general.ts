@@ -1,13 +1,16 @@
 import type { DenialKind, Refusal, RefusalDetails } from '../refusal.js';
 
+/** An argument that cannot be; the message says which and why. */
 export function invalidArgument(message: string, gate = 'arguments'): Refusal {
   return { code: 'invalid_argument', gate, message: `Invalid arguments: ${message}` };
 }
 
+/** A query that cannot be; the message says where. */
 export function invalidQuery(message: string): Refusal {
   return { code: 'invalid_query', gate: 'where', message };
 }
 
+/** What the caller may not do. `gate` says in audit records which check spoke. */
 export function accessDenied(
   gate: string,
   message: string,
@@ -41,6 +44,7 @@ export function parseError(message: string, cause?: string): Refusal {
   return { code: 'parse_error', gate: 'data', message: `Parse error: ${message}`, ...(cause && { cause }) };
 }
 
+/** What this installation has not got. */
 export function notImplemented(message: string): Refusal {
   return { code: 'not_implemented', gate: 'availability', message };
 }

@@ -1,4 +1,3 @@
-import { hash } from 'bcryptjs';
 import type { Document, IndexDescription } from 'mongodb';
 import type { ParseRow } from '#data';
 import { schemaRow } from '../schema/schema-row.js';
@@ -58,11 +57,17 @@ function timedDocument(row: ParseRow, names: StorageNames, now: Date): Document 
   return rowToDocument({ ...row, createdAt, updatedAt: row['updatedAt'] ?? createdAt }, names);
 }
 
+/** As Parse stores it. Most seeds have no password, and most starts no seed: what hashes is loaded for those that do. */
+async function hashOf(password: string): Promise<string> {
+  const { hash } = await import('bcryptjs');
+  return hash(password, BCRYPT_ROUNDS);
+}
+
 /** Parse gives new users an ACL of their own: nobody else reads them. */
 async function userDocument(user: SeedUser, names: StorageNames, now: Date): Promise<Document> {
   const ACL = user.row['ACL'] ?? { [user.objectId]: { read: true, write: true } };
   const document = timedDocument({ ...user.row, ACL }, names, now);
-  const hashed = user.passwordHash ?? (user.password && (await hash(user.password, BCRYPT_ROUNDS)));
+  const hashed = user.passwordHash ?? (user.password && (await hashOf(user.password)));
   return hashed ? { ...document, _hashed_password: hashed } : document;
 }
 

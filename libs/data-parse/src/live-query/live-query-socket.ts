@@ -1,5 +1,6 @@
 import type { RequestOptions } from 'node:http';
-import { WebSocket, type ClientOptions, type RawData } from 'ws';
+import { createRequire } from 'node:module';
+import type { ClientOptions, RawData, WebSocket } from 'ws';
 import type { LiveQuerySettings } from './live-query-options.js';
 
 export interface SocketEvents {
@@ -8,6 +9,9 @@ export interface SocketEvents {
   /** Once, whatever the end was, also when it never opened. @param reason for the log alone */
   readonly ended: (reason: string) => void;
 }
+
+/** Read at the first connection: most installations make none. */
+const load = createRequire(import.meta.url);
 
 const HANDSHAKE_TIMEOUT = 10_000;
 const MAX_HEADERS = 16_384;
@@ -25,7 +29,8 @@ export class LiveQuerySocket {
     private readonly settings: LiveQuerySettings,
     private readonly events: SocketEvents,
   ) {
-    this.socket = new WebSocket(settings.url, socketOptions(settings));
+    const library = load('ws') as typeof import('ws');
+    this.socket = new library.WebSocket(settings.url, socketOptions(settings));
     this.socket.on('upgrade', ({ socket }) => socket.on('data', () => this.awaitFrame()));
     this.socket.on('open', () => events.opened());
     this.socket.on('message', (data: RawData, isBinary) => {
@@ -47,7 +52,7 @@ export class LiveQuerySocket {
   }
 
   send(text: string): void {
-    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(text);
+    if (this.socket.readyState === this.socket.OPEN) this.socket.send(text);
   }
 
   pause(): void {
@@ -69,7 +74,7 @@ export class LiveQuerySocket {
   }
 
   private ping(): void {
-    if (this.socket.readyState !== WebSocket.OPEN || this.pongDue) return;
+    if (this.socket.readyState !== this.socket.OPEN || this.pongDue) return;
     this.socket.ping();
     this.pongDue = setTimeout(() => this.kill('no pong'), this.settings.pongTimeout * 1000).unref();
   }

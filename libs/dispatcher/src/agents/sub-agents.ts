@@ -23,6 +23,7 @@ import { FilterNames } from './filter-names.js';
 export class SubAgents {
   private readonly logger = new Logger(SubAgents.name);
 
+  /** @internal Made by the module. */
   constructor(
     private readonly identities: PrincipalResolver,
     private readonly names: FilterNames,

@@ -29,10 +29,12 @@ export class PromptRegistry {
     this.notify();
   }
 
+  /** By name. */
   get(name: string): Prompt | undefined {
     return this.prompts.get(name);
   }
 
+  /** All of them, in the order of their registration. */
   list(): readonly Prompt[] {
     return [...this.prompts.values()];
   }

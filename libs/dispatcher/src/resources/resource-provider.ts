@@ -5,10 +5,15 @@ import type { EmbeddedResource } from '#tools';
 
 /** A resource as it is listed (MCP 2025-11-25, server/resources). */
 export interface ListedResource {
+  /** Of the scheme of its provider. */
   readonly uri: string;
+  /** For programs. */
   readonly name: string;
+  /** For people. Default: the name. */
   readonly title?: string;
+  /** What it holds. Default none. */
   readonly description?: string;
+  /** Default: unknown. */
   readonly mimeType?: string;
   /** Bytes, when known. */
   readonly size?: number;
@@ -16,15 +21,21 @@ export interface ListedResource {
 
 /** A family of addresses with `{variables}` (RFC 6570, level 1). */
 export interface ResourceTemplate {
+  /** RFC 6570, of the scheme of its provider. */
   readonly uriTemplate: string;
+  /** For programs. */
   readonly name: string;
+  /** For people. Default: the name. */
   readonly title?: string;
+  /** What they hold. Default none. */
   readonly description?: string;
+  /** Of all that fit it. Default: unknown. */
   readonly mimeType?: string;
 }
 
 /** What a provider may use: data only through the agent's own governed door. */
 export interface ResourceCall extends CallContext {
+  /** The data, as the calling agent may read it. */
   readonly records: GovernedRecords;
 }
 
@@ -37,6 +48,7 @@ export interface ResourceProvider {
   readonly scheme: string;
   /** The same for every agent. Default none. */
   readonly templates?: readonly ResourceTemplate[];
+  /** What this caller may see of them. */
   list(call: ResourceCall): Promise<readonly ListedResource[]> | readonly ListedResource[];
   /** `undefined`: for this agent there is no such resource. @throws Refused */
   read(

@@ -12,7 +12,7 @@ export class ResourceRegistry {
   /** Emits after every change. */
   readonly changes: Observable<void> = this.changed.asObservable();
 
-  /** @returns takes the provider away again. @throws TypeError for a scheme that is taken or cannot be one */
+  /** Adds a provider. @returns takes it away again. @throws TypeError for a scheme that is taken or cannot be one */
   register(provider: ResourceProvider): () => void {
     const { scheme } = provider;
     if (!SCHEME.test(scheme)) throw new TypeError(`resources: '${scheme}' is not a URI scheme in lower case`);
@@ -32,6 +32,7 @@ export class ResourceRegistry {
     return [...this.providers.values()];
   }
 
+  /** Of all providers. */
   get templates(): readonly ResourceTemplate[] {
     return this.all().flatMap(({ templates = [] }) => templates);
   }

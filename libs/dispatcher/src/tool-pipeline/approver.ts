@@ -21,5 +21,6 @@ export type ApprovalDecision = {
 
 /** Asks a person whether a gated call may run (docs/policy.md#approval). Anything but `approve` refuses it. */
 export abstract class Approver {
+  /** Decides on one call, or says that nobody does. */
   abstract review(request: ApprovalRequest): Promise<ApprovalDecision>;
 }

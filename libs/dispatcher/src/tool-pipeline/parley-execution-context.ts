@@ -7,13 +7,14 @@ import { TOOL_CONTEXT_TYPE } from './tool-execution.js';
 export class ParleyExecutionContext {
   private constructor(private readonly host: ExecutionContext) {}
 
-  /** @throws TypeError in a context that is not of a tool: ask `isTool` first where both pass */
+  /** The call behind what a guard, interceptor or filter of a tool was given. @throws TypeError in a context that is not of a tool: ask `isTool` first where both pass */
   static create(context: ExecutionContext): ParleyExecutionContext {
     if (!ParleyExecutionContext.isTool(context))
       throw new TypeError(`the context is of type '${context.getType()}', not of a tool`);
     return new ParleyExecutionContext(context);
   }
 
+  /** Whether a context is one of a tool. */
   static isTool(context: ExecutionContext): boolean {
     return context.getType<string>() === TOOL_CONTEXT_TYPE;
   }
@@ -28,10 +29,12 @@ export class ParleyExecutionContext {
     return this.host.getArgByIndex<ToolCall>(1);
   }
 
+  /** Who is calling. */
   getAgent(): Agent {
     return this.getCall().agent;
   }
 
+  /** What is called. */
   getTool(): ToolDefinition {
     return this.getCall().tool;
   }

@@ -10,9 +10,10 @@ interface Indicated {
 /** For `HealthCheckService` of @nestjs/terminus: down while a dependency is away, and while the instance is ending. */
 @Injectable()
 export class ParleyHealthIndicator {
+  /** @internal Made by the module. */
   constructor(@Inject(Parley) private readonly parley: Parley) {}
 
-  /** @param parley default: the default instance */
+  /** What terminus shows under `key`. @param parley default: the default instance */
   async isHealthy<Key extends string>(key: Key, parley = this.parley): Promise<Record<Key, Indicated>> {
     const { ready, dependencies } = await parley.readiness();
     return { [key]: { status: ready ? 'up' : 'down', dependencies } } as Record<Key, Indicated>;

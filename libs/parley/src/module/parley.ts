@@ -6,6 +6,7 @@ import {
   type CodeChoice,
   Editions,
   Readiness,
+  type ReadyState,
   rehearseInstance,
   type RehearsalRoom,
   UngovernedData,
@@ -21,7 +22,9 @@ const PORTS_TO_ROWS: readonly unknown[] = [RecordReader, RecordWriter, RecordSea
 export class Parley {
   private readonly adHoc = new WeakMap<AgentShapeOptions, AgentShape>();
 
+  /** @internal Made by the module. */
   constructor(
+    /** Of the instance. */
     readonly name: string,
     private readonly context: INestApplicationContext,
   ) {}
@@ -31,14 +34,17 @@ export class Parley {
     return this.context.get(Kernel);
   }
 
+  /** Its tools, which may come and go while it runs. */
   get tools(): ToolRegistry {
     return this.context.get(ToolRegistry);
   }
 
+  /** Its prompts. */
   get prompts(): PromptRegistry {
     return this.context.get(PromptRegistry);
   }
 
+  /** Its resources. */
   get resources(): ResourceRegistry {
     return this.context.get(ResourceRegistry);
   }
@@ -48,6 +54,7 @@ export class Parley {
     return this.context.get(ToolRunner);
   }
 
+  /** Makes agents with less rights. */
   get subAgents(): SubAgents {
     return this.context.get(SubAgents);
   }
@@ -73,7 +80,7 @@ export class Parley {
   }
 
   /** Whether calls should be sent here, and what of its dependencies answers. */
-  readiness(): ReturnType<Readiness['look']> {
+  readiness(): Promise<ReadyState> {
     return this.context.get(Readiness).look();
   }
 

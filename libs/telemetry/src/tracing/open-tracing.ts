@@ -27,6 +27,14 @@ export interface TraceLog {
 
 const SCOPE = 'parley';
 
+/** Installed where traces are wanted. */
+const PACKAGES = [
+  '@opentelemetry/api',
+  '@opentelemetry/exporter-trace-otlp-http',
+  '@opentelemetry/resources',
+  '@opentelemetry/sdk-trace',
+];
+
 /** Milliseconds that the last spans have to leave before the process ends. */
 const LAST_EXPORT = 3_000;
 
@@ -54,8 +62,16 @@ export async function openTracing(
     const tracer = registered.trace.getTracer(SCOPE, version);
     return new Tracing({ api: registered, tracer, callers, close: () => Promise.resolve() });
   }
-  if (options.endpoint === null && !environmentExports(env)) return null;
-  return startSdk(await api(), options, env, version, log);
+  if (options.endpoint !== null) return startSdk(await api(), options, env, version, log);
+  if (!environmentExports(env)) return null;
+  try {
+    return await startSdk(await api(), options, env, version, log);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    // The environment speaks to every process of its machine, also to those that nobody meant to trace.
+    log.warn(`OTEL_* variables ask for traces, and there are none: npm install ${PACKAGES.join(' ')}`);
+    return null;
+  }
 }
 
 async function startSdk(

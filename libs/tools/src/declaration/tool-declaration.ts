@@ -34,6 +34,7 @@ export interface ToolOptions {
    * fit is a fault of the tool.
    */
   readonly output?: ValueSchema;
+  /** Hints for clients; they open and close no gate. Default: by tier. */
   readonly annotations?: ToolAnnotations;
   /** Address (`ui:`) of a page that shows the result, for hosts that show pages (docs/views.md). Default: none. */
   readonly view?: string;
@@ -51,6 +52,7 @@ export interface ToolOptions {
 
 /** A tool was declared or registered in a way that cannot work; raised at start, never during a call. */
 export class ToolDeclarationError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'ToolDeclarationError';
   constructor(tool: unknown, fault: string) {
     super(`Tool '${String(tool)}': ${fault}`);

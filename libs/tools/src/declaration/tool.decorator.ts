@@ -16,11 +16,13 @@ export interface ToolDeclaration extends DeclaredTool {
 
 /** A definition with the code behind it, ready for the registry: `{ ...defineTool(options), handler }`. */
 export interface ToolRegistration {
+  /** What clients are told. */
   readonly definition: ToolDefinition;
   /** How arguments are read. Default: by the JSON Schema of the definition. */
   readonly input?: SchemaReader;
   /** How results are checked. Default: by the JSON Schema of the definition, when it has one. */
   readonly output?: SchemaReader;
+  /** What runs after every gate. */
   readonly handler: ToolHandler;
   /** Replaces the built-in of that name. Default false. */
   readonly override?: boolean;

@@ -43,6 +43,7 @@ export const AgentHidden = (options?: { readonly except: 'masterKey' }) => rule(
 /** Listings, relations and suggestions name visible classes only, once any is. */
 export const AgentVisible = () => rule({ visible: true });
 
+/** What a class holds and how to query it, told to agents that may read it. */
 export const AgentDescription = (description: string, usage?: string) =>
   rule({ description, ...(usage !== undefined && { usage }) });
 

@@ -16,7 +16,11 @@ export abstract class ToolRegistry {
   /** Emits after every change. */
   abstract readonly changes: Observable<void>;
 
-  /** Puts Parley's own tools in place. @throws ToolDeclarationError when called again or given a tool that is not one */
+  /**
+   * Puts Parley's own tools in place.
+   * @throws ToolDeclarationError when called again or given a tool that is not one
+   * @internal
+   */
   abstract installBuiltIns(tools: readonly ToolRegistration[]): void;
 
   /**
@@ -26,6 +30,7 @@ export abstract class ToolRegistry {
    */
   abstract register(tool: ToolRegistration): () => void;
 
+  /** By name. */
   abstract get(name: string): RegisteredTool | undefined;
 
   /** Catalogue order: built-in places first, then the others by name, so that replicas agree. */

