@@ -51,7 +51,7 @@ const post = (objectId: string, orgId: string, more: object = {}): ParseRow => (
 });
 
 /** Whatever is asked, everything is answered: the rows of all tenants with all of their columns. */
-export class CarelessReader extends RecordReader {
+class CarelessReader extends RecordReader {
   find({ className }: FindQuery): Promise<ParseRow[]> {
     const rows = [post('x1', 'acme'), post('x2', 'globex', { title: SECRET })];
     return Promise.resolve(told('RecordReader', className === 'Post' ? rows : []));
@@ -109,7 +109,7 @@ const classOf = (className: string, fields: Readonly<Record<string, FieldSchema>
 });
 
 /** A class that no database has, beside those of the newsroom. */
-export class OwnCatalogue extends SchemaCatalogue {
+class OwnCatalogue extends SchemaCatalogue {
   private readonly schemas = new ClassSchemas([
     classOf('Ledger', { entry: text }),
     classOf('Contract', { clause: text }),
@@ -146,7 +146,7 @@ class OneSession extends PrincipalDirectory {
   }
 }
 
-export class ByHeader extends Authenticator {
+class ByHeader extends Authenticator {
   override readonly challenge = 'Desk realm="news"';
 
   override authenticate(request: AdmissionRequest) {
@@ -168,7 +168,7 @@ class NotedSink extends AuditSink {
 }
 
 /** Says what the call asks to hear. */
-export class AskedApprover extends Approver {
+class AskedApprover extends Approver {
   review({ args }: ApprovalRequest): Promise<ApprovalDecision> {
     asked.push('Approver');
     const { say } = args as { say?: string };
