@@ -34,6 +34,7 @@ function upToDate() {
 
 export function build({ ifNeeded = false } = {}) {
   if (ifNeeded && upToDate()) return 0;
+  if (ifNeeded) process.stderr.write('Building, once and after every change of the sources …\n');
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   const status =
     run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') ||

@@ -16,7 +16,7 @@ export function readSeedFile(path: string): Seed {
   try {
     text = readFileSync(path, 'utf8');
   } catch {
-    throw new ConfigError(path, [{ path: '', message: 'the seed file cannot be read' }]);
+    throw new ConfigError(path, [{ path: '', message: `the seed file ${path} cannot be read` }]);
   }
   try {
     return parseSeed(JSON.parse(text));

@@ -7,61 +7,51 @@ import type {
   TextSearchRequest,
 } from '../governed-search.js';
 import type { GovernedClassWrites, GovernedWrites, ProposedWrite } from '../governed-writes.js';
-
-/** Opens a governed door at first use and keeps it for the call. */
-class OpenedOnce<Door> {
-  private opened: Promise<Door> | undefined;
-
-  constructor(private readonly open: () => Promise<Door>) {}
-
-  protected get door(): Promise<Door> {
-    return (this.opened ??= this.open());
-  }
-}
+import { OpenedOnce } from './opened-once.js';
 
 export class DeferredWrites extends OpenedOnce<GovernedWrites> implements GovernedWrites {
-  async create(className: unknown, fields: unknown) {
-    return (await this.door).create(className, fields);
+  create(className: unknown, fields: unknown) {
+    return this.through((door) => door.create(className, fields));
   }
 
-  async update(className: unknown, objectId: unknown, fields: unknown) {
-    return (await this.door).update(className, objectId, fields);
+  update(className: unknown, objectId: unknown, fields: unknown) {
+    return this.through((door) => door.update(className, objectId, fields));
   }
 
-  async delete(className: unknown, objectId: unknown) {
-    return (await this.door).delete(className, objectId);
+  delete(className: unknown, objectId: unknown) {
+    return this.through((door) => door.delete(className, objectId));
   }
 
-  async judge(write: ProposedWrite) {
-    return (await this.door).judge(write);
+  judge(write: ProposedWrite) {
+    return this.through((door) => door.judge(write));
   }
 }
 
 export class DeferredSearch extends OpenedOnce<GovernedSearch> implements GovernedSearch {
-  async text(className: unknown, request: TextSearchRequest) {
-    return (await this.door).text(className, request);
+  text(className: unknown, request: TextSearchRequest) {
+    return this.through((door) => door.text(className, request));
   }
 
-  async autocomplete(className: unknown, request: AutocompleteRequest) {
-    return (await this.door).autocomplete(className, request);
+  autocomplete(className: unknown, request: AutocompleteRequest) {
+    return this.through((door) => door.autocomplete(className, request));
   }
 
-  async facets(className: unknown, request: FacetRequest) {
-    return (await this.door).facets(className, request);
+  facets(className: unknown, request: FacetRequest) {
+    return this.through((door) => door.facets(className, request));
   }
 
-  async likeness(className: unknown) {
-    return (await this.door).likeness(className);
+  likeness(className: unknown) {
+    return this.through((door) => door.likeness(className));
   }
 }
 
 export class DeferredClassWrites extends OpenedOnce<GovernedClassWrites> implements GovernedClassWrites {
-  async createClass(className: unknown, fields?: unknown) {
-    return (await this.door).createClass(className, fields);
+  createClass(className: unknown, fields?: unknown) {
+    return this.through((door) => door.createClass(className, fields));
   }
 
-  async deleteClass(className: unknown) {
-    return (await this.door).deleteClass(className);
+  deleteClass(className: unknown) {
+    return this.through((door) => door.deleteClass(className));
   }
 }
 
@@ -73,19 +63,19 @@ export class DeferredMethods extends OpenedOnce<Omit<GovernedMethods, 'writes'>>
     super(open);
   }
 
-  async enter(className: unknown) {
-    return (await this.door).enter(className);
+  enter(className: unknown) {
+    return this.through((door) => door.enter(className));
   }
 
-  async permit(className: string, permission: Tier, type: 'instance' | 'class') {
-    return (await this.door).permit(className, permission, type);
+  permit(className: string, permission: Tier, type: 'instance' | 'class') {
+    return this.through((door) => door.permit(className, permission, type));
   }
 
   writes(): GovernedWrites {
     return this.openWrites();
   }
 
-  async present(result: unknown) {
-    return (await this.door).present(result);
+  present(result: unknown) {
+    return this.through((door) => door.present(result));
   }
 }

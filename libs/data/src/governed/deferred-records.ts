@@ -1,64 +1,56 @@
 import type { AggregateOptions, FindOptions, GovernedRecords } from '../governed-records.js';
+import { OpenedOnce } from './opened-once.js';
 
-/** Opens the governed door at first use and keeps it for the call. */
-export class DeferredRecords implements GovernedRecords {
-  private opened: Promise<GovernedRecords> | undefined;
-
-  constructor(private readonly open: () => Promise<GovernedRecords>) {}
-
-  private get records(): Promise<GovernedRecords> {
-    return (this.opened ??= this.open());
+export class DeferredRecords extends OpenedOnce<GovernedRecords> implements GovernedRecords {
+  find(className: unknown, options?: FindOptions) {
+    return this.through((records) => records.find(className, options));
   }
 
-  async find(className: unknown, options?: FindOptions) {
-    return (await this.records).find(className, options);
+  page(className: unknown, options?: FindOptions) {
+    return this.through((records) => records.page(className, options));
   }
 
-  async page(className: unknown, options?: FindOptions) {
-    return (await this.records).page(className, options);
+  count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>) {
+    return this.through((records) => records.count(className, options));
   }
 
-  async count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>) {
-    return (await this.records).count(className, options);
+  get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'include'>) {
+    return this.through((records) => records.get(className, objectId, options));
   }
 
-  async get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'include'>) {
-    return (await this.records).get(className, objectId, options);
+  getMany(className: unknown, objectIds: readonly string[], options?: Pick<FindOptions, 'include'>) {
+    return this.through((records) => records.getMany(className, objectIds, options));
   }
 
-  async getMany(className: unknown, objectIds: readonly string[], options?: Pick<FindOptions, 'include'>) {
-    return (await this.records).getMany(className, objectIds, options);
+  samples(className: unknown, limit: number) {
+    return this.through((records) => records.samples(className, limit));
   }
 
-  async samples(className: unknown, limit: number) {
-    return (await this.records).samples(className, limit);
+  aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions) {
+    return this.through((records) => records.aggregate(className, pipeline, options));
   }
 
-  async aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions) {
-    return (await this.records).aggregate(className, pipeline, options);
+  checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
+    return this.through((records) => records.checkAggregate(className, pipeline, options));
   }
 
-  async checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
-    return (await this.records).checkAggregate(className, pipeline, options);
+  explain(className: unknown, options?: Pick<FindOptions, 'where'>) {
+    return this.through((records) => records.explain(className, options));
   }
 
-  async explain(className: unknown, options?: Pick<FindOptions, 'where'>) {
-    return (await this.records).explain(className, options);
+  admit(className: unknown) {
+    return this.through((records) => records.admit(className));
   }
 
-  async admit(className: unknown) {
-    return (await this.records).admit(className);
+  classes() {
+    return this.through((records) => records.classes());
   }
 
-  async classes() {
-    return (await this.records).classes();
+  describe(className: unknown) {
+    return this.through((records) => records.describe(className));
   }
 
-  async describe(className: unknown) {
-    return (await this.records).describe(className);
-  }
-
-  async indexes(className: unknown) {
-    return (await this.records).indexes(className);
+  indexes(className: unknown) {
+    return this.through((records) => records.indexes(className));
   }
 }

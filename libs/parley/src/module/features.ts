@@ -1,7 +1,8 @@
 import type { Type } from '@nestjs/common';
 import type { DiscoveryService } from '@nestjs/core';
+import { promptsOf } from '#dispatcher';
 import type { ClassDeclaration } from '#policy';
-import { classDeclarationOf } from '#tools';
+import { classDeclarationOf, toolDeclarations } from '#tools';
 
 /** Which providers of a module belong to which instance. */
 export class FeatureList {
@@ -41,6 +42,40 @@ export function listedInstances(name: string, discovery: DiscoveryService): obje
       throw new TypeError(`${type.name} is made anew for each request: ${MADE_ONCE}`);
     const made = own.instance as unknown;
     return made !== null && typeof made === 'object' ? [made] : [];
+  });
+}
+
+/** What is wrong with a listed class that Nest and Parley would take in silence, or null. */
+export function oversightOf(type: Type): string | null {
+  const prototype = type.prototype as object;
+  const offers = toolDeclarations(prototype).length + promptsOf(Object.create(prototype)).length;
+  // Methods of an agent need the class declared.
+  if (offers === 0 && !classDeclarationOf(type))
+    return 'has no @Tool, @Prompt, @AgentMethod or @ParseClass: nothing of it is served';
+  if (type.length > 0 && !recorded(type, 'design:paramtypes') && !recorded(type, 'self:paramtypes'))
+    return `gets undefined for what its constructor takes, because no types are recorded: ${RECORD}`;
+  return null;
+}
+
+const recorded = (type: Type, key: string) => (Reflect.getMetadata(key, type) as unknown) !== undefined;
+const RECORD =
+  'it lacks @Injectable(), or the compiler (esbuild and tsx always, tsc and SWC without emitDecoratorMetadata) ' +
+  'leaves them out; @Inject(Token) on each parameter works everywhere';
+
+/** Classes of the application whose tools nobody listed, and so nobody can call. */
+export function unlistedTools(discovery: DiscoveryService): string[] {
+  const wrappers = discovery.getProviders();
+  const listed = new Set<unknown>(
+    wrappers.flatMap(({ instance }) => (instance instanceof FeatureList ? [...instance.classes] : [])),
+  );
+  const types = new Set(
+    wrappers.flatMap(({ metatype }) => (metatype && !listed.has(metatype) ? [metatype] : [])),
+  );
+  return [...types].flatMap((type) => {
+    const prototype = (type as { prototype?: unknown }).prototype;
+    const holds =
+      typeof prototype === 'object' && prototype !== null && toolDeclarations(prototype).length > 0;
+    return holds ? [type.name] : [];
   });
 }
 

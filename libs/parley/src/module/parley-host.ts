@@ -16,7 +16,7 @@ import { Logger } from '@nestjs/common';
 import { Editions } from '#composition';
 import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
 import { agentMethodsOf, MethodRegistry } from '#tools';
-import { listedInstances } from './features.js';
+import { listedInstances, unlistedTools } from './features.js';
 import { followFurtherServers } from './further-servers.js';
 import { basesOf } from './mount-paths.js';
 import type { OpenParley } from './open-parley.js';
@@ -28,6 +28,8 @@ export interface HostParts {
   readonly name: string;
   readonly version: string | undefined;
   readonly endpoints: ParleyEndpoints | undefined;
+  /** Whether options or seams say who may call. */
+  readonly admits: boolean;
   /** Whose paths the application prefixes. */
   readonly module: object;
   readonly opened: OpenParley;
@@ -53,6 +55,7 @@ export class ParleyHost
     const { name, discovery, contexts, config } = this.parts;
     if (config.getGlobalRequestGuards().length > 0)
       new Logger('Parley').warn('global guards that are made for each request do not run on tools');
+    this.nameUnlisted();
     const context = new ToolContext(contexts);
     const methods = this.parts.opened.context.get(MethodRegistry);
     for (const instance of listedInstances(name, discovery)) {
@@ -60,6 +63,18 @@ export class ParleyHost
       for (const prompt of promptsOf(instance)) this.parley.prompts.register(prompt);
       for (const { className, method } of agentMethodsOf(instance)) methods.register(className, method);
     }
+  }
+
+  /** Said once, by the first of several instances. */
+  private nameUnlisted(): void {
+    const { discovery } = this.parts;
+    const hosts = discovery.getProviders().map(({ instance }) => instance as unknown);
+    if (hosts.find((instance) => instance instanceof ParleyHost) !== this) return;
+    const names = unlistedTools(discovery);
+    if (names.length > 0)
+      new Logger('Parley').warn(
+        `tools that no ParleyModule.forFeature lists are not served: ${names.join(', ')}`,
+      );
   }
 
   /**
@@ -79,6 +94,10 @@ export class ParleyHost
     if (!adapter || !server) return;
     const { context } = opened;
     const { config } = context.get(Editions).current;
+    if (!this.parts.admits)
+      new Logger('Parley').warn(
+        `nobody is admitted to instance '${name}': give \`auth\`, AGENT_FACTORY or an Authenticator`,
+      );
     const bases = basesOf(mounted, config.server.path);
     const mountings = serveInstance(server, { name, context, config, bases, endpoints });
     followFurtherServers({ adapter, mountings, log: new Logger('Parley') });

@@ -53,6 +53,8 @@ export function configurationOf(
   options: ParleyModuleOptions,
   { name, admits }: { readonly name: string; readonly admits: boolean },
 ): Record<string, unknown> {
+  if (!(options as unknown))
+    throw new ConfigError('options', [{ path: 'useFactory', message: 'returned no options' }]);
   const given = Object.entries(options).filter(
     ([section, value]) => !OF_CODE.includes(section) && value !== undefined,
   );

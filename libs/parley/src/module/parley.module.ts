@@ -21,6 +21,7 @@ import { declaredClasses, FeatureList } from './features.js';
 import { ParleyHealthIndicator } from './health-indicator.js';
 import { openParley } from './open-parley.js';
 import { getParleyToken, Parley } from './parley.js';
+import { ParleyFeatureModule } from './parley-feature.module.js';
 import { ParleyHost } from './parley-host.js';
 import type { ParleyModuleExtras, ParleyModuleOptions } from './parley-options.js';
 import { BoundSeams, SEAM_TOKENS, UNBOUND } from './seams.js';
@@ -84,13 +85,15 @@ function hostProvider(name: string, version: string | undefined): Provider {
       ...bound: unknown[]
     ) => {
       const declared = declaredClasses(name, discovery);
-      const opened = await openParley(options, { name, declared, seams: new BoundSeams(bound) });
+      const seams = new BoundSeams(bound);
+      const opened = await openParley(options, { name, declared, seams });
       const module = ParleyModule;
       const { endpoints } = options;
       return new ParleyHost({
         name,
         version,
         endpoints,
+        admits: seams.admits || (options.auth ?? []).length > 0,
         module,
         opened,
         discovery,
@@ -142,6 +145,3 @@ export class ParleyModule extends ConfigurableModuleClass {
     };
   }
 }
-
-@Module({})
-class ParleyFeatureModule {}

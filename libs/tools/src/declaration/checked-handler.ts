@@ -1,6 +1,7 @@
 import { Refused, refusals } from '#agent';
 import { ToolContent } from '../content.js';
 import type { ToolHandler } from '../tool.js';
+import { notJson } from './not-json.js';
 import { schemaReader, type SchemaReader, type ValueReader } from './schemas/value-schema.js';
 import type { ToolRegistration } from './tool.decorator.js';
 import { ToolDeclarationError } from './tool-declaration.js';
@@ -8,7 +9,7 @@ import { ToolDeclarationError } from './tool-declaration.js';
 const MAX_FAULTS = 5;
 const MAX_FAULT = 200;
 
-/** A tool gave what its own schema does not allow: for the operator's log, the agent is told that the tool failed. */
+/** A tool gave what its own schema or JSON does not allow: for the operator's log, the agent is told that the tool failed. */
 export class ResultFault extends Error {
   override readonly name = 'ResultFault';
 }
@@ -32,6 +33,8 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
     const given = await read(args ?? {});
     if (!given.ok) throw new Refused(refusals.invalidArgument(listed(given.faults)));
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
+    const fault = notJson(result instanceof ToolContent ? result.data : result);
+    if (fault !== null) throw new ResultFault(fault);
     return check ? checkedResult(result, check) : result;
   };
 }

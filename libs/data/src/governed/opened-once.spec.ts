@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { Refused, refusals } from '#agent';
+import type { GovernedRecords } from '../governed-records.js';
+import { DeferredRecords } from './deferred-records.js';
+
+const refusing = () =>
+  new DeferredRecords(() => Promise.reject<GovernedRecords>(new Refused(refusals.invalidArgument('no'))));
+
+it('never ends the process over a refusal that a tool forgot to wait for', async () => {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => unhandled.push(reason);
+  const others = process.listeners('unhandledRejection');
+  process.removeAllListeners('unhandledRejection');
+  process.on('unhandledRejection', note);
+  try {
+    void refusing().find('Invoice');
+    void Promise.reject(new Error('the witness'));
+    // Node tells of all of one turn before the next macrotask.
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  } finally {
+    process.off('unhandledRejection', note);
+    for (const other of others) process.on('unhandledRejection', other);
+  }
+  expect(unhandled).toEqual([new Error('the witness')]);
+});
+
+it('refuses whoever waits', async () => {
+  await expect(refusing().count('Invoice')).rejects.toBeInstanceOf(Refused);
+});
