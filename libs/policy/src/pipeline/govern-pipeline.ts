@@ -4,7 +4,7 @@ import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { allOf, type GovernedPipeline, type Where } from '../model/where.js';
 import { asksOtherClasses } from '../where/map-cross-class.js';
 import { readsWholeDocument } from './expression.js';
-import { hasExpression, hasMemberCondition } from './match.js';
+import { comparesObjects, hasExpression, hasMemberCondition } from './match.js';
 import { seenColumns, shownFields, sourceProjection, takenColumns } from './source-stages.js';
 import { joinedClass, subPipelines } from './stage-shape.js';
 import { openStage, type Pipeline, type Stage } from './stages.js';
@@ -97,13 +97,13 @@ function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
 }
 
 /**
- * Whole documents hold them all; an expression may name a pointer whose value only the projection withholds, and what
- * `$elemMatch` asks of the members of a list nobody has judged.
+ * Whole documents hold them all; an expression may name a pointer whose value only the projection withholds, and what is asked
+ * of whole objects, or with `$elemMatch` of the members of a list, nobody has judged.
  */
 function readsTakenColumns(match: PlainObject, { withheld, mayHold }: ClassAccess): boolean {
   if (readsWholeDocument(match)) return true;
   const takesPointers = withheld !== undefined && withheld.size > 0;
-  if (mayHold !== undefined && hasMemberCondition(match)) return true;
+  if (mayHold && (hasMemberCondition(match) || comparesObjects(match, mayHold.columns))) return true;
   return (takesPointers || mayHold !== undefined) && hasExpression(match);
 }
 

@@ -124,3 +124,20 @@ export function hasMemberCondition(match: unknown): boolean {
     Object.entries(match).some(([key, value]) => key === '$elemMatch' || hasMemberCondition(value))
   );
 }
+
+/** Whether a filter compares one of the columns with an object that is no typed value. */
+export function comparesObjects(match: unknown, columns: ReadonlySet<string>): boolean {
+  if (Array.isArray(match)) return match.some((branch) => comparesObjects(branch, columns));
+  return (
+    isPlainObject(match) &&
+    Object.entries(match).some(([key, value]) =>
+      key.startsWith('$') ? comparesObjects(value, columns) : columns.has(rootOf(key)) && holdsObject(value),
+    )
+  );
+}
+
+function holdsObject(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(holdsObject);
+  if (!isPlainObject(value) || isTyped(value)) return false;
+  return Object.entries(value).some(([key, member]) => !key.startsWith('$') || holdsObject(member));
+}

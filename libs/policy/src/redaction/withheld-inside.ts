@@ -30,15 +30,10 @@ export function noneWithheldOn(path: string, access: ClassAccess): Where | null 
 export function withPlaceholders(value: string, classes: readonly string[], depth = DEPTH): unknown {
   const isObject = { $eq: [{ $type: value }, 'object'] };
   const isWithheld = { $and: [isObject, { $in: [`${value}.className`, classes] }] };
-  return {
-    $switch: {
-      branches: [
-        { case: isWithheld, then: { className: `${value}.className`, __redacted: { $literal: true } } },
-        { case: { $or: [isObject, { $isArray: [value] }] }, then: withMembers(value, classes, depth) },
-      ],
-      default: value,
-    },
-  };
+  const placeholder = { className: `${value}.className`, __redacted: { $literal: true } };
+  const hasMembers = { $or: [isObject, { $isArray: [value] }] };
+  const inside = { $cond: [hasMembers, withMembers(value, classes, depth), value] };
+  return { $cond: [isWithheld, placeholder, inside] };
 }
 
 /** Lists and objects go one way, as entries of key and value, so that the expression grows with its depth and not by its power. */
