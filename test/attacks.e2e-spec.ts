@@ -19,6 +19,8 @@ function seed() {
       contract: { type: 'Pointer', targetClass: 'Contract' },
       deals: { type: 'Array' },
       terms: { type: 'Object' },
+      papers: { type: 'Array' },
+      plain: { type: 'Object' },
     },
   };
   return {
@@ -35,7 +37,15 @@ function seed() {
       ...NEWSROOM.objects,
       Contract: [{ objectId: CONTRACT_ID, clause: 'none', createdAt: '2025-01-01T00:00:00.000Z' }],
       Desk: [
-        { objectId: 'd1', label: 'city', contract, deals: [contract], terms: { ref: contract, days: 3 } },
+        {
+          objectId: 'd1',
+          label: 'city',
+          contract,
+          deals: [contract],
+          terms: { ref: contract, days: 3, parts: [{ of: contract, n: 1 }], at: pointer('Author', 'w1') },
+          plain: { ref: { className: 'Contract', objectId: CONTRACT_ID } },
+          papers: [contract, pointer('Author', 'w1'), { note: 'kept', list: [[contract]] }],
+        },
       ],
       Post: NEWSROOM.objects.Post.map((row) => ({
         ...row,
@@ -224,5 +234,171 @@ describe('a pointer into a hidden class', () => {
       (await callTool(service, 'count_objects', { class_name: 'Post', where })).data['count'];
     expect(await count({ contract: { $exists: true } })).toBe(60);
     expect(await count({ contract: null })).toBe(0);
+  });
+});
+
+describe('a pointer into a hidden class, inside an object or a list of which the schema knows nothing', () => {
+  const inside = (id: string) =>
+    [
+      { 'terms.ref.objectId': { $gt: id } },
+      { terms: { ref: { objectId: { $gt: id } } } },
+      { 'terms.ref.objectId': { $regex: `^${id}` } },
+      { 'terms.parts.of.objectId': { $gt: id } },
+      { 'terms.parts.0.of.objectId': { $gt: id } },
+      { 'papers.objectId': { $gt: id } },
+      { 'papers.0.objectId': { $gt: id } },
+      { $nor: [{ 'terms.ref.objectId': { $lte: id } }] },
+      { 'terms.ref.objectId': { $nin: [id] } },
+      {
+        label: {
+          $dontSelect: { query: { className: 'Desk', where: { label: 'city' } }, key: 'terms.ref.objectId' },
+        },
+        'terms.ref.objectId': { $ne: id },
+      },
+    ] as const;
+  const told = ({ data, isError, rpcError, details }: Awaited<ReturnType<typeof callTool>>) =>
+    JSON.stringify([isError, rpcError, details, data['count'], data['results']]);
+
+  it('answers alike in a filter, whatever its id is compared with', async () => {
+    const [low, high] = [inside('a'), inside(CONTRACT_ID)];
+    for (const [index, where] of low.entries()) {
+      const count = (where: object) => callTool(service, 'count_objects', { class_name: 'Desk', where });
+      expect([where, told(await count(where))]).toEqual([where, told(await count(high[index] ?? {}))]);
+      if (index === low.length - 1) continue;
+      const match = (where: object) => aggregate('Desk', { $match: where }, { $count: 'n' });
+      expect([where, told(await match(where))]).toEqual([where, told(await match(high[index] ?? {}))]);
+    }
+  });
+
+  it.each<[string, (id: string) => object[]]>([
+    ['of list members', (id) => [{ $match: { papers: { $elemMatch: { objectId: { $gt: id } } } } }]],
+    [
+      'of whole values in an expression',
+      (id) => [{ $match: { $expr: { $gt: ['$terms.ref', { $literal: pointer('Contract', id) }] } } }],
+    ],
+    [
+      'of a whole value that names no type',
+      (id) => [
+        { $match: { plain: { $gt: { ref: { className: 'Contract', objectId: id } } } } },
+        { $count: 'n' },
+      ],
+    ],
+    [
+      'on the foreign side of a join',
+      (id) => [
+        { $addFields: { guess: id } },
+        { $lookup: { from: 'Desk', localField: 'guess', foreignField: 'terms.ref.objectId', as: 'd' } },
+        { $project: { n: { $size: '$d' } } },
+      ],
+    ],
+    [
+      'by the steps of a graph search',
+      (id) => [
+        {
+          $graphLookup: {
+            from: 'Desk',
+            startWith: { $literal: id },
+            connectFromField: 'label',
+            connectToField: 'papers.objectId',
+            as: 'd',
+          },
+        },
+        { $project: { n: { $size: '$d' } } },
+      ],
+    ],
+    [
+      'where rows are cut by their parts',
+      (id) => [{ $redact: { $cond: [{ $eq: ['$objectId', id] }, '$$PRUNE', '$$DESCEND'] } }],
+    ],
+  ])('answers alike in a comparison %s', async (_, pipeline) => {
+    expect(told(await aggregate('Desk', ...pipeline('a')))).toBe(
+      told(await aggregate('Desk', ...pipeline(CONTRACT_ID))),
+    );
+  });
+
+  const parts = (row: string) => [
+    `${row}terms.ref.objectId`,
+    { $objectToArray: `${row}terms.ref` },
+    { $objectToArray: { $first: `${row}papers` } },
+    { $mergeObjects: [`${row}terms.ref`, { className: 'Author' }] },
+    { $setField: { field: 'className', input: `${row}terms.ref`, value: 'Author' } },
+    { $getField: { field: 'objectId', input: `${row}terms.ref` } },
+    { $map: { input: `${row}papers`, in: '$$this.objectId' } },
+    { $map: { input: `${row}terms.parts`, in: '$$this.of.objectId' } },
+    { $let: { vars: { v: { $last: `${row}papers` } }, in: { $first: { $first: '$$v.list' } } } },
+  ];
+
+  it.each<[string, object[]]>([
+    ...parts('$').map((x): [string, object[]] => [JSON.stringify(x), [{ $project: { x } }]]),
+    ['another class given to it', [{ $addFields: { 'terms.ref.className': 'Author' } }]],
+    ['its class taken away', [{ $unset: ['terms.ref.className', 'papers.className'] }]],
+    ['its id alone', [{ $project: { 'terms.ref.objectId': 1 } }]],
+    ['it as the row', [{ $replaceWith: '$terms.ref' }, { $project: { x: '$objectId' } }]],
+    ['it as the group', [{ $unwind: '$papers' }, { $group: { _id: '$papers.objectId' } }]],
+    [
+      'whole rows',
+      [{ $project: { x: { $objectToArray: { $getField: { field: 'terms', input: '$$ROOT' } } } } }],
+    ],
+    [
+      'joined rows',
+      [
+        { $lookup: { from: 'Desk', localField: 'label', foreignField: 'label', as: 'd' } },
+        { $unwind: '$d' },
+        { $project: Object.fromEntries(parts('$d.').map((x, index) => [`x${index}`, x])) },
+      ],
+    ],
+    [
+      'rows of a graph search',
+      [
+        {
+          $graphLookup: {
+            from: 'Desk',
+            startWith: 'city',
+            connectFromField: 'label',
+            connectToField: 'label',
+            as: 'd',
+          },
+        },
+        { $unwind: '$d' },
+        { $project: Object.fromEntries(parts('$d.').map((x, index) => [`x${index}`, x])) },
+      ],
+    ],
+    [
+      'rows of a union',
+      [{ $unionWith: { coll: 'Desk', pipeline: [{ $project: { x: '$terms.ref.objectId' } }] } }],
+    ],
+  ])('is not told by a pipeline that takes it apart: %s', async (_, pipeline) => {
+    const answer = await aggregate('Desk', ...pipeline);
+    expect(answer.wire).not.toContain(CONTRACT_ID);
+    expect(answer.isError).toBe(false);
+  });
+
+  it('does not keep pipelines and filters from what stands beside it', async () => {
+    const seen = await aggregate('Desk', {
+      $project: { days: '$terms.days', at: '$terms.at.objectId', n: { $size: '$papers' }, papers: 1 },
+    });
+    expect(seen.data['results']).toMatchObject([
+      {
+        days: 3,
+        at: 'w1',
+        n: 3,
+        papers: [
+          { className: 'Contract', __redacted: true },
+          { className: 'Author', objectId: 'w1' },
+          { note: 'kept', list: [[{ className: 'Contract', __redacted: true }]] },
+        ],
+      },
+    ]);
+    for (const where of [{ 'terms.days': { $gt: 2 } }, { 'terms.at.objectId': 'w1' }]) {
+      const answer = await callTool(service, 'count_objects', { class_name: 'Desk', where });
+      expect(answer.data['count']).toBe(1);
+    }
+  });
+
+  it('gives no order', async () => {
+    const sorted = (order: string) => callTool(service, 'query_class', { class_name: 'Desk', order });
+    expect((await sorted('terms.ref.objectId')).wire).toContain('order cannot use its ids');
+    expect((await sorted('papers.objectId')).isError).toBe(true);
+    expect((await sorted('terms.days')).isError).toBe(false);
   });
 });

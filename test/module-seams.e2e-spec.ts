@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { type INestApplication, Injectable, type InjectionToken, type Provider } from '@nestjs/common';
+import { ModuleRef } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -191,6 +192,20 @@ describe.each(['providers', 'overrideProvider'] as const)('seams that are bound 
     await chosen.close();
   });
 
+  it.each<[string, unknown]>([
+    ['an empty text', ''],
+    ['no number', Number.NaN],
+    ['nothing', null],
+    ['an object', { $ne: 'acme' }],
+  ])('AGENT_FACTORY that answers with a tenant that is %s admits nobody', async (_, tenantId) => {
+    const choice = { agent: 'desk', principal: 'somebody', tenantId };
+    const chosen = await started([{ provide: AGENT_FACTORY, useValue: () => choice }], way);
+    const url = `${await chosen.getUrl()}/mcp`;
+    expect((await rpc({ url }, 'tools/list')).status).toBe(500);
+    expect(() => chosen.get(Parley).agentFor(choice as never)).toThrow('no text or number');
+    await chosen.close();
+  });
+
   it('a reader that applies no constraint shows no column, no row and no pointer more than was permitted', async () => {
     const { wire, text } = await callTool(at, 'query_class', { ...find, include: ['author'] }, as('desk'));
     expect(wire).not.toContain(SECRET);
@@ -353,7 +368,7 @@ describe('rows past the policy', () => {
     const sink = { provide: AuditSink, useValue: new Heard() };
     const app = await started([sink], 'providers', { ...OPTIONS, ungoverned: ['nightly'] });
     const parley = app.get(Parley);
-    for (const port of [RecordReader, RecordWriter, RecordSearcher])
+    for (const port of [RecordReader, RecordWriter, RecordSearcher, ModuleRef])
       expect(() => parley.get<object>(port)).toThrow('knows no policy');
     expect(() => parley.ungoverned.as('other')).toThrow("'other' is not among the names");
     const rows = await parley.ungoverned.as('nightly').find('Contract');

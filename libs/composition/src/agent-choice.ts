@@ -45,12 +45,17 @@ function made(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>, own: () => 
   const { name } = shape;
   if (typeof principal !== 'string' || principal === '')
     throw new TypeError(`'${name}' was chosen for nobody: principal must be a text`);
-  if (tenantId !== undefined && typeof tenantId !== 'string' && typeof tenantId !== 'number')
+  if (tenantId !== undefined && !isTenant(tenantId))
     throw new TypeError(`'${name}' was chosen with a tenantId that is no text or number`);
   const identity = choice.identity === undefined ? own() : chosenIdentity(name, choice.identity);
   if (shape.clientMode && identity.kind !== 'sessionToken')
     throw new TypeError(`'${name}' is in client mode: it reads with a session alone`);
   return new Agent({ shape, principal, identity, ...(tenantId !== undefined && { tenantId }) });
+}
+
+/** An empty text, and a number that JSON writes as null, would be the tenant of all rows without one. */
+function isTenant(value: unknown): value is string | number {
+  return typeof value === 'string' ? value !== '' : Number.isFinite(value);
 }
 
 function ownIdentity(editions: Pick<Editions, 'current'>, agent: string): Identity {

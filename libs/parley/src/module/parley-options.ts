@@ -68,7 +68,10 @@ export function configurationOf(
     faults.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
   if (faults.length > 0) throw new ConfigError('options', faults);
   // Instances of one application never meet in one place of shared state.
-  const redis = name === 'default' ? options.redis : { prefix: `parley-${name}`, ...options.redis };
+  const redis =
+    name === 'default'
+      ? options.redis
+      : { ...options.redis, prefix: options.redis?.prefix ?? `parley-${name}` };
   return {
     ...Object.fromEntries(given),
     ...(redis && { redis }),

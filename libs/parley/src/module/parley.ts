@@ -1,4 +1,5 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
+import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentShape } from '#agent';
 import {
   agentWithin,
@@ -15,8 +16,15 @@ import { RecordReader, RecordSearcher, RecordWriter, SchemaWriter } from '#data'
 import { Kernel, PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
 
-/** They know no policy. */
-const PORTS_TO_ROWS: readonly unknown[] = [RecordReader, RecordWriter, RecordSearcher, SchemaWriter];
+/** They know no policy, or hand out what knows none. */
+const PAST_THE_POLICY: readonly unknown[] = [
+  RecordReader,
+  RecordWriter,
+  RecordSearcher,
+  SchemaWriter,
+  ModuleRef,
+  ModulesContainer,
+];
 
 /** One instance of Parley in an application. */
 export class Parley {
@@ -94,7 +102,7 @@ export class Parley {
    * @throws TypeError for the ports to rows: a call has governed doors, and past the policy there is `ungoverned` alone
    */
   get<T>(token: Type<T> | (abstract new (...args: never[]) => T)): T {
-    if (PORTS_TO_ROWS.includes(token))
+    if (PAST_THE_POLICY.includes(token))
       throw new TypeError(`${token.name} knows no policy and is not handed out: see Parley.ungoverned`);
     return this.context.get<T>(token as Type<T>);
   }

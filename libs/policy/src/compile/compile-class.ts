@@ -12,7 +12,6 @@ export interface PolicyFault {
   readonly message: string;
 }
 
-/** Classes that no agent sees unless the policy un-hides them. */
 /** Classes that nobody sees unless the operator says otherwise. */
 export const HIDDEN_BY_DEFAULT: ReadonlySet<string> = new Set([
   '_Product',

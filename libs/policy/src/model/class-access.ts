@@ -17,6 +17,15 @@ export interface ClassAccess {
   readonly masks?: ColumnMasks;
   /** Columns that lead into a class withheld from the agent, by wire name: their values are not the caller's to use. */
   readonly withheld?: ReadonlyMap<string, WithheldTarget>;
+  /** Set when classes are withheld from the agent that other columns may hold objects of, unknown to the schema. */
+  readonly mayHold?: WithheldObjects;
+}
+
+export interface WithheldObjects {
+  /** Objects and lists, by wire name. */
+  readonly columns: ReadonlySet<string>;
+  /** As objects name them. */
+  readonly classes: readonly string[];
 }
 
 /** Hidden columns, and what a find may fetch to decide about them row by row. */

@@ -4,8 +4,8 @@ import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { allOf, type GovernedPipeline, type Where } from '../model/where.js';
 import { asksOtherClasses } from '../where/map-cross-class.js';
 import { readsWholeDocument } from './expression.js';
-import { hasExpression } from './match.js';
-import { shownFields, sourceProjection, takenColumns } from './source-stages.js';
+import { comparesObjects, hasExpression, hasMemberCondition } from './match.js';
+import { seenColumns, shownFields, sourceProjection, takenColumns } from './source-stages.js';
 import { joinedClass, subPipelines } from './stage-shape.js';
 import { openStage, type Pipeline, type Stage } from './stages.js';
 import { validatePipeline } from './validate-pipeline.js';
@@ -47,7 +47,7 @@ export function governPipeline(
       ),
     );
   }
-  return limited(stages, source, scopeOf);
+  return limited(stages, source, scopeOf, columnsNamedIn(stages));
 }
 
 /** The classes a validated pipeline joins, canonical names, so that their scopes can be prepared beforehand. */
@@ -72,21 +72,39 @@ type ScopeOf = (className: string) => JoinScope;
  * limits, where an index can serve both and `$text` may stand; not so a filter that could see columns which the next
  * stage takes away.
  */
-function limited(stages: Pipeline, scope: JoinScope, scopeOf: ScopeOf): Stage[] {
+function limited(
+  stages: Pipeline,
+  scope: JoinScope,
+  scopeOf: ScopeOf,
+  isRead?: (column: string) => boolean,
+): Stage[] {
   const [first, ...rest] = stages;
   const lead = first?.['$match'];
   const merges = isPlainObject(lead) && !readsTakenColumns(lead, scope.access);
   const where = merges ? allOf(scope.where, lead) : scope.where;
   return [
     ...(Object.keys(where).length > 0 ? [{ $match: where }] : []),
-    sourceProjection(scope.access),
+    ...sourceProjection(scope.access, isRead),
     ...withLimitedJoins(merges ? rest : stages, scopeOf),
   ];
 }
 
-/** Whole documents hold them all; an expression may name a pointer whose value only the projection withholds. */
-function readsTakenColumns(match: PlainObject, { withheld }: ClassAccess): boolean {
-  return readsWholeDocument(match) || (withheld !== undefined && withheld.size > 0 && hasExpression(match));
+/** Stages of a single document name what they look into, or the document as a whole, which `$redact` does by itself. */
+function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
+  const text = JSON.stringify(stages);
+  const wholly = /\$\$(ROOT|CURRENT)|"\$redact"/.test(text);
+  return (column) => wholly || text.includes(column);
+}
+
+/**
+ * Whole documents hold them all; an expression may name a pointer whose value only the projection withholds, and what is asked
+ * of whole objects, or with `$elemMatch` of the members of a list, nobody has judged.
+ */
+function readsTakenColumns(match: PlainObject, { withheld, mayHold }: ClassAccess): boolean {
+  if (readsWholeDocument(match)) return true;
+  const takesPointers = withheld !== undefined && withheld.size > 0;
+  if (mayHold && (hasMemberCondition(match) || comparesObjects(match, mayHold.columns))) return true;
+  return (takesPointers || mayHold !== undefined) && hasExpression(match);
 }
 
 function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
@@ -115,16 +133,22 @@ function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
   const restrict = allOf(scope.where, join['restrictSearchWithMatch'] as Where | undefined);
   const search = { ...join, ...(Object.keys(restrict).length > 0 && { restrictSearchWithMatch: restrict }) };
   const as = String(join['as']);
+  const depth = join['depthField'];
+  // A depth may borrow the name of a column.
+  const seen = seenColumns(scope.access, (column) => column !== depth, '$$row.');
+  const rows = (row: unknown): Stage => ({
+    $addFields: { [as]: { $map: { input: `$${as}`, as: 'row', in: row } } },
+  });
   const shown = shownFields(scope.access);
   if (shown === null)
-    return [{ $graphLookup: search }, { $unset: takenColumns(scope.access).map((name) => `${as}.${name}`) }];
-  const depth = join['depthField'];
+    return [
+      { $graphLookup: search },
+      { $unset: takenColumns(scope.access).map((name) => `${as}.${name}`) },
+      ...(Object.keys(seen).length > 0 ? [rows({ $mergeObjects: ['$$row', seen] })] : []),
+    ];
   const kept = typeof depth === 'string' ? [...shown, depth] : shown;
-  const row = Object.fromEntries(kept.map((name) => [name, `$$row.${name}`]));
-  return [
-    { $graphLookup: search },
-    { $addFields: { [as]: { $map: { input: `$${as}`, as: 'row', in: row } } } },
-  ];
+  const row = Object.fromEntries(kept.map((name) => [name, seen[name] ?? `$$row.${name}`]));
+  return [{ $graphLookup: search }, rows(row)];
 }
 
 /** What a `$match` inside a join cannot say: text and distance searches, and questions not yet answered. */

@@ -4,7 +4,9 @@ import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { documentIn, resolveExpression } from './expression.js';
 import { Frame } from './frame.js';
-import { hasExpression, resolveMatch } from './match.js';
+import { allOf, type Where } from '../model/where.js';
+import { noneWithheldOn } from '../redaction/withheld-inside.js';
+import { hasExpression, hasMemberCondition, resolveMatch } from './match.js';
 import { sourceProjection } from './source-stages.js';
 import { joinedClass } from './stage-shape.js';
 import { type Pipeline, pipelineBlocked, type Stage, type StageName } from './stages.js';
@@ -18,16 +20,27 @@ export function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown
   const inner = target.bind(
     Object.entries(bindings).map(([name, bound]) => [name, documentIn(bound, frame)] as const),
   );
+  const foreign =
+    localField === undefined ? undefined : joinField(foreignField, target, '$lookup foreignField');
+  const besides = foreign === undefined ? null : noneWithheldOn(foreign, target.access);
+  const stages = pipeline === undefined ? undefined : walk.stages(pipeline as Pipeline, inner);
   return {
     from: target.access.className,
     ...(localField !== undefined && {
       localField: joinField(localField, frame, '$lookup localField'),
-      foreignField: joinField(foreignField, target, '$lookup foreignField'),
+      foreignField: foreign,
     }),
     ...(variables !== undefined && { let: resolveExpression(bindings, frame) }),
-    ...(pipeline !== undefined && { pipeline: walk.stages(pipeline as Pipeline, inner) }),
+    ...((stages || besides) && { pipeline: besides ? matching(besides, stages ?? []) : stages }),
     as,
   };
+}
+
+/** In front of the stages, in one filter with the one that they may begin with. */
+function matching(where: Where, stages: readonly Stage[]): Stage[] {
+  const [first, ...rest] = stages;
+  const lead = first?.['$match'] as Where | undefined;
+  return lead ? [{ $match: allOf(where, lead) }, ...rest] : [{ $match: where }, ...stages];
 }
 
 export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): unknown {
@@ -36,15 +49,21 @@ export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): un
   const { startWith, connectFromField, connectToField, restrictSearchWithMatch, ...rest } = join;
   // The filter runs on documents before anything is taken from them: plain conditions only.
   if (hasExpression(restrictSearchWithMatch)) throw pipelineBlocked('denied_operator', '$graphLookup $expr');
+  if (target.access.mayHold && hasMemberCondition(restrictSearchWithMatch))
+    throw pipelineBlocked('denied_operator', '$graphLookup $elemMatch');
+  const from = joinField(connectFromField, target, '$graphLookup connectFromField');
+  const to = joinField(connectToField, target, '$graphLookup connectToField');
+  const restrict = allOf(
+    ...[from, to].map((path) => noneWithheldOn(path, target.access)),
+    restrictSearchWithMatch === undefined ? null : resolveMatch(restrictSearchWithMatch, target, walk.match),
+  );
   return {
     ...rest,
     from: target.access.className,
     startWith: resolveExpression(startWith, frame),
-    connectFromField: joinField(connectFromField, target, '$graphLookup connectFromField'),
-    connectToField: joinField(connectToField, target, '$graphLookup connectToField'),
-    ...(restrictSearchWithMatch !== undefined && {
-      restrictSearchWithMatch: resolveMatch(restrictSearchWithMatch, target, walk.match),
-    }),
+    connectFromField: from,
+    connectToField: to,
+    ...(Object.keys(restrict).length > 0 && { restrictSearchWithMatch: restrict }),
   };
 }
 
@@ -71,9 +90,9 @@ function withinBoth(foreign: ClassAccess, local: ClassAccess): ClassAccess {
   return { ...foreign, readable: new Set(both) };
 }
 
-function afterLeadingMatch(stages: readonly Stage[], stage: Stage): Stage[] {
+function afterLeadingMatch(stages: readonly Stage[], projection: readonly Stage[]): Stage[] {
   const lead = stages[0] !== undefined && '$match' in stages[0] ? 1 : 0;
-  return [...stages.slice(0, lead), stage, ...stages.slice(lead)];
+  return [...stages.slice(0, lead), ...projection, ...stages.slice(lead)];
 }
 
 function joinTarget(name: StageName, value: unknown): string {

@@ -2,6 +2,7 @@ import { type Refusal, Refused, refusals } from '#agent';
 import { rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/plain-object.js';
 import type { Where } from '../model/where.js';
+import { noneWithheldOn } from '../redaction/withheld-inside.js';
 import { type Column, columnOf, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
 import { assertNotWithheld } from '../where/field-path.js';
 import { isTyped } from '../where/typed-value.js';
@@ -68,7 +69,9 @@ function fieldClause(
   const column: Column = fromSource
     ? columnOf(resolved, frame.access)
     : { className: frame.access.className, path: resolved };
-  return [resolved, conditionValue(value, column, rules)];
+  const condition = conditionValue(value, column, rules);
+  const besides = fromSource ? noneWithheldOn(resolved, frame.access) : null;
+  return besides ? ['$and', [{ [resolved]: condition }, besides]] : [resolved, condition];
 }
 
 const LISTS = new Set(['$in', '$nin', '$all']);
@@ -111,4 +114,30 @@ export function hasExpression(match: unknown): boolean {
     isPlainObject(match) &&
     Object.entries(match).some(([key, value]) => key === '$expr' || hasExpression(value))
   );
+}
+
+/** Whether a filter asks members of lists for more than equality, at any depth. */
+export function hasMemberCondition(match: unknown): boolean {
+  if (Array.isArray(match)) return match.some(hasMemberCondition);
+  return (
+    isPlainObject(match) &&
+    Object.entries(match).some(([key, value]) => key === '$elemMatch' || hasMemberCondition(value))
+  );
+}
+
+/** Whether a filter compares one of the columns with an object that is no typed value. */
+export function comparesObjects(match: unknown, columns: ReadonlySet<string>): boolean {
+  if (Array.isArray(match)) return match.some((branch) => comparesObjects(branch, columns));
+  return (
+    isPlainObject(match) &&
+    Object.entries(match).some(([key, value]) =>
+      key.startsWith('$') ? comparesObjects(value, columns) : columns.has(rootOf(key)) && holdsObject(value),
+    )
+  );
+}
+
+function holdsObject(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(holdsObject);
+  if (!isPlainObject(value) || isTyped(value)) return false;
+  return Object.entries(value).some(([key, member]) => !key.startsWith('$') || holdsObject(member));
 }

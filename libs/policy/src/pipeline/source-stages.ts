@@ -1,6 +1,7 @@
 import type { ClassAccess } from '../model/class-access.js';
 import { ALWAYS_KEEP } from '../model/class-policy.js';
 import { INTERNAL_FIELDS } from '../model/internal-fields.js';
+import { withPlaceholders } from '../redaction/withheld-inside.js';
 import { readableFields } from '../where/keys.js';
 import type { Stage } from './stages.js';
 
@@ -29,12 +30,35 @@ export function takenColumns({ withheld }: ClassAccess): readonly string[] {
   return [...TAKEN_COLUMNS, ...(withheld?.keys() ?? [])];
 }
 
-/** The stage that leaves of every document only what the caller's stages may see, whatever they do with it whole. */
-export function sourceProjection(access: ClassAccess): Stage {
+/** Columns that a pipeline sees in another form, by wire name. */
+type Seen = Readonly<Record<string, unknown>>;
+
+/**
+ * Columns that may hold objects of withheld classes, with placeholders in their place.
+ * @param row what the columns are looked up in: `$` for the document, `$$row.` for a variable
+ */
+export function seenColumns({ mayHold }: ClassAccess, isRead: (column: string) => boolean, row = '$'): Seen {
+  if (!mayHold) return {};
+  const read = [...mayHold.columns].filter(isRead);
+  return Object.fromEntries(read.map((name) => [name, withPlaceholders(`${row}${name}`, mayHold.classes)]));
+}
+
+const always = () => true;
+
+/**
+ * The stages that leave of every document only what the caller's stages may see, whatever they do with it whole.
+ * @param isRead whether they may look into a column; default: into every one
+ */
+export function sourceProjection(access: ClassAccess, isRead: (column: string) => boolean = always): Stage[] {
   const shown = shownFields(access);
-  if (shown === null) return { $unset: takenColumns(access) };
-  const kept = shown.map((name) => [name, 1] as const);
+  const seen = seenColumns(access, isRead);
+  if (shown === null)
+    return [
+      { $unset: takenColumns(access) },
+      ...(Object.keys(seen).length > 0 ? [{ $addFields: seen }] : []),
+    ];
+  const kept = shown.map((name) => [name, seen[name] ?? 1] as const);
   // The id comes along with every projection that does not say no to it.
   const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];
-  return { $project: Object.fromEntries([...kept, ...withoutId]) };
+  return [{ $project: Object.fromEntries([...kept, ...withoutId]) }];
 }

@@ -1,7 +1,7 @@
 import { type Agent, type AgentShape, canonicalClassName, refusals } from '#agent';
-import { compileClass, defaultHiding } from '../compile/compile-class.js';
+import { compileClass, defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-class.js';
 import { maskedColumns } from '../masking/column-masks.js';
-import type { ClassAccess, WithheldTarget } from '../model/class-access.js';
+import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames } from '../model/field-names.js';
@@ -17,6 +17,7 @@ export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
   private readonly policies = new Map<string, ClassPolicy>();
   private readonly filters = new Map<string, Where | null>();
+  private withheldNames: readonly string[] | null = null;
 
   constructor(
     readonly policy: Policy,
@@ -64,12 +65,14 @@ export class DeclaredScope {
             },
             this.shape,
           );
+    const mayHold = this.mayHold(schema, withheld);
     const access: ClassAccess = {
       className,
       schema,
       names: new FieldNames(policy.aliases),
       readable: listed,
       withheld,
+      ...(mayHold && { mayHold }),
       ...masked,
     };
     this.accesses.set(className, access);
@@ -111,6 +114,27 @@ export class DeclaredScope {
       withheld.set(field, { className: name, refusal: refusals.withheldColumn(field, kind) });
     }
     return withheld;
+  }
+
+  private mayHold(
+    schema: ClassSchema | undefined,
+    withheld: ReadonlyMap<string, WithheldTarget>,
+  ): WithheldObjects | null {
+    const classes = (this.withheldNames ??= this.withheldInSchema());
+    const columns = [...(schema?.fields ?? [])]
+      .filter(([field, { type }]) => (type === 'Object' || type === 'Array') && !withheld.has(field))
+      .map(([field]) => field);
+    return classes.length > 0 && columns.length > 0 ? { classes, columns: new Set(columns) } : null;
+  }
+
+  /** Nothing points to those that are hidden without anybody's word. A system class may be named without its underscore. */
+  private withheldInSchema(): readonly string[] {
+    return this.schemas
+      .classNames()
+      .filter(
+        (name) => this.isWithheld(name) && (this.policy.classes.has(name) || !HIDDEN_BY_DEFAULT.has(name)),
+      )
+      .flatMap((name) => (name.startsWith('_') ? [name, name.slice(1)] : [name]));
   }
 
   /** Undefined when it takes a function to know it. */

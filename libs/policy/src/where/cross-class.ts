@@ -1,7 +1,8 @@
 import { canonicalClassName, isClassName, Refused, refusals } from '#agent';
 import { type ClassAccess, type ClassReach, isRefusal } from '../model/class-access.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
-import type { Where } from '../model/where.js';
+import { allOf, type Where } from '../model/where.js';
+import { noneWithheldOn } from '../redaction/withheld-inside.js';
 import { assertNotWithheld, resolveFieldPath } from './field-path.js';
 import { isPointer, parsePrefixedPointer, type Pointer, reduceTyped } from './typed-value.js';
 import { blocked } from '../security-reason.js';
@@ -28,7 +29,11 @@ export function crossClassCondition(
   }
   const { query, key } = members(operator, operand, ['query', 'key']);
   const inner = innerQuery(operator, query, rules);
-  return { [operator]: { query: inner.query, key: columnKey(operator, key, inner.access, rules) } };
+  const column = columnKey(operator, key, inner.access, rules);
+  const where = rules.checkFields
+    ? allOf(inner.query.where, noneWithheldOn(column, inner.access))
+    : inner.query.where;
+  return { [operator]: { query: { ...inner.query, where }, key: column } };
 }
 
 /** `{ object, key }`: the rows that the relation `key` of one row leads to. */

@@ -2,6 +2,7 @@ import { Refused, refusals } from '#agent';
 import { type ClassAccess, withheldTarget } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
+import { leadsInside } from '../redaction/withheld-inside.js';
 import { assertReadable } from './field-path.js';
 
 /** One key of a sort order. */
@@ -42,6 +43,8 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
   const withheld = withheldTarget(field, access);
   if (withheld) throw new Refused(withheld.refusal);
   assertHasMembers(field, access);
+  if (leadsInside(field, access) && field.split('.').includes('objectId'))
+    throw refused(`'${rootOf(field)}' may point to classes that are not yours: order cannot use its ids`);
   return { field, descending: entry.startsWith('-') };
 }
 

@@ -5,6 +5,7 @@ import type { Where } from '../model/where.js';
 import { columnOf } from './column-values.js';
 import { crossClassCondition, type CrossClassRules, relatedTo } from './cross-class.js';
 import { type ConditionRules, fieldConditions } from './field-condition.js';
+import { noneWithheldOn } from '../redaction/withheld-inside.js';
 import { assertNotWithheld, resolveFieldPath } from './field-path.js';
 import { scanWhere } from './scan-where.js';
 
@@ -106,7 +107,11 @@ class Translation {
         `'${root.path}' points to another class: compare it with a Pointer, or ask with $inQuery`,
       );
     }
-    return fieldConditions(value, columnOf(path, access), this.conditionRules(access, level));
+    const conditions = fieldConditions(value, columnOf(path, access), this.conditionRules(access, level));
+    if (!this.checkFields || !access.mayHold) return conditions;
+    const asked = new Set(conditions.flatMap((condition) => Object.keys(condition)));
+    const besides = [...asked].map((member) => noneWithheldOn(member, access));
+    return [...conditions, ...besides.filter((one) => one !== null)];
   }
 
   private conditionRules(access: ClassAccess, level: number): ConditionRules {

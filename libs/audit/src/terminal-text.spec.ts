@@ -1,0 +1,20 @@
+import { describe, expect, it } from 'vitest';
+import { oneLine, terminalText } from './terminal-text.js';
+
+describe('text of others at a terminal', () => {
+  it.each([
+    ['a control sequence', '\u001b[2J', '\\x1b[2J'],
+    ['a line end', 'a\nb', 'a\\nb'],
+    ['text that runs the other way', 'a\u202Eb', 'a\\u202eb'],
+    ['a space that has no width', 'a\u200Bb', 'a\\u200bb'],
+    ['a soft hyphen', 'a\u00ADb', 'a\\xadb'],
+    ['a letter that fills a line with nothing', 'a\u3164b', 'a\\u3164b'],
+    ['words in tags', 'ok\u{E0068}\u{E0069}', 'ok\\udb40\\udc68\\udb40\\udc69'],
+  ])('has %s written out', (_, text, shown) => {
+    expect(oneLine(text)).toBe(shown);
+  });
+
+  it('keeps words of any script, and pictures', () => {
+    for (const text of ['Ærø', '日本語', 'שלום', '한국', '👍🏽']) expect(terminalText(text)).toBe(text);
+  });
+});

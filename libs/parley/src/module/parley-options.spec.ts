@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { configurationOf } from './parley-options.js';
+
+describe('a named instance', () => {
+  const redisOf = (name: string, redis: object | undefined) =>
+    configurationOf({ ...(redis && { redis }) }, { name, admits: false })['redis'];
+  const url = 'redis://127.0.0.1';
+
+  it('never keeps its state where the default one does, because a prefix was given as nothing', () => {
+    for (const redis of [undefined, { url }, { url, prefix: undefined }])
+      expect(redisOf('partners', redis)).toMatchObject({ prefix: 'parley-partners' });
+  });
+
+  it('keeps it under the prefix that it is given, as replicas of it do', () => {
+    expect(redisOf('partners', { url, prefix: 'ours' })).toEqual({ url, prefix: 'ours' });
+    expect(redisOf('default', { url })).toEqual({ url });
+  });
+});
