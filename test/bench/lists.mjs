@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { listed, listingRows } from './listing.mjs';
-import { folderWith, root, start } from './processes.mjs';
+import { folderWith, root, SERVICE, start } from './processes.mjs';
 
 const SIZES = [24, 240];
 const count = Number(process.argv[2] ?? 3000);
@@ -23,7 +23,7 @@ for (const size of SIZES) {
     },
     plugins: [join(root, 'test/bench/many-tools.mjs')],
   };
-  const service = await start(['--enable-source-maps', join(root, 'dist/bundle/main.js')], {
+  const service = await start(SERVICE, {
     cwd: folderWith({ 'parley.yaml': stringify(config) }),
     env: { BENCH_TOOLS: String(made.length) },
     ready: /Parley listening on (\S+)/,

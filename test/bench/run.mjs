@@ -5,12 +5,11 @@ import { MongoClient } from 'mongodb';
 import { stringify } from 'yaml';
 import { listed, listingRows } from './listing.mjs';
 import { compare, once } from './load.mjs';
-import { folderWith, residentMegabytes, root, start } from './processes.mjs';
+import { folderWith, residentMegabytes, root, SERVICE, start } from './processes.mjs';
 
 const READY = /Parley listening on (\S+)/;
 const key = 'bench-key';
 const headers = { 'x-mcp-api-key': key };
-const main = join(root, 'dist', 'bundle', 'main.js');
 const rows = [];
 const note = (work, value, target, met) =>
   rows.push({ work, value, target, met: met === null ? '' : met ? 'yes' : 'NO' });
@@ -49,7 +48,7 @@ function configuration(classes, uri) {
 }
 
 const parley = (classes, uri) =>
-  start(['--enable-source-maps', main], {
+  start(SERVICE, {
     cwd: folderWith({ 'parley.yaml': configuration(classes, uri) }),
     ready: READY,
   });
@@ -147,7 +146,7 @@ async function commandsPerCall(service, uri) {
 async function startUp() {
   const times = [];
   for (let round = 0; round < 3; round += 1) {
-    const service = await start(['--enable-source-maps', main], { env: { PORT: '0' }, ready: READY });
+    const service = await start(SERVICE, { env: { PORT: '0' }, ready: READY });
     times.push(service.startedIn / 1000);
     await service.stop();
   }
