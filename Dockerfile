@@ -7,7 +7,7 @@ WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY tools/build.mjs tools/bundle.mjs tools/pages.mjs tools/
+COPY tools/build.mjs tools/bundle.mjs tools/config-check.mjs tools/pages.mjs tools/
 COPY src src
 COPY libs libs
 RUN node tools/build.mjs
@@ -34,4 +34,5 @@ EXPOSE 3001
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # No shell in between and no child processes: the service gets SIGTERM itself, and there is nothing for an init to reap.
-CMD ["node", "--enable-source-maps", "dist/bundle/main.js"]
+# Answers live shortly: unbounded, the space for what is new was a fifth of the memory after some thousand calls.
+CMD ["node", "--enable-source-maps", "--max-semi-space-size=4", "dist/bundle/main.js"]

@@ -2,7 +2,7 @@
 // `npm run bench -- exports [rows]` measures one large export instead, `-- observed` what metrics and traces cost, `-- audit` what
 // recording calls costs, `-- auth` what it costs to know who is calling, `-- console` the operators' page,
 // `-- masks` what masks cost, `-- peers` other MCP servers on the same database, `-- soak [minutes]` memory over time,
-// `-- cancel` how soon a cancelled operation ends.
+// `-- cancel` how soon a cancelled operation ends, `-- lists` the listing of 24 and of 240 tools.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
@@ -10,7 +10,18 @@ import { build } from './build.mjs';
 const status = build({ ifNeeded: true });
 if (status !== 0) process.exit(status);
 const [first, ...others] = process.argv.slice(2);
-const APART = ['exports', 'observed', 'audit', 'auth', 'console', 'masks', 'peers', 'soak', 'cancel'];
+const APART = [
+  'exports',
+  'observed',
+  'audit',
+  'auth',
+  'console',
+  'masks',
+  'peers',
+  'soak',
+  'cancel',
+  'lists',
+];
 const apart = APART.includes(first);
 const [script, args] = apart ? [first, others] : ['run', process.argv.slice(2)];
 const run = fileURLToPath(new URL(`../test/bench/${script}.mjs`, import.meta.url));

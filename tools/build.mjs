@@ -15,6 +15,7 @@ const SOURCES = [
   'tsconfig.build.json',
   'tools/build.mjs',
   'tools/bundle.mjs',
+  'tools/config-check.mjs',
   'tools/pages.mjs',
 ];
 

@@ -3,20 +3,19 @@ import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { MongoClient } from 'mongodb';
 import { stringify } from 'yaml';
+import { listed, listingRows } from './listing.mjs';
 import { compare, once } from './load.mjs';
-import { folderWith, residentMegabytes, root, start } from './processes.mjs';
+import { folderWith, residentMegabytes, root, SERVICE, start } from './processes.mjs';
 
 const READY = /Parley listening on (\S+)/;
 const key = 'bench-key';
 const headers = { 'x-mcp-api-key': key };
-const main = join(root, 'dist', 'bundle', 'main.js');
 const rows = [];
 const note = (work, value, target, met) =>
   rows.push({ work, value, target, met: met === null ? '' : met ? 'yes' : 'NO' });
 
 const call = (name, args) =>
   JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } });
-const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
 
 function configuration(classes, uri) {
   const declared = Object.fromEntries(
@@ -49,38 +48,14 @@ function configuration(classes, uri) {
 }
 
 const parley = (classes, uri) =>
-  start(['--enable-source-maps', main], {
+  start(SERVICE, {
     cwd: folderWith({ 'parley.yaml': configuration(classes, uri) }),
     ready: READY,
   });
 
 async function toolsList(service) {
-  const { text } = await once(service.url, list, headers);
-  const file = join(folderWith({ 'bytes.json': text }), 'bytes.json');
-  const bare = (serialize) =>
-    start([join(root, 'test/bench/bare-server.mjs')], {
-      env: { BENCH_BYTES: file, BENCH_SERIALIZE: serialize ? '1' : '' },
-      ready: /on (\S+)/,
-    });
-  const [prepared, serializing] = [await bare(false), await bare(true)];
-  const [own, ready, made] = await compare(
-    [
-      { ...service, body: list, headers },
-      { ...prepared, body: list },
-      { ...serializing, body: list },
-    ],
-    { count: 3000 },
-  );
-  await prepared.stop();
-  await serializing.stop();
-  for (const [what, base] of [
-    ['that serialises them', made],
-    ['that has them ready', ready],
-  ]) {
-    const ratio = base.cpu / own.cpu;
-    const figures = `${ratio.toFixed(2)} (${own.cpu.toFixed(0)} / ${base.cpu.toFixed(0)} µs CPU)`;
-    note(`tools/list against a bare handler of the same bytes ${what}`, figures, '≥ 0.8', ratio >= 0.8);
-  }
+  for (const { work, value, target, met } of await listingRows(service, headers))
+    note(work, value, target, met);
 }
 
 async function queryClass(service, uri) {
@@ -171,7 +146,7 @@ async function commandsPerCall(service, uri) {
 async function startUp() {
   const times = [];
   for (let round = 0; round < 3; round += 1) {
-    const service = await start(['--enable-source-maps', main], { env: { PORT: '0' }, ready: READY });
+    const service = await start(SERVICE, { env: { PORT: '0' }, ready: READY });
     times.push(service.startedIn / 1000);
     await service.stop();
   }
@@ -180,8 +155,8 @@ async function startUp() {
 }
 
 async function leanTokens(service) {
-  const { text } = await once(service.url, list, { 'x-mcp-api-key': 'lean-key' });
-  const tokens = Math.round(Buffer.byteLength(JSON.stringify(JSON.parse(text).result)) / 4);
+  const result = await listed(service, { 'x-mcp-api-key': 'lean-key' });
+  const tokens = Math.round(Buffer.byteLength(JSON.stringify(result)) / 4);
   note('lean tool profile, tokens of tools/list (4 bytes each)', String(tokens), '≤ 2,000', tokens <= 2000);
 }
 

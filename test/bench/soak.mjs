@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { CONNECTIONS } from './load.mjs';
 import { Conversation } from './peers/conversation.mjs';
-import { cpuSeconds, folderWith, residentMegabytes, root, start } from './processes.mjs';
+import { cpuSeconds, folderWith, residentMegabytes, root, SERVICE, start } from './processes.mjs';
 
 const MINUTES = Number(process.argv[2] ?? 10);
 const LOOKS = 12;
@@ -23,7 +23,7 @@ const config = stringify({
     classes: { Listing: { fields: ['sku', 'format', 'price', 'stock'], tenantScope: { field: 'orgId' } } },
   },
 });
-const service = await start(['--enable-source-maps', join(root, 'dist/bundle/main.js')], {
+const service = await start(SERVICE, {
   cwd: folderWith({ 'parley.yaml': config }),
   ready: /Parley listening on (\S+)/,
 });

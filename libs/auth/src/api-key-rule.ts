@@ -1,9 +1,9 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { Agent, type AgentShape, type Identity } from '#agent';
 import { AuthRule } from './auth-rule.js';
 import { type Credentials, presentedKey } from './credentials.js';
 
-const digest = (text: string): Buffer => createHash('sha256').update(text, 'utf8').digest();
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
 /** A shared key. Compared as digests of equal length in constant time; the key itself is not kept. */
 export class ApiKeyRule extends AuthRule {

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import type { AgentShape } from '#agent';
 import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
@@ -17,7 +16,6 @@ import { DEFAULT_EMBEDDINGS, DEFAULT_LLM } from './model-config.js';
 import { DEFAULT_APPROVALS, DEFAULT_CONSOLE, DEFAULT_RELOAD } from './operation-config.js';
 import { DEFAULT_SERVER } from './server-config.js';
 import { DEFAULT_DATABASE, DEFAULT_PARSE, DEFAULT_REDIS } from './store-config.js';
-import { CONFIG_SCHEMA } from './config-schema.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
 import { embeddingFaults } from './embedding-faults.js';
 import { llmFaults } from './llm-faults.js';
@@ -29,6 +27,7 @@ import { packageFaults } from './package-faults.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
 import { type Environment, readConfigFile } from './read-config-file.js';
+import { configCheck, type SchemaError } from './schema-check.js';
 
 const DEFAULT_FILE = 'parley.yaml';
 /** Used when the file names no agents: reads everything the policy leaves. */
@@ -154,24 +153,8 @@ function policyOf(
   return compiled.policy;
 }
 
-let compiledSchema: ValidateFunction | undefined;
-
-/**
- * Compiled at first use and kept. What is known of our own schema (that it is one, and strict: a test holds it to that) is
- * not asked again at every start, and code that runs once is not optimised: both cost more than the validation.
- */
-function configSchema(): ValidateFunction {
-  return (compiledSchema ??= new Ajv({
-    allErrors: true,
-    strict: false,
-    validateSchema: false,
-    meta: false,
-    code: { optimize: false },
-  }).compile(CONFIG_SCHEMA));
-}
-
 function validate(raw: unknown, faults: ConfigFault[]): boolean {
-  const check = configSchema();
+  const check = configCheck();
   if (check(raw)) return faults.length === 0;
   const seen = new Set<string>();
   for (const error of check.errors ?? []) {
@@ -183,7 +166,7 @@ function validate(raw: unknown, faults: ConfigFault[]): boolean {
   return false;
 }
 
-function describe(error: ErrorObject): ConfigFault {
+function describe(error: SchemaError): ConfigFault {
   const path = error.instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/');
   if (error.keyword === 'additionalProperties') {
     const key = String(error.params['additionalProperty']);

@@ -4,7 +4,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { folderWith, root, start } from '../processes.mjs';
+import { folderWith, root, SERVICE, start } from '../processes.mjs';
 
 const folder = join(root, 'test/bench/peers');
 const KEY = 'bench-key';
@@ -46,7 +46,7 @@ function startParley({ uri, database }) {
       },
     },
   };
-  return start(['--enable-source-maps', join(root, 'dist/bundle/main.js')], {
+  return start(SERVICE, {
     cwd: folderWith({ 'parley.yaml': stringify(config) }),
     ready: /Parley listening on (\S+)/,
   });

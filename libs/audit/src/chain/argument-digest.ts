@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { canonicalLine } from './canonical-line.js';
 
 /**
@@ -8,9 +8,12 @@ import { canonicalLine } from './canonical-line.js';
 export class ArgumentDigest {
   /** Digests under one key compare; the name of the key says which. */
   private readonly name: string;
+  /** Made once: every digest would make it anew of the text. */
+  private readonly key: KeyObject;
 
-  constructor(private readonly key: Buffer | string) {
-    this.name = createHmac('sha256', key).update('parley argument digest').digest('hex').slice(0, 8);
+  constructor(key: Buffer | string) {
+    this.key = createSecretKey(Buffer.from(key));
+    this.name = createHmac('sha256', this.key).update('parley argument digest').digest('hex').slice(0, 8);
   }
 
   of(tool: string, args: unknown): string {

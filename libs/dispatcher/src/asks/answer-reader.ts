@@ -1,4 +1,6 @@
-import { Ajv, type ValidateFunction } from 'ajv';
+import { createRequire } from 'node:module';
+import type * as AjvPackage from 'ajv';
+import type { Ajv, ValidateFunction } from 'ajv';
 import type { AnswerTo, ClientQuestion, FormAnswer } from '#agent';
 import { isJsonObject, member } from '../json-object.js';
 
@@ -55,16 +57,24 @@ function roots(listed: unknown): AnswerReading<ClientQuestion> {
   return known.every((root) => root !== undefined) ? { ok: true, answer: { roots: known } } : MALFORMED;
 }
 
-const ajv = new Ajv({ strict: false, validateFormats: false });
+let opened: Ajv | undefined;
 const validators = new WeakMap<object, ValidateFunction>();
+
+/** Loaded with the first form that somebody answers. */
+function compiler(): Ajv {
+  if (opened) return opened;
+  const { Ajv: Compiler } = createRequire(import.meta.url)('ajv') as typeof AjvPackage;
+  opened = new Compiler({ strict: false, validateFormats: false });
+  return opened;
+}
 
 /** Compiled once per schema object: a tool's schema is mostly one constant. */
 function validatorOf(schema: object): ValidateFunction {
   let known = validators.get(schema);
   if (!known) {
-    known = ajv.compile(schema);
+    known = compiler().compile(schema);
     // Otherwise a schema that is made anew for every call would be kept for ever.
-    ajv.removeSchema(schema);
+    compiler().removeSchema(schema);
     validators.set(schema, known);
   }
   return known;
