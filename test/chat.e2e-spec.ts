@@ -10,6 +10,7 @@ import {
   type ScriptedCall,
   startModelServer,
 } from '../libs/llm/src/contracts/model-server.js';
+import { type CommandsInTurn, commandsInTurn } from './commands-in-turn.js';
 import { runCommand, startInTerminal, type TerminalSession } from './terminal.js';
 
 const KEY = 'sk-SECRET-0123456789';
@@ -41,13 +42,16 @@ const WRITES = { PARSE_AGENT_ALLOW_WRITE_TOOLS: '1', PARSE_AGENT_ALLOW_RAW_CRUD:
 
 let folder: string;
 let server: ModelServer;
+let commands: CommandsInTurn;
 beforeAll(async () => {
+  commands = commandsInTurn();
   folder = mkdtempSync(join(tmpdir(), 'parley-chat-'));
   writeFileSync(join(folder, 'seed.json'), JSON.stringify(SEED));
   writeFileSync(join(folder, 'parley.yaml'), stringify(CONFIG));
   server = await startModelServer();
 });
 afterAll(async () => {
+  await commands.stop();
   await server.stop();
   rmSync(folder, { recursive: true });
 });
@@ -55,6 +59,8 @@ afterAll(async () => {
 const model = () => ({ LLM_PROVIDER: 'openai', LLM_API_KEY: KEY, LLM_BASE_URL: `${server.url}/v1` });
 const run = (args: string[], input = '', env: Record<string, string> = {}) =>
   runCommand(args, input, { cwd: folder, env });
+/** The same without anything to read, and without a process of its own. */
+const inTurn = (args: string[], env: Record<string, string> = {}) => commands.run(args, { cwd: folder, env });
 const calls = (...made: ScriptedCall[]) =>
   openAi.calls(made.map((call, index) => ({ id: `c${index}`, ...call })));
 const create = calls({ name: 'create_object', args: { class_name: 'Note', data: { title: 'New' } } });
@@ -253,13 +259,13 @@ describe('a chat over a pipe', () => {
   });
 
   it('says what is missing before it opens anything', async () => {
-    const without = await run(['chat', '--agent', 'reader']);
+    const without = await inTurn(['chat', '--agent', 'reader']);
     expect(without).toMatchObject({
       code: 1,
       stdout: '',
       stderr: expect.stringContaining('LLM_PROVIDER') as string,
     });
-    const keyless = await run(['chat', '--agent', 'reader'], '', { LLM_PROVIDER: 'anthropic' });
+    const keyless = await inTurn(['chat', '--agent', 'reader'], { LLM_PROVIDER: 'anthropic' });
     expect(keyless).toMatchObject({ code: 1, stderr: expect.stringContaining('LLM_API_KEY') as string });
   });
 });
@@ -268,9 +274,9 @@ describe('a single call', () => {
   it('is JSON on stdout and an exit code', async () => {
     const [counted, refused, unknown, hostile] = await Promise.all([
       run(['tool', 'count_objects', '{"class_name":"Note"}', '--agent', 'reader']),
-      run(['tool', 'query_class', '{"class_name":"Payroll"}', '--agent', 'reader']),
-      run(['tool', 'nope', '{}', '--agent', 'reader']),
-      run(['tool', 'get_object', '{"class_name":"Note","object_id":"n1"}', '--agent', 'reader']),
+      inTurn(['tool', 'query_class', '{"class_name":"Payroll"}', '--agent', 'reader']),
+      inTurn(['tool', 'nope', '{}', '--agent', 'reader']),
+      inTurn(['tool', 'get_object', '{"class_name":"Note","object_id":"n1"}', '--agent', 'reader']),
     ]);
     expect(JSON.parse(counted.stdout)).toMatchObject({ success: true, data: { count: 2 } });
     expect(JSON.parse(refused.stdout)).toMatchObject({ success: false, error_code: 'access_denied' });
@@ -304,7 +310,7 @@ describe('a single call', () => {
       [['tool', 'count_objects'], 'choose one with --agent: reader, editor'],
       [['tool', 'count_objects', '{}', '--agent', 'root'], 'no agent named'],
     ];
-    const ended = await Promise.all(wrong.map(([args]) => run(args)));
+    const ended = await Promise.all(wrong.map(([args], index) => (index === 0 ? run(args) : inTurn(args))));
     expect(ended).toEqual(
       wrong.map(([, told]) => ({ code: 2, stdout: '', stderr: expect.stringContaining(told) as string })),
     );

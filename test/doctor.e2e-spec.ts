@@ -9,7 +9,7 @@ import { type RedisServer, startRedis } from '#cluster-contracts';
 import { type ParseServerProcess, startParseServer } from './parse-server-process.js';
 import { type Database, startDatabase } from './service.js';
 
-const COMMANDS = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url));
+const COMMANDS = fileURLToPath(new URL('../dist/bundle/cli.js', import.meta.url));
 const PASSWORD = 'pass-word-of-redis';
 const KEY = 'Zx81kQpL0vTn5RbWc3Yd7HgF2sAe9MuJ';
 

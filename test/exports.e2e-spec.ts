@@ -86,6 +86,13 @@ afterAll(async () => {
   await redis?.stop();
 });
 
+const ENDING = { 'X-Parse-Session-Token': 'r:a-session-that-ends-soon' };
+async function openSession(headers: typeof ENDING, expiresAt: Date): Promise<void> {
+  const session = { _session_token: headers['X-Parse-Session-Token'], _p_user: '_User$ann', expiresAt };
+  const sessions = admin.db('parley').collection<{ _id: string; [column: string]: unknown }>('_Session');
+  await sessions.insertOne({ _id: 'soon', ...session });
+}
+
 interface Ticket {
   readonly uri: string;
   readonly path: string;
@@ -161,8 +168,12 @@ const read = async (service: Service, uri: string, headers: Record<string, strin
 describe('an export', () => {
   let one: Service;
   let two: Service;
+  let readUntilItEnds: IncomingMessage;
   beforeAll(async () => {
-    [one, two] = [await start(), await start()];
+    [one, two] = await Promise.all([start(), start()]);
+    // Ends while the other tests run.
+    await openSession(ENDING, new Date(Date.now() + 20_000));
+    readUntilItEnds = await slowly(one, (await order(one, {}, ENDING)).path, ENDING);
   }, 120_000);
 
   it('of all rows comes whole from another replica, in memory that does not grow with it', async () => {
@@ -344,20 +355,10 @@ describe('an export', () => {
   });
 
   it('breaks off when the session of its reader ends', async () => {
-    const token = 'r:a-session-that-ends-soon';
-    const expiresAt = new Date(Date.now() + 15_000);
-    const session = { _session_token: token, _p_user: '_User$ann', expiresAt };
-    await admin
-      .db('parley')
-      .collection<{ _id: string; [column: string]: unknown }>('_Session')
-      .insertOne({ _id: 'soon', ...session });
-    const headers = { 'X-Parse-Session-Token': token };
-    const { path } = await order(one, {}, headers);
-    const response = await slowly(one, path, headers);
     await vi.waitFor(async () => {
-      expect((await rpc(one, 'ping', {}, headers)).status).toBe(401);
+      expect((await rpc(one, 'ping', {}, ENDING)).status).toBe(401);
     }, PATIENCE);
-    expect((await rest(response)).whole).toBe(false);
+    expect((await rest(readUntilItEnds)).whole).toBe(false);
   }, 90_000);
 });
 

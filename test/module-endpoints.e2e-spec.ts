@@ -6,21 +6,17 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import dns from 'node:dns';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ParleyModule, type ParleyModuleExtras, type ParleyModuleOptions } from '@parley/server';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
-import { callTool, rpc } from './service.js';
+import { callTool, rpc, startDatabase } from './service.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-endpoints-'));
-writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
-const database = { uri: 'embedded', seed: join(folder, 'seed.json') };
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const newsroom = await startDatabase(NEWSROOM);
+const database = { uri: newsroom.uri };
+afterAll(() => newsroom.stop());
 
 const ISSUER = 'http://127.0.0.1:1/issuer';
 const RESOURCE = 'http://127.0.0.1/api/v1/agents/mcp';

@@ -22,9 +22,6 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { Test } from '@nestjs/testing';
 import compression from 'compression';
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Observable } from 'rxjs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -36,15 +33,14 @@ import {
   type ToolCall,
 } from '@parley/server';
 import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
-import { callTool, rpc } from './service.js';
+import { callTool, rpc, startDatabase } from './service.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-habits-'));
-writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const newsroom = await startDatabase(NEWSROOM);
+afterAll(() => newsroom.stop());
 
 const KEY = { 'X-MCP-API-Key': 'key-of-the-desk' };
 const OPTIONS: ParleyModuleOptions = {
-  database: { uri: 'embedded', seed: join(folder, 'seed.json') },
+  database: { uri: newsroom.uri },
   policy: NEWSROOM_POLICY,
   agents: { desk: { permissions: 'readonly', tenantId: 'acme' } },
   auth: [{ apiKey: 'key-of-the-desk', agent: 'desk' }],

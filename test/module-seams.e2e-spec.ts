@@ -3,9 +3,6 @@ import { type INestApplication, Injectable, type InjectionToken, type Provider }
 import { ModuleRef } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { Test } from '@nestjs/testing';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   AGENT_FACTORY,
@@ -29,11 +26,10 @@ import {
 import { asked, BINDINGS } from './bound-seams.js';
 import { callModern } from './modern-call.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
-import { callTool, rpc } from './service.js';
+import { callTool, rpc, startDatabase } from './service.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'parley-seams-'));
-writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const newsroom = await startDatabase(NEWSROOM);
+afterAll(() => newsroom.stop());
 
 const TOKENS = {
   Authenticator,
@@ -50,7 +46,7 @@ const TOKENS = {
 } satisfies Record<keyof typeof BINDINGS, InjectionToken>;
 
 const OPTIONS: ParleyModuleOptions = {
-  database: { uri: 'embedded', seed: join(folder, 'seed.json') },
+  database: { uri: newsroom.uri },
   policy: { ...NEWSROOM_POLICY, requireApprovalFor: ['admin'] },
   server: { drainTimeout: 1 },
   gates: {

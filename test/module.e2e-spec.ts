@@ -18,10 +18,7 @@ import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { HealthCheckService, TerminusModule } from '@nestjs/terminus';
 import { Test, type TestingModuleBuilder } from '@nestjs/testing';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   AGENT_FACTORY,
@@ -43,13 +40,12 @@ import {
   ToolRegistry,
 } from '@parley/server';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
-import { callTool, rpc } from './service.js';
+import { callTool, rpc, startDatabase } from './service.js';
 
 const KEY = { 'X-MCP-API-Key': 'key-of-the-desk' };
-const folder = mkdtempSync(join(tmpdir(), 'parley-module-'));
-writeFileSync(join(folder, 'seed.json'), JSON.stringify(NEWSROOM));
-const database = { uri: 'embedded', seed: join(folder, 'seed.json') };
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const newsroom = await startDatabase(NEWSROOM);
+const database = { uri: newsroom.uri };
+afterAll(() => newsroom.stop());
 
 @Injectable()
 class Settings {

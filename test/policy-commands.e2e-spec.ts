@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,40 +5,29 @@ import { fileURLToPath } from 'node:url';
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { type CommandsInTurn, commandsInTurn } from './commands-in-turn.js';
 import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
 import { type Database, startDatabase } from './service.js';
+import { runCommand } from './terminal.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 let folder: string;
 let database: Database;
+let commands: CommandsInTurn;
 beforeAll(async () => {
+  commands = commandsInTurn();
   folder = mkdtempSync(join(tmpdir(), 'parley-policy-'));
   database = await startDatabase(NEWSROOM);
 });
 afterAll(async () => {
+  await commands.stop();
   await database.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** `parley …` against the newsroom's database. */
-function parley(args: readonly string[], env: Record<string, string> = {}, cwd = folder): Promise<Ended> {
-  const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [join(root, 'dist', 'bundle', 'cli.js'), ...args], {
-    cwd,
-    env: { PATH, HOME, MONGODB_URI: database.uri, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
-}
+const parley = (args: readonly string[], env: Record<string, string> = {}, cwd = folder) =>
+  commands.run(args, { cwd, env: { MONGODB_URI: database.uri, ...env } });
 
 function file(name: string, content: unknown): string {
   writeFileSync(join(folder, name), stringify(content));
@@ -129,7 +117,8 @@ describe('parley explain', () => {
 describe('parley policy check', () => {
   it('lists every fault of a configuration and fails', async () => {
     file('broken.yaml', { ...withClass('Post', { feilds: [] }), serverr: {} });
-    const { code, stdout } = await parley(['policy', 'check', '--config', 'broken.yaml']);
+    const check = ['policy', 'check', '--config', 'broken.yaml'];
+    const { code, stdout } = await runCommand(check, '', { cwd: folder });
     expect(code).toBe(1);
     expect(stdout).toMatch(/serverr: unknown key/);
     expect(stdout).toMatch(/policy\.classes\.Post\.feilds: unknown key/);

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { callTool, rpc, startAndFail, startDatabase, startService } from './service.js';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { callTool, rpc, type Service, startAndFail, startDatabase, startService } from './service.js';
 import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
 
 describe('the service', () => {
@@ -20,38 +20,33 @@ describe('the service', () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('lists the tools of the caller at /tools', async () => {
-    const service = await startService({
-      seed: NEWSROOM,
-      config: NEWSROOM_CONFIG,
-      env: { MCP_API_KEY: 'k' },
+  describe('with a key', () => {
+    let service: Service;
+    beforeAll(async () => {
+      service = await startService({ seed: NEWSROOM, config: NEWSROOM_CONFIG, env: { MCP_API_KEY: 'k' } });
     });
-    const refused = await fetch(`${service.origin}/tools`);
-    expect([refused.status, await refused.json()]).toEqual([
-      401,
-      { error: 'Unauthorized: invalid or missing API key' },
-    ]);
-    const key = { 'X-MCP-API-Key': 'k' };
-    const listed = await fetch(`${service.origin}/tools`, { headers: key });
-    const tools = (await listed.json()) as { name: string; inputSchema: object }[];
-    const { body } = await rpc(service, 'tools/list', {}, key);
-    const spoken = (body['result'] as { tools: { name: string }[] }).tools;
-    expect(tools.map(({ name }) => name)).toEqual(spoken.map(({ name }) => name));
-    expect(tools[0]).toMatchObject({ name: 'list_tools', inputSchema: { type: 'object' } });
-    await service.stop();
-  });
+    afterAll(() => service?.stop());
 
-  it('drops headers with underscores, so that a dashed one cannot be forged', async () => {
-    const service = await startService({
-      seed: NEWSROOM,
-      config: NEWSROOM_CONFIG,
-      env: { MCP_API_KEY: 'k' },
+    it('lists the tools of the caller at /tools', async () => {
+      const refused = await fetch(`${service.origin}/tools`);
+      expect([refused.status, await refused.json()]).toEqual([
+        401,
+        { error: 'Unauthorized: invalid or missing API key' },
+      ]);
+      const key = { 'X-MCP-API-Key': 'k' };
+      const listed = await fetch(`${service.origin}/tools`, { headers: key });
+      const tools = (await listed.json()) as { name: string; inputSchema: object }[];
+      const { body } = await rpc(service, 'tools/list', {}, key);
+      const spoken = (body['result'] as { tools: { name: string }[] }).tools;
+      expect(tools.map(({ name }) => name)).toEqual(spoken.map(({ name }) => name));
+      expect(tools[0]).toMatchObject({ name: 'list_tools', inputSchema: { type: 'object' } });
     });
-    expect((await rpc(service, 'ping', {}, { X_MCP_API_KEY: 'k' })).status).toBe(401);
-    expect((await rpc(service, 'ping', {}, { 'X-MCP-API-Key': 'k', X_MCP_API_KEY: 'wrong' })).status).toBe(
-      200,
-    );
-    await service.stop();
+
+    it('drops headers with underscores, so that a dashed one cannot be forged', async () => {
+      expect((await rpc(service, 'ping', {}, { X_MCP_API_KEY: 'k' })).status).toBe(401);
+      const both = { 'X-MCP-API-Key': 'k', X_MCP_API_KEY: 'wrong' };
+      expect((await rpc(service, 'ping', {}, both)).status).toBe(200);
+    });
   });
 
   it('serves on while its database is down, with clear errors, and recovers by itself', async () => {

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SharedStateUnavailable } from '#cluster';
-import { type McpEdge, trustedHeaders, UnusableBody } from '#streaming';
-import { ConsoleRefused } from './console-refused.js';
+import { type McpEdge, NotServed, trustedHeaders, UnusableBody } from '#streaming';
 import type { OperatorGate } from './operator-gate.js';
 import type { PageFile, PageFiles } from './page-files.js';
 import type { Answer, Route, RouteAnswer } from './route.js';
@@ -20,11 +19,6 @@ export interface ConsoleParts {
   readonly log: { error(line: string): void };
 }
 
-const NOT_SERVED: Readonly<Record<number, string>> = {
-  403: 'Host or Origin not allowed',
-  429: 'Too Many Requests',
-  503: 'server busy',
-};
 const ASSET = /^\/console\/assets\/([A-Za-z0-9_-]+)\/([a-z0-9.-]+)$/;
 const KEPT = 'public, max-age=31536000, immutable';
 
@@ -70,7 +64,7 @@ export class ConsoleApp {
     const [, version, name] = ASSET.exec(path) ?? [];
     if (!reads || version === undefined || name === undefined) return false;
     const file = await page.asset(version, name);
-    if (!file) throw new ConsoleRefused(404, 'Not Found');
+    if (!file) throw new NotServed(404, 'Not Found');
     response.setHeader('Cache-Control', KEPT);
     sendFile(request, response, file);
     return true;
@@ -85,14 +79,14 @@ export class ConsoleApp {
     const verb = request.method ?? '';
     await this.pass(request, response);
     const fault = crossSiteFault(trustedHeaders(request), verb);
-    if (fault !== null) throw new ConsoleRefused(403, fault);
+    if (fault !== null) throw new NotServed(403, fault);
     if (path === '/console/session' && verb === 'POST') return this.parts.signIn.begin(request);
     if (path === '/console/session' && verb === 'DELETE') return this.parts.signIn.end(request);
     const operator = await this.parts.gate.admit(request);
     const found = this.table.find(verb, path);
-    if (!found) throw new ConsoleRefused(404, 'Not Found');
+    if (!found) throw new NotServed(404, 'Not Found');
     if (!('route' in found))
-      throw new ConsoleRefused(405, 'Method Not Allowed', { Allow: found.verbs.join(', ') });
+      throw new NotServed(405, 'Method Not Allowed', { Allow: found.verbs.join(', ') });
     const gone = new AbortController();
     response.on('close', () => gone.abort());
     return found.route.answer({
@@ -107,8 +101,7 @@ export class ConsoleApp {
 
   private async pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const refused = await this.parts.edge.refusalFor(request, response);
-    if (refused)
-      throw new ConsoleRefused(refused.status, NOT_SERVED[refused.status] ?? 'Bad Request', refused.headers);
+    if (refused) throw refused;
   }
 
   private refuse(response: ServerResponse, error: unknown): void {
@@ -124,7 +117,7 @@ export class ConsoleApp {
 
 /** What may be said of a fault; undefined when it is ours. */
 function toldOf(error: unknown): Answer | undefined {
-  if (error instanceof ConsoleRefused)
+  if (error instanceof NotServed)
     return { status: error.status, body: { error: error.message }, headers: error.headers };
   if (error instanceof UnusableBody) return { status: error.status, body: { error: error.message } };
   if (error instanceof SharedStateUnavailable)

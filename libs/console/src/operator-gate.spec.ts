@@ -4,7 +4,7 @@ import { compileAgentShape, MASTER, ProcessRateLimiters } from '#agent';
 import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
 import { ProcessVersionedStore } from '#cluster';
 import { processSecret, SealedText } from '#dispatcher';
-import { ConsoleRefused } from './console-refused.js';
+import { NotServed } from '#streaming';
 import { OperatorGate } from './operator-gate.js';
 import { OperatorSessions } from './operator-sessions.js';
 
@@ -43,7 +43,7 @@ const asking = (headers: Record<string, string>) =>
 const statusOf = (work: Promise<unknown>) =>
   work.then(
     () => 200,
-    (error: unknown) => (error instanceof ConsoleRefused ? error.status : String(error)),
+    (error: unknown) => (error instanceof NotServed ? error.status : String(error)),
   );
 
 describe('the gate of the console', () => {
@@ -95,7 +95,7 @@ describe('the gate of the console', () => {
     const refused = await gate
       .admit(asking({ cookie: 'parley-console=old' }))
       .catch((error: unknown) => error);
-    expect((refused as ConsoleRefused).headers['Set-Cookie']).toMatch(/^parley-console=; .*Max-Age=0/);
+    expect((refused as NotServed).headers['Set-Cookie']).toMatch(/^parley-console=; .*Max-Age=0/);
   });
 
   it('bounds what one operator asks', async () => {

@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Agent, type RateLimiter, Unauthorized } from '#agent';
 import type { Authenticator } from '#auth';
-import { trustedHeaders } from '#streaming';
-import { ConsoleRefused } from './console-refused.js';
+import { NotServed, trustedHeaders } from '#streaming';
 import type { CredentialHeaders, OperatorSession, OperatorSessions } from './operator-sessions.js';
 import { presentedCookie, setCookie } from './session-cookie.js';
 
@@ -20,7 +19,7 @@ export interface Operator {
   readonly agent: Agent;
   /** Absent: the request itself showed a credential. */
   readonly session?: OperatorSession;
-  /** Asks again with the same credential. @throws ConsoleRefused when it no longer counts */
+  /** Asks again with the same credential. @throws NotServed when it no longer counts */
   readonly confirm: () => Promise<void>;
 }
 
@@ -31,7 +30,7 @@ const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
 export class OperatorGate {
   constructor(private readonly parts: GateParts) {}
 
-  /** @throws ConsoleRefused */
+  /** @throws NotServed */
   async admit(request: IncomingMessage): Promise<Operator> {
     const headers = trustedHeaders(request);
     const shown = CREDENTIALS.some((name) => headers[name] !== undefined);
@@ -44,12 +43,12 @@ export class OperatorGate {
     return operator;
   }
 
-  /** @throws ConsoleRefused */
+  /** @throws NotServed */
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
     const agent = await this.authenticated(request, credential);
     // A sub-agent is nobody who signs in.
     if (agent.depth !== 0 || !this.parts.operators().includes(agent.shape.name))
-      throw new ConsoleRefused(403, 'this agent is no operator');
+      throw new NotServed(403, 'this agent is no operator');
     return agent;
   }
 
@@ -65,7 +64,7 @@ export class OperatorGate {
       if (await sessions.isOver(session)) throw signInAgain(headers);
       return session.credential;
     }).catch((error: unknown) => {
-      throw error instanceof ConsoleRefused && error.status === 401 ? signInAgain(headers) : error;
+      throw error instanceof NotServed && error.status === 401 ? signInAgain(headers) : error;
     });
     return { ...operator, session };
   }
@@ -77,7 +76,7 @@ export class OperatorGate {
     const agent = await this.identify(request, await credential());
     const confirm = async () => {
       const again = await this.identify(request, await credential());
-      if (again.principal !== agent.principal) throw new ConsoleRefused(401, 'Unauthorized');
+      if (again.principal !== agent.principal) throw new NotServed(401, 'Unauthorized');
     };
     return { agent, confirm };
   }
@@ -87,7 +86,7 @@ export class OperatorGate {
     try {
       return await this.parts.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
     } catch (error) {
-      if (error instanceof Unauthorized) throw new ConsoleRefused(401, 'Unauthorized');
+      if (error instanceof Unauthorized) throw new NotServed(401, 'Unauthorized');
       throw error;
     }
   }
@@ -96,11 +95,11 @@ export class OperatorGate {
     const spent = await this.parts.limiter.check(principal);
     if (!spent) return;
     const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
-    throw new ConsoleRefused(429, 'Too Many Requests', { 'Retry-After': retry });
+    throw new NotServed(429, 'Too Many Requests', { 'Retry-After': retry });
   }
 }
 
 /** A browser that carries what counts no longer forgets it. */
-function signInAgain(headers: IncomingHttpHeaders): ConsoleRefused {
-  return new ConsoleRefused(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, headers) });
+function signInAgain(headers: IncomingHttpHeaders): NotServed {
+  return new NotServed(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, headers) });
 }

@@ -27,7 +27,7 @@ export interface Answer {
 export interface Route {
   readonly verb: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  /** @throws ConsoleRefused, UnusableBody, SharedStateUnavailable */
+  /** @throws NotServed, UnusableBody, SharedStateUnavailable */
   readonly answer: (asked: ConsoleRequest) => Promise<RouteAnswer>;
 }
 

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Agent, RateLimiter } from '#agent';
-import { readSmallJson, remoteNetwork, trustedHeaders } from '#streaming';
-import { ConsoleRefused } from './console-refused.js';
+import { NotServed, readSmallJson, remoteNetwork, trustedHeaders } from '#streaming';
 import type { OperatorNotes } from './operator-notes.js';
 import type { Operator, OperatorGate } from './operator-gate.js';
 import type { CredentialHeaders, OperatorSession, OperatorSessions } from './operator-sessions.js';
@@ -26,15 +25,14 @@ const CREDENTIAL = /^[\x21-\x7e]{1,4096}$/;
 export class SignIn {
   constructor(private readonly parts: SignInParts) {}
 
-  /** @throws ConsoleRefused, UnusableBody, SharedStateUnavailable */
+  /** @throws NotServed, UnusableBody, SharedStateUnavailable */
   async begin(request: IncomingMessage): Promise<Answer> {
     const { gate, sessions, notes, log } = this.parts;
     const network = remoteNetwork(request.socket.remoteAddress);
     await this.spend(network);
     const credential = credentialOf(await readSmallJson(request));
     const agent = await gate.identify(request, credential).catch((error: unknown) => {
-      if (error instanceof ConsoleRefused)
-        log.warn(`a sign-in from ${network} was refused (${error.status})`);
+      if (error instanceof NotServed) log.warn(`a sign-in from ${network} was refused (${error.status})`);
       throw error;
     });
     const carried = await this.carried(request, agent, sessions.begin(credential));
@@ -62,7 +60,7 @@ export class SignIn {
     const headers = trustedHeaders(request);
     const sealed = await this.parts.sessions.seal(session, headers.host ?? '');
     if (!fitsCookie(sealed))
-      throw new ConsoleRefused(400, 'this credential is too long for a browser session: send it as a header');
+      throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
     const left = this.parts.sessions.secondsLeft(session);
     return { body: this.told(agent), headers: { 'Set-Cookie': setCookie(sealed, left, headers) } };
   }
@@ -81,22 +79,22 @@ export class SignIn {
     const spent = await this.parts.limiter.check(network);
     if (!spent) return;
     const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
-    throw new ConsoleRefused(429, 'too many attempts to sign in', { 'Retry-After': retry });
+    throw new NotServed(429, 'too many attempts to sign in', { 'Retry-After': retry });
   }
 }
 
-/** A key or token, a Parse session, or both where an agent asks for both. @throws ConsoleRefused */
+/** A key or token, a Parse session, or both where an agent asks for both. @throws NotServed */
 function credentialOf({ key, session }: Readonly<Record<string, unknown>>): CredentialHeaders {
   const headers = {
     ...(key !== undefined && { authorization: `Bearer ${checked(key)}` }),
     ...(session !== undefined && { 'x-parse-session-token': checked(session) }),
   };
-  if (Object.keys(headers).length === 0) throw new ConsoleRefused(400, 'a key or a session is needed');
+  if (Object.keys(headers).length === 0) throw new NotServed(400, 'a key or a session is needed');
   return headers;
 }
 
 function checked(text: unknown): string {
   if (typeof text === 'string' && CREDENTIAL.test(text)) return text;
   // What it was is not repeated.
-  throw new ConsoleRefused(400, 'this cannot be a credential');
+  throw new NotServed(400, 'this cannot be a credential');
 }

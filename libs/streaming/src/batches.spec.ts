@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { call, cancel, EVENTS, sessionOf, until } from './contracts/calls.js';
-import { edgeUnderTest, initialize, modern, ping } from './contracts/edge-under-test.js';
+import { edgeUnderTest } from './contracts/edge-under-test.js';
+import { initialize, modern, ping } from './contracts/requests.js';
 
 const edge = await edgeUnderTest({ maxBatchSize: 3 });
 afterAll(() => edge.stop());

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { call, cancel, EVENTS, sessionOf, until } from './contracts/calls.js';
-import { edgeUnderTest, modern, replicaState } from './contracts/edge-under-test.js';
+import { edgeUnderTest, replicaState } from './contracts/edge-under-test.js';
+import { modern } from './contracts/requests.js';
 
 const state = replicaState();
 const edge = await edgeUnderTest({}, state);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
-import { type Answer, edgeUnderTest, MODERN_META } from './contracts/edge-under-test.js';
+import { type Answer, edgeUnderTest } from './contracts/edge-under-test.js';
+import { MODERN_META } from './contracts/requests.js';
 import { framesOf, messagesOf } from './contracts/event-frames.js';
 
 const usual = await edgeUnderTest({ requireContentLength: false });

@@ -1,6 +1,7 @@
 import { createMcpHandler, fromJsonSchema, McpServer } from '@modelcontextprotocol/server';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Asked, edgeUnderTest, modern, MODERN_META } from './contracts/edge-under-test.js';
+import { type Asked, edgeUnderTest } from './contracts/edge-under-test.js';
+import { modern, MODERN_META } from './contracts/requests.js';
 
 const REGIONAL = {
   type: 'object' as const,

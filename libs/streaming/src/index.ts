@@ -1,6 +1,7 @@
 export * from './downloads/downloads.js';
 export type { McpEdgeOptions } from './edge-options.js';
 export * from './mcp-edge.js';
+export { NotServed } from './not-served.js';
 export { trustedHeaders } from './request-headers.js';
 export type { AbandonedDispatch } from './rungs/rung.js';
 export { StdioEdge, type StdioOptions } from './stdio/stdio-edge.js';

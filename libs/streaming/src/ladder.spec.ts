@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { ProcessRateLimiter } from '#agent';
-import { edgeUnderTest, type EdgeUnderTest, initialize, modern, ping } from './contracts/edge-under-test.js';
+import { edgeUnderTest, type EdgeUnderTest } from './contracts/edge-under-test.js';
+import { initialize, modern, ping } from './contracts/requests.js';
 import { deep, exhausted, REFUSALS } from './contracts/ladder-refusals.js';
 import type { McpEdgeOptions } from './edge-options.js';
 import { LADDER } from './ladder.js';

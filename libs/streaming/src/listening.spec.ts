@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { listenAs, listening, sessionOf, until } from './contracts/calls.js';
-import { edgeUnderTest, ping, replicaState } from './contracts/edge-under-test.js';
+import { edgeUnderTest, replicaState } from './contracts/edge-under-test.js';
+import { ping } from './contracts/requests.js';
 
 const state = replicaState();
 const here = await edgeUnderTest({ heartbeatInterval: 60 }, state);

@@ -2,7 +2,8 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, it } from 'vitest';
-import { edgeUnderTest, type EdgeUnderTest, ping } from './contracts/edge-under-test.js';
+import { edgeUnderTest, type EdgeUnderTest } from './contracts/edge-under-test.js';
+import { ping } from './contracts/requests.js';
 import type { McpEdgeOptions } from './edge-options.js';
 
 const running: EdgeUnderTest[] = [];

@@ -11,6 +11,7 @@ import type { Downloads } from './downloads/downloads.js';
 import { LADDER, NEIGHBOUR_LADDER } from './ladder.js';
 import { serverBusy } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
+import { type NotServed, notServed } from './not-served.js';
 import { OpenStreams } from './open-streams.js';
 import { internalErrorReply } from './reply.js';
 import { authenticate } from './rungs/caller.js';
@@ -36,12 +37,6 @@ export interface McpEdgeDependencies {
   readonly telemetry?: Telemetry | undefined;
   /** Default: nobody hears. */
   readonly log?: WarningLog;
-}
-
-/** Why a neighbouring route does not work on a request. */
-export interface NeighbourRefusal {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Milliseconds that aborted calls have to say so to their clients. */
@@ -152,12 +147,11 @@ export class McpEdge {
    * What stands before authentication, for neighbouring routes that tell something: host, limit, origin.
    * @returns the refusal, or null to let the request pass
    */
-  async refusalFor(request: IncomingMessage, response: ServerResponse): Promise<NeighbourRefusal | null> {
+  async refusalFor(request: IncomingMessage, response: ServerResponse): Promise<NotServed | null> {
     const exchange = new Exchange(request, response);
     for (const rung of NEIGHBOUR_LADDER) {
       const verdict = await rung.check(exchange, this.parts);
-      if (verdict !== null && typeof verdict === 'object')
-        return { status: verdict.status, headers: verdict.headers ?? {} };
+      if (verdict !== null && typeof verdict === 'object') return notServed(verdict.status, verdict.headers);
     }
     return null;
   }

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { EVENTS, until } from './contracts/calls.js';
-import { edgeUnderTest, type EdgeUnderTest, modern, replicaState } from './contracts/edge-under-test.js';
+import { edgeUnderTest, type EdgeUnderTest, replicaState } from './contracts/edge-under-test.js';
+import { modern } from './contracts/requests.js';
 import type { McpEdgeOptions } from './edge-options.js';
 
 const running: EdgeUnderTest[] = [];

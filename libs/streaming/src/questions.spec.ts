@@ -2,7 +2,8 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { SharedStateUnavailable } from '#cluster';
 import type { DispatchContext } from '#dispatcher';
 import { call, cancel, EVENTS, listening, sessionOf, until } from './contracts/calls.js';
-import { edgeUnderTest, type EdgeUnderTest, initialize, replicaState } from './contracts/edge-under-test.js';
+import { edgeUnderTest, type EdgeUnderTest, replicaState } from './contracts/edge-under-test.js';
+import { initialize } from './contracts/requests.js';
 
 const state = replicaState();
 const here = await edgeUnderTest({}, state);

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { edgeUnderTest, initialize, modern, ping } from './contracts/edge-under-test.js';
+import { edgeUnderTest } from './contracts/edge-under-test.js';
+import { initialize, modern, ping } from './contracts/requests.js';
 import type { EdgeUnderTest } from './contracts/edge-under-test.js';
 
 const usual = await edgeUnderTest();

@@ -1,13 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { call, EVENTS, sessionOf, until } from './contracts/calls.js';
-import {
-  type Arriving,
-  edgeUnderTest,
-  initialize,
-  modern,
-  MODERN_META,
-  ping,
-} from './contracts/edge-under-test.js';
+import { type Arriving, edgeUnderTest } from './contracts/edge-under-test.js';
+import { initialize, modern, MODERN_META, ping } from './contracts/requests.js';
 
 const edge = await edgeUnderTest();
 const lively = await edgeUnderTest({ heartbeatInterval: 60 });

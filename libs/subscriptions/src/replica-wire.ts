@@ -1,7 +1,10 @@
-import { filter, map, Observable, share } from 'rxjs';
+import { randomUUID } from 'node:crypto';
+import { filter, firstValueFrom, map, type Observable, share, timeout, TimeoutError } from 'rxjs';
 import type { BusMessage, MessageBus } from '#cluster';
 
 const TOPIC = 'subscriptions';
+/** Milliseconds another replica may take to begin a watch. */
+const PATIENCE = 12_000;
 
 /** How asking another replica came out. */
 export type WatchOutcome = 'watching' | 'denied' | 'failed';
@@ -39,6 +42,27 @@ export class ReplicaWire {
   /** @throws SharedStateUnavailable */
   publish(message: ReplicaMessage): Promise<void> {
     return this.bus.publish(TOPIC, message);
+  }
+
+  /**
+   * Asks whoever holds the session's stream to watch.
+   * @returns null when nobody answers in time. @throws SharedStateUnavailable
+   */
+  async askToWatch(session: string, uri: string): Promise<WatchOutcome | null> {
+    const ask = randomUUID();
+    const answer = firstValueFrom(
+      this.messages.pipe(
+        filter((message) => message.do === 'watched'),
+        filter((message) => message.ask === ask),
+        map(({ outcome }) => outcome),
+        timeout({ first: PATIENCE }),
+      ),
+    ).catch((fault: unknown) => {
+      if (fault instanceof TimeoutError) return null;
+      throw fault;
+    });
+    await this.publish({ do: 'watch', session, uri, ask });
+    return answer;
   }
 }
 

@@ -1,14 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import {
-  finalize,
-  firstValueFrom,
-  filter,
-  type Observable,
-  defer,
-  type Subscription,
-  timeout,
-  TimeoutError,
-} from 'rxjs';
+import { defer, finalize, type Observable, type Subscription } from 'rxjs';
 import { Refused, Unauthorized } from '#agent';
 import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#cluster';
 import {
@@ -22,6 +13,7 @@ import {
 import { HeldSessions } from './held-sessions.js';
 import { listening } from './listening.js';
 import { type ReplicaMessage, ReplicaWire, type WatchOutcome } from './replica-wire.js';
+import { RunningAttempts } from './running-attempts.js';
 import {
   type SubscriptionLimits,
   type SubscriptionOptions,
@@ -36,8 +28,6 @@ export interface SubscriptionParts extends WatchDeskParts {
   readonly bus: MessageBus;
 }
 
-/** Milliseconds another replica may take to begin a watch. */
-const PATIENCE = 12_000;
 /** Milliseconds between the marks that keep subscriptions in use from being forgotten. */
 const TOUCH = 600_000;
 
@@ -52,7 +42,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   private readonly desk: WatchDesk;
   private readonly held: HeldSessions;
   private readonly wire: ReplicaWire;
-  private readonly subscribing = new Map<string, Set<{ left: boolean }>>();
+  private readonly subscribing = new RunningAttempts();
   private readonly hearing: Subscription[];
   private readonly touching: NodeJS.Timeout;
   private listeners = 0;
@@ -94,7 +84,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
       throw invalidParams('resources/subscribe: no session; initialize first and send its Mcp-Session-Id');
     }
     await this.desk.admit(uri, agent);
-    const attempt = this.begin(sessionId);
+    const attempt = this.subscribing.begin(sessionId);
     try {
       if (!(await this.enter(sessionId, uri))) return true;
       try {
@@ -108,7 +98,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
       await this.parts.book.remove(sessionId, uri);
       return false;
     } finally {
-      this.end(sessionId, attempt);
+      this.subscribing.end(sessionId, attempt);
     }
   }
 
@@ -134,19 +124,6 @@ export class SubscriptionManager extends ResourceSubscriptions {
     for (const subscription of this.hearing) subscription.unsubscribe();
     this.held.releaseAll();
     this.desk.close();
-  }
-
-  private begin(session: string): { left: boolean } {
-    const attempt = { left: false };
-    const running = this.subscribing.get(session) ?? new Set();
-    this.subscribing.set(session, running.add(attempt));
-    return attempt;
-  }
-
-  private end(session: string, attempt: { left: boolean }): void {
-    const running = this.subscribing.get(session);
-    running?.delete(attempt);
-    if (running?.size === 0) this.subscribing.delete(session);
   }
 
   /** @returns false when the session has subscribed to it already. @throws ProtocolFault when there is no room */
@@ -184,20 +161,9 @@ export class SubscriptionManager extends ResourceSubscriptions {
 
   /** A holder that does not answer has died: who takes the stream over finds the subscription in the book. */
   private async askHolder(session: string, uri: string): Promise<void> {
-    const ask = randomUUID();
-    const answer = firstValueFrom(
-      this.wire.messages.pipe(
-        filter((message) => message.do === 'watched' && message.ask === ask),
-        timeout({ first: PATIENCE }),
-      ),
-    ).catch((fault: unknown) => {
-      if (fault instanceof TimeoutError) return null;
-      throw fault;
-    });
-    await this.wire.publish({ do: 'watch', session, uri, ask });
-    const message = await answer;
-    if (message?.do !== 'watched' || message.outcome === 'watching') return;
-    throw new Refused(message.outcome === 'denied' ? neverTold() : notToldNow());
+    const outcome = await this.wire.askToWatch(session, uri);
+    if (outcome === null || outcome === 'watching') return;
+    throw new Refused(outcome === 'denied' ? neverTold() : notToldNow());
   }
 
   private async opened({ session, agent }: OpenedStream): Promise<void> {
@@ -214,7 +180,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
   }
 
   private async left(session: string): Promise<void> {
-    for (const attempt of this.subscribing.get(session) ?? []) attempt.left = true;
+    this.subscribing.leave(session);
     this.held.release(session);
     await this.parts.book.forget(session);
   }

@@ -4,8 +4,8 @@ import type { Agent } from '#agent';
 import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from '#approvals';
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
-import { McpEdge, readSmallJson, UnusableBody } from '#streaming';
-import { callerOf, NotServed, scopesLacking } from './caller.js';
+import { McpEdge, NotServed, readSmallJson, UnusableBody } from '#streaming';
+import { callerOf, scopesLacking, tellRefused } from './caller.js';
 import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
@@ -85,10 +85,10 @@ export class ApprovalsRoute implements Neighbour {
       const answered = await work(agent);
       if (answered.ok) return sendJson(response, 200, answered.value);
       const lacking = answered.refusal === 'forbidden' && this.lackingOf(agent);
-      if (lacking) return lacking.answer(response);
+      if (lacking) return tellRefused(response, lacking);
       refuse(...REFUSED[answered.refusal]);
     } catch (error) {
-      if (error instanceof NotServed) return error.answer(response);
+      if (error instanceof NotServed) return tellRefused(response, error);
       if (error instanceof UnusableBody) return refuse(error.status, error.message);
       if (!(error instanceof SharedStateUnavailable)) throw error;
       refuse(503, 'approvals cannot be reached at the moment');

@@ -6,29 +6,12 @@ import {
   type CredentialSource,
   InsufficientScope,
 } from '#auth';
-import { type McpEdge, trustedHeaders } from '#streaming';
+import { type McpEdge, NotServed, trustedHeaders } from '#streaming';
 import { sendJson } from './neighbour.js';
 
-const REFUSED: Readonly<Record<number, string>> = {
-  403: 'Host or Origin not allowed',
-  429: 'Too Many Requests',
-  503: 'server busy',
-};
-
-/** Why nobody is served: an HTTP status, its words and headers. */
-export class NotServed extends Error {
-  override readonly name = 'NotServed';
-  constructor(
-    readonly status: number,
-    message: string,
-    readonly headers: Readonly<Record<string, string>> = {},
-  ) {
-    super(message);
-  }
-
-  answer(response: ServerResponse): void {
-    sendJson(response, this.status, { error: this.message }, this.headers);
-  }
+/** Tells whoever asked why they are not served. */
+export function tellRefused(response: ServerResponse, { status, message, headers }: NotServed): void {
+  sendJson(response, status, { error: message }, headers);
 }
 
 const challenging = (challenge: string | undefined): Record<string, string> =>
@@ -70,7 +53,7 @@ export async function callerOf(
   { edge, authenticator }: { readonly edge: McpEdge; readonly authenticator: Authenticator },
 ): Promise<Agent> {
   const refused = await edge.refusalFor(request, response);
-  if (refused) throw new NotServed(refused.status, REFUSED[refused.status] ?? 'Bad Request', refused.headers);
+  if (refused) throw refused;
   try {
     return await authenticator.authenticate({
       headers: trustedHeaders(request),

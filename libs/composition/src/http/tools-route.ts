@@ -2,9 +2,9 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Authenticator } from '#auth';
 import { describeTool, dialectOf, LEGACY_VERSIONS } from '#dispatcher';
-import { McpEdge } from '#streaming';
+import { McpEdge, NotServed } from '#streaming';
 import { ToolRunner } from '#tools';
-import { callerOf, NotServed } from './caller.js';
+import { callerOf, tellRefused } from './caller.js';
 import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
 
 const LATEST = dialectOf('legacy', LEGACY_VERSIONS[0]);
@@ -29,7 +29,7 @@ export class ToolsRoute implements Neighbour {
       sendJson(response, 200, tools);
     } catch (error) {
       if (!(error instanceof NotServed)) throw error;
-      error.answer(response);
+      tellRefused(response, error);
     }
   }
 }

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { EventStream } from '#streaming';
-import { ConsoleRefused } from '../console-refused.js';
+import { EventStream, NotServed } from '#streaming';
 import type { Operator } from '../operator-gate.js';
 import type { LiveRecords } from './live-records.js';
 
@@ -33,7 +32,7 @@ export class LiveStreams {
     return this.open.size;
   }
 
-  /** @throws ConsoleRefused when there is no room */
+  /** @throws NotServed when there is no room */
   serve({ agent, confirm }: Operator, response: ServerResponse): void {
     const { principal } = agent;
     this.admit(principal);
@@ -71,8 +70,8 @@ export class LiveStreams {
   private admit(principal: string): void {
     const own = [...this.open.values()].filter((known) => known.principal === principal).length;
     if (own >= this.settings.each)
-      throw new ConsoleRefused(429, 'too many pages of yours watch already', { 'Retry-After': '5' });
+      throw new NotServed(429, 'too many pages of yours watch already', { 'Retry-After': '5' });
     if (this.open.size >= this.settings.most)
-      throw new ConsoleRefused(503, 'too many pages watch already', { 'Retry-After': '30' });
+      throw new NotServed(503, 'too many pages watch already', { 'Retry-After': '30' });
   }
 }

@@ -1,6 +1,5 @@
 import type { Answered, ApprovalOffice, OfficeRefusal, Verdict } from '#approvals';
-import { readSmallJson } from '#streaming';
-import { ConsoleRefused } from '../console-refused.js';
+import { NotServed, readSmallJson } from '#streaming';
 import type { OperatorNotes } from '../operator-notes.js';
 import type { Route } from '../route.js';
 
@@ -39,17 +38,16 @@ export function approvalRoutes(office: ApprovalOffice, notes: OperatorNotes): re
   ];
 }
 
-/** @throws ConsoleRefused */
+/** @throws NotServed */
 function served<T>(answered: Answered<T>): T {
-  if (!answered.ok) throw new ConsoleRefused(...REFUSED[answered.refusal]);
+  if (!answered.ok) throw new NotServed(...REFUSED[answered.refusal]);
   return answered.value;
 }
 
-/** @throws ConsoleRefused */
+/** @throws NotServed */
 function verdictOf({ decision, reason }: Readonly<Record<string, unknown>>): Verdict {
   if (decision !== 'approve' && decision !== 'deny')
-    throw new ConsoleRefused(400, 'decision must be approve or deny');
-  if (reason !== undefined && typeof reason !== 'string')
-    throw new ConsoleRefused(400, 'reason must be text');
+    throw new NotServed(400, 'decision must be approve or deny');
+  if (reason !== undefined && typeof reason !== 'string') throw new NotServed(400, 'reason must be text');
   return { approved: decision === 'approve', ...(reason !== undefined && { reason }) };
 }

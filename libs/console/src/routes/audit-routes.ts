@@ -1,5 +1,5 @@
 import { type AuditQuery, AuditQueryError, type AuditTrail } from '#audit';
-import { ConsoleRefused } from '../console-refused.js';
+import { NotServed } from '#streaming';
 import { limitOf, type Route } from '../route.js';
 
 /** Members of a query by the names they have in a URL. Operators may give these and no others. */
@@ -30,7 +30,7 @@ export function auditRoutes(trail: AuditTrail): readonly Route[] {
       answer: async ({ query }) => {
         const asked = queryOf(query);
         const page = await trail.search(asked).catch((error: unknown) => {
-          throw error instanceof AuditQueryError ? new ConsoleRefused(400, error.message) : error;
+          throw error instanceof AuditQueryError ? new NotServed(400, error.message) : error;
         });
         return { body: { reach: trail.reach, ...page } };
       },
@@ -38,16 +38,16 @@ export function auditRoutes(trail: AuditTrail): readonly Route[] {
   ];
 }
 
-/** @throws ConsoleRefused for what is not asked like this: a filter that is misspelt must not find everything */
+/** @throws NotServed for what is not asked like this: a filter that is misspelt must not find everything */
 function queryOf(query: URLSearchParams): AuditQuery {
   const asked: Record<string, unknown> = { limit: limitOf(query) };
   for (const [name, value] of query) {
     if (OTHERS.has(name) || value === '') continue;
-    if (!Object.hasOwn(ASKED, name)) throw new ConsoleRefused(400, `unknown filter ${name.slice(0, 40)}`);
-    if (value.length > MAX_TEXT) throw new ConsoleRefused(400, `${name}: too long`);
+    if (!Object.hasOwn(ASKED, name)) throw new NotServed(400, `unknown filter ${name.slice(0, 40)}`);
+    if (value.length > MAX_TEXT) throw new NotServed(400, `${name}: too long`);
     asked[ASKED[name as keyof typeof ASKED]] = value;
   }
   if (asked['outcome'] !== undefined && asked['outcome'] !== 'success' && asked['outcome'] !== 'failure')
-    throw new ConsoleRefused(400, 'outcome must be success or failure');
+    throw new NotServed(400, 'outcome must be success or failure');
   return asked as AuditQuery;
 }

@@ -1,5 +1,4 @@
-import { readSmallJson } from '#streaming';
-import { ConsoleRefused } from '../console-refused.js';
+import { NotServed, readSmallJson } from '#streaming';
 import type { OperatorNotes } from '../operator-notes.js';
 import { type RehearsalDesk, type RehearsalOrder, RehearsalsBusy } from '../rehearsal-desk.js';
 import type { Route } from '../route.js';
@@ -19,10 +18,10 @@ export function explainRoutes(desk: RehearsalDesk, notes: OperatorNotes): readon
         const order = orderOf(await readSmallJson(request));
         const rehearsal = await desk.rehearse(order).catch((error: unknown) => {
           if (error instanceof RehearsalsBusy)
-            throw new ConsoleRefused(503, 'too many questions wait already', { 'Retry-After': '2' });
+            throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
           throw error;
         });
-        if (!rehearsal) throw new ConsoleRefused(404, 'no such agent');
+        if (!rehearsal) throw new NotServed(404, 'no such agent');
         notes.write(operator, 'console.explain', `${order.agent} ${order.tool}`);
         return { body: rehearsal };
       },
@@ -30,14 +29,14 @@ export function explainRoutes(desk: RehearsalDesk, notes: OperatorNotes): readon
   ];
 }
 
-/** @throws ConsoleRefused */
+/** @throws NotServed */
 function orderOf({ agent, tool, args, user }: Readonly<Record<string, unknown>>): RehearsalOrder {
-  if (typeof agent !== 'string' || agent === '') throw new ConsoleRefused(400, 'agent must be a name');
-  if (typeof tool !== 'string' || tool === '') throw new ConsoleRefused(400, 'tool must be a name');
+  if (typeof agent !== 'string' || agent === '') throw new NotServed(400, 'agent must be a name');
+  if (typeof tool !== 'string' || tool === '') throw new NotServed(400, 'tool must be a name');
   if (args === null || typeof args !== 'object' || Array.isArray(args))
-    throw new ConsoleRefused(400, 'args must be a JSON object');
+    throw new NotServed(400, 'args must be a JSON object');
   if (user !== undefined && typeof user !== 'string')
-    throw new ConsoleRefused(400, 'user must be the id of a user');
+    throw new NotServed(400, 'user must be the id of a user');
   return {
     agent,
     tool,

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Arriving, Asked, EdgeUnderTest } from './edge-under-test.js';
-import { initialize } from './edge-under-test.js';
+import { initialize } from './requests.js';
 
 export const EVENTS = { Accept: 'application/json, text/event-stream' };
 

@@ -1,6 +1,7 @@
 import type { RateLimiter } from '#agent';
 import type { McpEdgeOptions } from '../edge-options.js';
-import { type Asked, modern, MODERN_META, ping } from './edge-under-test.js';
+import type { Asked } from './edge-under-test.js';
+import { modern, MODERN_META, ping } from './requests.js';
 
 /** One row per refusal: what is sent, and the whole answer. */
 export interface LadderRefusal {

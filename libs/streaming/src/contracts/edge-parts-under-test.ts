@@ -1,0 +1,114 @@
+import { Agent, type CallContext, compileAgentShape, refusals, Unauthorized } from '#agent';
+import { AuthenticationUnavailable, Authenticator, type CredentialSource } from '#auth';
+import type { GovernedRecords } from '#data';
+import { type DispatchContext, RecordsSource } from '#dispatcher';
+import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
+
+const SHAPE = compileAgentShape('test');
+
+/** `X-MCP-API-Key` names the caller, `ada as weak` with another agent; `wrong` is nobody, `broken` breaks the authenticator. */
+export class KeyAuthenticator extends Authenticator {
+  override challenge: string | undefined = undefined;
+  readonly seen: CredentialSource[] = [];
+  /** Keys that are good no more. */
+  readonly takenBack = new Set<unknown>();
+  /** Nobody can tell who is calling. */
+  away = false;
+
+  override authenticate(request: CredentialSource): Promise<Agent> {
+    this.seen.push(request);
+    const key = request.headers['x-mcp-api-key'] ?? 'ada';
+    if (this.away) return Promise.reject(new AuthenticationUnavailable('the issuer is away'));
+    if (key === 'wrong' || this.takenBack.has(key)) return Promise.reject(new Unauthorized('no such key'));
+    if (key === 'broken') return Promise.reject(new Error('the key store at db.internal is down'));
+    const [principal = '', agent] = String(key).split(' as ');
+    const shape = agent === undefined ? SHAPE : compileAgentShape(agent);
+    return Promise.resolve(new Agent({ shape, principal }));
+  }
+}
+
+const tool = (name: string, more: Partial<ToolDefinition> = {}): ToolDefinition => ({
+  name,
+  description: `Does ${name}`,
+  category: 'query',
+  permission: 'readonly',
+  timeout: 30,
+  clientSafe: false,
+  inputSchema: { type: 'object', properties: {}, required: [] },
+  ...more,
+});
+
+type Work = (context: DispatchContext, args: unknown) => unknown;
+
+/** Tools that show what reached them: `echo` its arguments, `whoami` its context, `wait` when it is let go, `work` whatever a test says. */
+export class EdgeTools extends ToolRunner {
+  readonly contexts: CallContext[] = [];
+  /** What `work` does; its result is the data. */
+  work: Work = () => ({});
+  private readonly waiting: (() => void)[] = [];
+  private readonly tools = [
+    tool('echo', { outputSchema: { type: 'object' } }),
+    tool('whoami'),
+    tool('wait'),
+    tool('work'),
+    tool('regional', {
+      inputSchema: {
+        type: 'object',
+        properties: { region: { type: 'string', 'x-mcp-header': 'Region' } },
+        required: [],
+      },
+    }),
+  ];
+
+  list(): readonly ToolDefinition[] {
+    return this.tools;
+  }
+
+  has(name: string): boolean {
+    return this.tools.some((known) => known.name === name);
+  }
+
+  async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+    this.contexts.push(context);
+    if (!this.has(name)) return { ok: false, refusal: refusals.tierTooLow(name, 'unknown', 'readonly') };
+    if (name === 'wait') await this.untilReleased(context.signal);
+    const { agent, correlationId } = context;
+    const whoami = { principal: agent.principal, correlationId };
+    const data =
+      name === 'work' ? await this.work(context as DispatchContext, args) : name === 'whoami' ? whoami : args;
+    return { ok: true, data, text: JSON.stringify(data, null, 2), structured: name === 'echo' };
+  }
+
+  release(): void {
+    for (const go of this.waiting.splice(0)) go();
+  }
+
+  private untilReleased(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      this.waiting.push(resolve);
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+  }
+}
+
+export class NoRecords extends RecordsSource {
+  for(): GovernedRecords {
+    const none = () => Promise.resolve([]);
+    const refused = () => Promise.reject(new Error('rows are not served here'));
+    return {
+      find: refused,
+      page: refused,
+      count: refused,
+      get: refused,
+      getMany: refused,
+      samples: refused,
+      aggregate: refused,
+      checkAggregate: refused,
+      indexes: refused,
+      explain: refused,
+      admit: refused,
+      classes: none,
+      describe: refused,
+    };
+  }
+}
