@@ -4,7 +4,11 @@ import { defineConfig } from 'vitest/config';
 const shared = {
   // A package of its own once it is packed.
   resolve: {
-    alias: { '@parley/testing': fileURLToPath(new URL('libs/testing/src/index.ts', import.meta.url)) },
+    alias: {
+      '@parley/testing': fileURLToPath(new URL('libs/testing/src/index.ts', import.meta.url)),
+      // Examples are packages of their own, to whom this one is another.
+      '@parley/server': fileURLToPath(new URL('libs/parley/src/index.ts', import.meta.url)),
+    },
   },
   ssr: { resolve: { conditions: ['parley-source'] } },
 };
@@ -17,7 +21,7 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'unit',
-          include: ['libs/**/*.spec.ts', 'src/**/*.spec.ts'],
+          include: ['libs/**/*.spec.ts', 'src/**/*.spec.ts', 'examples/*/src/*.test.ts'],
           pool: 'forks',
           isolate: false,
           // More than there are cores, here and below: many tests wait for something outside.

@@ -1,5 +1,6 @@
 // `npm run pack:check`: installs the packed archives into a fresh application outside the repository and uses them as its
-// team would. `--all` adds NestJS 11, CommonJS, older compilers, Node 22 and 24, and Redis: minutes instead of seconds.
+// team would. `--all` adds NestJS 11, CommonJS, older compilers, Node 22 and 24, Redis, and
+// the examples as projects of their own: minutes instead of seconds. `--examples` tries these alone.
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -11,12 +12,14 @@ import {
   checkMissingPackages,
   checkRedis,
 } from './pack-check/checks.mjs';
+import { checkExamples } from './pack-check/examples.mjs';
 import { FreshApplication } from './pack-check/fresh-application.mjs';
 import { pack } from './pack.mjs';
 import { own } from './packages.mjs';
 import { startRedisServer } from './redis-server.mjs';
 
 const all = process.argv.includes('--all');
+const examplesAlone = process.argv.includes('--examples');
 const installed = { ...own.dependencies, ...own.devDependencies };
 const ours = (names) => Object.fromEntries(names.map((name) => [name, installed[name]]));
 
@@ -132,7 +135,8 @@ try {
     cpSync(archive, copy);
     archives[name] = `file:${copy}`;
   }
-  for (const cell of CELLS) if (all || !cell.larger) await tryCell(cell, archives);
+  for (const cell of examplesAlone ? [] : CELLS) if (all || !cell.larger) await tryCell(cell, archives);
+  if (all || examplesAlone) await checkExamples(archives, check);
 } finally {
   rmSync(kept, { recursive: true, force: true });
 }

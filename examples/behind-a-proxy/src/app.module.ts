@@ -28,7 +28,7 @@ class StatusController {
   imports: [
     TerminusModule,
     ParleyModule.forRoot({
-      // Each replica of this demonstration has the same small database. A real one is named by MONGODB_URI.
+      // One for all replicas. A replica that is started alone brings a small one along.
       database: { uri: process.env['MONGODB_URI'] ?? 'embedded', seed: 'seed.json' },
       // Sessions, limits, tasks and answers on their way are shared: any replica serves any request.
       redis: { url: process.env['REDIS_URL'] ?? null },

@@ -1,9 +1,15 @@
-// The whole installation on one machine: Redis, two replicas, nginx before them. SIGHUP replaces the replicas, one after the other.
+// The whole installation on one machine: a database, Redis, two replicas, nginx before them. SIGHUP replaces the replicas, one after the other.
+import { EmbeddedDatabase } from '@parley/server';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Child } from './fleet/child.js';
 import { freePort } from './fleet/free-port.js';
 import { Proxy } from './fleet/proxy.js';
 
+// For a start without one. MONGODB_URI names a real one.
+const database = process.env['MONGODB_URI']
+  ? null
+  : await EmbeddedDatabase.start({ seed: JSON.parse(readFileSync('seed.json', 'utf8')) as object });
 const redisPort = await freePort();
 const redis = await Child.start(
   ['redis-server', '--port', `${redisPort}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'],
@@ -12,7 +18,11 @@ const redis = await Child.start(
 const startReplica = () =>
   Child.start([process.execPath, fileURLToPath(new URL('replica.js', import.meta.url))], {
     ready: /replica listening on http:\/\/(\S+)/,
-    env: { PORT: '0', REDIS_URL: `redis://127.0.0.1:${redisPort}` },
+    env: {
+      PORT: '0',
+      REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+      ...(database && { MONGODB_URI: database.uri }),
+    },
   });
 const replicas = await Promise.all([startReplica(), startReplica()]);
 const proxy = new Proxy(Number(process.env['PORT'] ?? 8443) || (await freePort()));
@@ -38,6 +48,7 @@ async function end(): Promise<void> {
   await proxy.stop();
   await Promise.all(replicas.map((replica) => replica.stop()));
   await redis.stop();
+  await database?.close();
   process.exit(0);
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void end());

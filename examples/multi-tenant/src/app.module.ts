@@ -4,6 +4,17 @@ import { ParleyModule } from '@parley/server';
 /** Whoever the token was issued for belongs to one organisation, and rows belong to one. */
 const perOrganisation = { tenantId: { claim: 'org' }, identity: { role: 'agents' } };
 
+export const policy = {
+  classes: {
+    Invoice: { fields: ['number', 'total', 'customer'], tenantScope: { field: 'org' } },
+    Customer: { fields: ['name'], tenantScope: { field: 'org' } },
+  },
+};
+export const agents = {
+  reader: { ...perOrganisation, permissions: 'readonly' },
+  clerk: { ...perOrganisation, permissions: 'write' },
+} as const;
+
 @Module({})
 export class AppModule {
   static over({ issuer, audience }: { readonly issuer: string; readonly audience: string }): DynamicModule {
@@ -12,16 +23,8 @@ export class AppModule {
       imports: [
         ParleyModule.forRoot({
           database: { uri: process.env['MONGODB_URI'] ?? 'embedded', seed: 'seed.json' },
-          policy: {
-            classes: {
-              Invoice: { fields: ['number', 'total', 'customer'], tenantScope: { field: 'org' } },
-              Customer: { fields: ['name'], tenantScope: { field: 'org' } },
-            },
-          },
-          agents: {
-            reader: { ...perOrganisation, permissions: 'readonly' },
-            clerk: { ...perOrganisation, permissions: 'write' },
-          },
+          policy,
+          agents,
           auth: [
             {
               agent: 'reader',

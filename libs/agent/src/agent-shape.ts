@@ -2,7 +2,12 @@ import { type ClassFilters, type FilterEntry, parseClassFilters } from './class-
 import { canonicalClassName } from './class-names.js';
 import { impersonationLabel } from './identity-options.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
-import { type NameFilter, NameFilter as Filter, parseNameFilter } from './name-filter.js';
+import {
+  type NameFilter,
+  NameFilter as Filter,
+  type NameFilterOptions,
+  parseNameFilter,
+} from './name-filter.js';
 import { ProcessRateLimiters } from './process-rate-limiter.js';
 import { DEFAULT_RATE_LIMIT, type RateLimit, type RateLimiter, type RateLimiters } from './rate-limiter.js';
 import { isTier, type Tier } from './tier.js';
@@ -10,22 +15,34 @@ import { isTier, type Tier } from './tier.js';
 /** Sub-agents of sub-agents below a root, when neither agent nor policy says otherwise. */
 export const DEFAULT_RECURSION_DEPTH = 4;
 
+/** Which tools: by their names, or a named list of them. */
+export type ToolFilterOptions = NameFilterOptions | { readonly profile: 'lean' };
+
 /** The options of a named agent, as written in the configuration (docs/configuration.md#agents). */
 export interface AgentShapeOptions {
+  /** The tier of its tools at most. Default `readonly`. */
   readonly permissions?: Tier;
   /** Another spelling of `permissions`; wins over it. */
   readonly permission?: Tier;
-  readonly tools?: unknown;
-  readonly methods?: unknown;
-  readonly classes?: unknown;
+  /** Which tools it may call. Default: all that tier and gates leave. */
+  readonly tools?: ToolFilterOptions;
+  /** Which declared methods it may call, as `Class.method` or `method`. Default: all that its tier covers. */
+  readonly methods?: NameFilterOptions;
+  /** Which classes it may use, of those that the policy shows. Default: all of them. */
+  readonly classes?: NameFilterOptions;
   /** Per class name, plus `default`: added to every read. In code also a function of the agent. */
   readonly filters?: Readonly<Record<string, FilterEntry>>;
+  /** Whose rows it reads of classes with a tenant. Default and null: of none, and such classes are refused. */
   readonly tenantId?: string | number | null;
+  /** May create, change and delete rows directly, beside the environment gates. Default: not in client mode. */
   readonly allowMutations?: boolean;
+  /** Acts as a client without the master key: tools that are not `clientSafe` are refused. Default false. */
   readonly clientMode?: boolean;
   /** May count facets, which no row filter can narrow. Null: the parent's, false for a root. */
   readonly masterAtlas?: boolean | null;
+  /** Calls of a principal within `rateWindow`. Default 60. */
   readonly rateLimit?: number;
+  /** Seconds. Default 60. */
   readonly rateWindow?: number;
   /** Replaces the limiter built from `rateLimit` and `rateWindow`. */
   readonly rateLimiter?: RateLimiter;
@@ -34,7 +51,7 @@ export interface AgentShapeOptions {
   /** Levels of sub-agents below it. Default 4. */
   readonly recursionDepth?: number;
   /** Who or what is behind an assumed identity, for records; see `IdentityOptions`. */
-  readonly impersonationLabel?: unknown;
+  readonly impersonationLabel?: string | null;
   /** Unknown names in `tools` are faults instead of warnings. Default: the policy's switch. */
   readonly strictToolFilter?: boolean;
   /** The same for unknown names in `classes.only`. */

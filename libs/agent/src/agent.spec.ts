@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
-import { compileAgentShape } from './agent-shape.js';
+import { type AgentShapeOptions, compileAgentShape } from './agent-shape.js';
 import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
 import { sanitizeCorrelationId } from './call-context.js';
 import { parseNameFilter } from './name-filter.js';
@@ -70,7 +70,7 @@ describe('an agent shape', () => {
     ['a filter that is no object', { filters: { Post: [] as never } }, /constraint object/],
     ['an unknown tier', { permissions: 'root' as never }, /readonly, write or admin/],
   ])('refuses %s', (_, options, message) => {
-    expect(() => compileAgentShape('x', options)).toThrow(message);
+    expect(() => compileAgentShape('x', options as AgentShapeOptions)).toThrow(message);
   });
 
   it('judges both spellings of a system class as one', () => {

@@ -43,7 +43,7 @@ export class Agent {
   /** Why it acts for somebody else, as audit records tell it; null: it does not. */
   readonly impersonationLabel: string | null;
 
-  /** @throws TypeError when a sub-agent's shape was not narrowed from its parent's */
+  /** @internal Made by `Parley.agentFor` and `SubAgents`. @throws TypeError when a sub-agent's shape was not narrowed from its parent's */
   constructor(options: AgentOptions) {
     this.shape = options.shape;
     this.parent = options.parent ?? null;

@@ -41,6 +41,7 @@ export function isLogLevel(value: unknown): value is LogLevel {
 
 /** A line that a running call tells its client. */
 export interface LogEntry {
+  /** How urgent it is; the client may have asked for the more urgent ones alone. */
   readonly level: LogLevel;
   /** Any JSON value. */
   readonly data: unknown;

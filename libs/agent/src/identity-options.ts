@@ -16,11 +16,11 @@ export interface IdentityOptions {
   /** When the user has no session, make one. Default false. */
   readonly impersonateMint?: boolean | null;
   /** Who or what is behind it, for records. Text of at most 128 characters; anything else is none. */
-  readonly impersonationLabel?: unknown;
+  readonly impersonationLabel?: string | null;
   /** Other spellings of the three above. */
   readonly impersonationUser?: UserReference | null;
   readonly impersonationMint?: boolean | null;
-  readonly impersonateLabel?: unknown;
+  readonly impersonateLabel?: string | null;
 }
 
 export const IDENTITY_OPTIONS = [

@@ -1,3 +1,9 @@
+/** Which names are permitted. A list says the same as `only`; `except` wins over it. Null: all. */
+export type NameFilterOptions =
+  | readonly string[]
+  | { readonly only?: readonly string[] | null; readonly except?: readonly string[] | null }
+  | null;
+
 /**
  * An `only` / `except` filter over names. No filter permits everything; an empty `only` permits nothing.
  * `except` wins over `only`.

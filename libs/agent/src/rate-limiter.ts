@@ -1,10 +1,14 @@
 /** Verdict of one attempt: `null` when permitted, else seconds until another may succeed. */
 export interface RateVerdict {
+  /** Seconds until another call may be permitted. */
   readonly retryAfter: number;
+  /** Calls permitted per window. */
   readonly limit: number;
+  /** Seconds. */
   readonly window: number;
 }
 
+/** How many calls, in which time. */
 export interface RateLimit {
   /** Calls permitted per window. Default 60. */
   readonly limit: number;
@@ -29,8 +33,11 @@ export abstract class RateLimiter {
   abstract check(key: string): Promise<RateVerdict | null>;
 }
 
+/** Where a principal stands at this moment. */
 export interface RateUsage extends RateLimit {
+  /** Calls within the window. */
   readonly used: number;
+  /** Calls that are left, never below 0. */
   readonly remaining: number;
   /** Seconds, at least 0.1; null while a call is free. */
   readonly retryAfter: number | null;
@@ -42,7 +49,10 @@ export interface RateUsage extends RateLimit {
  */
 export abstract class SlidingRateLimiter extends RateLimiter {
   /** @throws TypeError for a limit or window that permits nothing */
-  constructor(override readonly rate: RateLimit) {
+  constructor(
+    /** What is permitted. */
+    override readonly rate: RateLimit,
+  ) {
     super();
     if (!(rate.limit > 0) || !(rate.window > 0))
       throw new TypeError('rate limit and window must be positive');
@@ -53,12 +63,14 @@ export abstract class SlidingRateLimiter extends RateLimiter {
   /** Forgets what a principal spent. */
   abstract reset(key: string): Promise<void>;
 
+  /** What `usage` answers. @param retryAfter seconds; shorter than 0.1 is told as 0.1 */
   protected usageOf(used: number, retryAfter: number | null): RateUsage {
     const { limit, window } = this.rate;
     const wait = retryAfter === null ? null : Math.max(retryAfter, SHORTEST_RETRY);
     return { limit, window, used, remaining: Math.max(limit - used, 0), retryAfter: wait };
   }
 
+  /** What `check` answers when it refuses. @param retryAfter seconds; shorter than 0.1 is told as 0.1 */
   protected refusal(retryAfter: number): RateVerdict {
     return { retryAfter: Math.max(retryAfter, SHORTEST_RETRY), ...this.rate };
   }

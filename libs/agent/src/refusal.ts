@@ -18,6 +18,7 @@ export const ERROR_CODES = [
   'audit_unavailable',
   'internal_error',
 ] as const;
+/** One of `ERROR_CODES`. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** What kind of access rule refused; the `kind` member of `parse.details`. */
@@ -37,6 +38,7 @@ export const DENIAL_KINDS = [
   'atlas_facet_filter_unsafe',
   'budget',
 ] as const;
+/** One of `DENIAL_KINDS`. */
 export type DenialKind = (typeof DENIAL_KINDS)[number];
 
 /** Every check that refuses or is a step of a call (docs/refusals.md#gates). Not told to agents. */
@@ -88,6 +90,7 @@ export const GATES = [
   'before_callbacks',
   'task',
 ] as const;
+/** One of `GATES`. */
 export type Gate = (typeof GATES)[number];
 
 /** Structured part of a refusal; only populated members are sent. */
@@ -146,9 +149,12 @@ export function orThrow(refusal: Refusal | null | undefined): void {
 
 /** The caller's credentials were not recognised: HTTP 401, JSON-RPC -32001, never a reason. */
 export class Unauthorized extends IntrinsicException {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'Unauthorized';
-  /** @param cause for the log only */
-  constructor(override readonly cause?: string) {
+  constructor(
+    /** Why, for the log only. */
+    override readonly cause?: string,
+  ) {
     super('Unauthorized');
   }
 }

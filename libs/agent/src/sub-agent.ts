@@ -17,6 +17,7 @@ export interface SubAgentOptions extends Omit<AgentShapeOptions, 'recursionDepth
   readonly identity?: Identity;
 }
 
+/** Which rule of sub-agents an option broke. */
 export type SubAgentFault =
   | 'parent'
   | 'recursion_limit'
@@ -30,8 +31,10 @@ export type SubAgentFault =
 
 /** A sub-agent that would have been more than its parent, or less than nothing. */
 export class SubAgentError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'SubAgentError';
   constructor(
+    /** Which rule it would have broken. */
     readonly fault: SubAgentFault,
     message: string,
   ) {

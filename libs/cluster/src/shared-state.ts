@@ -17,10 +17,15 @@ export interface SharedStateLog {
 export abstract class SharedState {
   /** Whose state it is: with `process`, a second replica would know nothing of it. */
   abstract readonly reach: 'process' | 'replicas';
+  /** MCP sessions, whose they are, and when they end. */
   abstract readonly sessions: SessionStore;
+  /** Messages from one replica to all others: cancellations, replies of clients, changes. */
   abstract readonly bus: MessageBus;
+  /** Values that can be taken once, whoever asks first. */
   abstract readonly oneTime: OneTimeStore;
+  /** Answers on their way, so that a client which lost its stream gets the rest. */
   abstract readonly streams: StreamLog;
+  /** Which sessions want to be told of which resources. */
   abstract readonly subscriptions: SubscriptionBook;
   /** Long calls and what came of them. */
   abstract readonly tasks: VersionedStore;
@@ -32,11 +37,16 @@ export abstract class SharedState {
   abstract readonly auditChains: VersionedStore;
   /** What was taken back before it ended by itself. */
   abstract readonly revocations: VersionedStore;
+  /** Where rate limits are counted. */
   abstract readonly limiters: RateLimiters;
+  /** What principals took of the data. */
   abstract readonly budgets: BudgetLedger;
+  /** Calls that wait for a person, and what was decided. */
   abstract readonly approvals: ApprovalDesk;
+  /** Keys that every replica must have alike, made by the first that asks. */
   abstract readonly secrets: SharedSecrets;
   /** Whether it can be used at this moment, asked anew. Never throws. */
   abstract isUp(): Promise<boolean>;
+  /** Ends its connections. What it keeps stays where another replica can find it. */
   abstract close(): Promise<void>;
 }

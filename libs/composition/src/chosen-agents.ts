@@ -32,7 +32,7 @@ class ChosenAgents extends Authenticator {
 
 /** What an application's own `Authenticator` is given: a request, and the one way to make an agent for it. */
 export interface AdmissionRequest extends CredentialSource {
-  /** @throws TypeError for a choice that cannot be */
+  /** The agent of this choice, for this request alone. @throws TypeError for a choice that cannot be */
   admit(choice: AgentChoice): Agent;
 }
 

@@ -1,4 +1,5 @@
 import type { Provider } from '@nestjs/common';
+import { Refused, refusals } from '#agent';
 import { AuditSink } from '#audit';
 import type { ParleyConfig } from '#config';
 import { type OperationContext, type ParseRow, RecordReader, RecordWriter, type SortKey } from '#data';
@@ -7,6 +8,7 @@ import type { Where } from '#policy';
 /** Milliseconds that one operation may take. */
 const PATIENCE = 30_000;
 
+/** Which rows are read, and what of them. */
 export interface UngovernedQuery {
   /** Parse constraint. Default: every row. */
   readonly where?: Where;
@@ -20,16 +22,21 @@ export interface UngovernedQuery {
 
 /** Rows as they are stored: no policy, no rights, no tenant, no mask. Each operation leaves a record. */
 export interface UngovernedRecords {
+  /** Rows of a class. @throws StoreError, and Refused (`audit_unavailable`) while no record can be kept */
   find(className: string, query?: UngovernedQuery): Promise<ParseRow[]>;
+  /** How many rows there are. @param where default: all. @throws as `find` */
   count(className: string, where?: Where): Promise<number>;
+  /** Stores a new row. @returns it, as it is stored. @throws as `find` */
   create(className: string, fields: ParseRow): Promise<ParseRow>;
-  /** @returns null where there is no such row */
+  /** Changes a row. @returns it, as it is stored; null: there is none. @throws as `find` */
   update(className: string, objectId: string, fields: ParseRow): Promise<ParseRow | null>;
+  /** Removes a row. @returns false: there is none. @throws as `find` */
   delete(className: string, objectId: string): Promise<boolean>;
 }
 
 /** The one way past the policy that has a name: the operator lists it in `ungoverned`, the record and `doctor` tell it. */
 export class UngovernedData {
+  /** @internal Made by the module. */
   constructor(
     private readonly names: readonly string[],
     private readonly reader: RecordReader,
@@ -37,7 +44,7 @@ export class UngovernedData {
     private readonly audit: AuditSink,
   ) {}
 
-  /** @throws TypeError for a name that the operator did not list */
+  /** Its records name this code by `name`. @throws TypeError for a name that the operator did not list */
   as(name: string): UngovernedRecords {
     if (!this.names.includes(name))
       throw new TypeError(`'${name}' is not among the names that 'ungoverned' permits`);
@@ -66,7 +73,8 @@ export class UngovernedData {
     target: string,
     work: (operation: OperationContext) => Promise<T>,
   ): Promise<T> {
-    if (this.audit.admit() !== null) throw new Error('audit records cannot be kept at the moment');
+    const retryAfter = this.audit.admit();
+    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
     let success = false;
     try {
       const result = await work({

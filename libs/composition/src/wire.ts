@@ -1,5 +1,5 @@
 import { type INestApplicationContext, Logger, type Provider } from '@nestjs/common';
-import { filter, map, merge, Observable } from 'rxjs';
+import { filter, map, merge } from 'rxjs';
 import { SessionStreams, type SharedState } from '#cluster';
 import { PromptRegistry } from '#dispatcher';
 import { type ChangingList, Wire } from '#streaming';
@@ -22,13 +22,12 @@ export function followLists(app: INestApplicationContext): void {
   const ofEditions = app
     .get(Editions)
     .successions.pipe(filter((succession) => changesTools(succession, tools)));
-  const ofPrompts = new Observable<void>((listener) => prompts.onChange(() => listener.next()));
   app
     .get(Wire)
     .listChanges.follow(
       merge(
         merge(app.get(ToolRegistry).changes, ofEditions).pipe(map((): ChangingList => 'tools')),
-        ofPrompts.pipe(map((): ChangingList => 'prompts')),
+        prompts.changes.pipe(map((): ChangingList => 'prompts')),
       ),
     );
 }

@@ -91,11 +91,13 @@ export function withoutIdentity(agent: AgentConfig): Omit<AgentConfig, 'identity
   const rest = Object.fromEntries(
     Object.entries(options).filter(([option]) => !(IDENTITY_OPTIONS as readonly string[]).includes(option)),
   );
-  return own === undefined ? rest : { ...rest, impersonationLabel: own };
+  return own === undefined || own === null ? rest : { ...rest, impersonationLabel: own };
 }
 
-const readIdentityLabel = ({ impersonationLabel, impersonateLabel }: AgentConfig): unknown =>
-  impersonationLabel ?? impersonateLabel;
+const readIdentityLabel = ({
+  impersonationLabel,
+  impersonateLabel,
+}: AgentConfig): string | null | undefined => impersonationLabel ?? impersonateLabel;
 
 function readsToken(agent: AgentConfig | undefined, identity: AgentIdentity | undefined): boolean {
   const { tenantId } = agent ?? {};

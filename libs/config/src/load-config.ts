@@ -35,8 +35,11 @@ const DEFAULT_AGENT = 'default';
 
 /** Everything the service starts from: validated, compiled, frozen. */
 export interface LoadedConfig {
+  /** Every section, with its defaults. */
   readonly config: ParleyConfig;
+  /** That of the file, narrowed by what code declares. */
   readonly policy: Policy;
+  /** By name. */
   readonly agents: ReadonlyMap<string, AgentShape>;
   /** By the names of the agents. */
   readonly identities: ReadonlyMap<string, AgentIdentity>;

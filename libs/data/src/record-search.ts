@@ -25,15 +25,19 @@ interface RowSearch {
   readonly limit: number;
 }
 
+/** Rows by words. */
 export interface TextSearchQuery extends RowSearch {
+  /** What to look for, and where. */
   readonly match: TextMatch;
   /** Wire path to show passages of. */
   readonly highlight?: string;
 }
 
+/** Rows near a vector. */
 export interface VectorSearchQuery extends RowSearch {
   /** Wire name of the vector. */
   readonly field: string;
+  /** As long as the vectors of the index. */
   readonly vector: readonly number[];
   /** Applied inside the search, on fields that the vector index can filter on. */
   readonly filter: Where;
@@ -51,10 +55,15 @@ export interface Facet {
   readonly buckets?: number;
 }
 
+/** What to count, of which rows. */
 export interface FacetQuery {
+  /** Of the rows. */
   readonly className: string;
+  /** Name of the search index. */
   readonly index: string;
+  /** What a row must have to count. */
   readonly match: TextMatch;
+  /** What to count by, under names that the answer uses again. */
   readonly facets: ReadonlyMap<string, Facet>;
   /** Rows that count. Where it is empty the search process counts by itself. */
   readonly where: Where;
@@ -66,10 +75,13 @@ export interface Passage {
   readonly texts: readonly { readonly value: string; readonly type: 'hit' | 'text' }[];
 }
 
+/** One row that was found. */
 export interface SearchHit {
+  /** What was asked for of it. */
   readonly row: ParseRow;
   /** Higher is nearer; comparable within one answer. */
   readonly score: number;
+  /** Where the words were found; empty unless it was asked for. */
   readonly highlights: readonly Passage[];
 }
 
@@ -78,8 +90,11 @@ export interface FacetBucket {
   readonly count: number;
 }
 
+/** What a `FacetQuery` counted. */
 export interface FacetCounts {
+  /** All rows that matched. */
   readonly total: number;
+  /** By the names of the query. */
   readonly facets: ReadonlyMap<string, readonly FacetBucket[]>;
 }
 

@@ -10,6 +10,7 @@ export interface OperationContext {
   readonly maxTimeMS: number;
   /** Seen in the database's operation list and profiler: tool and correlation id. */
   readonly comment: string;
+  /** Ends the operation when the call ends. */
   readonly signal: AbortSignal;
 }
 
@@ -31,24 +32,37 @@ export interface IncludePlan {
   readonly include: readonly IncludePlan[];
 }
 
+/** Which rows to read, and what of them. */
 export interface FindQuery {
+  /** Whose rows. */
   readonly className: string;
+  /** Every constraint, those of the policy included; empty: all rows. */
   readonly where: Where;
   /** Wire names or dotted paths to return; absent: all. objectId, createdAt, updatedAt always come. */
   readonly keys?: readonly string[];
+  /** Pointers to resolve in place. Default none. */
   readonly include?: readonly IncludePlan[];
+  /** The first key decides first. Default: as the store likes. */
   readonly order?: readonly SortKey[];
+  /** Rows to leave out at the beginning. Default 0. */
   readonly skip?: number;
+  /** Rows at most. */
   readonly limit: number;
 }
 
+/** Which rows to count. */
 export interface CountQuery {
+  /** Whose rows. */
   readonly className: string;
+  /** As in `FindQuery`. */
   readonly where: Where;
 }
 
+/** What a pipeline makes of the rows of a class. */
 export interface AggregateQuery {
+  /** Whose rows go in. */
   readonly className: string;
+  /** Translated, checked and narrowed; to be run as it is. */
   readonly pipeline: GovernedPipeline;
   /** Joins between pointers and ids are turned into ones that match. Default true. */
   readonly rewriteLookups?: boolean;
@@ -56,10 +70,13 @@ export interface AggregateQuery {
 
 /** The rows that a relation field of one row leads to. */
 export interface RelatedQuery {
+  /** Of the row that has the relation. */
   readonly className: string;
+  /** Of the row that has the relation. */
   readonly objectId: string;
   /** Wire name of the relation. */
   readonly key: string;
+  /** Ids at most. */
   readonly limit: number;
 }
 
@@ -68,8 +85,11 @@ export type QueryPlan = Readonly<Record<string, unknown>>;
 
 /** On whose behalf, and for which tool, a store is asked. */
 export interface StoreCall {
+  /** Who asks. */
   readonly agent: Agent;
+  /** What of each class this agent may use. */
   readonly scope: AgentScope;
+  /** By name. */
   readonly tool: string;
 }
 
@@ -131,6 +151,7 @@ export abstract class RecordWriter {
   ): Promise<boolean>;
 }
 
+/** What went wrong in a store. */
 export type StoreErrorCode =
   | 'timeout'
   | 'unavailable'
@@ -155,9 +176,12 @@ export type StoreName = 'the database' | 'Parse Server';
 
 /** A fault of the store in our words. The driver's text is the `cause`, for the log alone. */
 export class StoreError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'StoreError';
+  /** Where it arose. Default `the database`. */
   readonly store: StoreName;
   constructor(
+    /** What programs tell it by. */
     readonly code: StoreErrorCode,
     options?: { readonly cause?: unknown; readonly store?: StoreName },
   ) {

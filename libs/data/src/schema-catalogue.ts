@@ -23,10 +23,12 @@ export class ClassSchemas implements SchemaSnapshot {
     this.names = [...this.classes.keys()].sort();
   }
 
+  /** Undefined: no such class. */
   get(className: string): ClassSchema | undefined {
     return this.classes.get(className);
   }
 
+  /** Sorted. */
   classNames(): readonly string[] {
     return this.names;
   }

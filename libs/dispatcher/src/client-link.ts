@@ -6,7 +6,10 @@ export type UnreachableReason = 'no-session' | 'no-stream' | 'not-delivered' | '
 
 /** A request to the client came to no reply. */
 export class ClientUnreachable extends IntrinsicException {
-  constructor(readonly reason: UnreachableReason) {
+  constructor(
+    /** Which way the request was lost. */
+    readonly reason: UnreachableReason,
+  ) {
     super(`the client could not be asked: ${reason}`);
     this.name = 'ClientUnreachable';
   }

@@ -5,7 +5,9 @@ import type { Era } from './protocol-versions.js';
 
 /** A call as the kernel needs to know it: who and when (CallContext), and which protocol it came in. */
 export interface DispatchContext extends CallContext {
+  /** `legacy`: revisions with sessions; `modern`: the stateless one. */
   readonly era: Era;
+  /** The revision, as clients name it: `2025-11-25`. */
   readonly version: string;
   /** What the client declared: at `initialize`, or on this request in the stateless era. */
   readonly clientCapabilities: JsonObject;

@@ -42,6 +42,7 @@ export class StreamedResult {
   ) {}
 }
 
+/** What comes of a message: a result, a failure, nothing for a notification, or an answer that stays open. */
 export type KernelReply = KernelResult | KernelFailure | KernelAcceptance | StreamedResult;
 
 /** A result that a handler has completed and serialised itself. */

@@ -55,6 +55,7 @@ export class Kernel {
   private readonly methods: ReadonlyMap<string, Method>;
   private readonly envelope: ResultEnvelope;
 
+  /** @internal Made by the module. */
   constructor(private readonly options: KernelOptions) {
     const serverInfo = Object.freeze({ name: 'parley', version: options.version });
     this.envelope = new ResultEnvelope(serverInfo);
@@ -77,6 +78,7 @@ export class Kernel {
     return this.options.tools.permits({ agent }, tool, args);
   }
 
+  /** Answers one message. @param method `tools/call` and the like. @param params as they came, unchecked */
   async dispatch(method: string, params: unknown, context: DispatchContext): Promise<KernelReply> {
     try {
       return await this.answer(method, params, context);

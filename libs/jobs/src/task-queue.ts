@@ -1,6 +1,8 @@
 /** A run that is due. */
 export interface TaskJob {
+  /** Whose run it is. */
   readonly taskId: string;
+  /** Which run of the task, from 1 on. */
   readonly run: number;
 }
 

@@ -10,12 +10,15 @@ export {
   type Gate,
   GATES,
   type LogEntry,
+  type NameFilterOptions,
   type ProgressUpdate,
   type Refusal,
   Refused,
   SubAgentError,
+  type SubAgentFault,
   type SubAgentOptions,
   type Tier,
+  type ToolFilterOptions,
 } from '#agent';
 export type { GovernedRecords, GovernedSearch } from '#data';
 export {
@@ -79,12 +82,13 @@ export {
   type AuditEvent,
   type AuditPage,
   type AuditQuery,
+  AuditQueryError,
   type AuditRecord,
   AuditSink,
   AuditTrail,
 } from '#audit';
 export { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
-export { openSharedState, SharedState } from '#cluster';
+export { openSharedState, SharedState, SharedStateUnavailable } from '#cluster';
 export {
   type AdmissionRequest,
   type AgentChoice,
@@ -94,7 +98,7 @@ export {
   type EmbeddedDatabaseOptions,
   loadWithPlugins,
   type RehearsalRoom,
-  UngovernedData,
+  type UngovernedData,
   type UngovernedQuery,
   type UngovernedRecords,
 } from '#composition';
@@ -120,6 +124,7 @@ export {
   type SessionOwner,
   type StoreCall,
   StoreError,
+  type StoreErrorCode,
   type TextSearchQuery,
   type VectorSearchQuery,
 } from '#data';
@@ -136,8 +141,6 @@ export {
   Kernel,
   type KernelReply,
   type Rehearsal,
-  rehearsingAgent,
-  surfaceOf,
   ToolCallbacks,
 } from '#dispatcher';
 export { openTaskQueue, type TaskJob, TaskQueue } from '#jobs';

@@ -2,6 +2,7 @@ import type { AgentSurface, ClassSurface } from '@parley/server';
 
 /** What one agent may do with one class. Lists are sorted and separated by spaces, so that a snapshot shows what changed. */
 export interface AccessRow {
+  /** By its name in the configuration. */
   readonly agent: string;
   /** `*`: tools that are about no class in particular. */
   readonly class: string;

@@ -8,6 +8,7 @@ const PAGE = 200;
 export class AuditBook {
   private from: { readonly chain: string; readonly seq: number } | null = null;
 
+  /** @internal Made by the application. */
   constructor(private readonly parley: Pick<Parley, 'get'>) {}
 
   /** Calls, approvals and everything else, the oldest first. */

@@ -41,8 +41,10 @@ export interface CallerParts {
 export class Caller {
   private readonly person = new ScriptedPerson();
 
+  /** @internal Made by `TestingApplication.as`. */
   constructor(private readonly parts: CallerParts) {}
 
+  /** Of the agent; `ad hoc` for limits that the test gave. */
   get name(): string {
     return this.parts.name;
   }

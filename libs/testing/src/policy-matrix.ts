@@ -7,10 +7,13 @@ import { described } from './told.js';
 
 /** That a call is refused with this code or kind, by this gate. */
 export interface Refusing {
+  /** As `expectRefused` takes it. */
   readonly code: RefusalCode;
+  /** Which check must have said no. */
   readonly gate: Gate;
 }
 
+/** What is expected of a call in `policyMatrix`. */
 export type Cell = 'allowed' | Refusing;
 
 /** A call, and what comes of it for each agent. */
@@ -18,7 +21,10 @@ export type MatrixRow<Agent extends string> = {
   readonly call: readonly [tool: string, args?: object];
 } & Readonly<Record<Agent, Cell>>;
 
-/** @throws AssertionError for a code or gate that does not exist */
+/**
+ * A cell of `policyMatrix`: this gate refuses with this code or kind.
+ * @throws AssertionError for a code or gate that does not exist
+ */
 export function refused(code: RefusalCode, gate: Gate): Refusing {
   assertNames(code, gate);
   return { code, gate };

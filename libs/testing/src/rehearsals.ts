@@ -1,4 +1,4 @@
-import { type Agent, type Parley, type Rehearsal, rehearsingAgent, type RehearsalRoom } from '@parley/server';
+import type { Agent, Parley, Rehearsal, RehearsalRoom } from '@parley/server';
 
 /** One room for all rehearsals of an application, opened when somebody asks, one question at a time. */
 export class Rehearsals {
@@ -8,10 +8,7 @@ export class Rehearsals {
   constructor(private readonly parley: Pick<Parley, 'openRehearsals' | 'tools'>) {}
 
   rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal> {
-    const { identity, tenantId } = agent;
-    return this.in(({ rehearser }) =>
-      rehearser.rehearse(rehearsingAgent(agent.shape, { identity, tenantId }), tool, args),
-    );
+    return this.in((room) => room.rehearse(agent, tool, args));
   }
 
   in<T>(work: (room: RehearsalRoom) => Promise<T>): Promise<T> {

@@ -4,6 +4,7 @@ import { type ClientLink, type ClientReply, ClientUnreachable } from '@parley/se
 export interface Question {
   /** `elicitation/create`, `sampling/createMessage` or `roots/list`. */
   readonly method: string;
+  /** As a client receives them. */
   readonly params: Readonly<Record<string, unknown>>;
 }
 

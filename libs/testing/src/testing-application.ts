@@ -4,7 +4,6 @@ import {
   CachedPrincipalDirectory,
   type Parley,
   SchemaCatalogue,
-  surfaceOf,
 } from '@parley/server';
 import { type AccessRow, tableOf } from './access-table.js';
 import { AuditBook } from './audit-book.js';
@@ -42,6 +41,7 @@ export interface ApplicationParts {
 export class TestingApplication {
   /** The instance itself: its registries, its runner, its kernel. */
   readonly parley: Parley;
+  /** What was written down since the start or the last `reset`. */
   readonly audit: AuditBook;
   /** The stored rows, past every rule: what an assertion needs and no agent may see. */
   readonly ungoverned: UngovernedRows;
@@ -52,6 +52,7 @@ export class TestingApplication {
   private resets = 0;
   private closing: Promise<void> | undefined;
 
+  /** @internal Made by `createTestingApplication` and `testingOver`. */
   constructor(private readonly parts: ApplicationParts) {
     this.parley = parts.parley;
     this.audit = new AuditBook(this.parley);
@@ -92,7 +93,7 @@ export class TestingApplication {
       const classNames = (await catalogue.snapshot()).classNames();
       const rows: AccessRow[] = [];
       for (const [name, agent] of [...room.agents].sort(([one], [other]) => (one < other ? -1 : 1)))
-        rows.push(...tableOf(name, await surfaceOf(room, agent, classNames)));
+        rows.push(...tableOf(name, await room.surfaceOf(agent, classNames)));
       return rows;
     });
   }
@@ -131,6 +132,7 @@ export class TestingApplication {
     return this.closing;
   }
 
+  /** As `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -17,6 +17,7 @@ export class TestingDatabase {
   ) {}
 
   /**
+   * Begins one.
    * @param seed default: an empty database
    * @throws Error when the file cannot be read, and listing every fault of the seed
    */
@@ -56,6 +57,7 @@ export class TestingDatabase {
     return this.closing;
   }
 
+  /** As `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -73,11 +75,15 @@ async function removed(folder: string | null): Promise<void> {
   if (folder !== null) await rm(folder, { recursive: true, force: true });
 }
 
-async function readSeed(path: string): Promise<unknown> {
+async function readSeed(path: string): Promise<object> {
   const text = await readFile(path, 'utf8');
+  let content: unknown;
   try {
-    return JSON.parse(text) as unknown;
+    content = JSON.parse(text);
   } catch {
     throw new TypeError(`seed: ${path} is not JSON`);
   }
+  if (content === null || typeof content !== 'object')
+    throw new TypeError(`seed: ${path} is not the content of a seed`);
+  return content;
 }

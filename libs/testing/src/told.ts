@@ -22,6 +22,7 @@ interface Beside {
 export interface Told<Data = Record<string, unknown>> extends Beside {
   /** The structured content; without it, the text as JSON; without that, the text. */
   readonly data: Data;
+  /** Every text block of the answer, a line each. */
   readonly text: string;
   /** Every block of the answer. */
   readonly content: readonly Readonly<Record<string, unknown>>[];
@@ -29,8 +30,11 @@ export interface Told<Data = Record<string, unknown>> extends Beside {
 
 /** What an agent is told of a call that was refused or failed, and what only the record knows. */
 export interface ToldRefusal extends Beside {
+  /** What a model reads. */
   readonly text: string;
+  /** What programs tell it by. */
   readonly code: ErrorCode;
+  /** Which access rule it was; absent for refusals of other gates. */
   readonly kind?: DenialKind;
   /** `parse.details` as they are told. */
   readonly details?: Readonly<Record<string, unknown>>;
@@ -46,6 +50,7 @@ export interface ToldRefusal extends Beside {
   readonly thrown?: unknown;
 }
 
+/** What came of `attempt`, by `allowed`. */
 export type Attempt<Data = Record<string, unknown>> =
   | { readonly allowed: true; readonly told: Told<Data> }
   | { readonly allowed: false; readonly refusal: ToldRefusal };
@@ -54,6 +59,7 @@ export type Attempt<Data = Record<string, unknown>> =
 export class CallRefused extends AssertionError {
   constructor(
     call: string,
+    /** What came instead. */
     readonly refusal: ToldRefusal,
   ) {
     super({

@@ -5,6 +5,7 @@ const MOST_ROWS = 10_000;
 
 /** The rows as they are stored, whatever the policy says: for assertions about what happened, never for an agent. */
 export class UngovernedRows {
+  /** @internal Made by the application. */
   constructor(private readonly database: { readonly rows: RecordReader } | null) {}
 
   /** At most 10 000 rows, in the order of their ids. @param where a constraint in Parse's words. Default: all */
@@ -19,6 +20,7 @@ export class UngovernedRows {
     return row ?? null;
   }
 
+  /** How many there are. @param where as in `find` */
   count(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<number> {
     return this.reader.count({ className, where }, this.operation);
   }

@@ -17,15 +17,21 @@ export interface DeclaredMethod {
 
 /** What a method gets besides its arguments. Everything on it is governed for the calling agent. */
 export interface MethodCall {
+  /** The class that declares it. */
   readonly className: string;
   /** The object the method was called on, as this agent may read it; null for class methods. */
   readonly receiver: ParseRow | null;
+  /** Of the receiver; null for class methods. */
   readonly objectId: string | null;
+  /** The data, as the calling agent may read it. */
   readonly records: GovernedRecords;
   /** For methods of tier write or admin that really run; a dry run gets none. */
   readonly writes: GovernedWrites | null;
+  /** It is to tell what it would do, and to do nothing. */
   readonly dryRun: boolean;
+  /** Ends when the client goes away or cancels, or the time is up. */
   readonly signal: AbortSignal;
+  /** Told to the client. @throws TypeError for what is no number */
   progress(update: ProgressUpdate): void;
   /** Only for methods that declare `agent: true`. */
   readonly agent: Agent | null;

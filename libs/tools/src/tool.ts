@@ -95,6 +95,7 @@ export interface ToolCall extends CallContext, AskingCall {
 
 /** What a tool that needs `rows` gets. */
 export interface RowWritingCall extends ToolCall {
+  /** Creates, changes and deletes rows, as the calling agent may. */
   readonly writes: GovernedWrites;
 }
 

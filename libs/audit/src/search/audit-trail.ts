@@ -6,10 +6,13 @@ export interface AuditQuery {
   readonly from?: string;
   /** ISO 8601, not included. */
   readonly to?: string;
+  /** What kind of entry. */
   readonly type?: AuditEntryType;
   /** Name of the agent. */
   readonly agent?: string;
+  /** Name of the tool that was called. */
   readonly tool?: string;
+  /** Who called, as records name them. */
   readonly principal?: string;
   /** As text: a number is found by its digits. */
   readonly tenant?: string;
@@ -19,7 +22,9 @@ export interface AuditQuery {
   readonly gate?: string;
   /** The code of a refusal. */
   readonly code?: string;
+  /** Of the request, as its client or the server named it. */
   readonly correlationId?: string;
+  /** Of the trace that the call was part of: 32 hexadecimal digits. */
   readonly traceId?: string;
   /** Entries of a page, 1 to 200. Default 50. */
   readonly limit?: number;
@@ -27,6 +32,7 @@ export interface AuditQuery {
   readonly cursor?: string;
 }
 
+/** What was found, a page at a time. */
 export interface AuditPage {
   /** Newest first. */
   readonly entries: readonly AuditEntry[];
@@ -36,6 +42,7 @@ export interface AuditPage {
 
 /** A query that cannot be answered: a limit or a cursor that is none. */
 export class AuditQueryError extends TypeError {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'AuditQueryError';
 }
 
@@ -43,6 +50,6 @@ export class AuditQueryError extends TypeError {
 export abstract class AuditTrail {
   /** How far it reaches back: `recent` is what this process remembers, `kept` a store that outlives it. */
   abstract readonly reach: 'recent' | 'kept';
-  /** @throws AuditQueryError */
+  /** A page of what was recorded, newest first. @throws AuditQueryError for a limit or a cursor that is none */
   abstract search(query: AuditQuery): Promise<AuditPage>;
 }

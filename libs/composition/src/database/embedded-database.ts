@@ -9,9 +9,10 @@ import {
 } from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
 
+/** How an embedded database begins. */
 export interface EmbeddedDatabaseOptions {
   /** Content of a seed file. Default: an empty database. */
-  readonly seed?: unknown;
+  readonly seed?: object;
   /** Unix socket to listen on. Default: a free port of 127.0.0.1. */
   readonly path?: string;
   /** Name of the database. Default `parley`. */
@@ -32,7 +33,7 @@ export class EmbeddedDatabase {
     this.reader = new MongoRecordReader(connection, this.catalogue);
   }
 
-  /** @throws SeedError listing every fault of the seed */
+  /** Begins one. @throws SeedError listing every fault of the seed */
   static async start({
     seed,
     path,
@@ -70,6 +71,7 @@ export class EmbeddedDatabase {
     await this.seeded.putBack();
   }
 
+  /** Ends it and frees its port or socket. What was in it is gone. */
   async close(): Promise<void> {
     await this.connection.close();
     await this.server.close();

@@ -14,6 +14,7 @@ import {
 } from '#data';
 import { MongoConnection } from '#data-mongo';
 import {
+  type AgentSurface,
   Approver,
   DataBudgets,
   RecordingSchemaWriter,
@@ -21,9 +22,11 @@ import {
   RecordingStore,
   RecordingWriter,
   RecordsSource,
+  type Rehearsal,
   Rehearser,
   rehearsingAgent,
   RehearsingApprover,
+  surfaceOf,
 } from '#dispatcher';
 import type { EnvironmentGates } from '#policy';
 import { type SchemaReader, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
@@ -45,11 +48,22 @@ const ANYTHING: SchemaReader = { jsonSchema: {}, compile: () => (value) => ({ ok
 
 /** The service as it would be served, with nothing behind it but schema and roles. */
 export interface RehearsalRoom {
+  /** @internal */
   readonly rehearser: Rehearser;
+  /** @internal */
   readonly runner: ToolRunner;
+  /** @internal */
   readonly records: RecordsSource;
   /** Every agent of the configuration, by name. */
   readonly agents: ReadonlyMap<string, Agent>;
+  /**
+   * What would come of a call, and why. One at a time. Nothing is read, written or spent, and no code of tools runs.
+   * @param agent one of `agents`, or any other
+   */
+  rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal>;
+  /** What an agent may do with these classes: a rehearsal for each of its tools and each class. */
+  surfaceOf(agent: Agent, classNames: readonly string[]): Promise<AgentSurface>;
+  /** Ends it; rehearsals after that fail. */
   close(): Promise<void>;
 }
 
@@ -115,16 +129,28 @@ export async function openRehearsalRoom(
       handler: notRun,
     });
   const runner = app.get<ToolRunner>(ToolRunner);
-  return {
+  const parts = {
     rehearser: new Rehearser(runner, store, approver),
     runner,
     records: app.get<RecordsSource>(RecordsSource),
-    agents: new Map(
-      [...loaded.agents].map(([name, shape]): [string, Agent] => {
-        const identity = rehearsedIdentity(loaded.identities.get(name), user);
-        return [name, rehearsingAgent(shape, identity && { identity })];
-      }),
-    ),
+  };
+  const agents = new Map(
+    [...loaded.agents].map(([name, shape]): [string, Agent] => {
+      const identity = rehearsedIdentity(loaded.identities.get(name), user);
+      return [name, rehearsingAgent(shape, identity && { identity })];
+    }),
+  );
+  const own = new Set(agents.values());
+  // Another's budget is not a rehearsal's to spend.
+  const rehearsing = (agent: Agent) =>
+    own.has(agent)
+      ? agent
+      : rehearsingAgent(agent.shape, { identity: agent.identity, tenantId: agent.tenantId });
+  return {
+    ...parts,
+    agents,
+    rehearse: (agent, tool, args) => parts.rehearser.rehearse(rehearsing(agent), tool, args),
+    surfaceOf: (agent, classNames) => surfaceOf(parts, rehearsing(agent), classNames),
     close: () => app.close(),
   };
 }

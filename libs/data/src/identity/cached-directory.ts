@@ -38,6 +38,7 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     this.roleRoles = new ExpiringCache(roleSeconds * 1000, maxEntries, now);
   }
 
+  /** Remembered, never beyond its end. */
   async ownerOfSession(token: string): Promise<SessionOwner | null> {
     const key = digest(token);
     const owner = await this.sessions.get(key, () => this.directory.ownerOfSession(token));
@@ -46,10 +47,12 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     return null;
   }
 
+  /** Remembered for `roleSeconds`. */
   rolesOfUser(userId: string): Promise<readonly string[]> {
     return this.userRoles.get(userId, () => this.directory.rolesOfUser(userId));
   }
 
+  /** Remembered for `roleSeconds`. */
   rolesOfRole(name: string): Promise<readonly string[] | null> {
     return this.roleRoles.get(name, () => this.directory.rolesOfRole(name));
   }
@@ -59,6 +62,7 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     this.sessions.forget(digest(token));
   }
 
+  /** They are looked up anew at the next call. */
   override forgetRoles(holder: RoleHolder): void {
     if ('userId' in holder) this.userRoles.forget(holder.userId);
     else this.roleRoles.forget(holder.role);

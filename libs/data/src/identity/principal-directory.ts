@@ -1,5 +1,6 @@
 /** Who signed in with a session token, and until when it holds. */
 export interface SessionOwner {
+  /** Object id in `_User`. */
   readonly userId: string;
   /** `null`: it does not end by itself. */
   readonly expiresAt: Date | null;

@@ -24,7 +24,7 @@ function describe(prompt: Prompt): JsonObject {
 }
 
 export function listPrompts(registry: PromptRegistry, { params, dialect }: MethodRequest): JsonObject {
-  const prompts = registry.list().map(describe);
+  const prompts = registry.all().map(describe);
   if (!dialect.additions) return { prompts };
   const { entries, nextCursor } = pageOf('prompts', prompts, params.cursor);
   return { prompts: entries, ...(nextCursor !== undefined && { nextCursor }) };

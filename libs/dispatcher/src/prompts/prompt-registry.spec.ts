@@ -18,11 +18,11 @@ describe('PromptRegistry', () => {
     const registry = new PromptRegistry();
     registry.register(custom('extra'));
     registry.register(custom('count_by'));
-    const names = registry.list().map(({ name }) => name);
+    const names = registry.all().map(({ name }) => name);
     expect(names).toEqual([...BUILT_IN, 'extra']);
     expect(registry.get('count_by')?.description).toBe('Custom');
     registry.reset();
-    expect(registry.list().map(({ name }) => name)).toEqual(BUILT_IN);
+    expect(registry.all().map(({ name }) => name)).toEqual(BUILT_IN);
   });
 
   it('tells every listener of each change, also after one threw', () => {
@@ -39,6 +39,25 @@ describe('PromptRegistry', () => {
     registry.reset();
     expect(heard).toBe(2);
     expect(faults).toHaveLength(3);
+  });
+
+  it('takes a prompt away again, once, and not the one that came in its place', () => {
+    const registry = new PromptRegistry();
+    let changes = 0;
+    const hearing = registry.changes.subscribe(() => (changes += 1));
+    const takeAway = registry.register(custom('extra'));
+    takeAway();
+    takeAway();
+    expect(registry.get('extra')).toBeUndefined();
+    const takeOldAway = registry.register(custom('extra'));
+    const later = custom('extra');
+    registry.register(later);
+    takeOldAway();
+    expect(registry.get('extra')).toBe(later);
+    expect(changes).toBe(4);
+    hearing.unsubscribe();
+    registry.reset();
+    expect(changes).toBe(4);
   });
 
   it('refuses a prompt without a name', () => {

@@ -15,6 +15,7 @@ export type Limits = ReadonlyMap<LimitOrigin, string>;
 export interface ClassSurface {
   /** Tools that pass every gate for the class, each with what limits its rows. */
   readonly tools: ReadonlyMap<string, Limits>;
+  /** Those it may read, by wire name; `*`: those to come as well. */
   readonly fields: ReadonlySet<string>;
   /** Path → what the agent gets in place of the value; what is dropped is not among them. */
   readonly masks: ReadonlyMap<string, string>;
@@ -24,7 +25,9 @@ export interface ClassSurface {
 
 /** What one agent may do under one configuration, as the deciding code answers. */
 export interface AgentSurface {
+  /** Those that no gate of the agent alone refuses. */
   readonly tools: ReadonlyMap<string, 'runs' | 'asks approval'>;
+  /** Those it may use in any way, by name. */
   readonly classes: ReadonlyMap<string, ClassSurface>;
 }
 

@@ -6,7 +6,9 @@ import type { RehearsingApprover } from './rehearsing-approver.js';
 
 /** What would have come of a call, and how it was decided. */
 export interface Rehearsal {
+  /** By name. */
   readonly agent: string;
+  /** By name. */
   readonly tool: string;
   /** No gate refused. */
   readonly allowed: boolean;
@@ -16,6 +18,7 @@ export interface Rehearsal {
   readonly passed: readonly PassedGate[];
   /** Present when a gate refused. */
   readonly refusal?: Refusal;
+  /** What limits the rows, and who says so. */
   readonly injected: readonly InjectedLimit[];
   /** Of the classes that the call uses. */
   readonly masked: readonly MaskedField[];

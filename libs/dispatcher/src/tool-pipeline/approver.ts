@@ -2,9 +2,13 @@ import type { CallContext, Tier } from '#agent';
 import type { ToolDefinition } from '#tools';
 import type { ApprovalPreview } from './approval-preview.js';
 
+/** A call that needs a yes. */
 export interface ApprovalRequest {
+  /** What is called. */
   readonly tool: ToolDefinition;
+  /** As the agent wrote them. */
   readonly args: unknown;
+  /** Who calls, and how long somebody waits for it. */
   readonly context: CallContext;
   /** The tier the call acts at: for call_method that of the method it names. */
   readonly effectivePermission: Tier;
@@ -12,6 +16,7 @@ export interface ApprovalRequest {
   preview(): Promise<ApprovalPreview>;
 }
 
+/** What came of asking. A reason is for the record; the agent is told the outcome alone. */
 export type ApprovalDecision = {
   /** Who decided, and through what; absent when nobody did. */
   readonly by?: { readonly principal: string; readonly via: 'client' | 'desk' };

@@ -42,14 +42,17 @@ export class ToolCallbacks {
     return this;
   }
 
+  /** @internal Told by the pipeline. */
   announceBefore(call: AnnouncedCall): void {
     this.tell(this.before, call, (callback, told) => callback(told));
   }
 
+  /** @internal Told by the pipeline. */
   announceAfter(call: AnnouncedCall, outcome: ToolOutcome): void {
     this.tell(this.after, call, (callback, told) => callback(told, outcome));
   }
 
+  /** @internal Told by the pipeline. */
   announceError(error: unknown, call: AnnouncedCall): void {
     this.tell(this.failed, call, (callback, told) => callback(error, told));
   }

@@ -14,9 +14,13 @@ const RAW_SCHEMA = new Set(['create_class', 'delete_class']);
 
 /** The four gates that only the process environment can open (docs/configuration.md#environment-gates). */
 export interface EnvironmentGates {
+  /** Tools that change rows, those of applications included. Default false, as of all. */
   readonly PARSE_AGENT_ALLOW_WRITE_TOOLS: boolean;
+  /** Tools that make and remove classes, those of applications included. */
   readonly PARSE_AGENT_ALLOW_SCHEMA_OPS: boolean;
+  /** `create_object`, `update_object` and `delete_object`, beside the first gate. */
   readonly PARSE_AGENT_ALLOW_RAW_CRUD: boolean;
+  /** `create_class` and `delete_class`, beside the second gate. */
   readonly PARSE_AGENT_ALLOW_RAW_SCHEMA: boolean;
 }
 

@@ -17,18 +17,25 @@ export const FIELD_TYPES = [
 
 export type FieldType = (typeof FIELD_TYPES)[number];
 
+/** A field as the database knows it. */
 export interface FieldSchema {
+  /** As Parse names it. */
   readonly type: FieldType;
   /** Pointer and Relation only. */
   readonly targetClass?: string;
+  /** A row without it is refused. Default false. */
   readonly required?: boolean;
+  /** What a new row has that says nothing of it. Default nothing. */
   readonly defaultValue?: unknown;
 }
 
+/** An index of a class. */
 export interface IndexSchema {
+  /** As the database names it. */
   readonly name: string;
   /** Logical field names, in order. */
   readonly fields: readonly string[];
+  /** No two rows have the same values in its fields. */
   readonly unique: boolean;
   /** The store cannot say whether it is unique; `unique` is false. */
   readonly uniquenessUnknown?: true;
@@ -43,15 +50,19 @@ export type ClassLevelPermissions = Readonly<Record<string, unknown>>;
 
 /** A class as the database knows it, in logical (Parse) names. Includes objectId, createdAt, updatedAt and ACL. */
 export interface ClassSchema {
+  /** As Parse names it. */
   readonly className: string;
+  /** By wire name. */
   readonly fields: ReadonlyMap<string, FieldSchema>;
   /** As its description names them. There may be more: whoever must know every one asks the store. */
   readonly indexes: readonly IndexSchema[];
+  /** Null: the class has none, and everybody may do everything. */
   readonly classLevelPermissions: ClassLevelPermissions | null;
 }
 
 /** All classes at one moment; immutable, so decisions may be cached against it. */
 export interface SchemaSnapshot {
+  /** Undefined: no such class. */
   get(className: string): ClassSchema | undefined;
   /** Sorted. */
   classNames(): readonly string[];
