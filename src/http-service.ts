@@ -150,8 +150,9 @@ async function listen(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code !== 'EADDRINUSE' && code !== 'EACCES' && code !== 'EADDRNOTAVAIL') throw error;
+    const instead = code === 'EADDRINUSE' ? ': something listens there already, PORT names another' : '';
     throw new ConfigError('server', [
-      { path: 'server.port', message: `cannot listen on ${host}:${port} (${code})` },
+      { path: 'server.port', message: `cannot listen on ${host}:${port} (${code})${instead}` },
     ]);
   }
 }

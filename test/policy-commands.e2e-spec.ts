@@ -144,6 +144,14 @@ describe('parley policy check', () => {
     expect(compiled.stdout).toMatch(/Post\.masks\.objectId: 'objectId' is part of every row/);
   });
 
+  it('warns where there is no file, since nobody means to check the defaults', async () => {
+    const empty = mkdtempSync(join(tmpdir(), 'parley-empty-'));
+    const { code, stdout } = await parley(['policy', 'check'], {}, empty);
+    rmSync(empty, { recursive: true, force: true });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/warning \(file\): there is no .*parley\.yaml/);
+  });
+
   it('warns of names that the database does not have, and passes', async () => {
     file('typo.yaml', withClass('Pots', { hidden: true }));
     const { code, stdout } = await parley(['policy', 'check', '--config', 'typo.yaml']);

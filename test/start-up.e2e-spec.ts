@@ -42,6 +42,15 @@ describe('the service', () => {
       expect(tools[0]).toMatchObject({ name: 'list_tools', inputSchema: { type: 'object' } });
     });
 
+    it('leaves its port to nobody else, and that one names the way out', async () => {
+      const { port } = new URL(service.origin);
+      const { code, stderr } = await startAndFail({ config: NEWSROOM_CONFIG, env: { PORT: port } });
+      expect(code).toBe(1);
+      expect(stderr).toContain(`server.port: cannot listen on 127.0.0.1:${port} (EADDRINUSE)`);
+      expect(stderr).toMatch(/PORT names another/);
+      expect(stderr).not.toMatch(/at .*\.js:\d+/);
+    });
+
     it('drops headers with underscores, so that a dashed one cannot be forged', async () => {
       expect((await rpc(service, 'ping', {}, { X_MCP_API_KEY: 'k' })).status).toBe(401);
       const both = { 'X-MCP-API-Key': 'k', X_MCP_API_KEY: 'wrong' };

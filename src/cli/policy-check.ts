@@ -1,8 +1,16 @@
+import { existsSync } from 'node:fs';
 import { oneLine } from '#audit';
 import { lintPolicy, type SchemaSnapshot } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
-import { ConfigError, type ConfigFault, type LoadedConfig, assertMayStart } from '#config';
+import {
+  ConfigError,
+  type ConfigFault,
+  configPath,
+  type Environment,
+  type LoadedConfig,
+  assertMayStart,
+} from '#config';
 import {
   type LoadedWithPlugins,
   loadWithPlugins,
@@ -37,11 +45,19 @@ async function check(file: string | undefined): Promise<CheckReport> {
   try {
     const loaded = await loadWithPlugins(env);
     assertMayStart(loaded.config, env);
-    return { faults: [], warnings: await lintWarnings(loaded) };
+    return { faults: [], warnings: [...noFile(env), ...(await lintWarnings(loaded))] };
   } catch (error) {
     if (error instanceof ConfigError) return { faults: error.faults, warnings: [] };
     throw error;
   }
+}
+
+/** Without a file the defaults are checked, which is hardly what was meant. */
+function noFile(env: Environment): readonly ConfigFault[] {
+  const path = configPath(env, process.cwd());
+  return existsSync(path)
+    ? []
+    : [{ path: '', message: `there is no ${path}: what is checked are the defaults` }];
 }
 
 /** What an operator may not have meant, compared with the classes of the database where they can be read. */
