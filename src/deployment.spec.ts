@@ -78,6 +78,17 @@ describe('the image', () => {
   });
 });
 
+describe('the flags of Node', () => {
+  it('are those of npm start, in the image and under systemd', () => {
+    const flags = (line: string) => line.match(/--[\w-]+(=\d+)?(?=[" ])/g);
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: { start: string } };
+    const started = flags(scripts.start.split(' node ')[1] ?? '');
+    expect(started).toContain('--enable-source-maps');
+    expect(flags(/^CMD .*$/m.exec(read('Dockerfile'))?.[0] ?? '')).toEqual(started);
+    expect(flags(/^ExecStart=.*$/m.exec(read('deploy/systemd/parley.service'))?.[0] ?? '')).toEqual(started);
+  });
+});
+
 describe('docker-compose.yml', () => {
   const compose = yaml('docker-compose.yml');
   const services = compose['services'] as Node;
