@@ -13,12 +13,23 @@ export interface EmbeddedMongoOptions {
   readonly replSet?: string | false;
   /** File to keep the data in; without it everything is gone at the end. */
   readonly dataFile?: string;
+  /**
+   * When changes are on disk. `interval`, the default: at the latest 100 ms after they were answered, so that a process that is
+   * killed may lose the last of them. `always`: before they are answered; each write waits for the disk.
+   */
+  readonly fsync?: 'always' | 'interval';
   /** Runs in this thread instead of a worker of its own. Long scans then slow the caller down. Default false. */
   readonly inProcess?: boolean;
   /** Most client connections at a time, 1000 by default; further ones are closed at once. */
   readonly maxConnections?: number;
   /** Answers search stages, default true; `false` refuses them with 31082 as a server without Atlas Search does. */
   readonly search?: boolean;
+  /**
+   * A whole number, the seed: filters are then evaluated as MongoDB's optimiser may choose, not as they are written. Members of
+   * `$and`, `$or` and `$nor` in a drawn order and every one of them, `$match` stages merged and moved in front of others. What
+   * cannot fail answers the same. Default: the environment variable `EMBEDDED_MONGO_REORDER_FILTERS`, otherwise as written.
+   */
+  readonly reorderFilters?: number;
 }
 
 /** A running embedded database: a small server that speaks MongoDB's wire protocol, for development and tests. */
@@ -39,8 +50,10 @@ export class EmbeddedMongo {
       path: options.path,
       replSet: options.replSet === false ? undefined : (options.replSet ?? 'rs0'),
       dataFile: options.dataFile,
+      fsync: options.fsync ?? 'interval',
       maxConnections: options.maxConnections ?? 1_000,
       search: options.search ?? true,
+      reorderFilters: options.reorderFilters ?? seedFromEnvironment(),
     };
     const worker = options.inProcess === true ? undefined : await runInWorker(complete);
     if (worker) return new EmbeddedMongo(worker);
@@ -75,4 +88,14 @@ export class EmbeddedMongo {
     this.closing ??= this.running.close();
     return this.closing;
   }
+}
+
+/** For services under test, which start their database themselves. */
+function seedFromEnvironment(): number | undefined {
+  const seed = process.env['EMBEDDED_MONGO_REORDER_FILTERS'];
+  if (seed === undefined || seed === '') return undefined;
+  if (!/^\d{1,15}$/.test(seed)) {
+    throw new TypeError('EMBEDDED_MONGO_REORDER_FILTERS is a seed: a whole number');
+  }
+  return Number(seed);
 }

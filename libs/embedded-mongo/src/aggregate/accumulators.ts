@@ -7,6 +7,7 @@ import { typeName } from '../bson/type-name.js';
 import { intArgument, named } from './arguments.js';
 import { nullish, type Builder, type Evaluator } from './evaluate.js';
 import { addToSet, average, deviation, extreme, mergeObjects, push, sum, type Accumulator } from './folds.js';
+import { StageMemory } from './stage-memory.js';
 import { percentileSpec, percentilesOf } from './percentile.js';
 
 /** A compiled accumulator: what to read from each document, and how to start a group. */
@@ -53,11 +54,14 @@ const several =
       input: input as Evaluator,
       create: () => {
         const items: unknown[] = [];
+        const memory = new StageMemory(name);
         let count: number | undefined;
         return {
           add: (value, scope) => {
             count ??= positiveCount((n as Evaluator)(scope), name);
-            if (!skipNull || !nullish(value)) items.push(value ?? null);
+            if (skipNull && nullish(value)) return;
+            memory.hold(value);
+            items.push(value ?? null);
           },
           result: () => keep(items, count ?? 0, builder.ctx.collation),
         };

@@ -8,6 +8,7 @@ import { doubleValue, numberKind, toDouble } from '../bson/number.js';
 import { typeName } from '../bson/type-name.js';
 import { nullish, type Scope } from './evaluate.js';
 import { NumberSum } from './number-sum.js';
+import { StageMemory } from './stage-memory.js';
 
 /** Folds the values of one group. */
 export interface Accumulator {
@@ -66,16 +67,27 @@ export function deviation(sample: boolean): Accumulator {
 
 export function push(): Accumulator {
   const items: unknown[] = [];
-  return { add: (value) => void (value !== undefined && items.push(value)), result: () => [...items] };
+  const memory = new StageMemory('$push');
+  return {
+    add: (value) => {
+      if (value === undefined) return;
+      memory.hold(value);
+      items.push(value);
+    },
+    result: () => [...items],
+  };
 }
 
 export function addToSet(collation: Collation | undefined): Accumulator {
   const items = new Map<string, unknown>();
+  const memory = new StageMemory('$addToSet');
   return {
     add: (value) => {
       if (value === undefined) return;
       const key = keyOf(value, collation);
-      if (!items.has(key)) items.set(key, value);
+      if (items.has(key)) return;
+      memory.hold(value);
+      items.set(key, value);
     },
     result: () => [...items.values()],
   };

@@ -12,6 +12,7 @@ import { bucketStages } from './stages/bucket.js';
 import { densifyStages } from './stages/densify.js';
 import { fillStages } from './stages/fill.js';
 import { joinStages } from './stages/lookup.js';
+import { StageMemory } from './stage-memory.js';
 import { windowStages } from './stages/window.js';
 
 export type { PipelineContext, StageRun } from './stage.js';
@@ -30,6 +31,17 @@ const stages: StageTable = Object.assign(
   joinStages,
   windowStages,
 );
+
+/** Stages that keep all of their input before they give anything. */
+const COLLECTING = new Set([
+  '$sort',
+  '$sortByCount',
+  '$bucketAuto',
+  '$setWindowFields',
+  '$densify',
+  '$fill',
+  '$facet',
+]);
 
 const firstOnly = new Set(['$geoNear', '$documents']);
 /** Stages of MongoDB that this server has not, or that its commands answer before a pipeline runs. */
@@ -104,7 +116,16 @@ function compileStage(stage: unknown, position: number, length: number, ctx: Que
   if (firstOnly.has(name) && position > 0) {
     throw mongoError(40602, `${name} is only valid as the first stage in a pipeline.`);
   }
-  return compile(getField(stage, name), builderFor(ctx), name);
+  const run = compile(getField(stage, name), builderFor(ctx), name);
+  return COLLECTING.has(name) ? (source) => run(held(source, name)) : run;
+}
+
+function* held(source: Iterable<Document>, name: string): Iterable<Document> {
+  const memory = new StageMemory(name);
+  for (const doc of source) {
+    memory.hold(doc);
+    yield doc;
+  }
 }
 
 const builderFor = (ctx: QueryContext): StageBuilder => ({

@@ -1,5 +1,6 @@
 import { Long } from 'bson';
 import { compilePipeline, splitWriteStage, type PipelineContext } from '../aggregate/pipeline.js';
+import { reorderPipeline } from '../aggregate/reorder/reorder-pipeline.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { failedToParse, mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
@@ -85,13 +86,13 @@ class PipelineRun {
     this.collection = coll === undefined ? undefined : ctx.workspace.find(ctx.db, coll);
   }
 
-  async rows(stages: Document[]): Promise<PipelineRows> {
-    const special = this.specialSource(stages[0]);
-    if (special) return this.throughStages(special.rest ? stages.slice(1) : stages, special.documents);
+  async rows(written: Document[]): Promise<PipelineRows> {
+    const special = this.specialSource(written[0]);
+    if (special) return this.throughStages(special.rest ? written.slice(1) : written, special.documents);
     if (this.coll === undefined) {
       throw mongoError(
         73,
-        `{aggregate: 1} is not valid for '${firstKey(stages[0] ?? {}) ?? ''}'; a collection is required.`,
+        `{aggregate: 1} is not valid for '${firstKey(written[0] ?? {}) ?? ''}'; a collection is required.`,
       );
     }
     const options = {
@@ -100,7 +101,9 @@ class PipelineRun {
       variables: optionalDocument(this.command, 'let'),
     };
     // The whole pipeline is checked before its beginning is taken off.
-    compilePipeline(stages, this.context());
+    compilePipeline(written, this.context());
+    const { order } = this.ctx.server;
+    const stages = order ? reorderPipeline(written, order) : written;
     const { spec, rest } = leadingQuery(stages, options);
     if (!this.collection) return this.throughStages(rest, []);
     const selection = new Selection(this.ctx, this.collection, spec, this.reader);

@@ -33,6 +33,7 @@ export function queryContext(
     ...(options.collation ? { collation: options.collation } : {}),
     collection: (name) => documentsOf(ctx.workspace.find(ctx.db, name)),
     ...(text ? { text } : {}),
+    ...(ctx.server.order ? { order: ctx.server.order } : {}),
     ...(ctx.server.search ? { search: searchIndexesOf(collection) } : {}),
   };
   const { variables, filter } = options;

@@ -1,6 +1,7 @@
 import type { Collation } from '../bson/collation.js';
 import type { Document } from '../bson/document.js';
 import type { VectorField } from '../search/search-index.js';
+import type { EvaluationOrder } from './evaluation-order.js';
 
 /** What compiled queries, projections, updates and expressions need from the operation they serve. */
 export interface QueryContext {
@@ -21,6 +22,10 @@ export interface QueryContext {
   readonly found?: SearchMetadata;
   /** The collection's search indexes; absent where the server answers without search. */
   readonly search?: SearchIndexes;
+  /** Set where filters are not evaluated as they are written. */
+  readonly order?: EvaluationOrder;
+  /** The same for `$and` and `$or` of expressions, which have it inside `$expr` only. */
+  readonly expressionOrder?: EvaluationOrder;
   /** Paths of the collection's geo indexes, which `$geoNear` chooses its field from. */
   readonly geoPaths?: readonly string[];
 }

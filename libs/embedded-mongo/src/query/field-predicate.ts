@@ -5,6 +5,7 @@ import { toDouble, numberKind } from '../bson/number.js';
 import { typeMatcher } from '../bson/type-name.js';
 import { onElement, onPath, type Condition, type Operator } from './condition.js';
 import type { Predicate, QueryContext } from './context.js';
+import { allHold } from './evaluation-order.js';
 import { geoWithinTest, nearTest } from './geo.js';
 import { isRegex } from './regex.js';
 import {
@@ -32,7 +33,7 @@ export function fieldPredicate(field: string, argument: unknown, scope: FieldSco
   const only = parts[0];
   if (parts.length === 1 && only) return only;
   return {
-    test: (doc) => parts.every((part) => part.test(doc)),
+    test: (doc) => allHold(parts, (part) => part.test(doc), scope.ctx.order),
     locate: (doc, positions) => parts.forEach((part) => part.locate?.(doc, positions)),
   };
 }
@@ -141,7 +142,7 @@ function elementTest(argument: Document, scope: FieldScope): ValueTest {
   const logical = first !== undefined && ['$and', '$or', '$nor', '$expr', '$where', '$text'].includes(first);
   if (holdsOperators(argument) && !logical) {
     const tests = conditions(argument, scope).map(onElement);
-    return (item) => tests.every((test) => test(item));
+    return (item) => allHold(tests, (test) => test(item), scope.ctx.order);
   }
   const predicate = scope.filterOf(argument);
   // An array is seen as a document whose fields are its positions.

@@ -5,6 +5,7 @@ import { truthy } from '../aggregate/evaluate.js';
 import { fieldPredicate } from './field-predicate.js';
 import { compileText } from './text.js';
 import type { Filter, Predicate, QueryContext } from './context.js';
+import { allHold, type EvaluationOrder, someHolds } from './evaluation-order.js';
 
 export type { Filter, QueryContext } from './context.js';
 
@@ -37,21 +38,22 @@ export function compilePredicate(filter: unknown, ctx: QueryContext): Predicate 
     } else
       parts.push(fieldPredicate(key, argument, { ctx, filterOf: (nested) => compilePredicate(nested, ctx) }));
   }
-  return every(parts);
+  return every(parts, ctx.order);
 }
 
 function topLevel(key: string, argument: unknown, ctx: QueryContext): Predicate | undefined {
   switch (key) {
     case '$and':
-      return every(branches(key, argument, ctx));
+      return every(branches(key, argument, ctx), ctx.order);
     case '$or':
-      return some(branches(key, argument, ctx));
+      return some(branches(key, argument, ctx), ctx.order);
     case '$nor': {
-      const any = some(branches(key, argument, ctx));
+      const any = some(branches(key, argument, ctx), ctx.order);
       return { test: (doc) => !any.test(doc) };
     }
     case '$expr': {
-      const expression = compileExpression(argument, ctx);
+      const { order } = ctx;
+      const expression = compileExpression(argument, order ? { ...ctx, expressionOrder: order } : ctx);
       return { test: (doc) => truthy(expression.evaluate(doc)) };
     }
     case '$text': {
@@ -85,11 +87,12 @@ function branches(key: string, argument: unknown, ctx: QueryContext): Predicate[
   });
 }
 
-function every(parts: readonly Predicate[]): Predicate {
+function every(parts: readonly Predicate[], order: EvaluationOrder | undefined): Predicate {
   const only = parts[0];
   if (parts.length === 1 && only) return only;
   return {
     test: (doc) => {
+      if (order) return allHold(parts, (part) => part.test(doc), order);
       for (const part of parts) if (!part.test(doc)) return false;
       return true;
     },
@@ -99,9 +102,10 @@ function every(parts: readonly Predicate[]): Predicate {
   };
 }
 
-function some(parts: readonly Predicate[]): Predicate {
+function some(parts: readonly Predicate[], order: EvaluationOrder | undefined): Predicate {
   return {
     test: (doc) => {
+      if (order) return someHolds(parts, (part) => part.test(doc), order);
       for (const part of parts) if (part.test(doc)) return true;
       return false;
     },

@@ -5,7 +5,7 @@ import { firstKey, isDocument } from '../bson/document.js';
 import { keyOf } from '../bson/key-string.js';
 import { numberKind, toBigInt, toDouble } from '../bson/number.js';
 import { compareValues, typeRank, valuesEqual } from '../bson/compare.js';
-import { compileRegex, isRegex } from './regex.js';
+import { compileRegex, type CompiledRegex, isRegex } from './regex.js';
 
 /** A test of one value a path reached. */
 export type ValueTest = (value: unknown) => boolean;
@@ -74,7 +74,7 @@ export function matchesRegex(pattern: unknown, options?: unknown): ValueTest {
   const regex = compileRegex(pattern, options);
   return (value) =>
     typeof value === 'string'
-      ? regex.test(value)
+      ? holds(regex, value)
       : value instanceof BSONRegExp && value.pattern === regex.pattern && value.options === regex.options;
 }
 
@@ -159,4 +159,13 @@ function bitsOf(value: unknown): bigint | undefined {
   if (numberKind(value) === undefined) return undefined;
   if (!(value instanceof Long) && !Number.isSafeInteger(toDouble(value))) return undefined;
   return BigInt.asUintN(64, toBigInt(value));
+}
+
+/** A text that the pattern cannot be tried on does not match, as in MongoDB where the matcher gives up. */
+function holds(regex: CompiledRegex, text: string): boolean {
+  try {
+    return regex.test(text);
+  } catch {
+    return false;
+  }
 }

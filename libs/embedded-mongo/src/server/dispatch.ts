@@ -39,6 +39,7 @@ export async function dispatch(
       }
     }
     const reply = await run(server, client, request, name);
+    if (server.store.persistent) await server.store.settled();
     return finished(server, { ...reply, ...extra, ok: 1 });
   } catch (error) {
     return finished(server, errorReply(error, name));

@@ -1,4 +1,5 @@
 import { ObjectId } from 'bson';
+import type { EvaluationOrder } from '../query/evaluation-order.js';
 import type { Store } from '../storage/store.js';
 import { CursorTable } from './cursors.js';
 import { FailPoint } from './fail-point.js';
@@ -27,6 +28,8 @@ export class ServerState {
     readonly maxConnections: number,
     /** Whether search stages and search indexes are answered. */
     readonly search: boolean,
+    /** Set where filters are not evaluated as they are written. */
+    readonly order?: EvaluationOrder,
   ) {}
 
   count(command: string): void {

@@ -1,7 +1,8 @@
 import { chmodSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { openJournal } from '../storage/journal.js';
+import { EvaluationOrder } from '../query/evaluation-order.js';
+import { type FsyncMode, openJournal } from '../storage/journal.js';
 import { Store } from '../storage/store.js';
 import { removeExpired } from '../storage/expiry.js';
 import { removeAbandonedSocket } from './abandoned-socket.js';
@@ -23,9 +24,13 @@ export interface WireServerOptions {
   readonly replSet: string | undefined;
   /** File the data is kept in; undefined keeps it in memory only. */
   readonly dataFile: string | undefined;
+  /** When changes go to the data file's disk. */
+  readonly fsync: FsyncMode;
   readonly maxConnections: number;
   /** Answers `$search`, `$searchMeta` and `$vectorSearch`. */
   readonly search: boolean;
+  /** Seed of the order that filters are evaluated in; undefined evaluates them as they are written. */
+  readonly reorderFilters: number | undefined;
 }
 
 /** Where a server listens. */
@@ -57,12 +62,14 @@ export class WireServer {
     if (options.path === undefined && !loopback.has(options.host)) {
       throw new TypeError(`the embedded database listens on loopback only, not on ${options.host}`);
     }
-    const opened = options.dataFile === undefined ? undefined : await openJournal(options.dataFile);
+    const opened =
+      options.dataFile === undefined ? undefined : await openJournal(options.dataFile, options.fsync);
     const state = new ServerState(
       new Store(opened?.journal, opened?.catalog),
       options.replSet,
       options.maxConnections,
       options.search,
+      options.reorderFilters === undefined ? undefined : new EvaluationOrder(options.reorderFilters),
     );
     if (options.path !== undefined) await removeAbandonedSocket(options.path);
     const server = createServer();

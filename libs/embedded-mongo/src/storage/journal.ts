@@ -24,17 +24,27 @@ const COMPACT_BYTES = 1024 * 1024;
 /** Each frame: length of the content, its checksum, the content (one BSON document). */
 const FRAME_HEAD = 8;
 
+/** When changes go to the disk: before they are answered, or at the latest `SYNC_MS` after. */
+export type FsyncMode = 'always' | 'interval';
+
 /** The data file: an append-only list of checksummed changes. */
 export class Journal {
   private pending: Buffer[] = [];
   private timer: NodeJS.Timeout | undefined;
   private writing: Promise<void> = Promise.resolve();
   private failure: Error | undefined;
+  private flushing = false;
 
   constructor(
     private readonly file: string,
     private readonly fd: number,
+    private readonly fsync: FsyncMode = 'interval',
   ) {}
+
+  /** What may be answered only now: nothing to wait for where changes go to the disk afterwards. */
+  async settled(): Promise<void> {
+    if (this.fsync === 'always' && (this.pending.length > 0 || this.flushing)) await this.sync();
+  }
 
   append(changes: readonly Change[]): void {
     if (this.failure) throw this.failure;
@@ -64,6 +74,7 @@ export class Journal {
     if (this.pending.length === 0) return;
     const bytes = Buffer.concat(this.pending);
     this.pending = [];
+    this.flushing = true;
     try {
       let written = 0;
       while (written < bytes.length) written += writeSync(this.fd, bytes, written);
@@ -74,6 +85,8 @@ export class Journal {
       // Data that could not be kept must not be promised again.
       this.failure = new Error('the data file cannot be written any more', { cause: error });
       throw this.failure;
+    } finally {
+      this.flushing = false;
     }
   }
 }
@@ -90,13 +103,16 @@ function frame(record: Parameters<typeof encodeDocument>[0]): Buffer {
  * Opens a data file and rebuilds its data. A torn last frame is cut off: it was never acknowledged as durable.
  * Errors: when another process holds the file, or when it is damaged before its end.
  */
-export async function openJournal(file: string): Promise<{ journal: Journal; catalog: Catalog }> {
+export async function openJournal(
+  file: string,
+  fsync: FsyncMode = 'interval',
+): Promise<{ journal: Journal; catalog: Catalog }> {
   takeLock(file);
   try {
     const catalog = new Catalog();
     const size = existsSync(file) ? replay(file, catalog) : 0;
     if (size > COMPACT_BYTES && size > liveBytes(catalog) * COMPACT_RATIO) rewrite(file, catalog);
-    return { journal: new Journal(file, openSync(file, 'a', 0o600)), catalog };
+    return { journal: new Journal(file, openSync(file, 'a', 0o600), fsync), catalog };
   } catch (error) {
     releaseLock(file);
     throw error;

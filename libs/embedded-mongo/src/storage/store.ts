@@ -37,6 +37,11 @@ export class Store implements ChangeSink {
     await this.journal?.sync();
   }
 
+  /** Waits until what was published may be answered (`fsync`). Errors: those of the file system. */
+  async settled(): Promise<void> {
+    await this.journal?.settled();
+  }
+
   async close(): Promise<void> {
     await this.journal?.close();
   }

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -62,6 +62,35 @@ describe('the built embedded database', () => {
     await server.close();
   });
 
+  it.each([false, true])(
+    'evaluates filters in the order of a seed, in this thread: %s',
+    async (inProcess) => {
+      const server = await start({ reorderFilters: 1, inProcess });
+      const client = await MongoClient.connect(server.uri);
+      try {
+        const rows = client.db('order').collection('rows');
+        await rows.insertMany([{ n: 0 }, { n: 1 }]);
+        expect(await rows.countDocuments({ n: { $gte: 0 }, $or: [{ n: 0 }, { n: 1 }] })).toBe(2);
+        const divided = { $expr: { $eq: [{ $divide: [1, '$n'] }, 1] } };
+        await expect(rows.countDocuments({ $and: [{ n: 1 }, divided] })).rejects.toThrow('divide');
+      } finally {
+        await client.close();
+        await server.close();
+      }
+    },
+  );
+
+  it('takes the seed from the environment, and nothing but a seed', async () => {
+    vi.stubEnv('EMBEDDED_MONGO_REORDER_FILTERS', 'yes');
+    try {
+      await expect(start()).rejects.toThrow(TypeError);
+      vi.stubEnv('EMBEDDED_MONGO_REORDER_FILTERS', '7');
+      await (await start()).close();
+    } finally {
+      vi.unstubAllEnvs();
+    }
+  });
+
   it('says what is wrong with an address', async () => {
     await expect(start({ host: '0.0.0.0' })).rejects.toThrow(TypeError);
     const first = await start();
@@ -90,4 +119,45 @@ describe('the built embedded database', () => {
     await client.close();
     await server.close();
   });
+
+  it.each([1, 8])(
+    'has every write that was answered with fsync always, killed amid the writes of %i clients',
+    async (clients) => {
+      const dataFile = join(built, `killed-${clients}.data`);
+      const script = `
+      const { EmbeddedMongo } = await import(${JSON.stringify(pathToFileURL(join(built, 'index.js')).href)});
+      const server = await EmbeddedMongo.start({ dataFile: ${JSON.stringify(dataFile)}, fsync: 'always' });
+      process.stdout.write(server.uri);`;
+      const child = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd: root });
+      const uri = await new Promise<string>((resolve) =>
+        child.stdout.once('data', (text) => resolve(String(text))),
+      );
+      const client = await MongoClient.connect(uri, { serverSelectionTimeoutMS: 1000, retryWrites: false });
+      const documents = client.db('d').collection('c');
+      const answered: number[] = [];
+      const writing = Array.from({ length: clients }, async (_, writer) => {
+        for (let n = 0; ; n += 1) {
+          const value = writer * 1_000_000 + n;
+          await documents.insertOne({ n: value });
+          await documents.updateOne({ n: value }, { $set: { changed: value } });
+          answered.push(value);
+          if (answered.length === 100) child.kill('SIGKILL');
+        }
+      });
+      await Promise.allSettled(writing);
+      await client.close();
+      expect(answered.length).toBeGreaterThanOrEqual(100);
+      const server = await start({ dataFile });
+      const again = await MongoClient.connect(server.uri);
+      const kept = await again
+        .db('d')
+        .collection('c')
+        .find({ changed: { $exists: true } })
+        .toArray();
+      const values = new Set(kept.map(({ changed }) => changed as number));
+      expect(answered.filter((value) => !values.has(value))).toEqual([]);
+      await again.close();
+      await server.close();
+    },
+  );
 });

@@ -1,5 +1,6 @@
 import { compareValues } from '../../bson/compare.js';
 import type { Collation } from '../../bson/collation.js';
+import { allHold, someHolds } from '../../query/evaluation-order.js';
 import { positional } from '../arguments.js';
 import { truthy, type Evaluator, type OperatorCompiler, type OperatorTable } from '../evaluate.js';
 
@@ -21,11 +22,11 @@ export const comparisonOperators: OperatorTable = {
   $cmp: ordered((order) => order),
   $and: (argument, builder, name) => {
     const all = positional(argument, builder, name, 0, Infinity);
-    return (scope) => all.every((one) => truthy(one(scope)));
+    return (scope) => allHold(all, (one) => truthy(one(scope)), builder.ctx.expressionOrder);
   },
   $or: (argument, builder, name) => {
     const all = positional(argument, builder, name, 0, Infinity);
-    return (scope) => all.some((one) => truthy(one(scope)));
+    return (scope) => someHolds(all, (one) => truthy(one(scope)), builder.ctx.expressionOrder);
   },
   $not: (argument, builder, name) => {
     const [value] = positional(argument, builder, name, 1) as [Evaluator];

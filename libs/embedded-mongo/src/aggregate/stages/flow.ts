@@ -8,6 +8,7 @@ import { numberKind, toDouble } from '../../bson/number.js';
 import { compileFilter } from '../../query/filter.js';
 import type { QueryContext } from '../../query/context.js';
 import { compileExpression } from '../expression.js';
+import { StageMemory } from '../stage-memory.js';
 import { wholeOption, type StageCompiler, type StageRun, type StageTable } from '../stage.js';
 
 const match: StageCompiler = (spec, { ctx }) => {
@@ -175,7 +176,15 @@ const facet: StageCompiler = (spec, builder) => {
   return function* (source) {
     const docs = [...source];
     const result: Document = {};
-    for (const { name, run } of branches) setField(result, name, [...run(docs)]);
+    const memory = new StageMemory('$facet');
+    for (const { name, run } of branches) {
+      const rows: Document[] = [];
+      for (const row of run(docs)) {
+        memory.hold(row);
+        rows.push(row);
+      }
+      setField(result, name, rows);
+    }
     yield result;
   };
 };

@@ -7,6 +7,7 @@ import type { Accumulator } from '../folds.js';
 import { expressionBuilder } from '../expression.js';
 import type { Scope } from '../evaluate.js';
 import type { StageCompiler, StageTable } from '../stage.js';
+import { StageMemory } from '../stage-memory.js';
 import { sortRun } from './flow.js';
 
 /** The output fields of a grouping stage, compiled. */
@@ -47,12 +48,16 @@ const group: StageCompiler = (spec, { ctx }) => {
   const identity = expressionBuilder(ctx).compile(_id);
   return function* (source) {
     const groups = new Map<string, { id: unknown; accumulators: Accumulator[] }>();
+    const memory = new StageMemory('$group');
     for (const doc of source) {
       ctx.tick();
       const id = identity({ root: doc, current: doc, variables: [] }) ?? null;
       const key = keyOf(id, ctx.collation);
       let entry = groups.get(key);
-      if (!entry) groups.set(key, (entry = { id, accumulators: output.start() }));
+      if (!entry) {
+        memory.hold([key, id]);
+        groups.set(key, (entry = { id, accumulators: output.start() }));
+      }
       output.add(entry.accumulators, doc);
     }
     for (const { id, accumulators } of groups.values()) {

@@ -2,7 +2,8 @@ import { failedToParse, mongoError } from '../../errors.js';
 import { getField, isDocument, firstKey, type Document } from '../../bson/document.js';
 import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
-import type { QueryContext } from '../../query/context.js';
+import { compileFilter } from '../../query/filter.js';
+import type { Filter, QueryContext } from '../../query/context.js';
 import { compileExpression } from '../expression.js';
 import { extendVariables, type Expression } from '../evaluate.js';
 import {
@@ -13,6 +14,8 @@ import {
   type StageRun,
   type StageTable,
 } from '../stage.js';
+import { MAX_DOCUMENT_BYTES } from '../../wire/limits.js';
+import { bytesOf, StageMemory } from '../stage-memory.js';
 import { JoinTable, localValues } from './join-table.js';
 
 interface LookupSpec {
@@ -85,18 +88,34 @@ const lookup: StageCompiler = (spec, builder) => {
     for (const doc of source) {
       ctx.tick();
       inner?.bind(doc);
+      inner?.judgeAll(foreign);
       let candidates: readonly Document[] = foreign;
       if (byField && localPath) candidates = byField.find(localValues(doc, localPath));
       else if (byVariable && inner?.equality)
         candidates = byVariable.find([inner.equality.value.evaluate(doc)]);
       let joined: Document[];
       if (!inner) joined = [...candidates];
-      else if (byField || inner.correlated) joined = [...inner.run(candidates)];
-      else joined = [...(uncorrelated ??= [...inner.run(candidates)])];
+      else if (byField || inner.correlated) joined = collected(inner.run(candidates));
+      else joined = uncorrelated ??= collected(inner.run(candidates));
+      if (bytesOf(joined, MAX_DOCUMENT_BYTES) > MAX_DOCUMENT_BYTES)
+        throw mongoError(
+          4568,
+          `Total size of documents in ${from ?? '$documents'} matching pipeline's $lookup stage exceeds ${MAX_DOCUMENT_BYTES} bytes`,
+        );
       yield withNested(doc, as, joined);
     }
   };
 };
+
+function collected(rows: Iterable<Document>): Document[] {
+  const memory = new StageMemory('$lookup');
+  const all: Document[] = [];
+  for (const row of rows) {
+    memory.hold(row);
+    all.push(row);
+  }
+  return all;
+}
 
 /** The pipeline of a `$lookup`: compiled once, its `let` variables bound anew for every outer document. */
 class InnerPipeline {
@@ -104,6 +123,8 @@ class InnerPipeline {
   readonly correlated: boolean;
   /** An equality of a foreign field with a variable in the first `$match`, which a hash join can serve. */
   readonly equality: { field: string; value: Expression } | undefined;
+  /** Where the equality of the join may be asked after the leading filter, that filter. */
+  private readonly judged: Filter | undefined;
   private readonly values: Record<string, unknown>;
   private readonly definitions: { name: string; expression: Expression }[];
 
@@ -119,13 +140,21 @@ class InnerPipeline {
       builder.ctx.variables,
       Object.fromEntries(names.map((name) => [name, null])),
     );
-    this.run = builder.pipeline(pipeline, { ...foreignContext(builder.ctx), variables: this.values });
     this.correlated = names.length > 0;
+    const lead = isDocument(pipeline[0]) ? getField(pipeline[0], '$match') : undefined;
+    const inner = { ...foreignContext(builder.ctx), variables: this.values };
+    this.run = builder.pipeline(pipeline, inner);
+    this.judged = builder.ctx.order && isDocument(lead) ? compileFilter(lead, inner) : undefined;
     const found = joinEquality(pipeline[0], names);
     this.equality = found && {
       field: found.field,
       value: compileExpression(variables[found.variable], builder.ctx),
     };
+  }
+
+  /** Rows that the join would not reach; only what fails on one of them shows. */
+  judgeAll(foreign: readonly Document[]): void {
+    if (this.judged) for (const doc of foreign) this.judged.matches(doc);
   }
 
   bind(doc: Document): void {
