@@ -1,3 +1,6 @@
+export { missingColumns, type MissingColumn } from './binding/named-columns.js';
+export type { BindingFault } from './binding/bind-class.js';
+export { bindPolicy, BoundPolicy, type PolicyBinding } from './binding/bind-policy.js';
 export { compileClass, HIDDEN_BY_DEFAULT, type PolicyFault } from './compile/compile-class.js';
 export { type CompiledPolicy, compilePolicy, constraintFault } from './compile/compile-policy.js';
 export {
@@ -5,6 +8,7 @@ export {
   POLICY_CONFIG_SCHEMA,
   type PolicyConfig,
   type PropertyConfig,
+  type TenantScopeConfig,
   BUDGET_CONFIG_SCHEMA,
 } from './compile/policy-config.js';
 export {
@@ -17,6 +21,7 @@ export {
   mayUse,
 } from './gates/tool-gates.js';
 export { fieldsNamed } from './lint/fields-named.js';
+export { type KnownNames, unknownAgentNames, type UnknownName } from './lint/agent-names.js';
 export { isExposedToEveryTenant, lintPolicy } from './lint/lint-policy.js';
 export * from './model/class-access.js';
 export * from './model/class-policy.js';
@@ -47,17 +52,25 @@ export {
 } from './masking/column-masks.js';
 export type { MaskConfig, MaskForm, MasksConfig } from './masking/mask-config.js';
 export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
-export { redact, type Withheld } from './redaction/redact.js';
+export { holdsWithheld, redact, type Withheld } from './redaction/redact.js';
+export { noneWithheldAt } from './redaction/withheld-inside.js';
 export { withholdUnreadable } from './redaction/embedded-rights.js';
 export type { RowOperation } from './rights/access-rights.js';
 export type { ClassOperation, ReadOperation } from './rights/class-permissions.js';
-export { allTextFields, facetField, searchedField, stringFields } from './search/searched-fields.js';
+export {
+  allTextFields,
+  countedTextFields,
+  facetField,
+  searchedField,
+  stringFields,
+} from './search/searched-fields.js';
 export { PerPolicy } from './edition/per-policy.js';
 export { Policies } from './edition/policies.js';
-export { AgentScope, AgentScopes } from './scope/agent-scope.js';
+export { AgentScope, AgentScopes, type ReportMisfits } from './scope/agent-scope.js';
+export { suggestNames } from './scope/suggest-names.js';
 export { type JoinProjection, joinProjection } from './scope/join-projection.js';
 export {
-  foreignRow,
+  isOwnRow,
   isTenantRefusal,
   type TenantBinding,
   tenantBinding,

@@ -9,13 +9,9 @@ export const SECURITY_REASONS = [
   'denied_internal_field',
   'denied_operator',
   'denied_system_variable',
-  'empty_pipeline',
   'forensic_operator_in_expr',
   'invalid_key',
   'invalid_regex',
-  'invalid_stage_type',
-  'invalid_stage_value',
-  'invalid_type',
   'invalid_value',
   'max_depth_exceeded',
   'nested_denied_operator',
@@ -24,7 +20,6 @@ export const SECURITY_REASONS = [
   'regex_redos',
   'regex_too_long',
   'stage0_only_atlas_stage',
-  'too_many_stages',
   'unknown_stage',
 ] as const;
 export type SecurityReason = (typeof SECURITY_REASONS)[number];

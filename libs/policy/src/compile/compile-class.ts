@@ -1,5 +1,11 @@
 import { canonicalClassName } from '#agent';
-import type { ClassPolicy, Hiding, PropertyPolicy, SearchablePolicy } from '../model/class-policy.js';
+import type {
+  DeclaredClass,
+  Hiding,
+  PropertyPolicy,
+  SearchablePolicy,
+  TenantScope,
+} from '../model/class-policy.js';
 import { ALWAYS_KEEP, DEFAULT_SEARCH_INDEX, DEFAULT_VECTOR_INDEX } from '../model/class-policy.js';
 import { FieldNames } from '../model/field-names.js';
 import { isInternalField } from '../model/internal-fields.js';
@@ -10,6 +16,8 @@ import type { ClassConfig, PropertyConfig, SearchableConfig } from './policy-con
 export interface PolicyFault {
   readonly path: string;
   readonly message: string;
+  /** Other options that this depends on. */
+  readonly related?: readonly string[];
 }
 
 /** Classes that nobody sees unless the operator says otherwise. */
@@ -51,64 +59,90 @@ function propertyPolicy(property: PropertyConfig): PropertyPolicy {
   };
 }
 
-interface SearchableSite {
-  readonly fields: readonly string[] | null;
-  readonly path: string;
-}
-
-/** Text that agents may not read would be read off its likeness to what they ask. */
 function searchableOf(
   config: SearchableConfig | null | undefined,
-  names: FieldNames,
-  { fields, path }: SearchableSite,
+  path: string,
   faults: PolicyFault[],
 ): SearchablePolicy | null {
   if (!config) return null;
-  const wire = (list: readonly string[]) => [...new Set(list.map((name) => names.wireName(name)))];
-  const field = names.wireName(config.field);
+  const { field } = config;
   if (isInternalField(field) || field.includes('.') || field.includes('$'))
-    faults.push({
-      path: `${path}.field`,
-      message: `'${config.field}' is not a column that can hold a vector`,
-    });
-  const textFields = config.textFields ? wire(config.textFields) : null;
-  const unread = fields ? (textFields ?? []).filter((name) => !fields.includes(name)) : [];
-  if (unread.length > 0)
-    faults.push({ path: `${path}.textFields`, message: `not among fields: ${unread.join(', ')}` });
+    faults.push({ path: `${path}.field`, message: `'${field}' is not a column that can hold a vector` });
   return {
     field,
-    filterFields: wire(config.filterFields ?? []).filter((name) => !isInternalField(name)),
-    textFields,
+    filterFields: (config.filterFields ?? []).filter((name) => !isInternalField(name)),
+    textFields: config.textFields ?? null,
     index: config.index ?? DEFAULT_VECTOR_INDEX,
   };
 }
 
-/** Compiles one class. A class that nobody declared is compiled from the empty declaration. */
+const isClaimName = (name: unknown): name is string => typeof name === 'string' && name !== '';
+
+function isClaimSource(from: unknown): boolean {
+  if (from === null || typeof from !== 'object' || Object.keys(from).join() !== 'claim') return false;
+  const { claim } = from as { claim: unknown };
+  return isClaimName(claim) || (Array.isArray(claim) && claim.length > 0 && claim.every(isClaimName));
+}
+
+function tenantScopeOf(
+  config: ClassConfig['tenantScope'],
+  path: string,
+  faults: PolicyFault[],
+): TenantScope | null {
+  if (!config) return null;
+  const { from, bypass = [] } = config;
+  if (from !== undefined && typeof from !== 'function' && !isClaimSource(from))
+    faults.push({
+      path: `${path}.from`,
+      message:
+        "expected { claim: 'name' } or { claim: ['outer', 'inner'] }, or in code a function of the agent",
+    });
+  if (!Array.isArray(bypass) && typeof bypass !== 'function')
+    faults.push({
+      path: `${path}.bypass`,
+      message: 'expected a list of tiers, or in code a function of the agent',
+    });
+  return { field: config.field, from: from ?? 'tenantId', bypass };
+}
+
+/** Lists that must lie within `fields`. Which columns they mean is not known yet: names that may be one are left to the binding. */
+function outsideFields(
+  declared: Pick<DeclaredClass, 'fields' | 'joinFields' | 'searchable'>,
+  names: FieldNames,
+  path: string,
+): PolicyFault[] {
+  if (!declared.fields) return [];
+  const within = new Set([...declared.fields, ...ALWAYS_KEEP].map((name) => names.wireName(name)));
+  const lists: readonly (readonly [string, readonly string[] | null | undefined])[] = [
+    ['joinFields', declared.joinFields],
+    ['searchable.textFields', declared.searchable?.textFields],
+  ];
+  return lists.flatMap(([option, list]) => {
+    const extras = (list ?? []).filter((name) => !within.has(names.wireName(name)));
+    if (extras.length === 0) return [];
+    return [
+      {
+        path: `${path}.${option}`,
+        message: `not among fields: ${extras.join(', ')}`,
+        related: [`${path}.fields.*`],
+      },
+    ];
+  });
+}
+
+/** Compiles one class, with names as written. A class that nobody declared is compiled from the empty declaration. */
 export function compileClass(
   declaredName: string,
   config: ClassConfig,
   faults: PolicyFault[] = [],
-): ClassPolicy {
+): DeclaredClass {
   const className = canonicalClassName(declaredName);
   const path = `policy.classes.${declaredName}`;
   const aliases = aliasesOf(config.properties ?? {});
-  const names = new FieldNames(aliases);
-  const wire = (list: readonly string[] | undefined): string[] | null =>
-    list
-      ? [...new Set(list.map((name) => names.wireName(name)))].filter((name) => !isInternalField(name))
-      : null;
-
-  const fields =
-    wire(config.fields)?.filter((name) => !(ALWAYS_KEEP as readonly string[]).includes(name)) ?? null;
-  const joinFields = wire(config.joinFields);
-  if (fields && joinFields) {
-    const extras = joinFields.filter(
-      (name) => !fields.includes(name) && !(ALWAYS_KEEP as readonly string[]).includes(name),
-    );
-    if (extras.length > 0) {
-      faults.push({ path: `${path}.joinFields`, message: `not among fields: ${extras.join(', ')}` });
-    }
-  }
+  const listed = (list: readonly string[] | undefined): string[] | null =>
+    list ? [...new Set(list)].filter((name) => !isInternalField(name)) : null;
+  const fields = listed(config.fields);
+  const joinFields = listed(config.joinFields);
   for (const [spelling, column] of aliases) {
     if (isInternalField(column)) {
       faults.push({
@@ -117,16 +151,14 @@ export function compileClass(
       });
     }
   }
-  const masks = compileMasks(config.masks, { names, path }, faults);
+  const masks = compileMasks(config.masks, path, faults);
   if (masks.size > 0 && config.searchable && !config.searchable.textFields)
     faults.push({
       path: `${path}.searchable.textFields`,
       message: 'must be listed beside masks: likeness to a masked text would spell it out',
     });
-  const properties = new Map<string, PropertyPolicy>();
-  for (const [name, property] of Object.entries(config.properties ?? {})) {
-    properties.set(names.wireName(name), propertyPolicy(property));
-  }
+  const searchable = searchableOf(config.searchable, `${path}.searchable`, faults);
+  faults.push(...outsideFields({ fields, joinFields, searchable }, new FieldNames(aliases), path));
   return Object.freeze({
     className,
     hiding: hidingOf(className, config.hidden),
@@ -135,16 +167,16 @@ export function compileClass(
     usage: config.usage ?? null,
     fields,
     joinFields,
-    largeFields: wire(config.largeFields) ?? [],
+    largeFields: listed(config.largeFields) ?? [],
     masks,
     canonicalFilter: config.canonicalFilter ?? null,
-    tenantScope: config.tenantScope
-      ? { field: names.wireName(config.tenantScope.field), bypass: config.tenantScope.bypass ?? [] }
-      : null,
+    tenantScope: tenantScopeOf(config.tenantScope, `${path}.tenantScope`, faults),
     allowCollscan: config.allowCollscan ?? false,
-    searchable: searchableOf(config.searchable, names, { fields, path: `${path}.searchable` }, faults),
+    searchable,
     searchIndex: config.searchIndex ?? DEFAULT_SEARCH_INDEX,
-    properties,
+    properties: new Map(
+      Object.entries(config.properties ?? {}).map(([name, property]) => [name, propertyPolicy(property)]),
+    ),
     aliases,
   });
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalClassName, compileBudget, Refused } from '#agent';
-import type { ClassPolicy, Policy, PolicySwitches } from '../model/class-policy.js';
+import type { DeclaredClass, Policy, PolicySwitches } from '../model/class-policy.js';
 import { Pseudonyms } from '../masking/pseudonyms.js';
 import { FieldNames } from '../model/field-names.js';
 import { translateWhere } from '../where/translate-where.js';
@@ -25,6 +25,7 @@ const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   canaryAction: null,
   tokenCostPerMillionInput: null,
   embedCostPerMillionTokens: null,
+  unknownArguments: 'refuse',
   defaultRecursionDepth: 4,
   maxLogSize: 1000,
   strictPointerShapes: true,
@@ -57,7 +58,10 @@ export function constraintFault(
     return null;
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return error.refusal.cause ?? error.refusal.message;
+    const cause = error.refusal.cause ?? error.refusal.message;
+    const [, operator] = /^code_execution at (\$\w+)/.exec(cause) ?? [];
+    if (operator === undefined) return cause;
+    return `'${operator}' cannot stand in it: where it fails on one row, every call would fail. Write conditions on columns`;
   }
 }
 
@@ -79,9 +83,13 @@ function compileTenantBudget(options: PolicyConfig['tenantBudget'], faults: Poli
 /** Another key is another policy; the mark tells which key it is no more than any pseudonym does. */
 const KEY_MARK = { domain: null, className: '', path: '', tenant: null, acrossTenants: true };
 
+/** Another function is another policy, as far as its text tells. */
+const withFunctions = (_: string, value: unknown): unknown =>
+  typeof value === 'function' ? `function ${String(value)}` : value;
+
 /** A pseudonym without a secret could be found by hashing every likely value. */
 function keylessHashes(
-  classes: ReadonlyMap<string, ClassPolicy>,
+  classes: ReadonlyMap<string, DeclaredClass>,
   maskingKey: string | null,
 ): readonly PolicyFault[] {
   if (maskingKey !== null) return [];
@@ -91,6 +99,7 @@ function keylessHashes(
       .map(([field]) => ({
         path: `policy.classes.${className}.masks.${field}`,
         message: 'hash needs policy.maskingKey, a secret of at least 32 characters',
+        related: ['policy.maskingKey'],
       })),
   );
 }
@@ -103,7 +112,7 @@ export function compilePolicy(
   const faults: PolicyFault[] = [];
   const { maskingKey = null, ...told } = config;
   const { classes: declared = {}, tenantBudget, ...switches } = told;
-  const classes = new Map<string, ClassPolicy>();
+  const classes = new Map<string, DeclaredClass>();
   for (const [name, classConfig] of Object.entries(declared)) {
     if (classes.has(canonicalClassName(name))) {
       faults.push({
@@ -127,7 +136,7 @@ export function compilePolicy(
   faults.push(...keylessHashes(classes, maskingKey));
   const policy: Policy = Object.freeze({
     version: createHash('sha256')
-      .update(JSON.stringify({ ...told, maskingKey: pseudonyms?.of(null, KEY_MARK) }))
+      .update(JSON.stringify({ ...told, maskingKey: pseudonyms?.of(null, KEY_MARK) }, withFunctions))
       .digest('hex')
       .slice(0, 16),
     switches: Object.freeze({

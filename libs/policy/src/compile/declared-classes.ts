@@ -1,8 +1,8 @@
-import { canonicalClassName } from '#agent';
+import { canonicalClassName, type FilterSubject } from '#agent';
 import { joinMasks } from '../masking/compile-masks.js';
-import { FieldNames } from '../model/field-names.js';
+import { toLowerCamel } from '../model/field-names.js';
 import type { PolicyFault } from './compile-class.js';
-import type { ClassConfig, PolicyConfig, PropertyConfig } from './policy-config.js';
+import type { ClassConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from './policy-config.js';
 
 /** What code declares for one class, in the words of the configuration. */
 export interface ClassDeclaration {
@@ -40,33 +40,40 @@ export function narrowClassConfig(
   faults: PolicyFault[] = [],
 ): ClassConfig {
   const properties = joinProperties(first.properties, second.properties);
-  const names = new FieldNames(
-    new Map(
-      Object.entries(properties ?? {}).flatMap(([name, { field }]) =>
-        field === undefined ? [] : [[name, field]],
-      ),
-    ),
-  );
-  const common = (one: readonly string[] | undefined, other: readonly string[] | undefined) => {
+  // Which columns the names mean is not known yet: two spellings may be two columns, and each its own secret.
+  const common = (
+    option: string,
+    one: readonly string[] | undefined,
+    other: readonly string[] | undefined,
+  ) => {
     if (!one || !other) return one ?? other;
-    const kept = new Set(other.map((name) => names.wireName(name)));
-    return one.filter((name) => kept.has(names.wireName(name)));
+    const kept = new Set(other);
+    for (const name of one.filter((own) => !kept.has(own))) {
+      const alike = other.find((its) => !one.includes(its) && toLowerCamel(its) === toLowerCamel(name));
+      if (alike !== undefined)
+        faults.push({
+          path: `policy.classes.${className}.${option}`,
+          message: `is declared with '${name}' and with '${alike}'; write the name of the column in both`,
+        });
+    }
+    return one.filter((name) => kept.has(name));
   };
   const joined: Record<keyof ClassConfig, unknown> = {
     description: first.description ?? second.description,
     usage: first.usage ?? second.usage,
     visible: first.visible ?? second.visible,
     hidden: strictest(first.hidden, second.hidden),
-    fields: common(first.fields, second.fields),
+    fields: common('fields', first.fields, second.fields),
     // What one side joins with is also held to the other side's allowlist.
     joinFields: common(
-      first.joinFields && common(first.joinFields, second.fields),
-      second.joinFields && common(second.joinFields, first.fields),
+      'joinFields',
+      first.joinFields && common('joinFields', first.joinFields, second.fields),
+      second.joinFields && common('joinFields', second.joinFields, first.fields),
     ),
     largeFields: union(first.largeFields, second.largeFields),
-    masks: joinMasks(first.masks, second.masks, names),
+    masks: joinMasks(first.masks, second.masks),
     canonicalFilter: both(first.canonicalFilter, second.canonicalFilter),
-    tenantScope: tenantScopeOf(className, first, second, names, faults),
+    tenantScope: tenantScopeOf(className, first, second, faults),
     allowCollscan: every(first.allowCollscan, second.allowCollscan),
     searchable: searchableOf(className, first, second, common, faults),
     searchIndex: first.searchIndex ?? second.searchIndex,
@@ -103,17 +110,35 @@ function tenantScopeOf(
   className: string,
   { tenantScope: one }: ClassConfig,
   { tenantScope: other }: ClassConfig,
-  names: FieldNames,
   faults: PolicyFault[],
 ): ClassConfig['tenantScope'] {
   if (!one || !other) return one ?? other;
-  if (names.wireName(one.field) !== names.wireName(other.field)) {
+  if (one.field !== other.field) {
     faults.push({
       path: `policy.classes.${className}.tenantScope`,
       message: `is declared over '${one.field}' and over '${other.field}'`,
     });
   }
-  return { field: one.field, bypass: (one.bypass ?? []).filter((tier) => other.bypass?.includes(tier)) };
+  if (one.from !== undefined && other.from !== undefined && one.from !== other.from) {
+    faults.push({
+      path: `policy.classes.${className}.tenantScope.from`,
+      message: 'is declared twice, differently',
+    });
+  }
+  const from = one.from ?? other.from;
+  return { field: one.field, ...(from !== undefined && { from }), bypass: bypassOfBoth(one, other) };
+}
+
+/** An agent is outside of the scope where both declarations say so. */
+function bypassOfBoth(
+  { bypass: one = [] }: TenantScopeConfig,
+  { bypass: other = [] }: TenantScopeConfig,
+): NonNullable<TenantScopeConfig['bypass']> {
+  if (typeof one !== 'function' && typeof other !== 'function')
+    return one.filter((tier) => other.includes(tier));
+  const says = (bypass: typeof one, agent: FilterSubject) =>
+    typeof bypass === 'function' ? bypass(agent) === true : bypass.includes(agent.permissions);
+  return (agent) => says(one, agent) && says(other, agent);
 }
 
 function searchableOf(
@@ -121,6 +146,7 @@ function searchableOf(
   { searchable: one }: ClassConfig,
   { searchable: other }: ClassConfig,
   common: (
+    option: string,
     one: readonly string[] | undefined,
     other: readonly string[] | undefined,
   ) => readonly string[] | undefined,
@@ -135,11 +161,11 @@ function searchableOf(
       message: `is declared over '${one.field}' and over '${other.field}'`,
     });
   }
-  const textFields = common(one.textFields, other.textFields);
+  const textFields = common('searchable.textFields', one.textFields, other.textFields);
   const index = one.index ?? other.index;
   return {
     field: one.field,
-    filterFields: common(one.filterFields ?? [], other.filterFields ?? []) ?? [],
+    filterFields: common('searchable.filterFields', one.filterFields ?? [], other.filterFields ?? []) ?? [],
     ...(textFields && { textFields }),
     ...(index !== undefined && { index }),
   };

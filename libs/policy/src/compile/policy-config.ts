@@ -1,4 +1,5 @@
 import type { BudgetOptions } from '#agent';
+import type { BypassFunction, TenantSource } from '../model/class-policy.js';
 import { type MasksConfig, MASKS_SCHEMA } from '../masking/mask-config.js';
 
 /**
@@ -50,7 +51,12 @@ const CLASS = {
       type: ['object', 'null'],
       additionalProperties: false,
       required: ['field'],
-      properties: { field: { type: 'string', minLength: 1 }, bypass: tiers },
+      // Code may give functions, which are checked where the class is compiled.
+      properties: {
+        field: { type: 'string', minLength: 1 },
+        from: {},
+        bypass: { anyOf: [tiers, { not: { type: 'array' } }] },
+      },
     },
     allowCollscan: flag,
     searchable: {
@@ -104,6 +110,7 @@ export const POLICY_CONFIG_SCHEMA = {
     canaryAction: { enum: ['notify', 'refuse', null] },
     tokenCostPerMillionInput: cost,
     embedCostPerMillionTokens: cost,
+    unknownArguments: { enum: ['refuse', 'ignore'] },
     defaultRecursionDepth: { type: 'integer', minimum: 0 },
     maxLogSize: { type: 'integer', minimum: 1, maximum: 1_000_000 },
     tenantBudget: BUDGET_CONFIG_SCHEMA,
@@ -135,6 +142,14 @@ export interface SearchableConfig {
   readonly index?: string;
 }
 
+export interface TenantScopeConfig {
+  readonly field: string;
+  /** `{ claim: 'account_id' }`, or in code a function of the agent. Default: the agent's `tenantId`. */
+  readonly from?: Exclude<TenantSource, 'tenantId'>;
+  /** Tiers, or in code a function of the agent. Default: nobody. */
+  readonly bypass?: readonly string[] | BypassFunction;
+}
+
 export interface ClassConfig {
   readonly description?: string | null;
   readonly usage?: string | null;
@@ -146,7 +161,7 @@ export interface ClassConfig {
   /** By field or path inside one. */
   readonly masks?: MasksConfig;
   readonly canonicalFilter?: Readonly<Record<string, unknown>> | null;
-  readonly tenantScope?: { readonly field: string; readonly bypass?: readonly string[] } | null;
+  readonly tenantScope?: TenantScopeConfig | null;
   readonly allowCollscan?: boolean;
   readonly searchable?: SearchableConfig | null;
   /** Default `default`. */

@@ -39,17 +39,10 @@ describe('a policy is warned about', () => {
 
   it.each<[string, Record<string, ClassConfig>, RegExp]>([
     ['a class that is not there, hidden or not', { Post, Posts: { hidden: true } }, /Posts: .*mean 'Post'/],
-    ['a field that is not there', { Post: { ...Post, fields: ['titel'] } }, /Post\.fields: .*mean 'title'/],
-    ['a tenant field that is not there', { Post: { ...Post, tenantScope: { field: 'org' } } }, /tenantScope/],
     [
-      'a filter on a field that is not there',
-      { Post: { ...Post, canonicalFilter: { $and: [{ gone: 1 }] } } },
-      /canonicalFilter: .*'gone'/,
-    ],
-    [
-      'a mask on a field that is not there',
-      { Post: { ...Post, masks: { statsu: 'mask' } } },
-      /Post\.masks: .*mean 'status'/,
+      'a property that is not there',
+      { Post: { ...Post, properties: { titel: { description: 'x' } } } },
+      /Post\.properties: .*mean 'title'/,
     ],
     [
       'a mask on a field that nobody reads',
@@ -83,12 +76,12 @@ describe('a policy is warned about', () => {
     const agent = {
       tools: { except: ['query_clas'] },
       classes: { except: ['Pots'] },
-      filters: { Post: { stat: 1 } },
+      filters: { Pots: { status: 1 } },
     };
     expect(warnings({ Post }, agent)).toEqual([
       expect.stringMatching(/agents\.analyst\.tools: .*mean 'query_class'/),
+      expect.stringMatching(/agents\.analyst\.filters\.Pots: .*mean 'Post'/),
       expect.stringMatching(/agents\.analyst\.classes: .*mean 'Post'/),
-      expect.stringMatching(/agents\.analyst\.filters\.Post: .*'stat'/),
     ]);
   });
 

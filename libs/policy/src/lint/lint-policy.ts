@@ -1,10 +1,10 @@
 import { type AgentShape, isSystemClassName } from '#agent';
-import type { ClassPolicy, Policy } from '../model/class-policy.js';
-import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
+import { type DeclaredClass, type Policy, tierBypasses } from '../model/class-policy.js';
+import type { SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames, rootOf } from '../model/field-names.js';
 import type { PolicyFault } from '../compile/compile-class.js';
 import { suggestNames } from '../scope/suggest-names.js';
-import { fieldsNamed } from './fields-named.js';
+import { unknownAgentNames } from './agent-names.js';
 
 /**
  * What an operator may not have meant: nothing that stops a start, everything that a typo or an omission would leave.
@@ -26,62 +26,48 @@ export function lintPolicy(
       ...unscoped(declared, policy),
       ...unreadable(declared, shapes),
     ]),
-    ...shapes.flatMap((shape) => unknownTools(shape, tools)),
-    ...shapes.flatMap((shape) => (schemas ? unknownInShape(shape, policy, schemas) : [])),
+    ...shapes.flatMap((shape) => lenientNames(shape, policy, tools, schemas)),
+    ...shapes.flatMap((shape) => (schemas ? unknownInShape(shape, schemas) : [])),
     ...(schemas ? undeclared(policy, schemas) : []),
   ];
 }
 
-const pathOf = ({ className }: ClassPolicy) => `policy.classes.${className}`;
+const pathOf = ({ className }: DeclaredClass) => `policy.classes.${className}`;
 
 function absent(name: string, what: string, known: readonly string[]): string {
   const [nearest] = suggestNames(name, known);
   return `the database has no ${what} '${name}'${nearest === undefined ? '' : `; did you mean '${nearest}'?`}`;
 }
 
-function unknownNames(declared: ClassPolicy, schemas: SchemaSnapshot): PolicyFault[] {
-  const { className } = declared;
+/** What protects nothing; the rest stops a start (`bindPolicy`). */
+function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyFault[] {
+  const { className, aliases, properties } = declared;
   const schema = schemas.get(className);
   if (!schema) return [{ path: pathOf(declared), message: absent(className, 'class', schemas.classNames()) }];
-  const named: readonly (readonly [option: string, fields: readonly string[]])[] = [
-    ['fields', declared.fields ?? []],
-    ['joinFields', declared.joinFields ?? []],
-    ['largeFields', declared.largeFields],
-    ['tenantScope', declared.tenantScope ? [declared.tenantScope.field] : []],
-    ['searchable', searchableNames(declared)],
-    ['masks', [...declared.masks.keys()]],
-    ['properties', [...declared.properties.keys()]],
-    ['canonicalFilter', fieldsNamed(declared.canonicalFilter, new FieldNames(declared.aliases))],
-  ];
-  return named.flatMap(([option, fields]) => unknownFields(`${pathOf(declared)}.${option}`, fields, schema));
+  const names = new FieldNames(aliases, schema.fields);
+  return [...properties.keys()]
+    .filter((written) => names.column(written) === null)
+    .map((written) => ({
+      path: `${pathOf(declared)}.properties`,
+      message: absent(written, 'field', [...schema.fields.keys()]),
+    }));
 }
 
-function unknownFields(
-  path: string,
-  fields: readonly string[],
-  { fields: known }: ClassSchema,
-): PolicyFault[] {
-  return [...new Set(fields.map(rootOf))]
-    .filter((name) => !known.has(name))
-    .map((name) => ({ path, message: absent(name, 'field', [...known.keys()]) }));
-}
-
-function searchableNames({ searchable }: ClassPolicy): readonly string[] {
-  return searchable ? [searchable.field, ...searchable.filterFields, ...(searchable.textFields ?? [])] : [];
-}
-
-function undescribed(declared: ClassPolicy): PolicyFault[] {
+function undescribed(declared: DeclaredClass): PolicyFault[] {
   if (declared.hiding !== 'no' || declared.description !== null) return [];
   return [{ path: pathOf(declared), message: 'no description: agents see its name and fields alone' }];
 }
 
 /** A mask never shows what `fields` leaves out, and does not follow pointers. */
-function idleMasks(declared: ClassPolicy, schemas: SchemaSnapshot | null): PolicyFault[] {
+function idleMasks(declared: DeclaredClass, schemas: SchemaSnapshot | null): PolicyFault[] {
   const columns = schemas?.get(declared.className)?.fields;
-  return [...declared.masks.keys()].flatMap((field): PolicyFault[] => {
-    const path = `${pathOf(declared)}.masks.${field}`;
+  const names = new FieldNames(declared.aliases, columns ?? null);
+  const readable = declared.fields && new Set(declared.fields.map((name) => names.wireName(name)));
+  return [...declared.masks.keys()].flatMap((written): PolicyFault[] => {
+    const path = `${pathOf(declared)}.masks.${written}`;
+    const field = names.wirePath(written);
     const root = rootOf(field);
-    if (declared.fields && !declared.fields.includes(root))
+    if (readable && !readable.has(root))
       return [{ path, message: `has no effect: '${root}' is not among fields, so nobody reads it` }];
     const type = columns?.get(root)?.type;
     if (root === field || (type !== 'Pointer' && type !== 'Relation')) return [];
@@ -92,12 +78,12 @@ function idleMasks(declared: ClassPolicy, schemas: SchemaSnapshot | null): Polic
 }
 
 /** Exposed on purpose, where other classes are kept apart by tenant. */
-export function isExposedToEveryTenant(declared: ClassPolicy, policy: Policy): boolean {
+export function isExposedToEveryTenant(declared: DeclaredClass, policy: Policy): boolean {
   const exposed = declared.visible || declared.searchable !== null;
   return policy.hasTenantScopes && exposed && declared.hiding === 'no' && declared.tenantScope === null;
 }
 
-function unscoped(declared: ClassPolicy, policy: Policy): PolicyFault[] {
+function unscoped(declared: DeclaredClass, policy: Policy): PolicyFault[] {
   if (!isExposedToEveryTenant(declared, policy)) return [];
   return [
     {
@@ -107,12 +93,13 @@ function unscoped(declared: ClassPolicy, policy: Policy): PolicyFault[] {
   ];
 }
 
-function unreadable(declared: ClassPolicy, shapes: readonly AgentShape[]): PolicyFault[] {
+function unreadable(declared: DeclaredClass, shapes: readonly AgentShape[]): PolicyFault[] {
   const scope = declared.tenantScope;
-  if (!scope || declared.hiding !== 'no') return [];
+  // Where a claim or a function says which tenant it is, the agent's own says nothing.
+  if (!scope || scope.from !== 'tenantId' || declared.hiding !== 'no') return [];
   const without = shapes.filter(
     ({ tenantId, permissions, classes }) =>
-      tenantId === null && !scope.bypass.includes(permissions) && classes.permits(declared.className),
+      tenantId === null && !tierBypasses(scope, permissions) && classes.permits(declared.className),
   );
   if (without.length === 0) return [];
   const names = without.map(({ name }) => name).join(', ');
@@ -124,38 +111,26 @@ function unreadable(declared: ClassPolicy, shapes: readonly AgentShape[]): Polic
   ];
 }
 
-function unknownTools(
-  { name, tools: { only, except } }: AgentShape,
+/** Where names are strict, they are errors and told as such. */
+function lenientNames(
+  shape: AgentShape,
+  policy: Policy,
   tools: ReadonlySet<string>,
+  schemas: SchemaSnapshot | null,
 ): PolicyFault[] {
-  return [...(only ?? []), ...(except ?? [])]
-    .filter((tool) => !tools.has(tool))
-    .map((tool) => {
-      const [nearest] = suggestNames(tool, [...tools]);
-      const hint = nearest === undefined ? '' : `; did you mean '${nearest}'?`;
-      return { path: `agents.${name}.tools`, message: `no tool is named '${tool}'${hint}` };
-    });
+  const classes = schemas && new Set(schemas.classNames());
+  return unknownAgentNames(shape, policy, { tools, classes })
+    .filter(({ strict }) => !strict)
+    .map(({ agent, path, message }) => ({ path: `agents.${agent}.${path}`, message }));
 }
 
-function unknownInShape(shape: AgentShape, policy: Policy, schemas: SchemaSnapshot): PolicyFault[] {
+function unknownInShape(shape: AgentShape, schemas: SchemaSnapshot): PolicyFault[] {
   const path = `agents.${shape.name}`;
-  const { only, except } = shape.classes;
-  const named = [...(only ?? []), ...(except ?? [])].filter((name) => !schemas.get(name));
-  const filters = [...shape.filters].flatMap(([className, constraint]) => {
-    if (className === 'default') return [];
-    const schema = schemas.get(className);
-    const at = `${path}.filters.${className}`;
-    if (!schema) return [{ path: at, message: absent(className, 'class', schemas.classNames()) }];
-    const names = new FieldNames(policy.classes.get(className)?.aliases);
-    return unknownFields(at, fieldsNamed(constraint, names), schema);
-  });
-  return [
-    ...named.map((name) => ({
-      path: `${path}.classes`,
-      message: absent(name, 'class', schemas.classNames()),
-    })),
-    ...filters,
-  ];
+  const named = [...(shape.classes.except ?? [])].filter((name) => !schemas.get(name));
+  return named.map((name) => ({
+    path: `${path}.classes`,
+    message: absent(name, 'class', schemas.classNames()),
+  }));
 }
 
 /** Parse's own classes have their own defaults. */

@@ -11,7 +11,7 @@ const KNOWN = ['objectId', 'name', 'pin', 'card'];
 
 function accessWith(masks: MasksConfig, listed: readonly string[] | null): ClassAccess {
   const names = new FieldNames();
-  const given = { masks: compileMasks(masks, { names, path: '' }, []), isWithheld: () => false };
+  const given = { masks: compileMasks(masks, '', []), isWithheld: () => false };
   const columns = maskedColumns(
     { ...given, listed: listed && new Set(listed), known: new Set(KNOWN) },
     compileAgentShape('x'),

@@ -106,6 +106,11 @@ export function columnOf(root: string): string {
   return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
 }
 
+/** The column that a pointer field is stored in. */
+export function storedPointerColumn(field: string): string {
+  return POINTER_PREFIX + field;
+}
+
 /** Whether the agent may not even be told that the column is there. */
 export function isSecretColumn({ secret }: ColumnMasks, root: string): boolean {
   return secret.has(columnOf(root));

@@ -1,30 +1,23 @@
 import { TIERS } from '#agent';
 import type { PolicyFault } from '../compile/compile-class.js';
 import { ALWAYS_KEEP } from '../model/class-policy.js';
-import { type FieldNames, rootOf } from '../model/field-names.js';
+import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
 import type { MaskConfig, MaskForm, MasksConfig } from './mask-config.js';
 import { describeMask, isAsStrict, type MaskRule, strictestOf, type TierMasks } from './mask-rule.js';
 
-interface MaskSite {
-  readonly names: FieldNames;
-  /** Where the class stands in the configuration. */
-  readonly path: string;
-}
-
-/** @returns masks by wire path */
+/** @param path of the class in the configuration @returns masks by path, as written */
 export function compileMasks(
   config: MasksConfig | undefined,
-  { names, path }: MaskSite,
+  path: string,
   faults: PolicyFault[],
 ): ReadonlyMap<string, TierMasks> {
   const masks = new Map<string, TierMasks>();
   for (const [written, mask] of Object.entries(config ?? {})) {
     const at = `${path}.masks.${written}`;
-    const wire = names.wirePath(written);
-    const fault = nameFault(wire) ?? (masks.has(wire) ? `declares the same field as '${wire}'` : null);
+    const fault = maskFault(written);
     if (fault !== null) faults.push({ path: at, message: fault });
-    else masks.set(wire, tierMasks(mask, at, faults));
+    else masks.set(written, tierMasks(mask, at, faults));
   }
   return masks;
 }
@@ -33,13 +26,12 @@ export function compileMasks(
 export function joinMasks(
   one: MasksConfig | undefined,
   other: MasksConfig | undefined,
-  names: FieldNames,
 ): MasksConfig | undefined {
   if (!one || !other) return one ?? other;
   const joined: Record<string, MaskConfig> = { ...one };
   for (const [written, mask] of Object.entries(other)) {
-    const known = Object.keys(one).find((name) => names.wirePath(name) === names.wirePath(written));
-    joined[known ?? written] = known === undefined ? mask : strictest(one[known] as MaskConfig, mask);
+    const known = one[written];
+    joined[written] = known === undefined ? mask : strictest(known, mask);
   }
   return joined;
 }
@@ -50,7 +42,8 @@ function strictest(one: MaskConfig, other: MaskConfig): MaskConfig {
   return { readonly, write, admin } as MaskConfig;
 }
 
-function nameFault(wire: string): string | null {
+/** Why no mask can stand on the column. */
+export function maskFault(wire: string): string | null {
   if (hasInternalSegment(wire)) return `'${wire}' is an internal column`;
   if ((ALWAYS_KEEP as readonly string[]).includes(rootOf(wire)))
     return `'${rootOf(wire)}' is part of every row and cannot be masked`;

@@ -16,7 +16,7 @@ export type MaskConfig =
 
 export type MasksConfig = Readonly<Record<string, MaskConfig>>;
 
-const object = <P extends object>(properties: P, required: readonly (keyof P & string)[]) => ({
+const object = <const P extends object>(properties: P, required: readonly (keyof P & string)[]) => ({
   type: 'object' as const,
   additionalProperties: false,
   required,

@@ -3,17 +3,15 @@ import { describe, expect, it } from 'vitest';
 import { compileAgentShape, type Tier } from '#agent';
 import { compileMasks } from './compile-masks.js';
 import { maskedColumns } from './column-masks.js';
-import { FieldNames } from '../model/field-names.js';
 import type { MasksConfig } from './mask-config.js';
 import { MASKED, maskRow } from './mask-row.js';
 import { Pseudonyms } from './pseudonyms.js';
 
-const SITE = { names: new FieldNames(), path: '' };
 const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);
 
 function shown(row: Record<string, unknown>, masks: MasksConfig, tier: Tier = 'readonly') {
   const columns = maskedColumns(
-    { masks: compileMasks(masks, SITE, []), listed: null, known: KNOWN, isWithheld: () => false },
+    { masks: compileMasks(masks, '', []), listed: null, known: KNOWN, isWithheld: () => false },
     compileAgentShape('x', { permissions: tier }),
   );
   const copy = structuredClone(row);
@@ -106,7 +104,7 @@ describe('masks and tiers', () => {
 
   it('never show a sub-agent what those above it do not see', () => {
     const admin = compileAgentShape('admin', { permissions: 'admin' });
-    const compiled = compileMasks(masks, SITE, []);
+    const compiled = compileMasks(masks, '', []);
     const given = { masks: compiled, listed: null, known: KNOWN, isWithheld: () => false };
     const below = { ...admin, outer: compileAgentShape('outer', { permissions: 'write' }) };
     expect(maskedColumns(given, admin)).toBeNull();
@@ -115,14 +113,14 @@ describe('masks and tiers', () => {
   });
 
   it('never show what the allowlist leaves out', () => {
-    const given = { masks: compileMasks({ pin: 'hash' }, SITE, []), listed: new Set(['name']), known: KNOWN };
+    const given = { masks: compileMasks({ pin: 'hash' }, '', []), listed: new Set(['name']), known: KNOWN };
     const columns = maskedColumns({ ...given, isWithheld: () => false }, compileAgentShape('x'));
     expect([...(columns?.masks.shown ?? []), ...(columns?.masks.fetchable ?? [])]).toEqual(['name']);
   });
 
   it('fetch no value that a fixed text stands for', () => {
     const all: MasksConfig = { pin: 'mask', card: 'drop', name: 'hash', address: { mask: { keep: 2 } } };
-    const given = { masks: compileMasks(all, SITE, []), listed: null, known: KNOWN, isWithheld: () => false };
+    const given = { masks: compileMasks(all, '', []), listed: null, known: KNOWN, isWithheld: () => false };
     const { masks: columns } = maskedColumns(given, compileAgentShape('x')) ?? { masks: null };
     expect([...(columns?.fetchable ?? [])].sort()).toEqual(['address', 'name', 'objectId']);
   });

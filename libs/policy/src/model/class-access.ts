@@ -2,6 +2,7 @@ import { type Refusal, refusals } from '#agent';
 import type { ClassSchema } from './class-schema.js';
 import { columnOf, type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/protected-columns.js';
+import type { WithheldNames } from '../redaction/withheld-names.js';
 import { type FieldNames, rootOf } from './field-names.js';
 
 /** One class as one agent may see it: the answer of the class gate when it did not refuse. */
@@ -24,8 +25,7 @@ export interface ClassAccess {
 export interface WithheldObjects {
   /** Objects and lists, by wire name. */
   readonly columns: ReadonlySet<string>;
-  /** As objects name them. */
-  readonly classes: readonly string[];
+  readonly names: WithheldNames;
 }
 
 /** Hidden columns, and what a find may fetch to decide about them row by row. */
@@ -63,7 +63,8 @@ export function columnRefusal(
   if (!secret && isMasked(access, root))
     return refusals.maskedField(context, written, root, [...(access.readable ?? []), ...alsoAllowed]);
   if (access.readable === null || access.readable.has(root)) return null;
-  return refusals.fieldDenied(context, written, root, [...access.readable, ...alsoAllowed]);
+  // As it was written: which column it means would tell of one that the agent may not know.
+  return refusals.fieldDenied(context, written, rootOf(written), [...access.readable, ...alsoAllowed]);
 }
 
 /** What a find may ask the store for; protected columns that some rows show are taken off the others afterwards. */

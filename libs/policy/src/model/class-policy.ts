@@ -1,6 +1,7 @@
-import type { DataBudget } from '#agent';
+import type { DataBudget, FilterSubject, Tier } from '#agent';
 import type { TierMasks } from '../masking/mask-rule.js';
 import type { Pseudonyms } from '../masking/pseudonyms.js';
+import type { FieldNames } from './field-names.js';
 
 /** `no`: not hidden. `exceptMaster`: true master posture passes the class gate, and only that gate. */
 export type Hiding = 'no' | 'always' | 'exceptMaster';
@@ -13,14 +14,29 @@ export interface PropertyPolicy {
   readonly enum?: ReadonlyMap<string, string>;
 }
 
+/** Which tenant an agent is bound to; null or undefined: none, and the class is refused. */
+export type TenantFunction = (agent: FilterSubject) => string | number | null | undefined;
+
+/** Whether the scope does not apply to an agent. What it throws, and anything but true, is a no. */
+export type BypassFunction = (agent: FilterSubject) => boolean;
+
+/** Where the tenant of an agent comes from: its `tenantId`, a claim of its caller (a name, or names that lead inward), a function. */
+export type TenantSource = 'tenantId' | { readonly claim: string | readonly string[] } | TenantFunction;
+
 export interface TenantScope {
-  /** Wire name of the column that holds the tenant. */
+  /** The column that holds the tenant. */
   readonly field: string;
-  /** Tiers for which the scope does not apply. */
-  readonly bypass: readonly string[];
+  readonly from: TenantSource;
+  /** Tiers for which the scope does not apply, or a function that decides for each agent. */
+  readonly bypass: readonly string[] | BypassFunction;
 }
 
-/** A class whose rows are compared by a stored vector; field names are wire names. */
+/** Whether every agent of a tier is outside of the scope. A function is asked with an agent at hand alone. */
+export function tierBypasses({ bypass }: TenantScope, tier: Tier): boolean {
+  return typeof bypass !== 'function' && bypass.includes(tier);
+}
+
+/** A class whose rows are compared by a stored vector. */
 export interface SearchablePolicy {
   /** Holds the vector. Not readable unless `fields` lists it. */
   readonly field: string;
@@ -35,8 +51,11 @@ export interface SearchablePolicy {
 export const DEFAULT_SEARCH_INDEX = 'default';
 export const DEFAULT_VECTOR_INDEX = 'vector_index';
 
-/** What an operator declared for one class; field names are wire names. */
-export interface ClassPolicy {
+/**
+ * What an operator declared for one class, with every field name as it was written: which columns they mean is known only
+ * beside a schema (`bindClass`). Nothing decides by it.
+ */
+export interface DeclaredClass {
   readonly className: string;
   readonly hiding: Hiding;
   readonly visible: boolean;
@@ -46,7 +65,7 @@ export interface ClassPolicy {
   readonly fields: readonly string[] | null;
   readonly joinFields: readonly string[] | null;
   readonly largeFields: readonly string[];
-  /** By wire path: what each tier gets in place of the value. */
+  /** By field or path inside one: what each tier gets in place of the value. */
   readonly masks: ReadonlyMap<string, TierMasks>;
   readonly canonicalFilter: Readonly<Record<string, unknown>> | null;
   readonly tenantScope: TenantScope | null;
@@ -56,8 +75,14 @@ export interface ClassPolicy {
   /** Name of the Atlas Search index that full-text search uses. */
   readonly searchIndex: string;
   readonly properties: ReadonlyMap<string, PropertyPolicy>;
-  /** Declared spelling → wire name, from `properties.<name>.field`. */
+  /** Declared spelling → column, from `properties.<name>.field`. */
   readonly aliases: ReadonlyMap<string, string>;
+}
+
+/** What an operator declared for one class of a schema: every field name is that of a column. */
+export interface ClassPolicy extends DeclaredClass {
+  /** What any other name means. */
+  readonly names: FieldNames;
 }
 
 /** Readable on every class, whatever its allowlist. */
@@ -82,6 +107,8 @@ export interface PolicySwitches {
   readonly canaryAction: 'notify' | 'refuse' | null;
   readonly tokenCostPerMillionInput: number | null;
   readonly embedCostPerMillionTokens: number | null;
+  /** What built-in tools do with arguments that they do not declare. */
+  readonly unknownArguments: 'refuse' | 'ignore';
   /** Levels of sub-agents below an agent that says nothing itself. */
   readonly defaultRecursionDepth: number;
   /** Calls that the operation log keeps. */
@@ -97,8 +124,8 @@ export interface Policy {
   readonly switches: PolicySwitches;
   /** What each tenant may take of the data, over all its agents. */
   readonly tenantBudget: DataBudget | null;
-  /** By canonical class name. */
-  readonly classes: ReadonlyMap<string, ClassPolicy>;
+  /** By canonical class name, with names as written. */
+  readonly classes: ReadonlyMap<string, DeclaredClass>;
   /** Some class is declared visible: listings and the relation graph are limited to visible classes. */
   readonly hasVisibleClasses: boolean;
   readonly hasTenantScopes: boolean;

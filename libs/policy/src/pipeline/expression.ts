@@ -1,7 +1,7 @@
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { constantText } from './deny-rules.js';
 import type { Frame } from './frame.js';
-import { pipelineBlocked } from './stages.js';
+import { pipelineBlocked, pipelineSlip } from './stages.js';
 
 /**
  * An expression with every reference judged against the frame and written in wire names.
@@ -135,7 +135,8 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
 function overElements(body: 'in' | 'cond'): Resolve {
   return (argument, frame) => {
     const { input, as = 'this', [body]: inner, ...rest } = members(argument);
-    if (typeof as !== 'string') throw pipelineBlocked('invalid_stage_value', body);
+    if (typeof as !== 'string')
+      throw pipelineSlip(`"${body}" of an expression`, 'the name in "as" is a text');
     const scope = frame.bind([[as, documentIn(input, frame)]]);
     return {
       ...(resolveExpression(rest, frame) as PlainObject),
@@ -167,6 +168,7 @@ function sortedBy(ofDocuments: (input: unknown, frame: Frame) => boolean): Resol
 }
 
 function members(argument: unknown): Record<string, unknown> {
-  if (!isPlainObject(argument)) throw pipelineBlocked('invalid_stage_value', 'expression');
+  if (!isPlainObject(argument))
+    throw pipelineSlip('expression', 'this operator takes an object of named members');
   return { ...argument };
 }

@@ -18,6 +18,8 @@ export class Frame {
     private readonly introduced: Introduced,
     /** Variables in scope; one that may hold a whole document carries the frame it was taken in. */
     private readonly variables: ReadonlyMap<string, Frame | null>,
+    /** The documents hold names that nobody could list, all of values that the caller may see. */
+    private readonly open = false,
   ) {}
 
   /** The frame before the first stage; a sub-pipeline sees the variables of the pipeline around it. */
@@ -64,15 +66,17 @@ export class Frame {
       if (!/^[a-z][A-Za-z0-9_]{0,63}$/.test(name)) throw pipelineBlocked('denied_system_variable', name);
       bound.set(name, frame);
     }
-    return new Frame(this.access, this.sourceAddressable, this.introduced, bound);
+    return new Frame(this.access, this.sourceAddressable, this.introduced, bound, this.open);
   }
 
-  after(introduces: Introduced, replacesSource: boolean): Frame {
+  /** @param opens whether the new documents hold names that are not written out */
+  after(introduces: Introduced, replacesSource: boolean, opens = false): Frame {
     return new Frame(
       this.access,
       this.sourceAddressable && !replacesSource,
       replacesSource ? introduces : new Map([...this.introduced, ...introduces]),
       this.variables,
+      opens || (this.open && !replacesSource),
     );
   }
 
@@ -82,6 +86,7 @@ export class Frame {
     const { names, readable } = this.access;
     if (!this.sourceAddressable) {
       if (readable === null) return root;
+      if (this.open && !hasInternalSegment(root)) return root;
       throw new Refused(refusals.fieldDenied(context, path, root, [...this.introduced.keys()]));
     }
     const wire = names.wireName(root);

@@ -127,7 +127,7 @@ describe('governPipeline, for any pipeline', { timeout: 60_000 }, () => {
         ),
       }),
       fc.record({ $sort: fc.dictionary(column, fc.constant(1), { minKeys: 1 }) }),
-      fc.record({ $addFields: fc.dictionary(newNames, value) }),
+      fc.record({ $addFields: fc.dictionary(newNames, value, { minKeys: 1 }) }),
       fc.record({
         $project: fc.dictionary(fc.constantFrom('royalty', 'title'), fc.constant(0), { minKeys: 1 }),
       }),

@@ -1,11 +1,13 @@
 import { type Refusal, Refused, refusals } from '#agent';
 import type { ClassAccess } from '../model/class-access.js';
+import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { allOf, type GovernedPipeline, type Where } from '../model/where.js';
+import { inexactColumns, noneWithheldWithin } from '../redaction/withheld-inside.js';
 import { asksOtherClasses } from '../where/map-cross-class.js';
 import { readsWholeDocument } from './expression.js';
-import { comparesObjects, hasExpression, hasMemberCondition } from './match.js';
-import { seenColumns, shownFields, sourceProjection, takenColumns } from './source-stages.js';
+import { hasExpression, hasMemberCondition } from './match.js';
+import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';
 import { joinedClass, subPipelines } from './stage-shape.js';
 import { openStage, type Pipeline, type Stage } from './stages.js';
 import { validatePipeline } from './validate-pipeline.js';
@@ -89,10 +91,13 @@ function limited(
   ];
 }
 
-/** Stages of a single document name what they look into, or the document as a whole, which `$redact` does by itself. */
+/**
+ * Stages of a single document name what they look into, or the document as a whole, which `$redact` does by itself. A
+ * `$facet` makes lists of whole documents.
+ */
 function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
   const text = JSON.stringify(stages);
-  const wholly = /\$\$(ROOT|CURRENT)|"\$redact"/.test(text);
+  const wholly = /\$\$(ROOT|CURRENT)|"\$(redact|facet)"/.test(text);
   return (column) => wholly || text.includes(column);
 }
 
@@ -100,10 +105,11 @@ function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
  * Whole documents hold them all; an expression may name a pointer whose value only the projection withholds, and what is asked
  * of whole objects, or with `$elemMatch` of the members of a list, nobody has judged.
  */
-function readsTakenColumns(match: PlainObject, { withheld, mayHold }: ClassAccess): boolean {
+function readsTakenColumns(match: PlainObject, access: ClassAccess): boolean {
+  const { withheld, mayHold } = access;
   if (readsWholeDocument(match)) return true;
   const takesPointers = withheld !== undefined && withheld.size > 0;
-  if (mayHold && (hasMemberCondition(match) || comparesObjects(match, mayHold.columns))) return true;
+  if (mayHold && (hasMemberCondition(match) || inexactColumns(match, access).size > 0)) return true;
   return (takesPointers || mayHold !== undefined) && hasExpression(match);
 }
 
@@ -123,9 +129,15 @@ function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
     if (!isCarriable(scope.where)) throw new Refused(refusals.tenantJoinDenied(className));
     const join = value as PlainObject;
     if (name === '$graphLookup') return limitedGraph(join, scope);
-    const inner = limited((join['pipeline'] ?? []) as Pipeline, scope, scopeOf);
+    const inner = limited((join['pipeline'] ?? []) as Pipeline, joined(join, scope), scopeOf);
     return [{ [name]: { ...join, pipeline: inner } }];
   });
+}
+
+/** A join by fields compares rows as they are stored, with whatever value somebody wrote. */
+function joined({ foreignField }: PlainObject, { access, where }: JoinScope): JoinScope {
+  if (typeof foreignField !== 'string') return { access, where };
+  return { access, where: allOf(where, noneWithheldWithin(rootOf(foreignField), access)) };
 }
 
 /** A graph search has a filter but no pipeline, so what its rows must not show is taken from them afterwards. */
@@ -135,7 +147,9 @@ function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
   const as = String(join['as']);
   const depth = join['depthField'];
   // A depth may borrow the name of a column.
-  const seen = seenColumns(scope.access, (column) => column !== depth, '$$row.');
+  const seen = Object.fromEntries(
+    Object.entries(seenColumns(scope.access, () => true, '$$row.')).filter(([column]) => column !== depth),
+  );
   const rows = (row: unknown): Stage => ({
     $addFields: { [as]: { $map: { input: `$${as}`, as: 'row', in: row } } },
   });
@@ -145,6 +159,7 @@ function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
       { $graphLookup: search },
       { $unset: takenColumns(scope.access).map((name) => `${as}.${name}`) },
       ...(Object.keys(seen).length > 0 ? [rows({ $mergeObjects: ['$$row', seen] })] : []),
+      ...withoutStored(scope.access, `${as}.`),
     ];
   const kept = typeof depth === 'string' ? [...shown, depth] : shown;
   const row = Object.fromEntries(kept.map((name) => [name, seen[name] ?? `$$row.${name}`]));

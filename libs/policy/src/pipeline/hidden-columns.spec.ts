@@ -1,3 +1,4 @@
+import { refusals } from '#agent';
 import { describe, expect, it } from 'vitest';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
@@ -122,11 +123,14 @@ describe('walkPipeline: columns outside the allowlist', () => {
         },
       ],
     ],
-    ['a spelling of it', [{ $project: { x: '$Royalty' } }]],
     ['after an exclusion, which hides nothing else', [{ $project: { title: 0 } }, { $sort: { royalty: 1 } }]],
     ['after $unset', [{ $unset: 'title' }, { $group: { _id: '$royalty' } }]],
   ])('refuses %s', (_, pipeline) => {
     expect(deniedIn(pipeline)).toEqual(denied('royalty'));
+  });
+
+  it('refuses a spelling of it, which is told as it was written', () => {
+    expect(deniedIn([{ $project: { x: '$Royalty' } }])).toEqual(denied('Royalty'));
   });
 
   it.each<[string, unknown]>([
@@ -250,5 +254,46 @@ describe('walkPipeline: columns outside the allowlist', () => {
     const refusal = refusalOf(() => walk([{ $sort: { royalty: 1 } }]));
     expect(refusal?.message).toContain('outside agent_fields allowlist');
     expect(refusal?.details?.allowed_fields).toContain('title');
+  });
+});
+
+describe('walkPipeline: pointers into a withheld class', () => {
+  const refusal = refusals.hiddenClass('Artist');
+  const access = { ...music('Song'), withheld: new Map([['artist', { className: 'Artist', refusal }]]) };
+  const reach = { reach: () => access };
+  const judgeClass = (className: string) => (className === 'Artist' ? refusal : null);
+  const judged = (pipeline: unknown) =>
+    refusalOf(() => walkPipeline(validatePipeline(pipeline), access, reach, { judgeClass }));
+  const graph = {
+    from: 'Song',
+    startWith: '$title',
+    connectFromField: 'title',
+    connectToField: 'title',
+    as: 'x',
+  };
+  const lookup = { from: 'Song', localField: 'title', foreignField: 'title', as: 'x' };
+
+  it.each<[string, object]>([
+    ['$match', { $match: { artist: 'a1' } }],
+    ['$match with a pattern', { $match: { artist: { $regex: '^Artist.a' } } }],
+    ['$match in a branch', { $match: { $or: [{ title: 'x' }, { artist: { $gt: 'Artist$a' } }] } }],
+    ['localField', { $lookup: { ...lookup, localField: 'artist' } }],
+    ['foreignField', { $lookup: { ...lookup, foreignField: 'artist' } }],
+    ['connectFromField', { $graphLookup: { ...graph, connectFromField: 'artist' } }],
+    ['connectToField', { $graphLookup: { ...graph, connectToField: 'artist' } }],
+    ['restrictSearchWithMatch', { $graphLookup: { ...graph, restrictSearchWithMatch: { artist: 'a1' } } }],
+  ])('refuses to compare them: %s', (_, stage) => {
+    for (const pipeline of [[stage], [{ $sort: { title: 1 } }, stage], [{ $facet: { x: [stage] } }]])
+      expect(judged(pipeline)).toEqual(refusal);
+  });
+
+  it.each<[string, object]>([
+    ['presence', { $match: { artist: { $exists: true } } }],
+    ['$project', { $project: { artist: 1 } }],
+    ['$group', { $group: { _id: '$artist' } }],
+    ['$sortByCount', { $sortByCount: '$artist' }],
+    ['$addFields', { $addFields: { x: '$artist' } }],
+  ])('lets what is seen of them be used: %s', (_, stage) => {
+    expect(judged([stage])).toBeNull();
   });
 });

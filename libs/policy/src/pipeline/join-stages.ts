@@ -4,8 +4,8 @@ import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
 import { documentIn, resolveExpression } from './expression.js';
 import { Frame } from './frame.js';
-import { allOf, type Where } from '../model/where.js';
-import { noneWithheldOn } from '../redaction/withheld-inside.js';
+import { allOf } from '../model/where.js';
+import { inexactColumns, noneWithheldWithin } from '../redaction/withheld-inside.js';
 import { hasExpression, hasMemberCondition, resolveMatch } from './match.js';
 import { sourceProjection } from './source-stages.js';
 import { joinedClass } from './stage-shape.js';
@@ -22,7 +22,6 @@ export function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown
   );
   const foreign =
     localField === undefined ? undefined : joinField(foreignField, target, '$lookup foreignField');
-  const besides = foreign === undefined ? null : noneWithheldOn(foreign, target.access);
   const stages = pipeline === undefined ? undefined : walk.stages(pipeline as Pipeline, inner);
   return {
     from: target.access.className,
@@ -31,16 +30,9 @@ export function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown
       foreignField: foreign,
     }),
     ...(variables !== undefined && { let: resolveExpression(bindings, frame) }),
-    ...((stages || besides) && { pipeline: besides ? matching(besides, stages ?? []) : stages }),
+    ...(stages && { pipeline: stages }),
     as,
   };
-}
-
-/** In front of the stages, in one filter with the one that they may begin with. */
-function matching(where: Where, stages: readonly Stage[]): Stage[] {
-  const [first, ...rest] = stages;
-  const lead = first?.['$match'] as Where | undefined;
-  return lead ? [{ $match: allOf(where, lead) }, ...rest] : [{ $match: where }, ...stages];
 }
 
 export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): unknown {
@@ -53,10 +45,11 @@ export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): un
     throw pipelineBlocked('denied_operator', '$graphLookup $elemMatch');
   const from = joinField(connectFromField, target, '$graphLookup connectFromField');
   const to = joinField(connectToField, target, '$graphLookup connectToField');
-  const restrict = allOf(
-    ...[from, to].map((path) => noneWithheldOn(path, target.access)),
-    restrictSearchWithMatch === undefined ? null : resolveMatch(restrictSearchWithMatch, target, walk.match),
-  );
+  const asked =
+    restrictSearchWithMatch === undefined ? null : resolveMatch(restrictSearchWithMatch, target, walk.match);
+  // Rows are compared and followed as they are stored.
+  const compared = new Set([rootOf(from), rootOf(to), ...inexactColumns(asked, target.access)]);
+  const restrict = allOf(...[...compared].map((column) => noneWithheldWithin(column, target.access)), asked);
   return {
     ...rest,
     from: target.access.className,

@@ -2,22 +2,32 @@ import { type Refusal, Refused, refusals } from '#agent';
 import { rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/plain-object.js';
 import type { Where } from '../model/where.js';
-import { noneWithheldOn } from '../redaction/withheld-inside.js';
+import { assertComparable, noneWithheldOn } from '../redaction/withheld-inside.js';
 import { type Column, columnOf, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
-import { assertNotWithheld } from '../where/field-path.js';
+import { assertNotWithheld, assertNoTextOfOthers } from '../where/field-path.js';
 import { isTyped } from '../where/typed-value.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
-import { pipelineBlocked } from './stages.js';
+import { pipelineBlocked, pipelineSlip } from './stages.js';
+import { assertCannotFail } from './total-filter.js';
 
 export interface MatchRules {
   readonly strictPointerShapes: boolean;
   readonly judgeClass: (className: string) => Refusal | null;
 }
 
-/** A `$match` with its keys judged and in wire names, its dates and pointers typed where they meet a column. */
+/**
+ * A `$match` with its keys judged and in wire names, its dates and pointers typed where they meet a column.
+ * @throws Refused `invalid_query` where it could fail on a row; what a name is refused for
+ */
 export function resolveMatch(match: unknown, frame: Frame, rules: MatchRules): Where {
-  if (!isPlainObject(match)) throw pipelineBlocked('invalid_stage_value', '$match');
+  const resolved = resolveFilter(match, frame, rules);
+  assertCannotFail(match);
+  return resolved;
+}
+
+function resolveFilter(match: unknown, frame: Frame, rules: MatchRules): Where {
+  if (!isPlainObject(match)) throw pipelineSlip('$match', 'its value is an object');
   const clauses = Object.entries(match).map(([key, value]) =>
     key.startsWith('$') ? operatorClause(key, value, frame, rules) : fieldClause(key, value, frame, rules),
   );
@@ -37,10 +47,11 @@ function operatorClause(
     case '$and':
     case '$or':
     case '$nor':
-      if (!Array.isArray(value)) throw pipelineBlocked('invalid_stage_value', operator);
-      return [operator, value.map((branch) => resolveMatch(branch, frame, rules))];
+      if (!Array.isArray(value))
+        throw pipelineSlip(`$match ${operator}`, 'its value is a list of conditions');
+      return [operator, value.map((branch) => resolveFilter(branch, frame, rules))];
     case '$not':
-      return [operator, resolveMatch(value, frame, rules)];
+      return [operator, resolveFilter(value, frame, rules)];
     case '$expr':
       return [operator, resolveExpression(value, frame)];
     case '$comment':
@@ -48,12 +59,18 @@ function operatorClause(
       return [operator, value];
     case '$text':
       // A text index covers columns of its own choosing, hidden ones too.
-      if (frame.access.readable === null) return [operator, value];
+      if (frame.access.readable === null) {
+        assertNoTextOfOthers(frame.access);
+        return [operator, value];
+      }
       throw new Refused(
         refusals.fieldDenied('$match operator', operator, operator, [...frame.access.readable]),
       );
     default:
-      throw pipelineBlocked('denied_operator', `$match ${operator}`);
+      throw pipelineSlip(
+        '$match',
+        `'${operator.slice(0, 64)}' cannot stand here; write field names, $and, $or, $nor or $expr`,
+      );
   }
 }
 
@@ -70,6 +87,8 @@ function fieldClause(
     ? columnOf(resolved, frame.access)
     : { className: frame.access.className, path: resolved };
   const condition = conditionValue(value, column, rules);
+  if (fromSource && frame.access.mayHold?.columns.has(rootOf(resolved)))
+    assertComparable(value, frame.access, rules.judgeClass);
   const besides = fromSource ? noneWithheldOn(resolved, frame.access) : null;
   return besides ? ['$and', [{ [resolved]: condition }, besides]] : [resolved, condition];
 }
@@ -123,21 +142,4 @@ export function hasMemberCondition(match: unknown): boolean {
     isPlainObject(match) &&
     Object.entries(match).some(([key, value]) => key === '$elemMatch' || hasMemberCondition(value))
   );
-}
-
-/** Whether a filter compares one of the columns with an object that is no typed value. */
-export function comparesObjects(match: unknown, columns: ReadonlySet<string>): boolean {
-  if (Array.isArray(match)) return match.some((branch) => comparesObjects(branch, columns));
-  return (
-    isPlainObject(match) &&
-    Object.entries(match).some(([key, value]) =>
-      key.startsWith('$') ? comparesObjects(value, columns) : columns.has(rootOf(key)) && holdsObject(value),
-    )
-  );
-}
-
-function holdsObject(value: unknown): boolean {
-  if (Array.isArray(value)) return value.some(holdsObject);
-  if (!isPlainObject(value) || isTyped(value)) return false;
-  return Object.entries(value).some(([key, member]) => !key.startsWith('$') || holdsObject(member));
 }

@@ -137,7 +137,14 @@ export function pipelines(classes: readonly string[], outputs: fc.Arbitrary<stri
       fc.record({ $sortByCount: expression }),
       fc.record({ $count: outputs }),
       fc.record({ $unwind: path.map((to) => `$${to}`) }),
-      fc.record({ $replaceWith: fc.oneof(reference, fc.record({ x: expression })) }),
+      fc.record({
+        $replaceWith: fc.oneof(
+          reference,
+          expression,
+          fc.record({ x: expression }),
+          fc.record({ $mergeObjects: fc.tuple(reference, fc.record({ x: expression })) }),
+        ),
+      }),
       fc.record({ $unset: own }),
       fc.record({
         $redact: fc.record({ $cond: fc.tuple(expression, fc.constant('$$KEEP'), fc.constant('$$PRUNE')) }),

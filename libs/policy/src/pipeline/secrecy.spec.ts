@@ -1,9 +1,10 @@
+import { refusals } from '#agent';
 import fc from 'fast-check';
 import { aggregate } from 'mingo';
 import { describe, expect, it } from 'vitest';
 import type { GovernedPipeline } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
-import { governPipeline } from './govern-pipeline.js';
+import { governPipeline, type JoinScope } from './govern-pipeline.js';
 import { anyNames, pipelines } from './pipelines.fixture.js';
 
 type Row = Record<string, unknown>;
@@ -69,9 +70,9 @@ function govern(pipeline: unknown): GovernedPipeline {
 }
 
 /** What the database answers, a failure included: an error that depends on a secret tells it as well as a row does. */
-function answer(data: Shop, pipeline: GovernedPipeline): string {
+function answer(data: Shop, pipeline: GovernedPipeline, className = 'Song'): string {
   try {
-    const rows = aggregate(structuredClone(data['Song'] ?? []), structuredClone([...pipeline]), {
+    const rows = aggregate(structuredClone(data[className] ?? []), structuredClone([...pipeline]), {
       collectionResolver: (name) => structuredClone(data[name] ?? []),
     });
     return JSON.stringify(rows);
@@ -98,8 +99,8 @@ describe('a governed pipeline', { timeout: 60_000 }, () => {
     expect(answered).toBeGreaterThan(30);
   });
 
-  const holds = (k: string, v: unknown) => ({ $in: [{ k, v }, { $objectToArray: '$$ROOT' }] });
   const pairs = { $project: { pairs: { $objectToArray: '$$ROOT' } } };
+  const holding = (k: string, v: unknown) => [pairs, { $match: { pairs: { k, v } } }];
 
   it.each<[string, unknown[]]>([
     ['reads rows as they are', [{ $limit: 9 }]],
@@ -107,11 +108,8 @@ describe('a governed pipeline', { timeout: 60_000 }, () => {
     ['takes one column away', [{ $unset: 'title' }]],
     ['collects whole documents', [{ $group: { _id: null, all: { $push: '$$ROOT' } } }]],
     ['turns documents into pairs', [pairs]],
-    ['filters by a pair of a hidden column', [{ $match: { $expr: holds('royalty', 'SECRET-10 royalty') } }]],
-    [
-      'filters by a pair of an internal column',
-      [{ $match: { $expr: holds('_hashed_password', 'SECRET-10 hash') } }],
-    ],
+    ['filters by a pair of a hidden column', holding('royalty', 'SECRET-10 royalty')],
+    ['filters by a pair of an internal column', holding('_hashed_password', 'SECRET-10 hash')],
     [
       'compares whole documents',
       [{ $match: { $expr: { $gt: ['$$ROOT', { createdAt: 1, objectId: 'a' }] } } }],
@@ -124,7 +122,7 @@ describe('a governed pipeline', { timeout: 60_000 }, () => {
         {
           $lookup: {
             from: 'Artist',
-            pipeline: [{ $match: { $expr: holds('fee', { amount: 'SECRET-10 fee' }) } }],
+            pipeline: holding('fee', { amount: 'SECRET-10 fee' }),
             as: 'joined',
           },
         },
@@ -175,5 +173,124 @@ describe('a governed pipeline', { timeout: 60_000 }, () => {
     expect(told).toMatch(/^\[/);
     expect(told).not.toMatch(/SECRET|theirs/);
     expect(told).toBe(answer(shop('OTHER-22'), governed));
+  });
+});
+
+describe('a pipeline over pointers into a withheld class', { timeout: 60_000 }, () => {
+  const target = { className: 'Artist', refusal: refusals.hiddenClass('Artist') };
+  const withheld = new Map([['artist', target]]);
+  const song = new Map([['song', { ...target, className: 'Song' }]]);
+  const scopes: Record<string, JoinScope> = {
+    Song: { access: { ...music('Song'), withheld }, where: {} },
+    Note: { access: { ...music('Note'), withheld: song }, where: {} },
+  };
+  const shop = (secret: string): Shop => {
+    const pointers = [
+      (className: string) => `${className}$${secret}`,
+      (className: string) => ({ __type: 'Pointer', className, objectId: secret }),
+      () => null,
+    ];
+    const rows = [...pointers, undefined].map((made, i) => ({
+      objectId: `r${i}`,
+      title: `t${i}`,
+      ...(made && { artist: made('Artist'), song: made('Song') }),
+    }));
+    return {
+      Song: rows.map(({ song: _song, ...row }) => row),
+      Note: rows.map(({ artist: _artist, ...row }) => row),
+    };
+  };
+  const over = (className: string, pipeline: unknown) =>
+    governPipeline(
+      pipeline,
+      scopes[className] as JoinScope,
+      (name) => scopes[name] ?? refusals.hiddenClass(name),
+    );
+  const told = (data: Shop, className: string, pipeline: GovernedPipeline) =>
+    answer(data, pipeline, className);
+
+  const all = { $group: { _id: null, all: { $push: '$$ROOT' } } };
+  const pairs = { $project: { pairs: { $objectToArray: '$$ROOT' } } };
+  const joined = (from: string) => ({ $lookup: { from, pipeline: [pairs], as: 'joined' } });
+
+  describe.each([
+    ['Song', 'artist'],
+    ['Note', 'song'],
+  ])('of %s', (className, field) => {
+    it.each<[string, unknown[]]>([
+      ['rows as they are', [{ $limit: 9 }]],
+      ['the column by name', [{ $project: { [field]: 1 } }]],
+      ['a computed value', [{ $project: { x: `$${field}` } }]],
+      ['groups', [{ $sortByCount: `$${field}` }]],
+      ['whole documents', [all]],
+      ['pairs', [pairs]],
+      ['merged documents', [{ $replaceWith: { $mergeObjects: ['$$ROOT', { y: 1 }] } }]],
+      ['a sort', [{ $sort: { [field]: 1, title: 1 } }]],
+      ['joined rows', [joined(className)]],
+      ['united rows', [{ $unionWith: { coll: className, pipeline: [pairs] } }]],
+      ['a branch', [{ $facet: { x: [all] } }]],
+      [
+        'rows of a graph',
+        [
+          {
+            $graphLookup: {
+              from: className,
+              startWith: '$title',
+              connectFromField: 'title',
+              connectToField: 'title',
+              as: 'joined',
+            },
+          },
+        ],
+      ],
+    ])('shows one placeholder for all of them in %s', (_, pipeline) => {
+      const governed = over(className, pipeline);
+      const shown = told(shop('SECRET-1'), className, governed);
+      expect(shown).toContain('__redacted');
+      expect(shown).not.toContain('SECRET');
+      expect(shown).toBe(told(shop('OTHER-22'), className, governed));
+    });
+  });
+
+  it('gives the same answer in two worlds, whatever is asked', () => {
+    const asked = ['title', 'artist', 'song', 'objectId'].map((name) => `$${name}`);
+    const value = fc.constantFrom<unknown>(...asked, '$$ROOT', '$x');
+    const stage = fc.oneof(
+      value.map((of) => ({ $addFields: { x: of } })),
+      value.map((of) => ({ $group: { _id: of, x: { $push: '$$ROOT' } } })),
+      value.map((of) => ({ $sortByCount: of })),
+      value.map((of) => ({ $match: { $expr: { $gt: [of, { $literal: 'Artist$P' }] } } })),
+      fc.constantFrom(
+        pairs,
+        all,
+        joined('Note'),
+        joined('Song'),
+        { $unionWith: 'Note' },
+        { $unionWith: 'Song' },
+      ),
+      fc.constantFrom(
+        { $unset: 'artist' },
+        { $sort: { artist: 1 } },
+        { $sort: { song: -1 } },
+        { $unwind: '$x' },
+      ),
+      fc.constant({ $match: { artist: { $exists: true } } }),
+    );
+    let shown = 0;
+    fc.assert(
+      fc.property(
+        fc.constantFrom('Song', 'Note'),
+        fc.array(stage, { maxLength: 4 }),
+        (className, pipeline) => {
+          let governed: GovernedPipeline = [];
+          if (refusalOf(() => (governed = over(className, pipeline)))) return;
+          const one = told(shop('SECRET-1'), className, governed);
+          expect(one).toBe(told(shop('OTHER-22'), className, governed));
+          if (one.includes('__redacted')) shown += 1;
+        },
+      ),
+      { numRuns: 300 },
+    );
+    expect(shown).toBeGreaterThan(30);
   });
 });

@@ -1,9 +1,9 @@
-import type { Refused } from '#agent';
+import { Refused, refusals } from '#agent';
 import type { PlainObject } from '../model/plain-object.js';
 import { blocked, type SecurityReason } from '../security-reason.js';
 
 /** Every stage a caller may use. */
-const STAGE_NAMES = [
+export const STAGE_NAMES = [
   '$match',
   '$group',
   '$sort',
@@ -45,6 +45,11 @@ export function openStage(stage: Stage): { readonly name: StageName; readonly va
   const [name] = Object.keys(stage);
   if (name === undefined || !isStageName(name)) throw pipelineBlocked('unknown_stage');
   return { name, value: stage[name] };
+}
+
+/** What is written wrong, and no more than that: nothing of it depends on data, policy or rights. */
+export function pipelineSlip(at: string, what: string): Refused {
+  return new Refused(refusals.invalidArgument(`pipeline ${at.slice(0, 200)}: ${what}`));
 }
 
 export function pipelineBlocked(reason: SecurityReason, at?: string): Refused {

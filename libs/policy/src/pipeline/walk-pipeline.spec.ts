@@ -52,6 +52,22 @@ describe('walkPipeline: what stages leave to name', () => {
         },
       ],
     ],
+    [
+      'the members of a new root',
+      [{ $replaceWith: { a: '$title', b: 1 } }, { $match: { a: 'x' } }, { $sort: { b: 1 } }],
+    ],
+    [
+      'the members of a column as the new root',
+      [{ $replaceRoot: { newRoot: '$meta' } }, { $match: { any: 1 } }],
+    ],
+    [
+      'merged members',
+      [{ $replaceWith: { $mergeObjects: ['$meta', { a: 1 }] } }, { $project: { a: 1, other: '$b' } }],
+    ],
+    [
+      'columns after documents were replaced by themselves',
+      [{ $replaceWith: '$$ROOT' }, { $sort: { title: 1 } }],
+    ],
   ])('lets later stages use %s, unchanged', (_, pipeline) => {
     expect(walk(pipeline)).toEqual(pipeline);
   });
@@ -59,12 +75,21 @@ describe('walkPipeline: what stages leave to name', () => {
   it.each<[string, unknown, string]>([
     ['columns after $group', [byGenre, { $sort: { title: 1 } }], 'title'],
     ['columns that $project left out', [{ $project: { title: 1 } }, { $sort: { genre: 1 } }], 'genre'],
+    ['what $replaceWith left out', [{ $replaceWith: { a: '$title' } }, { $sort: { title: 1 } }], 'title'],
     [
-      'anything after $replaceRoot',
-      [{ $replaceRoot: { newRoot: '$meta' } }, { $sort: { title: 1 } }],
+      'what $replaceRoot left out of merged objects',
+      [
+        { $replaceRoot: { newRoot: { $mergeObjects: [{ a: '$title' }, { b: 1 }] } } },
+        { $sort: { title: 1 } },
+      ],
       'title',
     ],
-    ['anything after $replaceWith', [{ $replaceWith: { a: '$title' } }, { $sort: { title: 1 } }], 'title'],
+    [
+      'a hidden column after documents were replaced by themselves',
+      [{ $replaceWith: '$$ROOT' }, { $sort: { royalty: 1 } }],
+      'royalty',
+    ],
+    ['a hidden column as the new root', [{ $replaceWith: '$royalty' }, { $sort: { a: 1 } }], 'royalty'],
     ['columns after $count', [{ $count: 'n' }, { $sort: { title: 1 } }], 'title'],
     ['columns after $facet', [{ $facet: { a: [{ $limit: 1 }] } }, { $sort: { title: 1 } }], 'title'],
     [

@@ -6,6 +6,7 @@ import { resolveExpression } from './expression.js';
 import { Frame, type Introduced } from './frame.js';
 import { resolveGraphLookup, resolveLookup, resolveUnion } from './join-stages.js';
 import { type MatchRules, resolveMatch } from './match.js';
+import { newRootOf } from './new-root.js';
 import { keepsSource, projectedNames, resolveProject } from './project.js';
 import { openStage, type Pipeline, type Stage, type StageName } from './stages.js';
 
@@ -24,6 +25,8 @@ interface StageRule {
   readonly introduces: (value: unknown, frame: Frame) => Introduced;
   /** The documents of the class are gone afterwards; only what was introduced can be named. */
   readonly replacesSource: (value: unknown) => boolean;
+  /** The documents afterwards hold names that the stage does not write out. Default: never. */
+  readonly opens?: (value: unknown) => boolean;
 }
 
 const nothing = (): Introduced => new Map();
@@ -84,8 +87,8 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
         : nothing(),
     replacesSource: never,
   },
-  $replaceRoot: { check: expression, introduces: nothing, replacesSource: always },
-  $replaceWith: { check: expression, introduces: nothing, replacesSource: always },
+  $replaceRoot: newRoot((value) => members(value)['newRoot']),
+  $replaceWith: newRoot((value) => value),
   $lookup: { check: resolveLookup, introduces: joinOutput, replacesSource: never },
   $graphLookup: { check: resolveGraphLookup, introduces: joinOutput, replacesSource: never },
   $unionWith: { check: resolveUnion, introduces: nothing, replacesSource: never },
@@ -106,6 +109,16 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
   $skip: { check: verbatim, introduces: nothing, replacesSource: never },
   $sample: { check: verbatim, introduces: nothing, replacesSource: never },
 };
+
+/** What its documents hold came out of columns that were judged, or were taken away before the caller's first stage. */
+function newRoot(of: (value: unknown) => unknown): StageRule {
+  return {
+    check: expression,
+    introduces: (value) => outputs(...newRootOf(of(value)).names),
+    replacesSource: (value) => !newRootOf(of(value)).same,
+    opens: (value) => newRootOf(of(value)).open,
+  };
+}
 
 function outputKeys(value: unknown): Introduced {
   return outputs(...Object.keys(members(value)));
@@ -158,7 +171,8 @@ function walkStages(pipeline: Pipeline, start: Frame, walk: Walk): Stage[] {
     const { name, value } = openStage(stage);
     const rule = RULES[name];
     const checked = { [name]: rule.check(value, frame, walk) };
-    frame = frame.after(rule.introduces(value, frame), rule.replacesSource(value));
+    const opens = rule.opens?.(value) ?? false;
+    frame = frame.after(rule.introduces(value, frame), rule.replacesSource(value), opens);
     return checked;
   });
 }

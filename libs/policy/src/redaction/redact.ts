@@ -1,6 +1,6 @@
 import { isInternalField } from '../model/internal-fields.js';
+import { STORED_POINTER } from './withheld-names.js';
 
-const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
 /** Deeper nesting than Parse can store; what lies below is dropped rather than passed unseen. */
 const MAX_DEPTH = 64;
 
@@ -16,6 +16,17 @@ export interface Withheld {
  */
 export function redact(value: unknown, isWithheld: (className: string) => boolean): unknown {
   return walk(value, isWithheld, 0);
+}
+
+/** Whether a value that leaves the store would have a placeholder in it, or in its own place. */
+export function holdsWithheld(value: unknown, isWithheld: (className: string) => boolean): boolean {
+  if (typeof value === 'string') return withheldPointer(value, isWithheld) !== null;
+  if (value === null || typeof value !== 'object' || value instanceof Date) return false;
+  const { className } = value as { className?: unknown };
+  if (!Array.isArray(value) && typeof className === 'string' && isWithheld(className)) return true;
+  return Object.entries(value).some(
+    ([key, member]) => holdsWithheld(key, isWithheld) || holdsWithheld(member, isWithheld),
+  );
 }
 
 function placeholder(className: string): Withheld {

@@ -12,14 +12,16 @@ import { compilePolicy } from '../compile/compile-policy.js';
 import type { FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { AgentScopes } from './agent-scope.js';
 import { tenantBinding } from './tenant.js';
-import { compileClass } from '../compile/compile-class.js';
+import { boundClass } from '../binding/bound-class.fixture.js';
 
 const classes = new Map(
   ['Post', 'Author'].map((className) => [
     className,
     {
       className,
-      fields: new Map<string, FieldSchema>([['status', { type: 'String' }]]),
+      fields: new Map<string, FieldSchema>(
+        ['status', 'active', 'a', 'level'].map((name) => [name, { type: 'String' }]),
+      ),
       indexes: [],
       classLevelPermissions: null,
     },
@@ -130,7 +132,7 @@ describe('the filter of a sub-agent', () => {
 });
 
 describe('the tenant of a sub-agent', () => {
-  const scoped = compileClass('Post', { tenantScope: { field: 'orgId', bypass: ['readonly'] } });
+  const scoped = boundClass('Post', { tenantScope: { field: 'orgId', bypass: ['readonly'] } });
 
   it('binds it even where its lower tier would bypass the scope', () => {
     const parent = root({ permissions: 'write', tenantId: 'acme' });
@@ -148,11 +150,11 @@ describe('the tenant of a sub-agent', () => {
 
   it('narrows a parent that bypasses the scope', () => {
     const child = deriveAgent(root({}), { tenantId: 'acme' });
-    expect(tenantBinding(child, compileClass('Post', { tenantScope: { field: 'orgId' } }))).toMatchObject({
+    expect(tenantBinding(child, boundClass('Post', { tenantScope: { field: 'orgId' } }))).toMatchObject({
       code: 'access_denied',
     });
     const admin = root({ permissions: 'admin' });
-    const bypassing = compileClass('Post', { tenantScope: { field: 'orgId', bypass: ['admin'] } });
+    const bypassing = boundClass('Post', { tenantScope: { field: 'orgId', bypass: ['admin'] } });
     expect(tenantBinding(deriveAgent(admin, { tenantId: 'acme' }), bypassing)).toEqual({
       field: 'orgId',
       value: 'acme',

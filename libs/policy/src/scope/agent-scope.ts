@@ -8,6 +8,8 @@ import {
   refusals,
 } from '#agent';
 import type { AgentShape, ClassFilterSite } from '#agent';
+import type { BindingFault } from '../binding/bind-class.js';
+import { BoundPolicy } from '../binding/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';
 import type { ClassAccess, ClassReach, ReachSite } from '../model/class-access.js';
 import { isRefusal } from '../model/class-access.js';
@@ -70,7 +72,7 @@ export class AgentScope {
     return this.declared.classPolicy(className);
   }
 
-  /** Hidden or outside the class filter; the placeholder of redaction. */
+  /** Hidden, outside the class filter, or refused as misconfigured; the placeholder of redaction. */
   isWithheld(className: string): boolean {
     return this.declared.isWithheld(className);
   }
@@ -81,7 +83,7 @@ export class AgentScope {
   }
 
   /**
-   * The class gate of a tool call: identifier, hidden, class filter, existence, class-level permission.
+   * The class gate of a tool call: identifier, hidden, class filter, configuration, existence, class-level permission.
    * @param operation what the tool does with the class, as class-level permissions call it; null leaves them to the caller
    */
   enter(
@@ -101,7 +103,12 @@ export class AgentScope {
     const name = this.named(className);
     if (typeof name !== 'string') return name;
     const written = className as string;
-    return this.hiddenFrom(agent, name, written) ?? this.filtered(name, written, 'Class') ?? name;
+    return (
+      this.hiddenFrom(agent, name, written) ??
+      this.filtered(name, written, 'Class') ??
+      this.misconfigured(name, written) ??
+      name
+    );
   }
 
   /** The canonical name behind a caller's `class_name`, before anything is said about the class. */
@@ -140,7 +147,10 @@ export class AgentScope {
           ? this.hiddenFrom(agent, name, className)
           : this.plainlyHidden(name, className);
         const answer =
-          hidden ?? this.filtered(name, className, FILTER_SITES[site]) ?? this.existing(name, className);
+          hidden ??
+          this.filtered(name, className, FILTER_SITES[site]) ??
+          this.misconfigured(name, className) ??
+          this.existing(name, className);
         const operation = SITE_OPERATIONS[site];
         if (isRefusal(answer) || operation === null) return answer;
         return this.rights.gate(name, operation) ?? answer;
@@ -208,6 +218,15 @@ export class AgentScope {
     return this.shape.classes.permits(name) ? null : refusals.classFiltered(asWritten, site);
   }
 
+  /** What the configuration was to protect is not known, so nothing of the class is shown. */
+  private misconfigured(name: string, asWritten: string): Refusal | null {
+    const misfits = this.declared.misfitsOf(name);
+    if (misfits.length === 0) return null;
+    const cause = misfits.map(({ path, message }) => `${path}: ${message}`).join('; ');
+    if (this.policy.switches.concealHidden) return { ...refusals.hiddenClass(asWritten), cause };
+    return refusals.misconfiguredClass(asWritten, cause);
+  }
+
   private existing(name: string, asWritten: string): ClassAccess | Refusal {
     if (this.schemas.get(name)) return this.access(name);
     // With concealHidden a missing class answers exactly as a hidden one.
@@ -216,11 +235,19 @@ export class AgentScope {
   }
 }
 
+/** Told of a policy that does not fit the classes of a snapshot: the classes that are refused, and why. */
+export type ReportMisfits = (faults: readonly BindingFault[]) => void;
+
 /** Scopes are kept for as long as their schema snapshot and shape live; those of a user or role belong to one call. */
 export class AgentScopes {
   private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentShape, MasterScope>>();
+  private readonly bound = new WeakMap<SchemaSnapshot, WeakMap<Policy, BoundPolicy>>();
 
-  constructor(private readonly policies: Pick<Policies, 'of'>) {}
+  /** @param report default: nobody is told */
+  constructor(
+    private readonly policies: Pick<Policies, 'of'>,
+    private readonly report: ReportMisfits = () => undefined,
+  ) {}
 
   of(schemas: SchemaSnapshot, agent: Agent, principals: Principals): AgentScope {
     const { declared, scope } = this.master(schemas, agent.shape, this.policies.of(agent));
@@ -236,11 +263,22 @@ export class AgentScopes {
     // A configured shape has one policy; of any other, agents may have been admitted under several.
     if (known?.declared.policy === policy) return known;
     const outer = shape.outer && this.master(schemas, shape.outer, policy).declared;
-    const declared = new DeclaredScope(policy, schemas, shape, outer);
+    const declared = new DeclaredScope(this.boundPolicy(schemas, policy), shape, outer);
     const scope = new AgentScope(declared, new AccessRights(schemas, MASTER_PRINCIPALS));
     const made = { declared, scope };
     scopes.set(shape, made);
     return made;
+  }
+
+  private boundPolicy(schemas: SchemaSnapshot, policy: Policy): BoundPolicy {
+    let policies = this.bound.get(schemas);
+    if (!policies) this.bound.set(schemas, (policies = new WeakMap()));
+    const known = policies.get(policy);
+    if (known) return known;
+    const bound = new BoundPolicy(policy, schemas);
+    policies.set(policy, bound);
+    this.report(bound.faults);
+    return bound;
   }
 }
 

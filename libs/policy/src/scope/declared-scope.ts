@@ -1,13 +1,16 @@
-import { type Agent, type AgentShape, canonicalClassName, refusals } from '#agent';
-import { compileClass, defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-class.js';
+import { type Agent, type AgentShape, canonicalClassName, type DenialKind, refusals } from '#agent';
+import type { BindingFault } from '../binding/bind-class.js';
+import type { BoundPolicy } from '../binding/bind-policy.js';
+import { missingColumns } from '../binding/named-columns.js';
+import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-class.js';
 import { maskedColumns } from '../masking/column-masks.js';
 import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
 import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
-import { FieldNames } from '../model/field-names.js';
 import { allOf, type Where } from '../model/where.js';
+import { withheldNames, type WithheldNames } from '../redaction/withheld-names.js';
 import { translateWhere } from '../where/translate-where.js';
-import { evaluateFilter, fixedFilter, untranslatable } from './filter-evaluation.js';
+import { evaluateFilter, fixedFilter, unnamedColumn, untranslatable } from './filter-evaluation.js';
 
 /**
  * What the operator declared, for one policy over one schema snapshot and one agent shape: the same for every caller
@@ -15,24 +18,43 @@ import { evaluateFilter, fixedFilter, untranslatable } from './filter-evaluation
  */
 export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
-  private readonly policies = new Map<string, ClassPolicy>();
+  private readonly misfits = new Map<string, readonly BindingFault[]>();
   private readonly filters = new Map<string, Where | null>();
-  private withheldNames: readonly string[] | null = null;
+  private namesWithheld: WithheldNames | null | undefined;
 
   constructor(
-    readonly policy: Policy,
-    readonly schemas: SchemaSnapshot,
+    private readonly bound: BoundPolicy,
     readonly shape: AgentShape,
     /** Of the agent that a sub-agent was made by. */
     private readonly outer: DeclaredScope | null = null,
   ) {}
 
+  get policy(): Policy {
+    return this.bound.policy;
+  }
+
+  get schemas(): SchemaSnapshot {
+    return this.bound.schemas;
+  }
+
+  /** With the columns of the class in the place of the names that were declared. */
   classPolicy(className: string): ClassPolicy {
-    const declared = this.policy.classes.get(className);
-    if (declared) return declared;
-    const known = this.policies.get(className) ?? compileClass(className, {});
-    if (this.schemas.get(className)) this.policies.set(className, known);
-    return known;
+    return this.bound.classPolicy(className);
+  }
+
+  /**
+   * What of the configuration names columns that the class does not have: rules of the class, and filters of the agent or of
+   * one above it. While there is any, nobody knows what it was to protect, and the class is refused.
+   */
+  misfitsOf(className: string): readonly BindingFault[] {
+    const known = this.misfits.get(className);
+    if (known) return known;
+    if (!this.schemas.get(className)) return [];
+    const own = this.bound.filterFaults(this.shape, className);
+    const others = this.outer?.misfitsOf(className) ?? this.bound.faultsOf(className);
+    const found = [...others, ...own];
+    this.misfits.set(className, found);
+    return found;
   }
 
   /** Asked for every class name that stands in a row, so it compiles and keeps nothing. */
@@ -40,10 +62,10 @@ export class DeclaredScope {
     return this.policy.classes.get(name)?.hiding ?? defaultHiding(name);
   }
 
-  /** Hidden or outside the class filter; the placeholder of redaction and the silence of listings. */
+  /** Hidden, outside the class filter, or refused; the placeholder of redaction and the silence of listings. */
   isWithheld(className: string): boolean {
     const name = canonicalClassName(className);
-    return this.hiding(name) !== 'no' || !this.shape.classes.permits(name);
+    return this.hiding(name) !== 'no' || !this.shape.classes.permits(name) || this.misfitsOf(name).length > 0;
   }
 
   access(className: string): ClassAccess {
@@ -51,7 +73,7 @@ export class DeclaredScope {
     if (known) return known;
     const policy = this.classPolicy(className);
     const schema = this.schemas.get(className);
-    const listed = readableOf(policy, schema);
+    const listed = this.misfitsOf(className).length > 0 ? new Set(ALWAYS_KEEP) : readableOf(policy, schema);
     const withheld = this.withheldColumns(className, policy);
     const masked =
       policy.masks.size === 0
@@ -69,7 +91,7 @@ export class DeclaredScope {
     const access: ClassAccess = {
       className,
       schema,
-      names: new FieldNames(policy.aliases),
+      names: policy.names,
       readable: listed,
       withheld,
       ...(mayHold && { mayHold }),
@@ -110,31 +132,40 @@ export class DeclaredScope {
     for (const [field, target] of targets) {
       const name = canonicalClassName(target);
       if (!this.isWithheld(name)) continue;
-      const kind = this.hiding(name) === 'no' ? 'class_filter' : 'hidden_class';
-      withheld.set(field, { className: name, refusal: refusals.withheldColumn(field, kind) });
+      withheld.set(field, {
+        className: name,
+        refusal: refusals.withheldColumn(field, this.withheldAs(name)),
+      });
     }
     return withheld;
+  }
+
+  private withheldAs(className: string): DenialKind {
+    if (this.hiding(className) !== 'no') return 'hidden_class';
+    if (!this.shape.classes.permits(className)) return 'class_filter';
+    return this.policy.switches.concealHidden ? 'hidden_class' : 'misconfigured_class';
   }
 
   private mayHold(
     schema: ClassSchema | undefined,
     withheld: ReadonlyMap<string, WithheldTarget>,
   ): WithheldObjects | null {
-    const classes = (this.withheldNames ??= this.withheldInSchema());
+    const names = (this.namesWithheld ??= this.withheldInSchema());
     const columns = [...(schema?.fields ?? [])]
       .filter(([field, { type }]) => (type === 'Object' || type === 'Array') && !withheld.has(field))
       .map(([field]) => field);
-    return classes.length > 0 && columns.length > 0 ? { classes, columns: new Set(columns) } : null;
+    return names && columns.length > 0 ? { names, columns: new Set(columns) } : null;
   }
 
-  /** Nothing points to those that are hidden without anybody's word. A system class may be named without its underscore. */
-  private withheldInSchema(): readonly string[] {
-    return this.schemas
-      .classNames()
-      .filter(
-        (name) => this.isWithheld(name) && (this.policy.classes.has(name) || !HIDDEN_BY_DEFAULT.has(name)),
-      )
-      .flatMap((name) => (name.startsWith('_') ? [name, name.slice(1)] : [name]));
+  /** Nothing, while no class of the schema is withheld but those that are hidden without anybody's word. */
+  private withheldInSchema(): WithheldNames | null {
+    const { classes } = this.policy;
+    const inSchema = this.schemas.classNames();
+    const isChosen = (name: string) => classes.has(name) || !HIDDEN_BY_DEFAULT.has(name);
+    if (!inSchema.some((name) => this.isWithheld(name) && isChosen(name))) return null;
+    const { only, except } = this.shape.classes;
+    const known = [...inSchema, ...classes.keys(), ...HIDDEN_BY_DEFAULT, ...(only ?? []), ...(except ?? [])];
+    return withheldNames(known, (name) => this.isWithheld(name), only !== null);
   }
 
   /** Undefined when it takes a function to know it. */
@@ -146,6 +177,12 @@ export class DeclaredScope {
 
   private async ownAskedFilter(agent: Agent, className: string): Promise<Where> {
     const constraint = await evaluateFilter(this.shape.filters, agent, className);
+    const { missing } = missingColumns(constraint, className, {
+      classes: this.policy.classes,
+      schemas: this.schemas,
+    });
+    const [first] = missing;
+    if (first && this.schemas.get(className)) throw unnamedColumn(first, className);
     try {
       return this.translate(constraint, className);
     } catch (error) {

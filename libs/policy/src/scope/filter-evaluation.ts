@@ -8,6 +8,7 @@ import {
   Refused,
   refusals,
 } from '#agent';
+import type { MissingColumn } from '../binding/named-columns.js';
 
 const isFixed = (entry: FilterEntry): entry is FilterConstraint => typeof entry !== 'function';
 
@@ -53,6 +54,11 @@ async function ask(
 export function untranslatable(error: unknown, className: string): unknown {
   if (!(error instanceof Refused)) return error;
   return failed(className, error.refusal.cause ?? error.refusal.message);
+}
+
+/** A filter that names what the class does not have would leave out nothing, or everything. */
+export function unnamedColumn({ className, written }: MissingColumn, filtered: string): Refused {
+  return failed(filtered, `it names '${written}', which is no field of '${className}'`);
 }
 
 function failed(className: string, cause: string): Refused {

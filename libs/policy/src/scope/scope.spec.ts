@@ -1,15 +1,104 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape } from '#agent';
-import { compileClass } from '../compile/compile-class.js';
+import { Agent, compileAgentShape, deriveAgent, refusals } from '#agent';
+import { compileClass, type PolicyFault } from '../compile/compile-class.js';
+import type { TenantScopeConfig } from '../compile/policy-config.js';
+import { boundClass } from '../binding/bound-class.fixture.js';
 import { FieldNames } from '../model/field-names.js';
 import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { joinProjection } from './join-projection.js';
 import { suggestNames } from './suggest-names.js';
-import { foreignRow, tenantBinding, tenantConflict } from './tenant.js';
+import { isOwnRow, tenantBinding, tenantConflict } from './tenant.js';
 
 const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonly') =>
   new Agent({ shape: compileAgentShape('x', { permissions }), principal: 'p', tenantId: tenantId as string });
-const scoped = compileClass('Post', { tenantScope: { field: 'org_id', bypass: ['admin'] } });
+const scoped = boundClass('Post', { tenantScope: { field: 'org_id', bypass: ['admin'] } });
+
+describe('a tenant that is not the tenantId of the agent', () => {
+  const agentWith = (options: Partial<ConstructorParameters<typeof Agent>[0]>) =>
+    new Agent({ shape: compileAgentShape('x', { permissions: 'write' }), principal: 'p', ...options });
+  const scopedBy = (scope: Omit<TenantScopeConfig, 'field'>) =>
+    boundClass('Post', { tenantScope: { field: 'orgId', ...scope } });
+  const refusal = { code: 'access_denied', details: { kind: 'tenant_scope' } };
+
+  it.each<[string, TenantScopeConfig['from'], unknown]>([
+    ['a claim by its name', { claim: 'org' }, 'acme'],
+    ['a claim whose name has dots', { claim: 'https://org.example/id' }, 7],
+    ['a claim inside another', { claim: ['account', 'id'] }, 'inner'],
+    ['a function of the agent', ({ principal, claims }) => `${principal} ${String(claims['org'])}`, 'p acme'],
+  ])('is read from %s', (_, from, value) => {
+    const claims = { org: 'acme', 'https://org.example/id': 7, account: { id: 'inner' } };
+    const agent = agentWith({ claims, tenantId: 'not this' });
+    expect(tenantBinding(agent, scopedBy({ from: from! }))).toEqual({ field: 'orgId', value });
+  });
+
+  it.each<[string, TenantScopeConfig['from']]>([
+    ['a claim that is missing', { claim: 'nope' }],
+    ['a claim of every object', { claim: 'constructor' }],
+    ['a claim that is no scalar', { claim: 'account' }],
+    ['a claim inside a text', { claim: ['org', 'length'] }],
+    ['a function that answers nothing', () => undefined],
+    ['a function that answers a promise', (() => Promise.resolve('acme')) as never],
+    [
+      'a function that throws',
+      () => {
+        throw new Error('secret detail');
+      },
+    ],
+  ])('refuses the class for %s, whatever the tenantId is', (_, from) => {
+    const agent = agentWith({ claims: { org: 'acme', account: { id: 1 } }, tenantId: 'acme' });
+    const answer = tenantBinding(agent, scopedBy({ from: from! }));
+    expect(answer).toMatchObject(refusal);
+    expect(JSON.stringify(answer)).not.toContain('secret');
+  });
+
+  it.each<[string, TenantScopeConfig['bypass'], boolean]>([
+    ['answers true', () => true, true],
+    ['answers false', () => false, false],
+    ['answers what is not true', (() => 'yes') as never, false],
+    ['answers a promise', (() => Promise.resolve(true)) as never, false],
+    ['is asked with the agent', ({ claims }) => claims['staff'] === true, true],
+    [
+      'throws',
+      () => {
+        throw new Error('no');
+      },
+      false,
+    ],
+  ])('is bypassed by a function only where it %s', (_, bypass, bypassed) => {
+    const agent = agentWith({ claims: { staff: true } });
+    const answer = tenantBinding(agent, scopedBy({ bypass: bypass! }));
+    if (bypassed) expect(answer).toBeNull();
+    else expect(answer).toMatchObject(refusal);
+  });
+
+  it('is never another one for a sub-agent, whatever a function answers', () => {
+    const parent = agentWith({});
+    const byDepth = scopedBy({ from: ({ depth }) => `tenant ${depth}` });
+    expect(tenantBinding(parent, byDepth)).toEqual({ field: 'orgId', value: 'tenant 0' });
+    expect(tenantBinding(deriveAgent(parent), byDepth)).toMatchObject(refusal);
+    const bypassedBelow = scopedBy({ from: () => 'acme', bypass: ({ depth }) => depth > 0 });
+    expect(tenantBinding(deriveAgent(parent), bypassedBelow)).toEqual({ field: 'orgId', value: 'acme' });
+    const claims = { org: 'acme' };
+    expect(tenantBinding(deriveAgent(agentWith({ claims })), scopedBy({ from: { claim: 'org' } }))).toEqual({
+      field: 'orgId',
+      value: 'acme',
+    });
+  });
+
+  it.each<[string, object]>([
+    ['from', { from: 'org' }],
+    ['from', { from: { claims: 'org' } }],
+    ['from', { from: { claim: [] } }],
+    ['from', { from: { claim: 'a', other: 1 } }],
+    ['bypass', { bypass: 'admin' }],
+  ])('is refused as configuration where %s is %j', (member, scope) => {
+    const faults: PolicyFault[] = [];
+    compileClass('Post', { tenantScope: { field: 'orgId', ...scope } }, faults);
+    expect(faults).toEqual([
+      { path: `policy.classes.Post.tenantScope.${member}`, message: expect.stringContaining('expected') },
+    ]);
+  });
+});
 
 describe('tenant scope', () => {
   it('binds a class to the tenant of the agent, under the wire name of the field', () => {
@@ -26,7 +115,7 @@ describe('tenant scope', () => {
 
   it('does not hold for a tier that bypasses it, nor for a class without scope', () => {
     expect(tenantBinding(agentOf(null, 'admin'), scoped)).toBeNull();
-    expect(tenantBinding(agentOf(null), compileClass('Other', {}))).toBeNull();
+    expect(tenantBinding(agentOf(null), boundClass('Other', {}))).toBeNull();
   });
 
   const binding = { field: 'orgId', value: 'acme' };
@@ -51,10 +140,20 @@ describe('tenant scope', () => {
     expect(tenantConflict(binding, where, names, 'Post')?.message).toContain('Tenant scope conflict');
   });
 
-  it('refuses a fetched row of another tenant, and one without any', () => {
-    expect(foreignRow(binding, { orgId: 'acme' }, 'Post')).toBeNull();
-    expect(foreignRow(binding, { orgId: 'other' }, 'Post')?.code).toBe('access_denied');
-    expect(foreignRow(binding, {}, 'Post')?.code).toBe('access_denied');
+  it('takes no fetched row of another tenant for its own, nor one without any', () => {
+    expect(isOwnRow(binding, { orgId: 'acme' })).toBe(true);
+    expect(isOwnRow(binding, { orgId: 'other' })).toBe(false);
+    expect(isOwnRow(binding, {})).toBe(false);
+  });
+
+  it('says of a foreign id what it says of a missing one, and to the audit alone which it was', () => {
+    const [{ cause: foreign, ...told }, { cause: missing, ...other }] = [
+      refusals.notTenantsRows('Post', ['x'], 'foreign'),
+      refusals.notTenantsRows('Post', ['x'], 'missing'),
+    ];
+    expect(told).toEqual(other);
+    expect([foreign, missing]).toEqual(['foreign', 'missing']);
+    expect(refusals.notTenantsRows('Post', ['x', 'y']).message).toContain("under the id: 'x', 'y'");
   });
 });
 
@@ -68,7 +167,7 @@ describe('the projection of an included class', () => {
   const schema: ClassSchema = { className: 'Author', fields, indexes: [], classLevelPermissions: null };
 
   it('is the join fields first', () => {
-    const policy = compileClass('Author', {
+    const policy = boundClass('Author', {
       joinFields: ['name'],
       fields: ['name', 'bio'],
       largeFields: ['bio'],
@@ -81,7 +180,7 @@ describe('the projection of an included class', () => {
   });
 
   it('is else the allowlist without large fields', () => {
-    const policy = compileClass('Author', { fields: ['name', 'bio'], largeFields: ['bio'] });
+    const policy = boundClass('Author', { fields: ['name', 'bio'], largeFields: ['bio'] });
     expect(joinProjection(policy, schema)).toEqual({
       source: 'allowlist_minus_large',
       fields: ['name'],
@@ -90,7 +189,7 @@ describe('the projection of an included class', () => {
   });
 
   it('is else every field without the large ones', () => {
-    const policy = compileClass('Author', { largeFields: ['bio', 'photo'] });
+    const policy = boundClass('Author', { largeFields: ['bio', 'photo'] });
     expect(joinProjection(policy, schema)).toEqual({
       source: 'field_map_minus_large',
       fields: ['name'],
@@ -99,17 +198,26 @@ describe('the projection of an included class', () => {
   });
 
   it('is nothing when the class declares none of them', () => {
-    expect(joinProjection(compileClass('Author', {}), schema)).toBeNull();
+    expect(joinProjection(boundClass('Author', {}), schema)).toBeNull();
   });
 });
 
 describe('suggestions', () => {
   it('are at most three near names, nearest first', () => {
-    expect(suggestNames('Sogn', ['Album', 'Song', 'Songs', 'Sign', 'Singer', 'X'])).toEqual([
-      'Sign',
-      'Song',
-      'Songs',
-    ]);
+    expect(suggestNames('Sogn', ['Album', 'Song', 'Songs', 'Sign', 'Singer', 'X'])).toEqual(['Sign', 'Song']);
+  });
+
+  it.each([
+    ['Pots', ['Post']],
+    ['Users', ['_User']],
+    ['className', ['class_name']],
+    ['limt', ['limit']],
+    ['Studnets', ['Student', 'Students']],
+    ['Nope', []],
+    ['filter', []],
+  ])('of %s are %j', (name, near) => {
+    const known = ['Song', 'Store', 'Post', '_User', 'class_name', 'limit', 'where', 'Student', 'Students'];
+    expect(suggestNames(name, known).toSorted()).toEqual(near);
   });
 
   it('are none when nothing is near', () => {

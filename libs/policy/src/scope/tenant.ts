@@ -1,5 +1,10 @@
 import { type Agent, type Refusal, refusals } from '#agent';
-import type { ClassPolicy } from '../model/class-policy.js';
+import {
+  type ClassPolicy,
+  type TenantScope,
+  type TenantSource,
+  tierBypasses,
+} from '../model/class-policy.js';
 import type { FieldNames } from '../model/field-names.js';
 import type { Where } from '../model/where.js';
 
@@ -13,11 +18,39 @@ function isRefusal(value: TenantBinding | Refusal | null): value is Refusal {
   return value !== null && 'gate' in value;
 }
 
-/** Blank, missing and non-scalar bindings count as none. */
-function boundTenant(agent: Agent): string | number | null {
-  const { tenantId } = agent;
-  if (typeof tenantId === 'number') return Number.isFinite(tenantId) ? tenantId : null;
-  return typeof tenantId === 'string' && tenantId.trim() !== '' ? tenantId : null;
+/** Blank, missing and non-scalar values, and functions that throw, bind to none. */
+function boundTenant(agent: Agent, from: TenantSource): string | number | null {
+  const tenant = tenantFrom(agent, from);
+  if (typeof tenant === 'number') return Number.isFinite(tenant) ? tenant : null;
+  return typeof tenant === 'string' && tenant.trim() !== '' ? tenant : null;
+}
+
+function tenantFrom(agent: Agent, from: TenantSource): unknown {
+  if (from === 'tenantId') return agent.tenantId;
+  if (typeof from === 'function') return answered(() => from(agent));
+  const { claim } = from;
+  let value: unknown = agent.claims;
+  for (const name of typeof claim === 'string' ? [claim] : claim) {
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, name)) return null;
+    value = (value as Readonly<Record<string, unknown>>)[name];
+  }
+  return value;
+}
+
+function isBypassed(agent: Agent, scope: TenantScope): boolean {
+  const { bypass } = scope;
+  return typeof bypass === 'function'
+    ? answered(() => bypass(agent)) === true
+    : tierBypasses(scope, agent.permissions);
+}
+
+/** What the operator's function answers; null when it throws. */
+function answered<T>(ask: () => T): T | null {
+  try {
+    return ask();
+  } catch {
+    return null;
+  }
 }
 
 /**
@@ -28,14 +61,19 @@ export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding 
   const own = ownBinding(agent, policy);
   if (!agent.parent || isRefusal(own)) return own;
   const inherited = tenantBinding(agent.parent, policy);
-  return isRefusal(inherited) ? inherited : (own ?? inherited);
+  if (isRefusal(inherited) || own === null) return inherited;
+  // A function may answer otherwise for the sub-agent: it is never of another tenant than its parent.
+  return inherited !== null && inherited.value !== own.value ? unbound(policy) : own;
 }
 
 function ownBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
   const scope = policy.tenantScope;
-  if (!scope || scope.bypass.includes(agent.permissions)) return null;
-  const value = boundTenant(agent);
-  if (value !== null) return { field: scope.field, value };
+  if (!scope || isBypassed(agent, scope)) return null;
+  const value = boundTenant(agent, scope.from);
+  return value === null ? unbound(policy) : { field: scope.field, value };
+}
+
+function unbound(policy: ClassPolicy): Refusal {
   return refusals.accessDenied(
     'tenant',
     `Class '${policy.className}' is scoped by tenant and this agent has no tenant binding`,
@@ -68,18 +106,8 @@ export function tenantWhere(binding: TenantBinding | null): Where | null {
 }
 
 /** After a fetch by id: the row must be the tenant's own. A missing value is a mismatch. */
-export function foreignRow(
-  binding: TenantBinding,
-  row: Readonly<Record<string, unknown>>,
-  className: string,
-): Refusal | null {
-  return row[binding.field] === binding.value
-    ? null
-    : refusals.accessDenied(
-        'tenant',
-        `The requested object of class '${className}' belongs to another tenant`,
-        'tenant_scope',
-      );
+export function isOwnRow(binding: TenantBinding, row: Readonly<Record<string, unknown>>): boolean {
+  return row[binding.field] === binding.value;
 }
 
 export { isRefusal as isTenantRefusal };

@@ -3,6 +3,7 @@ import { type ClassAccess, withheldTarget } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
 import { rootOf } from '../model/field-names.js';
 import { isInternalField } from '../model/internal-fields.js';
+import { mayHoldWithheld } from '../redaction/withheld-inside.js';
 import { resolveFieldPath } from '../where/field-path.js';
 
 const TEXT: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object']);
@@ -16,8 +17,17 @@ const COUNTED: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object', 'N
  * @throws Refused `invalid_argument` when there is none
  */
 export function allTextFields(access: ClassAccess): readonly string[] {
+  return textFields(access, () => true);
+}
+
+/** Those of them where nothing of a withheld class can be found: for counts, which no row limits. */
+export function countedTextFields(access: ClassAccess): readonly string[] {
+  return textFields(access, (name) => !mayHoldWithheld(name, access));
+}
+
+function textFields(access: ClassAccess, isMeant: (name: string) => boolean): readonly string[] {
   const names = [...(access.schema?.fields ?? [])]
-    .filter(([name, { type }]) => SEARCHED.has(type) && isOpen(name, access))
+    .filter(([name, { type }]) => SEARCHED.has(type) && isOpen(name, access) && isMeant(name))
     .map(([name]) => name);
   if (names.length === 0)
     throw new Refused(
@@ -40,7 +50,14 @@ export function searchedField(written: string, access: ClassAccess, argument: st
 
 /** A field to count by. @throws Refused */
 export function facetField(written: string, access: ClassAccess, argument: string): string {
-  return judged(written, access, argument, COUNTED, 'cannot be counted by');
+  const path = judged(written, access, argument, COUNTED, 'cannot be counted by');
+  if (!mayHoldWithheld(path, access)) return path;
+  // Counts are made by the search itself, where nothing can stand for an object.
+  throw new Refused(
+    refusals.invalidArgument(
+      `${argument}: '${written.slice(0, 128)}' may hold objects of classes that are not yours: count it by group_by`,
+    ),
+  );
 }
 
 function judged(

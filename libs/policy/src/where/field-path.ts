@@ -8,7 +8,7 @@ import { blocked } from '../security-reason.js';
 
 /** A segment that could mean something else to the database or to the language than a column. */
 function isOddSegment(segment: string): boolean {
-  return segment === '' || isMagicName(segment) || segment.startsWith('$') || segment.includes('\0');
+  return segment === '' || isMagicName(segment) || segment.includes('$') || segment.includes('\0');
 }
 
 /**
@@ -66,6 +66,19 @@ export function assertNotWithheld(
   const target = withheldTarget(path, access);
   if (target === undefined || asksForPresence(condition)) return;
   if (judgeClass(target.className)) throw new Refused(target.refusal);
+}
+
+/**
+ * A text index may cover whatever stands in a row: ids of a withheld class and the texts of its objects.
+ * @throws Refused
+ */
+export function assertNoTextOfOthers({ withheld, mayHold }: ClassAccess): void {
+  if (!mayHold && (withheld?.size ?? 0) === 0) return;
+  throw new Refused(
+    refusals.invalidQuery(
+      "'$text' searches columns that may hold objects of classes that are not yours: search one column by $regex instead",
+    ),
+  );
 }
 
 function asksForPresence(condition: unknown): boolean {

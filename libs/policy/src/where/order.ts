@@ -2,7 +2,7 @@ import { Refused, refusals } from '#agent';
 import { type ClassAccess, withheldTarget } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { hasInternalSegment } from '../model/internal-fields.js';
-import { leadsInside } from '../redaction/withheld-inside.js';
+import { mayHoldWithheld } from '../redaction/withheld-inside.js';
 import { assertReadable } from './field-path.js';
 
 /** One key of a sort order. */
@@ -43,8 +43,13 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
   const withheld = withheldTarget(field, access);
   if (withheld) throw new Refused(withheld.refusal);
   assertHasMembers(field, access);
-  if (leadsInside(field, access) && field.split('.').includes('objectId'))
-    throw refused(`'${rootOf(field)}' may point to classes that are not yours: order cannot use its ids`);
+  // Rows are sorted as they are stored, so their order would tell of ids.
+  if (mayHoldWithheld(field, access)) {
+    throw refused(
+      `'${rootOf(field)}' may hold objects of classes that are not yours: order cannot use it; ` +
+        'aggregate can, by a $sort, which sees placeholders in their place',
+    );
+  }
   return { field, descending: entry.startsWith('-') };
 }
 

@@ -143,7 +143,7 @@ describe('translateWhere: what is refused', () => {
   it('tells the logical name when a storage column is refused', () => {
     expect(refusalOf(() => song({ _p_artist: 'x' }))?.details).toMatchObject({
       kind: 'storage_form_field_ref',
-      suggested_rewrite: '$artist',
+      suggested_rewrite: 'artist',
     });
   });
 

@@ -12,7 +12,7 @@ const CODE_EXECUTION = new Set(['$where', '$function', '$accumulator', '$expr'])
 const CROSS_CLASS = ['$inQuery', '$notInQuery', '$select', '$dontSelect', '$relatedTo'] as const;
 
 /** Everything a `where` may say, in the order the refusal lists it. */
-const OPERATORS = [
+export const SCANNED_OPERATORS: readonly string[] = [
   '$lt $lte $gt $gte $ne $eq $exists',
   '$in $nin $all $containedIn $containsAll',
   '$regex $options $text $search',
@@ -21,7 +21,7 @@ const OPERATORS = [
   '$or $and $nor',
   CROSS_CLASS.join(' '),
 ].flatMap((group) => group.split(' '));
-const KNOWN = new Set(OPERATORS);
+const KNOWN = new Set(SCANNED_OPERATORS);
 const OWN_DEPTH = new Set<string>(CROSS_CLASS);
 
 /**
@@ -49,7 +49,7 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
   } else if (!KNOWN.has(key)) {
     throw new Refused(
       refusals.invalidQuery(
-        `Unknown query operator '${key.slice(0, 64)}'. Allowed operators: ${OPERATORS.join(', ')}`,
+        `Unknown query operator '${key.slice(0, 64)}'. Allowed operators: ${SCANNED_OPERATORS.join(', ')}`,
       ),
     );
   }

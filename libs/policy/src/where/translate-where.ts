@@ -5,8 +5,8 @@ import type { Where } from '../model/where.js';
 import { columnOf } from './column-values.js';
 import { crossClassCondition, type CrossClassRules, relatedTo } from './cross-class.js';
 import { type ConditionRules, fieldConditions } from './field-condition.js';
-import { noneWithheldOn } from '../redaction/withheld-inside.js';
-import { assertNotWithheld, resolveFieldPath } from './field-path.js';
+import { besideCondition } from '../redaction/withheld-inside.js';
+import { assertNotWithheld, assertNoTextOfOthers, resolveFieldPath } from './field-path.js';
 import { scanWhere } from './scan-where.js';
 
 /** Constraints inside constraints: `$inQuery` in an `$inQuery` in an `$inQuery`. */
@@ -92,6 +92,7 @@ class Translation {
     if (this.checkFields && access.readable !== null) {
       throw new Refused(refusals.fieldDenied('where operator', '$text', '$text', [...access.readable]));
     }
+    if (this.checkFields) assertNoTextOfOthers(access);
     const search =
       isPlainObject(operand) && Object.keys(operand).length === 1 ? operand['$search'] : undefined;
     if (typeof search !== 'string') throw refused("'$text' takes an object with $search, a string");
@@ -109,9 +110,12 @@ class Translation {
     }
     const conditions = fieldConditions(value, columnOf(path, access), this.conditionRules(access, level));
     if (!this.checkFields || !access.mayHold) return conditions;
-    const asked = new Set(conditions.flatMap((condition) => Object.keys(condition)));
-    const besides = [...asked].map((member) => noneWithheldOn(member, access));
-    return [...conditions, ...besides.filter((one) => one !== null)];
+    const besides = conditions
+      .flatMap((condition) => Object.entries(condition))
+      .map(([member, asked]) =>
+        besideCondition(member, asked, access, (className) => this.judgeClass(className)),
+      );
+    return [...conditions, ...distinct(besides)];
   }
 
   private conditionRules(access: ClassAccess, level: number): ConditionRules {
@@ -152,10 +156,15 @@ class Translation {
 /** Clauses side by side in one object where their keys allow it; spellings that met in one name are ANDed. */
 function merged(clauses: readonly Where[]): Where {
   const keys = new Set(clauses.flatMap((clause) => Object.keys(clause)));
-  const distinct = keys.size === clauses.reduce((sum, clause) => sum + Object.keys(clause).length, 0);
-  return distinct
-    ? Object.fromEntries(clauses.flatMap((clause) => Object.entries(clause)))
-    : { $and: clauses };
+  const apart = keys.size === clauses.reduce((sum, clause) => sum + Object.keys(clause).length, 0);
+  return apart ? Object.fromEntries(clauses.flatMap((clause) => Object.entries(clause))) : { $and: clauses };
+}
+
+/** Conditions on one path have the same to hold beside them. */
+function distinct(besides: readonly (Where | null)[]): Where[] {
+  return [
+    ...new Map(besides.flatMap((where) => (where ? [[JSON.stringify(where), where] as const] : []))).values(),
+  ];
 }
 
 function refused(message: string): Refused {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, type AgentShapeOptions, compileAgentShape, Refused } from '#agent';
-import { compileClass } from '../compile/compile-class.js';
+import { boundClass } from '../binding/bound-class.fixture.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import { maskedColumns } from '../masking/column-masks.js';
 import type { ClassAccess } from '../model/class-access.js';
@@ -28,7 +28,7 @@ function plan(
   return planWrite(fields, {
     agent: new Agent({ shape: compileAgentShape('x', agent), principal: 'p' }),
     access: maskedAccess(className, config),
-    policy: compileClass(className, config),
+    policy: boundClass(className, config),
     operation,
     tenant,
     indexes,
@@ -42,7 +42,7 @@ function plan(
 /** The class of the shop with the masks of `config`, as the agent of a plan is shown it. */
 function maskedAccess(className: string, config: ClassConfig): ClassAccess {
   const access = music(className);
-  const { masks } = compileClass(className, config);
+  const { masks } = boundClass(className, config);
   const known = new Set(access.schema?.fields.keys() ?? []);
   const given = { masks, listed: null, known, isWithheld: () => false };
   return { ...access, ...maskedColumns(given, compileAgentShape('x')) };
@@ -148,7 +148,7 @@ describe('the plan of a write', () => {
     const context: WriteContext = {
       agent: new Agent({ shape: compileAgentShape('x'), principal: 'p' }),
       access: { ...access, schema: { className: 'Note', indexes: [], classLevelPermissions: null, fields } },
-      policy: compileClass('Note', {}),
+      policy: boundClass('Note', {}),
       operation: 'create',
       tenant: null,
       indexes: [],

@@ -2,8 +2,9 @@ import { type Agent, Refused, refusals } from '#agent';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/class-policy.js';
 import type { FieldSchema, IndexSchema } from '../model/class-schema.js';
-import { rootOf } from '../model/field-names.js';
+import { rootOf, toLowerCamel } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { withheldClassIn } from '../redaction/withheld-names.js';
 import { blocked } from '../security-reason.js';
 import type { TenantBinding } from '../scope/tenant.js';
 import { assertFits, type FieldRules } from './field-fit.js';
@@ -46,9 +47,12 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
   assertSize(given);
   const fields: Record<string, unknown> = {};
   const added = new Map<string, FieldSchema>();
+  const named = new Set<string>();
   for (const [written, value] of Object.entries(values)) {
     const name = wireName(written, context);
-    if (Object.hasOwn(fields, name)) refuseFields(`${name} is given twice, under two spellings`);
+    const column = identityOf(name, access);
+    if (named.has(column)) refuseFields(`${name} is given twice, under two spellings`);
+    named.add(column);
     if (tenant?.field === name) {
       assertOwnTenant(tenant, value, access.className);
       continue;
@@ -73,7 +77,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
 }
 
 /** Names and values before any rule of the class: what no class could take. */
-function readValues(given: PlainObject, { judgeClass }: WriteContext): PlainObject {
+function readValues(given: PlainObject, { access, judgeClass }: WriteContext): PlainObject {
   const deferred: string[] = [];
   const judge: JudgeClass = (className) => deferred.push(className);
   const values: Record<string, unknown> = {};
@@ -86,6 +90,9 @@ function readValues(given: PlainObject, { judgeClass }: WriteContext): PlainObje
       );
     }
     values[name] = writtenValue(name, value, judge);
+    // A list tells by what it takes or loses whether a value was in it, and an index whether another row has it.
+    const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
+    if (guessed !== null) deferred.push(guessed);
   }
   // Only now, so that a malformed write is told as such whatever classes it names.
   for (const className of deferred) judgeClass(className);
@@ -99,14 +106,20 @@ function assertSize(given: PlainObject): void {
 
 function wireName(written: string, { access, agent }: WriteContext): string {
   const name = access.names.wireName(written);
+  const camel = toLowerCamel(written);
   if ([written, name].some((spelling) => isNeverGiven(spelling) || !FIELD_NAME.test(spelling)))
     refuseFields(`'${written}' may not be written`);
-  if (name === 'password')
+  if (name === 'password' || camel === 'password')
     refuseFields("'password' may not be written: passwords are set by signing up or resetting");
-  const guarded = name === 'emailVerified' || name === 'username';
+  const guarded = [name, camel].some((spelling) => spelling === 'emailVerified' || spelling === 'username');
   if (access.className === '_User' && guarded && agent.permissions !== 'admin')
     refuseFields(`'${written}' may not be written`);
   return name;
+}
+
+/** Of two columns that a write would make, one is a misspelling of the other. */
+function identityOf(name: string, { schema }: ClassAccess): string {
+  return schema && !schema.fields.has(name) ? toLowerCamel(name) : name;
 }
 
 function assertOwnTenant({ value: own }: TenantBinding, value: unknown, className: string): void {

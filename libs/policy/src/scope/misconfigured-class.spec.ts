@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest';
+import {
+  Agent,
+  type AgentShapeOptions,
+  compileAgentShape,
+  deriveAgent,
+  MASTER_PRINCIPALS,
+  Refused,
+} from '#agent';
+import { schemaOf, schemasOf } from '../binding/bound-class.fixture.js';
+import { compilePolicy } from '../compile/compile-policy.js';
+import type { PolicyConfig } from '../compile/policy-config.js';
+import { Policies } from '../edition/policies.js';
+import { isRefusal, type ReachSite } from '../model/class-access.js';
+import type { SchemaSnapshot } from '../model/class-schema.js';
+import { AgentScopes } from './agent-scope.js';
+
+const note = schemaOf('Note', 'title');
+const NOTE = {
+  ...note,
+  fields: new Map([...note.fields, ['card', { type: 'Pointer' as const, targetClass: 'Card' }]]),
+};
+const WITH = schemasOf(schemaOf('Card', 'title', 'social_no'), NOTE);
+const WITHOUT = schemasOf(schemaOf('Card', 'title', 'number'), NOTE);
+const MASKED: PolicyConfig = { classes: { Card: { masks: { social_no: 'drop' } } } };
+
+function scopeOf(config: PolicyConfig, options: AgentShapeOptions = {}) {
+  const told: string[][] = [];
+  const policies = new Policies(compilePolicy(config).policy);
+  const scopes = new AgentScopes(policies, (faults) => told.push(faults.map(({ path }) => path)));
+  const agent = new Agent({ shape: compileAgentShape('x', options), principal: 'p' });
+  const at = (schemas: SchemaSnapshot, who = agent) => scopes.of(schemas, who, MASTER_PRINCIPALS);
+  return { agent, at, told };
+}
+
+describe('a class whose rules name fields that it does not have', () => {
+  it('is refused by name, in words that name none of them', () => {
+    const { agent, at } = scopeOf(MASKED);
+    const answer = at(WITHOUT).enter(agent, 'Card');
+    expect(answer).toMatchObject({
+      code: 'access_denied',
+      gate: 'class',
+      details: { kind: 'misconfigured_class' },
+      cause: expect.stringContaining("'social_no'"),
+    });
+    const { cause: _, ...told } = answer as { cause: string };
+    expect(JSON.stringify(told)).not.toContain('social');
+  });
+
+  it.each<ReachSite>(['include', 'pipeline', 'constraint', 'owner', 'pointer'])(
+    'is reached by no %s',
+    (site) => {
+      const { agent, at } = scopeOf(MASKED);
+      const answer = at(WITHOUT).reachFor(agent).reach('Card', site);
+      expect(isRefusal(answer) && answer.details?.kind).toBe('misconfigured_class');
+    },
+  );
+
+  it('is listed nowhere, and what points to it is withheld', () => {
+    const scope = scopeOf(MASKED).at(WITHOUT);
+    expect([scope.isListed('Card'), scope.isWithheld('Card'), scope.suggestions('Crad')]).toEqual([
+      false,
+      true,
+      [],
+    ]);
+    expect(scope.access('Note').withheld?.get('card')?.refusal.details?.kind).toBe('misconfigured_class');
+    expect([...(scope.access('Card').readable ?? [])]).toEqual(['objectId', 'createdAt', 'updatedAt']);
+  });
+
+  it('is told as a hidden one where hidden ones are concealed', () => {
+    const { agent, at } = scopeOf({ ...MASKED, concealHidden: true });
+    expect(at(WITHOUT).enter(agent, 'Card')).toMatchObject({
+      message: "Class 'Card' is not accessible to this agent",
+      details: { kind: 'hidden_class' },
+    });
+  });
+
+  it('is open again, once it has them', () => {
+    const { agent, at, told } = scopeOf(MASKED);
+    expect(isRefusal(at(WITHOUT).enter(agent, 'Card'))).toBe(true);
+    expect(isRefusal(at(WITH).enter(agent, 'Card'))).toBe(false);
+    expect(told).toEqual([['policy.classes.Card.masks.social_no'], []]);
+  });
+
+  it('is refused to the agents alone whose filters name them, and to those below', () => {
+    const filtered = scopeOf({}, { filters: { Card: { social_no: 'x' } } });
+    expect(filtered.at(WITHOUT).isWithheld('Card')).toBe(true);
+    expect(filtered.at(WITH).isWithheld('Card')).toBe(false);
+    const child = deriveAgent(filtered.agent);
+    expect(filtered.at(WITHOUT, child).isWithheld('Card')).toBe(true);
+    expect(scopeOf({}).at(WITHOUT).isWithheld('Card')).toBe(false);
+  });
+
+  it('is refused by a filter for every class, too, and no other class with it', () => {
+    const scope = scopeOf({}, { filters: { default: { social_no: 'x' } } }).at(WITH);
+    expect([scope.isWithheld('Card'), scope.isWithheld('Note')]).toEqual([false, true]);
+  });
+});
+
+describe('a filter that is a function', () => {
+  it.each([
+    ['names a field that is not there', { socialNo: 'x' }],
+    [
+      'does so in a question to another class',
+      { card: { $inQuery: { className: 'Card', where: { gone: 1 } } } },
+    ],
+  ])('refuses the call when it %s', async (_, constraint) => {
+    const { agent, at } = scopeOf({}, { filters: { Note: () => constraint } });
+    const error: unknown = await at(WITH)
+      .agentFilter(agent, 'Note')
+      .catch((reason: unknown) => reason);
+    expect(error instanceof Refused && error.refusal.gate).toBe('agent_filter');
+  });
+});
