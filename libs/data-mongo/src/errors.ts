@@ -10,6 +10,8 @@ const CANCELLED = new Set([11601, 11602, 237]);
  * can name a stage of their own, so one that is unknown is one this server lacks.
  */
 const UNSUPPORTED = new Set([59, 72, 115, 238, 303, 31082, 40324, 40414, 6047401]);
+/** A document or what a stage collects became larger than the server permits. */
+const TOO_LARGE = new Set([146, 292, 4568, 5119, 10334, 16389, 17280, 31325, 40099, 4031700, 6327102]);
 /** The server cannot serve anyone right now: shutting down, stepping down, no primary. */
 const UNAVAILABLE = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
 /** Authentication and authorization are the operator's affair, never the query's. */
@@ -21,12 +23,17 @@ const FIRST_PARSER_CODE = 10_000;
 
 const UNKNOWN_TIME_ZONE = 40_485;
 
+/** What the server says of a distance query on a column without a geo index. */
+const NO_GEO_INDEX = /unable to find index for \$?geoNear|requires a 2d or 2dsphere index/i;
+
 function codeOfServerError(error: MongoServerError): StoreErrorCode {
   const code = typeof error.code === 'number' ? error.code : 0;
+  if (NO_GEO_INDEX.test(error.message)) return 'geo_index_missing';
   if (TIMED_OUT.has(code)) return 'timeout';
   if (DUPLICATE.has(code)) return 'duplicate';
   if (CANCELLED.has(code)) return 'cancelled';
   if (code === UNKNOWN_TIME_ZONE) return 'unknown_time_zone';
+  if (TOO_LARGE.has(code)) return 'too_large';
   if (UNSUPPORTED.has(code)) return 'unsupported';
   if (UNAVAILABLE.has(code)) return 'unavailable';
   if (OPERATOR_FAULT.has(code)) return 'failed';

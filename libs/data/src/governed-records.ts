@@ -1,3 +1,4 @@
+import type { Tier } from '#agent';
 import type { ClassPolicy, ClassSchema, IndexSchema, ReadOperation } from '#policy';
 import type { ParseRow, PipelineRoute, QueryPlan } from './record-store.js';
 
@@ -16,10 +17,16 @@ export interface FindOptions {
   readonly applyCanonicalFilter?: unknown;
   /** The tool reads much of the class on purpose (samples, exports): no collection-scan check. Default false. */
   readonly expectsScan?: boolean;
+  /** Most rows that may be asked for, in place of 1000. Set by tools, never by callers. */
+  readonly ceiling?: number;
+  /** Also tell whether more rows match than were asked for. Default false. */
+  readonly tellsMore?: boolean;
 }
 
 export interface RowPage {
   readonly rows: ParseRow[];
+  /** Rows beyond these match. Absent when nobody asked. */
+  readonly more?: boolean;
   /** Per included pointer, the large fields that were left out. Absent when no pointer was auto-projected. */
   readonly truncatedIncludeFields?: Readonly<Record<string, readonly string[]>>;
 }
@@ -54,6 +61,8 @@ export interface GovernedClass {
   readonly masks: ReadonlyMap<string, string>;
   /** Ways of reading its rows that permissions and tenant leave the agent; none: only what it looks like may be known. */
   readonly reads: ReadonlySet<ReadOperation>;
+  /** Tiers of declared methods that permissions leave the agent; what else such a method needs is asked elsewhere. */
+  readonly methodTiers: ReadonlySet<Tier>;
 }
 
 /**
@@ -69,12 +78,16 @@ export interface GovernedRecords {
   /** How many rows of a class the agent may read and the filter permits. */
   count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>): Promise<number>;
   /** One row, as a page of one. @throws Refused `parse_error` when there is no such row for this agent */
-  get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'include'>): Promise<RowPage>;
+  get(
+    className: unknown,
+    objectId: unknown,
+    options?: Pick<FindOptions, 'keys' | 'include'>,
+  ): Promise<RowPage>;
   /** Rows in no particular order; ids not found are simply absent. */
   getMany(
     className: unknown,
     objectIds: readonly string[],
-    options?: Pick<FindOptions, 'include'>,
+    options?: Pick<FindOptions, 'keys' | 'include'>,
   ): Promise<RowPage>;
   /** The newest rows. */
   samples(className: unknown, limit: number): Promise<ParseRow[]>;

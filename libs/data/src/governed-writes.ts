@@ -22,6 +22,15 @@ export interface JudgedWrite {
   readonly fields: ParseRow | null;
 }
 
+/** How a write is made. */
+export interface WriteOptions {
+  /**
+   * Names this write among those of the caller: 1 to 128 letters, digits and `. _ : -`, remembered for a day. The same write
+   * under the same key is done once and answered each time; another write under it is refused. Default: every call writes.
+   */
+  readonly idempotencyKey?: unknown;
+}
+
 /**
  * The only door from a tool to changing rows, bound to one call. Every method runs class gate → class permissions → tenant
  * → ids → field rules → store, and gives back what this agent may read of the row. A refused write changes nothing.
@@ -29,11 +38,11 @@ export interface JudgedWrite {
  */
 export interface GovernedWrites {
   /** @returns the stored row as the agent may read it */
-  create(className: unknown, fields: unknown): Promise<ParseRow>;
+  create(className: unknown, fields: unknown, options?: WriteOptions): Promise<ParseRow>;
   /** `fields` are values or `{ __op }`. @throws Refused `parse_error` when there is no such row for this agent */
-  update(className: unknown, objectId: unknown, fields: unknown): Promise<ParseRow>;
+  update(className: unknown, objectId: unknown, fields: unknown, options?: WriteOptions): Promise<ParseRow>;
   /** @throws Refused `parse_error` when there is no such row for this agent */
-  delete(className: unknown, objectId: unknown): Promise<void>;
+  delete(className: unknown, objectId: unknown, options?: WriteOptions): Promise<void>;
   /** Runs every check of a write and writes nothing. @throws Refused as the write itself would */
   judge(write: ProposedWrite): Promise<JudgedWrite>;
 }

@@ -1,3 +1,13 @@
+export { type AnswerLeft, answerLeft, MAX_ANSWER_BYTES, MIN_VALUE_BYTES } from './answers/answer-limits.js';
+export {
+  ANSWER_MEMORY,
+  type AnswerInFlight,
+  AnswerMemory,
+  type AnswerMemoryOptions,
+  type AnswerRequest,
+} from './answers/answer-memory.js';
+export { PlacedRows } from './answers/placed-rows.js';
+export { valueWeight } from './answers/value-weight.js';
 export * from './change-feed.js';
 export * from './change-source.js';
 export * from './governed-methods.js';
@@ -10,7 +20,9 @@ export * from './renewed-catalogue.js';
 export * from './row-view.js';
 export * from './schema-catalogue.js';
 export * from './schema-writer.js';
+export * from './write-keys.js';
 export type { CallBudget } from './governed/operation.js';
+export { DatabaseTurns, type DatabaseTurnsOptions } from './metering/database-turns.js';
 export { GovernedRecordsSource } from './governed/records-source.js';
 export { GovernedViews } from './governed/governed-views.js';
 export { GovernedSearchSource } from './governed/search-source.js';

@@ -12,6 +12,8 @@ export interface OperationContext {
   readonly comment: string;
   /** Ends the operation when the call ends. */
   readonly signal: AbortSignal;
+  /** Whose share of the memory for answers it takes. Default: the service's own. */
+  readonly principal?: string;
 }
 
 export interface SortKey {
@@ -48,6 +50,8 @@ export interface FindQuery {
   readonly skip?: number;
   /** Rows at most. */
   readonly limit: number;
+  /** Bytes of the answer at most; never more than the store reads for any. Default that. */
+  readonly maxBytes?: number;
 }
 
 /** Which rows to count. */
@@ -125,15 +129,28 @@ export abstract class RecordReader {
   abstract explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan>;
 }
 
-/** Creating, changing and deleting rows. Separate, so that a reader cannot write. */
+/**
+ * Creating, changing and deleting rows. Separate, so that a reader cannot write.
+ * @throws StoreError with `outcome: 'unknown'` when the write was sent and nothing says what became of it
+ */
 export abstract class RecordWriter {
   /** As `RecordReader.forCall`. */
   forCall(_call: StoreCall): RecordWriter {
     return this;
   }
 
-  /** Stores a new row. @returns it, as it is stored */
-  abstract create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow>;
+  /** Whether `create` takes the id of the new row: then a second creation with it is refused as `duplicate`. */
+  get takesObjectIds(): boolean {
+    return false;
+  }
+
+  /** Stores a new row. @param objectId for a writer that takes ids. Default: a new one. @returns it, as it is stored */
+  abstract create(
+    className: string,
+    fields: ParseRow,
+    operation: OperationContext,
+    objectId?: string,
+  ): Promise<ParseRow>;
   /** Applies `fields` (values or `{ __op }`) to the row that `where` admits. @returns the stored row, or null when none */
   abstract update(
     className: string,
@@ -157,6 +174,8 @@ export type StoreErrorCode =
   | 'unavailable'
   | 'duplicate'
   | 'invalid_query'
+  /** Rows cannot be ordered by distance without one. */
+  | 'geo_index_missing'
   | 'unknown_time_zone'
   | 'cancelled'
   | 'unsupported'
@@ -169,6 +188,10 @@ export type StoreErrorCode =
   | 'session_ended'
   /** Code of the application, a trigger say, refused it. */
   | 'rejected'
+  /** The answer is larger than any that is read. */
+  | 'too_large'
+  /** Other answers fill the memory that there is for them; it will pass. */
+  | 'busy'
   | 'failed';
 
 /** What can be told of where a fault arose. */
@@ -180,12 +203,15 @@ export class StoreError extends Error {
   override readonly name = 'StoreError';
   /** Where it arose. Default `the database`. */
   readonly store: StoreName;
+  /** Of a write: whether it happened is not known. Absent: it did not. */
+  readonly outcome?: 'unknown';
   constructor(
     /** What programs tell it by. */
     readonly code: StoreErrorCode,
-    options?: { readonly cause?: unknown; readonly store?: StoreName },
+    options?: { readonly cause?: unknown; readonly store?: StoreName; readonly outcome?: 'unknown' },
   ) {
     super(code, options);
     this.store = options?.store ?? 'the database';
+    if (options?.outcome) this.outcome = options.outcome;
   }
 }

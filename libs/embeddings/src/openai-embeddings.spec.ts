@@ -143,3 +143,28 @@ describe('the embeddings wire', () => {
     );
   });
 });
+
+describe('an endpoint whose name leads into a private network', () => {
+  const asked = (listed: boolean) => {
+    let lookups = 0;
+    const embeddings = new OpenAiEmbeddings({
+      endpoint: 'https://vectors.example:1/v1',
+      model: 'm',
+      apiKey: null,
+      dimensions: 3,
+      listed,
+      resolve: () => {
+        lookups += 1;
+        return Promise.resolve(['127.0.0.1']);
+      },
+    });
+    return { embed: () => embeddings.embed('a', new AbortController().signal), lookups: () => lookups };
+  };
+
+  it('is not asked unless the operator lists it', async () => {
+    const unlisted = asked(false);
+    await expect(unlisted.embed()).rejects.toThrow('inside a private network');
+    expect(unlisted.lookups()).toBe(1);
+    await expect(asked(true).embed()).rejects.toThrow('ECONNREFUSED');
+  });
+});

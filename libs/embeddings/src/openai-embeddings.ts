@@ -1,3 +1,4 @@
+import { ForbiddenAddress, pinnedRequest, type ResolveHost } from '#agent';
 import { type Embedding, EmbeddingError, EmbeddingProvider, estimatedTokens } from './embedding-provider.js';
 
 export interface OpenAiEmbeddingOptions {
@@ -12,6 +13,10 @@ export interface OpenAiEmbeddingOptions {
   readonly requestDimensions?: boolean;
   /** Seconds. Default 10. */
   readonly timeout?: number;
+  /** The operator lists it among those that are allowed, and may mean any network with it. Default: it is public, or on this machine. */
+  readonly listed?: boolean;
+  /** Default: as the system resolves names. */
+  readonly resolve?: ResolveHost;
 }
 
 /** Bytes that one number of a vector may take on the wire, and what may stand around the vector. */
@@ -45,9 +50,10 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
     signal.throwIfAborted();
     const limit = AbortSignal.timeout(this.timeout * 1000);
     try {
-      const response = await fetch(this.url, {
+      const response = await pinnedRequest(this.url, {
         method: 'POST',
-        redirect: 'error',
+        rule: this.options.listed ? 'any' : 'public',
+        resolve: this.options.resolve,
         headers: {
           'Content-Type': 'application/json',
           Accept: 'application/json',
@@ -56,6 +62,10 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
         body: JSON.stringify(this.request(text)),
         signal: AbortSignal.any([signal, limit]),
       });
+      if (response.status >= 300 && response.status < 400) {
+        await response.body?.cancel();
+        throw new EmbeddingError('the endpoint could not be asked: it redirects');
+      }
       if (!response.ok) {
         await response.body?.cancel();
         throw new EmbeddingError(`the endpoint answered ${response.status}`);
@@ -126,6 +136,7 @@ function billedTokens(usage: unknown): number | undefined {
 function networkCode(error: unknown): string {
   const cause = member(error, 'cause');
   const code = member(cause, 'code') ?? member(error, 'code');
-  if (typeof code === 'string') return code;
-  return member(cause, 'message') === 'unexpected redirect' ? 'it redirects' : 'network fault';
+  if (cause instanceof ForbiddenAddress)
+    return 'it is inside a private network; name it in llm.allowedEndpoints to permit it';
+  return typeof code === 'string' ? code : 'network fault';
 }

@@ -12,6 +12,8 @@ import {
   readCursor,
   type Sealed,
 } from '#audit';
+import { answerLeft } from '#data';
+import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 
 export interface MongoAuditOptions {
@@ -28,6 +30,10 @@ export interface MongoAuditOptions {
 /** When a record may be removed: beside the record, and not part of what is sealed. */
 const EXPIRES = 'expires_at';
 const DUPLICATE = 11000;
+/** Milliseconds that a search may take. */
+const READ_TIME_MS = 30_000;
+/** Bytes that are set aside for a record before it comes. */
+const EXPECTED_BYTES = 2048;
 
 /** Audit records as documents. Nothing here changes or removes one; a TTL index of the database may. */
 export class MongoAuditCollection extends AuditCollection {
@@ -66,12 +72,14 @@ export class MongoAuditCollection extends AuditCollection {
 
   async search(query: AuditQuery): Promise<AuditPage> {
     const limit = limitOf(query);
-    const found = await this.collection
-      .find(filterOf(query))
+    const found = this.collection
+      .find(filterOf(query), { raw: true, maxTimeMS: READ_TIME_MS })
       .sort({ at: -1, chain: -1, seq: -1 })
-      .limit(limit + 1)
-      .toArray();
-    return pageOf(found.map(recordOf) as unknown as AuditEntry[], limit);
+      .limit(limit + 1);
+    const operation = { maxTimeMS: READ_TIME_MS, signal: AbortSignal.timeout(READ_TIME_MS) };
+    const read = { operation, expected: limit * EXPECTED_BYTES, left: answerLeft() };
+    const records = await boundedRows(found, read, (record) => recordOf(record as StoredDocument));
+    return pageOf(records as unknown as AuditEntry[], limit);
   }
 
   async *all(type?: string): AsyncIterable<unknown> {

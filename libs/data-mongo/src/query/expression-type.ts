@@ -15,7 +15,6 @@ const PASSES_THROUGH = new Set([
   '$arrayElemAt',
   '$slice',
   '$ifNull',
-  '$mergeObjects',
 ]);
 
 const COLLECTS = new Set(['$push', '$addToSet']);
@@ -38,12 +37,40 @@ export function typeOfExpression(
     return { rows: RowScope.ofNames(members) };
   }
   if (entries.length !== 1 || operator === undefined) return UNKNOWN;
+  if (operator === '$mergeObjects') return typeOfMerged(operand, typeOf);
+  if (operator === '$map') return typeOfMapped(operand, scope, rowsOfVariable);
   if (PASSES_THROUGH.has(operator)) return typeOf(Array.isArray(operand) ? operand[0] : operand);
   if (COLLECTS.has(operator)) return { ...typeOf(operand), list: true };
   const form: Record<string, unknown> = isPlainObject(operand) ? operand : {};
   if (PASSES_INPUT.has(operator)) return typeOf(form['input']);
   if (PASSES_OUTPUT.has(operator)) return typeOf(form['output']);
   return UNKNOWN;
+}
+
+/** The first operand's rows, in which the names written out after it mean those values. */
+function typeOfMerged(operand: unknown, typeOf: (inner: unknown) => ExpressionType): ExpressionType {
+  const [first, ...others] = Array.isArray(operand) ? (operand as unknown[]) : [operand];
+  const type = typeOf(first);
+  const written = others.filter(isPlainObject).flatMap((other) => Object.entries(other));
+  const named = written.filter(([name]) => !name.startsWith('$'));
+  if (!type.rows || named.length === 0) return type;
+  const rows = type.rows.fork();
+  for (const [name, member] of named) rows.introduce(name, typeOf(member));
+  return { ...type, rows };
+}
+
+/** Of what a list is made into only rows are known: its members are no column. */
+function typeOfMapped(
+  operand: unknown,
+  scope: RowScope,
+  rowsOfVariable: (name: string) => RowScope | undefined,
+): ExpressionType {
+  if (!isPlainObject(operand)) return UNKNOWN;
+  const { input, as = 'this', in: body } = operand;
+  const element = typeOfExpression(input, scope, rowsOfVariable).rows;
+  const bound = (name: string) => (name === as ? element : rowsOfVariable(name));
+  const { rows } = typeOfExpression(body, scope, bound);
+  return rows ? { rows } : UNKNOWN;
 }
 
 function typeOfReference(

@@ -121,7 +121,11 @@ export function graphLookupToStorage(value: unknown, scope: RowScope, context: S
     ...(graph['restrictSearchWithMatch'] !== undefined && {
       restrictSearchWithMatch: whereToQuery(
         stageObject(graph['restrictSearchWithMatch'], 'restrictSearchWithMatch'),
-        { resolve: (path) => rows.resolve(path), filterOnly: true },
+        {
+          resolve: (path) => rows.resolve(path),
+          filterOnly: true,
+          expression: (expression) => new ExpressionMapper(rows).map(expression),
+        },
       ),
     }),
   };

@@ -141,6 +141,44 @@ describe('names in pipelines', () => {
       [{ $addFields: { artist: { $toUpper: '$_p_artist' } } }, { $match: { artist: 'ARTIST$B' } }],
     ],
     [
+      'keeps the new meaning in rows that were made of others, and their other names',
+      [
+        { $group: { _id: null, rows: { $push: '$$ROOT' } } },
+        {
+          $addFields: {
+            rows: {
+              $map: { input: '$rows', as: 'r', in: { $mergeObjects: ['$$r', { artist: '$$r.artist' }] } },
+            },
+          },
+        },
+        { $unset: ['rows._p_artist'] },
+        { $unwind: '$rows' },
+        { $match: { 'rows.createdAt': { $gte: '2026-01-01T00:00:00Z' } } },
+        { $replaceWith: { $mergeObjects: ['$rows', { createdAt: 1 }] } },
+        { $project: { artist: 1, createdAt: 1, updatedAt: 1 } },
+      ],
+      [
+        { $group: { _id: null, rows: { $push: '$$ROOT' } } },
+        {
+          $addFields: {
+            rows: {
+              $map: { input: '$rows', as: 'r', in: { $mergeObjects: ['$$r', { artist: '$$r._p_artist' }] } },
+            },
+          },
+        },
+        { $unset: ['rows._p_artist'] },
+        { $unwind: '$rows' },
+        { $match: { 'rows._created_at': { $gte: new Date('2026-01-01') } } },
+        { $replaceWith: { $mergeObjects: ['$rows', { createdAt: 1 }] } },
+        { $project: { artist: 1, createdAt: 1, _updated_at: 1 } },
+      ],
+    ],
+    [
+      'takes a pointer from the rows by the name of its column, whatever stands under the name of the field',
+      [{ $addFields: { artist: { $literal: 1 } } }, { $unset: ['_p_artist'] }, { $sortByCount: '$artist' }],
+      [{ $addFields: { artist: { $literal: 1 } } }, { $unset: ['_p_artist'] }, { $sortByCount: '$artist' }],
+    ],
+    [
       'excludes an ACL as its three columns',
       [{ $project: { ACL: 0, objectId: 0 } }],
       [{ $project: { _acl: 0, _rperm: 0, _wperm: 0, _id: 0 } }],

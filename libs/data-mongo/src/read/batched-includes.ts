@@ -1,4 +1,4 @@
-import type { FindQuery, IncludePlan, ParseRow } from '#data';
+import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import { isPointer } from '../storage/pointer-string.js';
 import { includedRow } from './include-lookups.js';
@@ -21,10 +21,11 @@ export async function resolveBatched(
   plans: readonly IncludePlan[],
   needsBatch: NeedsBatch,
   find: Find,
+  left: AnswerLeft,
 ): Promise<void> {
   for (const plan of plans) {
-    if (needsBatch(plan, className)) await replacePointers(rows, plan, find);
-    else await resolveBatched(joinedRows(rows, plan), plan.targetClass, plan.include, needsBatch, find);
+    if (needsBatch(plan, className)) await replacePointers(rows, plan, find, left);
+    else await resolveBatched(joinedRows(rows, plan), plan.targetClass, plan.include, needsBatch, find, left);
   }
 }
 
@@ -35,18 +36,23 @@ function joinedRows(rows: readonly ParseRow[], plan: IncludePlan): ParseRow[] {
     .filter((value): value is ParseRow => isPlainObject(value) && value['__type'] === 'Object');
 }
 
-async function replacePointers(rows: readonly ParseRow[], plan: IncludePlan, find: Find): Promise<void> {
+async function replacePointers(
+  rows: readonly ParseRow[],
+  plan: IncludePlan,
+  find: Find,
+  left: AnswerLeft,
+): Promise<void> {
   const ids = [...new Set(rows.flatMap((row) => pointersIn(row[plan.field], plan)))];
-  const found = new Map<string, ParseRow>();
+  const found = new PlacedRows(left);
   for (let from = 0; from < ids.length; from += BATCH) {
     const batch = ids.slice(from, from + BATCH);
     const where = { $and: [plan.where, { objectId: { $in: batch } }] };
     const { targetClass: className, keys, include } = plan;
     for (const row of await find({ className, where, ...(keys && { keys }), include, limit: batch.length }))
-      found.set(String(row['objectId']), includedRow(row, plan));
+      found.add(String(row['objectId']), includedRow(row, plan));
   }
   const resolve = (value: unknown): unknown =>
-    isPointer(value) && value.className === plan.targetClass ? (found.get(value.objectId) ?? value) : value;
+    isPointer(value) && value.className === plan.targetClass ? (found.place(value.objectId) ?? value) : value;
   for (const row of rows) {
     const value = row[plan.field];
     if (value !== undefined)

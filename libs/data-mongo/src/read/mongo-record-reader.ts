@@ -1,6 +1,8 @@
-import type { Document } from 'mongodb';
+import type { AggregationCursor, Document, FindCursor } from 'mongodb';
 import {
   type AggregateQuery,
+  type AnswerLeft,
+  answerLeft,
   type CountQuery,
   type FindQuery,
   type OperationContext,
@@ -10,6 +12,7 @@ import {
   type RelatedQuery,
   type SchemaCatalogue,
 } from '#data';
+import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { joinCollection } from '../storage/join-collection.js';
 import { asStoreOperation } from '../errors.js';
@@ -25,6 +28,9 @@ import { isJoinable, requestProjection, rowReader, rowStages } from './include-l
 /** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
 const AGGREGATE_BATCH = 5000;
 
+/** Bytes that are set aside for an answer before it comes: of a pipeline, and of a row of a find. */
+const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
+
 /**
  * Reads Parse rows straight from MongoDB (5.0 or newer), one command per call. Included pointers are joined inside
  * that command; pointers in arrays, and all pointers of a search by distance, cost one further find per include.
@@ -38,39 +44,46 @@ export class MongoRecordReader extends RecordReader {
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
-    return asStoreOperation(operation.signal, async () => {
-      const classes = await this.classes();
-      const names = classes.names(query.className);
-      if (!(query.limit > 0)) return [];
-      const include = query.include ?? [];
-      const joined = include.some((plan) => isJoinable(plan, names)) && !searchesByDistance(query.where);
-      const documents = joined
-        ? await this.findJoined(query, names, classes, operation)
-        : await this.findPlain(query, names, operation);
-      const rows = documents.map(rowReader(query, names, classes));
-      const needsBatch: NeedsBatch = (plan, className) =>
-        !joined || !isJoinable(plan, classes.names(className));
-      await resolveBatched(rows, query.className, include, needsBatch, (further) =>
-        this.find(further, operation),
-      );
-      return rows;
-    });
+    return asStoreOperation(operation.signal, () =>
+      this.findWithin(query, operation, answerLeft(query.maxBytes)),
+    );
   }
 
-  private findPlain(query: FindQuery, names: StorageNames, operation: OperationContext): Promise<Document[]> {
+  /** Rows and what they include are one answer. */
+  private async findWithin(
+    query: FindQuery,
+    operation: OperationContext,
+    left: AnswerLeft,
+  ): Promise<ParseRow[]> {
+    const classes = await this.classes();
+    const names = classes.names(query.className);
+    if (!(query.limit > 0)) return [];
+    const include = query.include ?? [];
+    const joined = include.some((plan) => isJoinable(plan, names)) && !searchesByDistance(query.where);
+    const cursor = joined
+      ? this.findJoined(query, names, classes, operation)
+      : this.findPlain(query, names, operation);
+    const expected = Math.min(query.limit * EXPECTED.row, EXPECTED.pipeline);
+    const rows = await boundedRows(cursor, { operation, expected, left }, rowReader(query, names, classes));
+    const needsBatch: NeedsBatch = (plan, className) =>
+      !joined || !isJoinable(plan, classes.names(className));
+    const find = (further: FindQuery) => this.findWithin(further, operation, left);
+    await resolveBatched(rows, query.className, include, needsBatch, find, left);
+    return rows;
+  }
+
+  private findPlain(query: FindQuery, names: StorageNames, operation: OperationContext): FindCursor<unknown> {
     const projection = requestProjection(query, names);
-    const cursor = this.connection
-      .collection(query.className)
-      .find<Document>(classWhereToQuery(query.where, names), {
-        ...limits(operation),
-        ...(projection && { projection }),
-        ...(query.order && { sort: sortOf(query.order, names) }),
-        ...(query.skip !== undefined && { skip: query.skip }),
-        // One batch holds the whole limit, so that a find is one round trip wherever 16 MB allow.
-        limit: query.limit,
-        batchSize: query.limit,
-      });
-    return cursor.toArray();
+    return this.connection.collection(query.className).find<Document>(classWhereToQuery(query.where, names), {
+      ...limits(operation),
+      raw: true,
+      ...(projection && { projection }),
+      ...(query.order && { sort: sortOf(query.order, names) }),
+      ...(query.skip !== undefined && { skip: query.skip }),
+      // One batch holds the whole limit, so that a find is one round trip wherever 16 MB allow.
+      limit: query.limit,
+      batchSize: query.limit,
+    });
   }
 
   private findJoined(
@@ -78,7 +91,7 @@ export class MongoRecordReader extends RecordReader {
     names: StorageNames,
     classes: StoredClasses,
     operation: OperationContext,
-  ): Promise<Document[]> {
+  ): AggregationCursor<unknown> {
     const pipeline: Document[] = [{ $match: classWhereToQuery(query.where, names) }];
     if (query.order && query.order.length > 0) pipeline.push({ $sort: sortOf(query.order, names) });
     if (query.skip) pipeline.push({ $skip: query.skip });
@@ -102,21 +115,22 @@ export class MongoRecordReader extends RecordReader {
         await this.catalogue.snapshot(),
         { rewriteLookups: query.rewriteLookups ?? true },
       );
-      const documents = await this.run(query.className, stages, AGGREGATE_BATCH, operation);
-      return documents.map((document) => aggregateRow(document, scope));
+      const cursor = this.run(query.className, stages, AGGREGATE_BATCH, operation);
+      const read = { operation, expected: EXPECTED.pipeline, left: answerLeft() };
+      return boundedRows(cursor, read, (document) => aggregateRow(document, scope));
     });
   }
 
   related({ className, objectId, key, limit }: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return asStoreOperation(operation.signal, async () => {
-      const links = await this.connection
+      const links = this.connection
         .collection(joinCollection(className, key))
-        .find<{ readonly relatedId: string }>(
+        .find<Document>(
           { owningId: objectId },
-          { ...limits(operation), projection: { _id: 0, relatedId: 1 }, limit, batchSize: limit },
-        )
-        .toArray();
-      return links.map(({ relatedId }) => relatedId);
+          { ...limits(operation), raw: true, projection: { _id: 0, relatedId: 1 }, limit, batchSize: limit },
+        );
+      const read = { operation, expected: limit * EXPECTED.row, left: answerLeft() };
+      return boundedRows(links, read, ({ relatedId }) => String(relatedId));
     });
   }
 
@@ -138,11 +152,10 @@ export class MongoRecordReader extends RecordReader {
     pipeline: readonly Document[],
     batchSize: number,
     operation: OperationContext,
-  ): Promise<Document[]> {
+  ): AggregationCursor<unknown> {
     return this.connection
       .collection(className)
-      .aggregate<Document>([...pipeline], { ...limits(operation), batchSize })
-      .toArray();
+      .aggregate<Document>([...pipeline], { ...limits(operation), batchSize, raw: true });
   }
 
   private async classes(): Promise<StoredClasses> {

@@ -1,6 +1,7 @@
 import { type Document, MongoServerError } from 'mongodb';
-import { type CatalogueOptions, ClassSchemas, RenewedCatalogue } from '#data';
+import { answerLeft, type CatalogueOptions, ClassSchemas, RenewedCatalogue } from '#data';
 import type { ClassSchema, IndexSchema, SchemaSnapshot } from '#policy';
+import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classSchemaOf, indexSchemasOf, listedIndexes, type StoredIndex } from './schema-row.js';
@@ -11,6 +12,9 @@ const NO_COLLECTION = 26;
 
 /** Rows per answer: without it a server gives the first hundred and is asked again. */
 const AT_ONCE = 10_000;
+
+/** Bytes that are set aside for the classes before they come. */
+const EXPECTED_BYTES = 1024 * 1024;
 
 /** Classes and permissions as Parse Server keeps them in `_SCHEMA`: one command for all of them. */
 export class MongoSchemaCatalogue extends RenewedCatalogue {
@@ -37,11 +41,13 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
 
   protected load(): Promise<SchemaSnapshot> {
     return asStoreOperation(undefined, async () => {
-      const rows = await this.connection
+      const rows = this.connection
         .collection('_SCHEMA')
-        .find<Document>({}, { ...READ_LIMITS, batchSize: AT_ONCE })
-        .toArray();
-      return new ClassSchemas(rows.map((row) => classSchemaOf(row, listedIndexes(row))));
+        .find<Document>({}, { ...READ_LIMITS, batchSize: AT_ONCE, raw: true });
+      const signal = AbortSignal.timeout(READ_LIMITS.maxTimeMS);
+      const operation = { maxTimeMS: READ_LIMITS.maxTimeMS, signal };
+      const read = { operation, expected: EXPECTED_BYTES, left: answerLeft() };
+      return new ClassSchemas(await boundedRows(rows, read, (row) => classSchemaOf(row, listedIndexes(row))));
     });
   }
 

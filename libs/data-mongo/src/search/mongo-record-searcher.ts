@@ -1,5 +1,6 @@
 import type { Document } from 'mongodb';
 import {
+  answerLeft,
   type FacetCounts,
   type FacetQuery,
   type OperationContext,
@@ -10,6 +11,7 @@ import {
   type VectorSearchQuery,
 } from '#data';
 import type { Where } from '#policy';
+import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import type { StorageNames } from '../storage/storage-names.js';
@@ -21,6 +23,11 @@ import { searchOperator } from './search-stage.js';
 
 /** Neighbours looked at per candidate: the recall that the vector index gives. The most a search may look at is 10 000. */
 const NEIGHBOURS = { perCandidate: 10, most: 10_000 };
+
+/** Bytes that are set aside for an answer before it comes. */
+const EXPECTED_BYTES = 1024 * 1024;
+
+const asItIs = (document: Document): Document => document;
 
 /** Searches with Atlas Search (`$search`, `$searchMeta`, `$vectorSearch`), one command per call. */
 export class MongoRecordSearcher extends RecordSearcher {
@@ -75,14 +82,14 @@ export class MongoRecordSearcher extends RecordSearcher {
       if (Object.keys(where).length === 0) {
         const facet = { ...(operator && { operator }), facets: searchedFacets(facets, names) };
         const stage = { $searchMeta: { index, facet, count: { type: 'total' } } };
-        return searchedCounts((await this.run(className, [stage], operation))[0], facets);
+        return searchedCounts((await this.run(className, [stage], operation, asItIs))[0], facets);
       }
       const pipeline = [
         { $search: { index, ...searchOperator(match, names) } },
         { $match: classWhereToQuery(where, names, true) },
         { $facet: filteredFacets(facets, names) },
       ];
-      return filteredCounts((await this.run(className, pipeline, operation))[0], facets);
+      return filteredCounts((await this.run(className, pipeline, operation, asItIs))[0], facets);
     });
   }
 
@@ -102,16 +109,20 @@ export class MongoRecordSearcher extends RecordSearcher {
       { $limit: limit },
       ...foundStages(request, names),
     ];
-    const documents = await this.run(className, pipeline, operation);
-    return documents.map((document) => foundRow(document, request, names));
+    return this.run(className, pipeline, operation, (document) => foundRow(document, request, names));
   }
 
-  private run(className: string, pipeline: Document[], operation: OperationContext): Promise<Document[]> {
+  private run<Row>(
+    className: string,
+    pipeline: Document[],
+    operation: OperationContext,
+    toRow: (document: Document) => Row,
+  ): Promise<Row[]> {
     const { maxTimeMS, comment, signal } = operation;
-    return this.connection
+    const cursor = this.connection
       .collection(className)
-      .aggregate<Document>(pipeline, { maxTimeMS, comment, signal })
-      .toArray();
+      .aggregate<Document>(pipeline, { maxTimeMS, comment, signal, raw: true });
+    return boundedRows(cursor, { operation, expected: EXPECTED_BYTES, left: answerLeft() }, toRow);
   }
 
   private async names(className: string): Promise<StorageNames> {

@@ -1,5 +1,6 @@
 import type { Document, IndexDescription } from 'mongodb';
 import type { ParseRow } from '#data';
+import { geoIndexes } from '../schema/geo-index.js';
 import { schemaRow } from '../schema/schema-row.js';
 import { pointerTo } from '../storage/pointer-string.js';
 import { StorageNames } from '../storage/storage-names.js';
@@ -125,11 +126,20 @@ function storedIndexes(schema: SeedClass) {
   return [...own, ...declared];
 }
 
+/** One for each GeoPoint column that the seed gives none. */
+function missingGeoIndexes({ fields, indexes }: SeedClass): IndexDescription[] {
+  const own = new Set(
+    indexes.flatMap(({ key }) => Object.keys(key).filter((name) => key[name] !== 1 && key[name] !== -1)),
+  );
+  return geoIndexes([...fields].filter(([name]) => !own.has(name)));
+}
+
 function indexesOf(schema: SeedClass): IndexDescription[] {
   const unique = new Set((PARSE_INDEXES[schema.className] ?? []).map((field) => `${field}_1`));
-  return storedIndexes(schema).map(({ name, key }) => ({
+  const declared = storedIndexes(schema).map(({ name, key }) => ({
     name,
     key: key as IndexDescription['key'],
     ...(unique.has(name) && { unique: true, sparse: true, background: true }),
   }));
+  return [...declared, ...missingGeoIndexes(schema)];
 }

@@ -11,6 +11,7 @@ import { rowToDocument } from '../storage/to-storage.js';
 import { newObjectId } from './object-id.js';
 import { addColumns, withdrawColumns } from './schema-columns.js';
 import { newColumns, withDefaults } from './writable-fields.js';
+import { sentWrite } from './sent-write.js';
 import { updateOf, valuesOnCreate } from './write-operators.js';
 
 /**
@@ -26,16 +27,27 @@ export class MongoRecordWriter extends RecordWriter {
     super();
   }
 
-  create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
+  override get takesObjectIds(): boolean {
+    return true;
+  }
+
+  create(
+    className: string,
+    fields: ParseRow,
+    operation: OperationContext,
+    objectId = newObjectId(),
+  ): Promise<ParseRow> {
     return this.write(operation, () =>
       this.widened(className, fields, operation, async (names) => {
         const at = this.now().toISOString();
         const values = withDefaults(valuesOnCreate(fields), names.schema);
-        const row = { objectId: newObjectId(), ...values, createdAt: at, updatedAt: at };
+        const row = { objectId, ...values, createdAt: at, updatedAt: at };
         const document = rowToDocument(withOwnAcl(row, className), names);
-        await this.connection
-          .collection(className)
-          .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
+        await sentWrite(this.connection, () =>
+          this.connection
+            .collection(className)
+            .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
+        );
         return documentToRow(document, names);
       }),
     );
@@ -50,12 +62,13 @@ export class MongoRecordWriter extends RecordWriter {
   ): Promise<ParseRow | null> {
     return this.write(operation, () =>
       this.widened(className, fields, operation, async (names) => {
-        const document: Document | null = await this.connection
-          .collection(className)
-          .findOneAndUpdate(rowFilter(objectId, where, names), updateOf(fields, names, this.now()), {
+        const changes = updateOf(fields, names, this.now());
+        const document: Document | null = await sentWrite(this.connection, () =>
+          this.connection.collection(className).findOneAndUpdate(rowFilter(objectId, where, names), changes, {
             ...limits(operation),
             returnDocument: 'after',
-          });
+          }),
+        );
         return document && documentToRow(document, names);
       }),
     );
@@ -64,9 +77,9 @@ export class MongoRecordWriter extends RecordWriter {
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     return this.write(operation, async () => {
       const names = await this.names(className);
-      const { deletedCount } = await this.connection
-        .collection(className)
-        .deleteOne(rowFilter(objectId, where, names), limits(operation));
+      const { deletedCount } = await sentWrite(this.connection, () =>
+        this.connection.collection(className).deleteOne(rowFilter(objectId, where, names), limits(operation)),
+      );
       return deletedCount === 1;
     });
   }
@@ -85,14 +98,18 @@ export class MongoRecordWriter extends RecordWriter {
     if (wanted.size === 0) return work(await this.names(className));
     const added = await addColumns(this.connection, this.catalogue, className, wanted, operation);
     let row: Row | undefined;
+    let unknown = false;
     try {
       // Someone else may have given the same column another type in the meantime.
       newColumns(fields, await this.schema(className));
       row = await work(await this.names(className));
       return row;
+    } catch (error) {
+      unknown = error instanceof StoreError && error.outcome === 'unknown';
+      throw error;
     } finally {
       // A column left behind is harmless; why the write failed is what must be told.
-      if (!row)
+      if (!row && !unknown)
         await withdrawColumns(this.connection, this.catalogue, className, added, operation).catch(
           () => undefined,
         );

@@ -10,7 +10,9 @@ import {
 import type { FieldSchema } from '#policy';
 import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
+import { makeGeoIndexes } from '../schema/geo-index.js';
 import { schemaRow } from '../schema/schema-row.js';
+import { sentWrite } from './sent-write.js';
 import { addColumns } from './schema-columns.js';
 
 /** Changes `_SCHEMA` as Parse Server does. A change that was sent is finished: its signal only keeps it from starting. */
@@ -25,7 +27,10 @@ export class MongoSchemaWriter extends SchemaWriter {
   createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
     return this.change(operation, async () => {
       const row = schemaRow({ className, fields, classLevelPermissions: NO_PERMISSIONS, indexes: [] });
-      await this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
+      await sentWrite(this.connection, () =>
+        this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
+      );
+      await makeGeoIndexes(this.connection, className, fields, operation);
     });
   }
 
@@ -42,7 +47,9 @@ export class MongoSchemaWriter extends SchemaWriter {
   deleteClass(className: string, operation: OperationContext): Promise<'deleted' | 'not_empty' | 'absent'> {
     return this.change(operation, async () => {
       if (await this.hasRows(className, operation)) return 'not_empty';
-      const row: Document | null = await this.schemas.findOneAndDelete({ _id: className }, limits(operation));
+      const row: Document | null = await sentWrite(this.connection, () =>
+        this.schemas.findOneAndDelete({ _id: className }, limits(operation)),
+      );
       if (!row) return 'absent';
       // From here no writer finds the class; one that already had may have been first.
       if (await this.hasRows(className, operation)) {

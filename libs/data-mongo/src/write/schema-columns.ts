@@ -1,6 +1,7 @@
 import type { OperationContext, SchemaCatalogue } from '#data';
 import type { FieldSchema } from '#policy';
 import type { MongoConnection } from '../connection/mongo-connection.js';
+import { makeGeoIndexes } from '../schema/geo-index.js';
 import { storedType } from '../schema/schema-row.js';
 import { pointerColumn } from '../storage/storage-names.js';
 
@@ -20,8 +21,9 @@ export async function addColumns(
   catalogue: SchemaCatalogue,
   className: string,
   columns: ReadonlyMap<string, FieldSchema>,
-  { maxTimeMS, comment }: OperationContext,
+  operation: OperationContext,
 ): Promise<AddedColumns> {
+  const { maxTimeMS, comment } = operation;
   const schemas = connection.collection('_SCHEMA');
   const limits = { maxTimeMS, comment };
   const added = new Map<string, FieldSchema>();
@@ -41,6 +43,7 @@ export async function addColumns(
       );
       if (modifiedCount === 1) added.set(name, field);
     }
+    await makeGeoIndexes(connection, className, added, operation);
   } finally {
     catalogue.invalidate();
   }

@@ -1,3 +1,5 @@
+import type { AnswerInFlight, AnswerLeft } from '#data';
+import { JsonWeight } from './json-weight.js';
 import { parseServerFault } from './parse-faults.js';
 
 /**
@@ -5,11 +7,34 @@ import { parseServerFault } from './parse-faults.js';
  * @throws StoreError `failed` for an answer that is larger, or is not JSON
  */
 export async function boundedJson(response: Response, maxBytes: number): Promise<unknown> {
-  const text = await boundedText(response, maxBytes);
+  return parsed(await boundedText(response, maxBytes), response);
+}
+
+/**
+ * As `boundedJson`, within the limits of answers.
+ * @throws StoreError `too_large`; `failed` for an answer that is not JSON
+ */
+export async function boundedAnswer(
+  response: Response,
+  answer: AnswerInFlight,
+  { bytes: limit }: AnswerLeft,
+): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  const weight = new JsonWeight();
+  for await (const chunk of (response.body ?? []) as AsyncIterable<Uint8Array>) {
+    const weighed = weight.add(chunk);
+    // Leaving the loop cancels the stream.
+    answer.arrived(chunk.byteLength, () => weighed, limit);
+    chunks.push(chunk);
+  }
+  return answer.become(() => parsed(Buffer.concat(chunks).toString('utf8'), response));
+}
+
+function parsed(text: string, { status }: Response): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw parseServerFault('failed', `the answer (status ${response.status}) is not JSON`);
+    throw parseServerFault('failed', `the answer (status ${status}) is not JSON`);
   }
 }
 

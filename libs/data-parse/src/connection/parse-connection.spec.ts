@@ -112,7 +112,7 @@ describe('a connection to Parse Server', () => {
   it('reads no more of an answer than its limit', async () => {
     const connection = await serving(answering(200, JSON.stringify({ results: 'x'.repeat(10_000) })), 1000);
     const fault = await faultOf(ask(connection));
-    expect(fault.code).toBe('failed');
+    expect(fault.code).toBe('too_large');
     expect(String(fault.cause)).toContain('1000 bytes');
   });
 

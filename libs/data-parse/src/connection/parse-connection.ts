@@ -1,5 +1,13 @@
-import { type OperationContext, StoreError } from '#data';
-import { boundedJson } from './bounded-answer.js';
+import {
+  ANSWER_MEMORY,
+  type AnswerInFlight,
+  type AnswerLeft,
+  answerLeft,
+  MAX_ANSWER_BYTES,
+  type OperationContext,
+  StoreError,
+} from '#data';
+import { boundedAnswer, boundedJson } from './bounded-answer.js';
 import { ParseFault, parseServerFault } from './parse-faults.js';
 import type { ParseCredentials } from './parse-credentials.js';
 
@@ -23,6 +31,8 @@ export interface ParseRequest {
   /** Parameters of a GET; what is not text goes as JSON. */
   readonly query?: Readonly<Record<string, unknown>>;
   readonly body?: Readonly<Record<string, unknown>>;
+  /** It changes nothing, and its answer may be large: bytes to set aside before it comes. Default of a GET 64 KiB. */
+  readonly expected?: number;
 }
 
 export type ParseAnswer = Readonly<Record<string, unknown>>;
@@ -30,7 +40,8 @@ export type ParseAnswer = Readonly<Record<string, unknown>>;
 /** Longer ones travel in the body of a POST: proxies cut long lines, and write them down. */
 const MAX_URL = 1500;
 
-const MAX_ANSWER = 32 * 1024 * 1024;
+/** Bytes that are set aside for an answer before it comes, where the request does not say. */
+const EXPECTED_BYTES = 64 * 1024;
 
 /**
  * Requests to one application of one Parse Server. Each ends with its deadline or its signal, whichever comes first;
@@ -42,22 +53,61 @@ export class ParseConnection {
 
   constructor(private readonly options: ParseConnectionOptions) {
     this.base = options.serverUrl.replace(/\/+$/, '');
-    this.maxAnswer = options.maxAnswerBytes ?? MAX_ANSWER;
+    this.maxAnswer = options.maxAnswerBytes ?? MAX_ANSWER_BYTES;
   }
 
   get hasMasterKey(): boolean {
     return this.options.masterKey !== null;
   }
 
-  /** @throws StoreError */
-  async send(request: ParseRequest, operation: Omit<OperationContext, 'comment'>): Promise<ParseAnswer> {
+  /**
+   * @param left what the answer may still have, in bytes. Default: what any may have
+   * @throws StoreError
+   */
+  async send(
+    request: ParseRequest,
+    operation: Omit<OperationContext, 'comment'>,
+    left: AnswerLeft = answerLeft(),
+  ): Promise<ParseAnswer> {
     if (operation.signal.aborted) throw cancelled(operation.signal);
+    const expected = request.expected ?? (request.method === 'GET' ? EXPECTED_BYTES : undefined);
+    // A write that was sent is not given up for want of memory: its answer is one row.
+    if (expected === undefined) return this.write(request, operation);
+    const answer = await ANSWER_MEMORY.begin({ ...operation, expected, store: 'Parse Server' });
+    const own = { bytes: Math.min(left.bytes, this.maxAnswer) };
+    try {
+      return await this.ask(request, operation, (response) => this.largeBody(response, answer, own));
+    } finally {
+      left.bytes -= answer.bytes;
+      answer.end();
+    }
+  }
+
+  /** Whatever is not said to have failed may have happened. @throws StoreError */
+  private async write(
+    request: ParseRequest,
+    operation: Omit<OperationContext, 'comment'>,
+  ): Promise<ParseAnswer> {
+    try {
+      return await this.ask(request, operation, (response) => this.body(response));
+    } catch (error) {
+      throw error instanceof StoreError && mayHaveHappened(error)
+        ? new StoreError(error.code, { store: error.store, cause: error.cause, outcome: 'unknown' })
+        : error;
+    }
+  }
+
+  private async ask(
+    request: ParseRequest,
+    operation: Omit<OperationContext, 'comment'>,
+    body: (response: Response) => Promise<unknown>,
+  ): Promise<ParseAnswer> {
     const deadline = AbortSignal.timeout(operation.maxTimeMS);
     const signal = AbortSignal.any([operation.signal, deadline]);
     const { url, init } = this.prepared(request);
     try {
       const response = await fetch(url, { ...init, signal, redirect: 'manual' });
-      return readAnswer(response, await this.body(response));
+      return readAnswer(response, await body(response));
     } catch (error) {
       if (operation.signal.aborted) throw cancelled(operation.signal);
       if (deadline.aborted) throw parseServerFault('timeout', 'no complete answer in time');
@@ -81,11 +131,13 @@ export class ParseConnection {
   }
 
   private async body(response: Response): Promise<unknown> {
-    if (response.status >= 300 && response.status < 400) {
-      await response.body?.cancel();
-      throw parseServerFault('failed', `redirected with ${response.status}; redirects are not followed`);
-    }
+    await refuseRedirect(response);
     return boundedJson(response, this.maxAnswer);
+  }
+
+  private async largeBody(response: Response, answer: AnswerInFlight, left: AnswerLeft): Promise<unknown> {
+    await refuseRedirect(response);
+    return boundedAnswer(response, answer, left);
   }
 
   private prepared({ credentials, method, path, query, body }: ParseRequest): PreparedRequest {
@@ -137,6 +189,12 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
+async function refuseRedirect({ status, body }: Response): Promise<void> {
+  if (status < 300 || status >= 400) return;
+  await body?.cancel();
+  throw parseServerFault('failed', `redirected with ${status}; redirects are not followed`);
+}
+
 function readAnswer(response: Response, body: unknown): ParseAnswer {
   const isObject = body !== null && typeof body === 'object' && !Array.isArray(body);
   if (!isObject) throw parseServerFault('failed', `the answer (status ${response.status}) is no object`);
@@ -152,6 +210,22 @@ function readAnswer(response: Response, body: unknown): ParseAnswer {
 
 function cancelled(signal: AbortSignal): StoreError {
   return new StoreError('cancelled', { store: 'Parse Server', cause: signal.reason });
+}
+
+/** Faults of a socket before anything was sent. */
+const NOT_SENT =
+  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS/;
+
+/** Parse Server answered: a fault inside it, or of its database. */
+const SERVER_FAULTS = new Set([-1, 1, 100, 124]);
+
+function mayHaveHappened(fault: StoreError): boolean {
+  if (fault instanceof ParseFault) return SERVER_FAULTS.has(fault.parseCode);
+  if (!['timeout', 'unavailable', 'failed', 'too_large', 'cancelled'].includes(fault.code)) return false;
+  const { cause } = fault;
+  const reason = cause instanceof Error ? cause.message : '';
+  // Turned away or sent elsewhere before anything was done.
+  return !NOT_SENT.test(reason) && !/^(status 4\d\d|redirected)/.test(reason);
 }
 
 /** The code of the socket's fault, such as ECONNREFUSED; never the request, whose headers hold credentials. */

@@ -1,4 +1,4 @@
-import type { FindQuery, IncludePlan, ParseRow } from '#data';
+import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
 import { isPointer } from '../query/plain-value.js';
 
 /** Ids asked for in one request. */
@@ -12,16 +12,19 @@ export async function includeRows(
   rows: readonly ParseRow[],
   plans: readonly IncludePlan[],
   find: (query: FindQuery) => Promise<ParseRow[]>,
+  left: AnswerLeft,
 ): Promise<void> {
   for (const plan of plans) {
     const ids = [...new Set(rows.flatMap((row) => idsIn(row[plan.field], plan)))];
-    const found = new Map<string, ParseRow>();
+    const found = new PlacedRows(left, 'Parse Server');
     for (let from = 0; from < ids.length; from += BATCH) {
       for (const row of await find(batchOf(plan, ids.slice(from, from + BATCH))))
-        found.set(String(row['objectId']), { __type: 'Object', className: plan.targetClass, ...row });
+        found.add(String(row['objectId']), { __type: 'Object', className: plan.targetClass, ...row });
     }
     const resolve = (value: unknown): unknown =>
-      isPointer(value) && value.className === plan.targetClass ? (found.get(value.objectId) ?? value) : value;
+      isPointer(value) && value.className === plan.targetClass
+        ? (found.place(value.objectId) ?? value)
+        : value;
     for (const row of rows) {
       const value = row[plan.field];
       if (value !== undefined) row[plan.field] = Array.isArray(value) ? value.map(resolve) : resolve(value);

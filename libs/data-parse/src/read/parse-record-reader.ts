@@ -1,5 +1,7 @@
 import {
   type AggregateQuery,
+  type AnswerLeft,
+  answerLeft,
   type CountQuery,
   type FindQuery,
   type OperationContext,
@@ -28,6 +30,14 @@ export interface ReaderParts {
   readonly pipelines?: StoredPipelines | undefined;
 }
 
+/** Bytes that are set aside for an answer before it comes: of a pipeline, and of a row of a find. */
+const EXPECTED = { pipeline: 4 * 1024 * 1024, row: 2048 };
+
+interface AnswerSize {
+  readonly expected: number;
+  readonly left: AnswerLeft;
+}
+
 /**
  * Reads rows through Parse Server with the master key or one session. With a session the server applies the row's rights,
  * class-level permissions and protected fields; `$readableBy` in a constraint is then left to it. One request per find
@@ -42,7 +52,16 @@ export class ParseRecordReader extends RecordReader {
     return 'parse_server';
   }
 
-  async find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return this.findWithin(query, operation, answerLeft(query.maxBytes));
+  }
+
+  /** Rows and what they include are one answer. */
+  private async findWithin(
+    query: FindQuery,
+    operation: OperationContext,
+    left: AnswerLeft,
+  ): Promise<ParseRow[]> {
     if (!(query.limit > 0)) return [];
     const { keys, include = [], order, skip } = query;
     const wanted = keys && [...keys, ...include.map((plan) => plan.field)];
@@ -56,9 +75,10 @@ export class ParseRecordReader extends RecordReader {
         ...(sent && { keys: sent.join(',') }),
       },
       operation,
+      { expected: Math.min(query.limit * EXPECTED.row, EXPECTED.pipeline), left },
     );
     const rows = resultsOf(answer).map((row) => rowFromRest(row, wanted));
-    await includeRows(rows, include, (further) => this.find(further, operation));
+    await includeRows(rows, include, (further) => this.findWithin(further, operation, left), left);
     return rows;
   }
 
@@ -77,7 +97,7 @@ export class ParseRecordReader extends RecordReader {
     const { comment } = operation;
     const body = { _method: 'GET', pipeline: stages, rawValues: true, rawFieldNames: true, comment };
     const answer = await connection
-      .send({ credentials, method: 'POST', path, body }, operation)
+      .send({ credentials, method: 'POST', path, body, expected: EXPECTED.pipeline }, operation)
       .catch((error: unknown) => {
         throw ofTimeZone(error) ? parseServerFault('unknown_time_zone', 'an unknown time zone') : error;
       });
@@ -122,11 +142,13 @@ export class ParseRecordReader extends RecordReader {
     { className, where }: CountQuery,
     options: Readonly<Record<string, unknown>>,
     operation: OperationContext,
+    size?: AnswerSize,
   ): Promise<ParseAnswer> {
     return this.send(
       className,
       { where: whereToRest(where, this.restForm('count' in options)), ...options },
       operation,
+      size,
     );
   }
 
@@ -134,6 +156,7 @@ export class ParseRecordReader extends RecordReader {
     className: string,
     query: Readonly<Record<string, unknown>>,
     operation: OperationContext,
+    size?: AnswerSize,
   ): Promise<ParseAnswer> {
     const { connection, credentials } = this.parts;
     return connection.send(
@@ -142,8 +165,10 @@ export class ParseRecordReader extends RecordReader {
         method: 'GET',
         path: classPath(className),
         query: { ...query, comment: operation.comment },
+        ...(size && { expected: size.expected }),
       },
       operation,
+      size?.left,
     );
   }
 

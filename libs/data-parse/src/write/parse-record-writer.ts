@@ -10,7 +10,7 @@ import type { Where } from '#policy';
 import { classPath, rowPath } from '../connection/checked-path.js';
 import type { ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
 import type { ParseCredentials } from '../connection/parse-credentials.js';
-import { OBJECT_NOT_FOUND, ParseFault, parseServerFault } from '../connection/parse-faults.js';
+import { OBJECT_NOT_FOUND, ParseFault } from '../connection/parse-faults.js';
 import { rowFromRest } from '../read/rest-row.js';
 import { sendableFields } from './sendable-fields.js';
 
@@ -39,7 +39,7 @@ export class ParseRecordWriter extends RecordWriter {
       this.send({ method: 'POST', path, body: sendableFields(className, fields) }, operation),
     );
     const { objectId, createdAt } = answer;
-    if (typeof objectId !== 'string') throw parseServerFault('failed', 'no id in the answer to a creation');
+    if (typeof objectId !== 'string') throw unknownOutcome();
     return this.stored(className, objectId, { objectId, createdAt, updatedAt: createdAt }, operation);
   }
 
@@ -130,12 +130,23 @@ export class ParseRecordWriter extends RecordWriter {
     if (this.parts.credentials.kind === 'session') return known;
     const { connection, credentials } = this.parts;
     const { maxTimeMS } = operation;
-    const answer = await connection.send(
-      { credentials, method: 'GET', path: rowPath(className, objectId) },
-      { maxTimeMS, signal: new AbortController().signal },
-    );
-    return rowFromRest(answer, undefined);
+    try {
+      const answer = await connection.send(
+        { credentials, method: 'GET', path: rowPath(className, objectId) },
+        { maxTimeMS, signal: new AbortController().signal },
+      );
+      return rowFromRest(answer, undefined);
+    } catch {
+      // The write is done: that it cannot be shown is no failure of it.
+      return known;
+    }
   }
+}
+
+/** It answered, and not what was created. */
+function unknownOutcome(): StoreError {
+  const cause = new Error('no id in the answer to a creation');
+  return new StoreError('failed', { store: 'Parse Server', cause, outcome: 'unknown' });
 }
 
 /** Parse Server says the same of a row that is not there and of one the session may not change. */

@@ -6,20 +6,20 @@ import type {
   GovernedSearch,
   TextSearchRequest,
 } from '../governed-search.js';
-import type { GovernedClassWrites, GovernedWrites, ProposedWrite } from '../governed-writes.js';
+import type { GovernedClassWrites, GovernedWrites, ProposedWrite, WriteOptions } from '../governed-writes.js';
 import { OpenedOnce } from './opened-once.js';
 
 export class DeferredWrites extends OpenedOnce<GovernedWrites> implements GovernedWrites {
-  create(className: unknown, fields: unknown) {
-    return this.through((door) => door.create(className, fields));
+  create(className: unknown, fields: unknown, options?: WriteOptions) {
+    return this.through((door) => door.create(className, fields, options));
   }
 
-  update(className: unknown, objectId: unknown, fields: unknown) {
-    return this.through((door) => door.update(className, objectId, fields));
+  update(className: unknown, objectId: unknown, fields: unknown, options?: WriteOptions) {
+    return this.through((door) => door.update(className, objectId, fields, options));
   }
 
-  delete(className: unknown, objectId: unknown) {
-    return this.through((door) => door.delete(className, objectId));
+  delete(className: unknown, objectId: unknown, options?: WriteOptions) {
+    return this.through((door) => door.delete(className, objectId, options));
   }
 
   judge(write: ProposedWrite) {

@@ -14,11 +14,11 @@ export class DeferredRecords extends OpenedOnce<GovernedRecords> implements Gove
     return this.through((records) => records.count(className, options));
   }
 
-  get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'include'>) {
+  get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'keys' | 'include'>) {
     return this.through((records) => records.get(className, objectId, options));
   }
 
-  getMany(className: unknown, objectIds: readonly string[], options?: Pick<FindOptions, 'include'>) {
+  getMany(className: unknown, objectIds: readonly string[], options?: Pick<FindOptions, 'keys' | 'include'>) {
     return this.through((records) => records.getMany(className, objectIds, options));
   }
 

@@ -36,13 +36,14 @@ export class GovernedAggregation {
   async govern(access: ClassAccess, pipeline: unknown, options: AggregateOptions): Promise<GovernedStages> {
     const canonical = !readOptOut(options.applyCanonicalFilter);
     const valid = validatePipeline(pipeline);
-    const { where } = await this.constraints.composed(access, options.where, {
+    const { asked, stages } = beganWith(valid, options.where);
+    const { where } = await this.constraints.composed(access, asked, {
       canonical,
       operation: 'find',
     });
     const joins = await this.joinScopes(valid);
     const governed = governPipeline(
-      valid,
+      stages,
       { access, where },
       (className) => joins.get(className) ?? this.parts.scope.unreachable(className),
       this.walkOptions,
@@ -66,9 +67,9 @@ export class GovernedAggregation {
 
   /** @throws Refused as `govern` does, but asks the store nothing */
   check(access: ClassAccess, pipeline: unknown, options: Pick<AggregateOptions, 'where'>): void {
-    const valid = validatePipeline(pipeline);
-    this.constraints.judged(access, options.where);
-    walkPipeline(valid, access, this.parts.scope.reachFor(this.parts.agent), this.walkOptions);
+    const { asked, stages } = beganWith(validatePipeline(pipeline), options.where);
+    this.constraints.judged(access, asked);
+    walkPipeline(stages, access, this.parts.scope.reachFor(this.parts.agent), this.walkOptions);
     this.parts.trace?.passed('pipeline', access.className);
   }
 
@@ -108,6 +109,39 @@ export class GovernedAggregation {
       throw error;
     }
   }
+}
+
+interface Beginning {
+  /** Parse constraint, as `where` is judged. */
+  readonly asked: unknown;
+  readonly stages: Pipeline;
+}
+
+/**
+ * A first `$match` that says what only constraints can say, such as a question to another class, is one: a dry run of a grouping
+ * shows its `where` there.
+ */
+function beganWith(pipeline: Pipeline, where: unknown): Beginning {
+  const lead = pipeline[0]?.['$match'];
+  if (where !== undefined || !isConstraint(lead)) return { asked: where, stages: pipeline };
+  const rest = pipeline.slice(1);
+  return { asked: lead, stages: rest.length > 0 ? rest : [{ $match: {} }] };
+}
+
+const CONSTRAINTS_ONLY = new Set(
+  [
+    '$inQuery $notInQuery $select $dontSelect $relatedTo $containedIn $containsAll',
+    '$near $nearSphere $maxDistance $maxDistanceInMiles $maxDistanceInKilometers $maxDistanceInRadians',
+  ].flatMap((names) => names.split(' ')),
+);
+
+function isConstraint(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(isConstraint);
+  return (
+    value !== null &&
+    typeof value === 'object' &&
+    Object.entries(value).some(([key, member]) => CONSTRAINTS_ONLY.has(key) || isConstraint(member))
+  );
 }
 
 function hasMembers(where: unknown): boolean {

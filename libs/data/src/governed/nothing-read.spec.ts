@@ -6,7 +6,7 @@ import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
 import { PrincipalResolver } from '../identity/principal-resolver.js';
 import { RecordReader } from '../record-store.js';
-import { SchemaCatalogue } from '../schema-catalogue.js';
+import { ClassSchemas, SchemaCatalogue } from '../schema-catalogue.js';
 import { GovernedRecordsSource } from './records-source.js';
 
 const touched = (): Promise<never> => Promise.reject(new Error('the store was asked'));
@@ -20,8 +20,16 @@ class ForbiddenStore extends RecordReader {
   explain = touched;
 }
 
+/** With a column for the tenant. */
+const CLASSES = new ClassSchemas(
+  MUSIC.classNames().flatMap((name) => {
+    const schema = MUSIC.get(name);
+    return schema ? [{ ...schema, fields: new Map([...schema.fields, ['org', { type: 'String' }]]) }] : [];
+  }),
+);
+
 class MusicCatalogue extends SchemaCatalogue {
-  snapshot = () => Promise.resolve(MUSIC);
+  snapshot = () => Promise.resolve(CLASSES);
   indexesOf = () => Promise.resolve([]);
   invalidate = () => undefined;
 }

@@ -27,5 +27,6 @@ export function operationContext(context: CallContext, budget: CallBudget): Oper
     maxTimeMS: maxTimeMs(budget.timeout),
     comment: commentOf(context, budget),
     signal: context.signal,
+    principal: context.agent.principal,
   };
 }

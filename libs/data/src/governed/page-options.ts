@@ -11,11 +11,14 @@ export function readOptOut(applyCanonicalFilter: unknown): boolean {
 }
 
 /** Larger limits are cut to the maximum; anything but a whole number in range is refused. */
-export function readPage(options: Pick<FindOptions, 'limit' | 'skip'>): { limit: number; skip: number } {
-  const { limit = QUERY_LIMITS.default, skip = 0 } = options;
+export function readPage(options: Pick<FindOptions, 'limit' | 'skip' | 'ceiling'>): {
+  limit: number;
+  skip: number;
+} {
+  const { limit = QUERY_LIMITS.default, skip = 0, ceiling = QUERY_LIMITS.max } = options;
   if (!Number.isInteger(limit) || limit < 1)
     throw new Refused(refusals.invalidArgument('limit must be a whole number, at least 1'));
   if (!Number.isInteger(skip) || skip < 0)
     throw new Refused(refusals.invalidArgument('skip must be a whole number, at least 0'));
-  return { limit: Math.min(limit, QUERY_LIMITS.max), skip };
+  return { limit: Math.min(limit, ceiling), skip };
 }

@@ -1,10 +1,10 @@
-import { isObjectId, orThrow, Refused, refusals } from '#agent';
+import { isObjectId, Refused, refusals } from '#agent';
 import {
   allOf,
   asksOtherClasses,
   type ClassAccess,
-  foreignRow,
   isMasked,
+  isOwnRow,
   mayShow,
   type SearchablePolicy,
   stringFields,
@@ -96,7 +96,7 @@ class ParleyLikeness implements LikenessSearch {
     const [row] = await atStore(operation, () =>
       reader.find({ className, where, keys: [field], limit: 1 }, operation),
     );
-    if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
+    if (!row) throw new Refused(await inner.rules.noSuchRow(className, [objectId]));
     const vector = row[field];
     if (isVector(vector)) return vector;
     throw new Refused(refusals.invalidArgument(`object '${objectId}' has no vector to compare with`));
@@ -135,7 +135,8 @@ class ParleyLikeness implements LikenessSearch {
     );
     if (tenant) {
       for (const { row } of found) {
-        orThrow(foreignRow(tenant, row, className));
+        if (!isOwnRow(tenant, row))
+          throw new Refused(refusals.notTenantsRows(className, [String(row['objectId'])]));
         if (!mayShow(access, tenant.field)) delete row[tenant.field];
       }
     }

@@ -1,15 +1,9 @@
 import { Refused, refusals, type Tier } from '#agent';
-import { type ClassOperation, isRefusal } from '#policy';
+import { isRefusal } from '#policy';
 import type { GovernedMethods } from '../governed-methods.js';
-import { assertClassPermits } from './class-permission.js';
+import { assertClassPermits, OPERATION_OF_TIER } from './class-permission.js';
 import { presentResult } from './presented-result.js';
 import type { RecordsParts } from './row-rules.js';
-
-const OPERATION_OF_TIER: Readonly<Record<Tier, ClassOperation>> = {
-  readonly: 'find',
-  write: 'update',
-  admin: 'delete',
-};
 
 /** The governed side of running declared methods, for one call. */
 export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {

@@ -2,8 +2,8 @@ import { isObjectId, Refused, type Refusal, refusals } from '#agent';
 import {
   allOf,
   type ClassAccess,
-  foreignRow,
   type IndexSchema,
+  isOwnRow,
   mayShow,
   parseKeys,
   type ReadOperation,
@@ -59,13 +59,19 @@ export class ParleyRecords implements GovernedRecords {
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;
     if (!scans) await refuseCollectionScan(this.parts, access.className, where);
     const request = { keys: includes.keys, include: includes.plans };
-    const rows = await this.atStore((operation) =>
-      this.parts.reader.find(
-        { className: access.className, where, limit, skip, order, ...widened(request) },
-        operation,
-      ),
+    // One row more than asked for tells whether there are more.
+    const read = options.tellsMore ? limit + 1 : limit;
+    const found = await this.atStore(
+      (operation) =>
+        this.parts.reader.find(
+          { className: access.className, where, limit: read, skip, order, ...widened(request) },
+          operation,
+        ),
+      options.where,
     );
+    const rows = found.slice(0, limit);
     return {
+      ...(options.tellsMore && { more: found.length > limit }),
       rows: shownRows(rows, this.parts, includes.guard).map(narrowing(request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
@@ -89,22 +95,21 @@ export class ParleyRecords implements GovernedRecords {
   async get(
     className: unknown,
     objectId: unknown,
-    options: Pick<FindOptions, 'include'> = {},
+    options: Pick<FindOptions, 'keys' | 'include'> = {},
   ): Promise<RowPage> {
     if (objectId === undefined || objectId === null || objectId === '') {
       throw new Refused(refusals.invalidArgument('missing required argument: object_id'));
     }
     const access = this.enter(className, 'get');
     const page = await this.byIds(access, [objectId], options);
-    if (page.rows.length === 0)
-      throw new Refused(refusals.objectNotFound(access.className, objectId as string));
-    return page;
+    if (page.rows.length > 0) return page;
+    throw new Refused(await this.rules.noSuchRow(access.className, [objectId as string]));
   }
 
   async getMany(
     className: unknown,
     objectIds: readonly string[],
-    options: Pick<FindOptions, 'include'> = {},
+    options: Pick<FindOptions, 'keys' | 'include'> = {},
   ): Promise<RowPage> {
     return this.byIds(this.enter(className, 'get'), objectIds, options);
   }
@@ -190,11 +195,11 @@ export class ParleyRecords implements GovernedRecords {
     return new IncludeResolver(this.parts.agent, this.parts.scope, this.rules).resolve(include, access, keys);
   }
 
-  /** A row of another tenant refuses the whole call, on purpose not as "not found"; a row outside a filter is absent. */
+  /** In a tenant's class an id that leads to none of its rows refuses the whole call; elsewhere such a row is absent. */
   private async byIds(
     access: ClassAccess,
     ids: readonly unknown[],
-    options: Pick<FindOptions, 'include'>,
+    options: Pick<FindOptions, 'keys' | 'include'>,
   ): Promise<RowPage> {
     for (const id of ids) {
       if (!isObjectId(id))
@@ -207,36 +212,43 @@ export class ParleyRecords implements GovernedRecords {
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
       operation: 'get',
-      byId: true,
     });
-    const includes = await this.includes(options.include, access, parseKeys(undefined, access));
+    const includes = await this.includes(options.include, access, parseKeys(options.keys, access));
+    const request = { keys: includes.keys, include: includes.plans };
+    const { keys, include } = widened(request);
     const where = allOf({ objectId: ids.length === 1 ? ids[0] : { $in: ids } }, limits);
-    const projected = includes.keys && tenant ? [...includes.keys, tenant.field] : includes.keys;
-    const rows = await this.atStore((operation) =>
+    // Read for the check of the row alone, where it was not asked for.
+    const addedTenant = tenant !== null && !(keys?.includes(tenant.field) ?? mayShow(access, tenant.field));
+    const projected = keys && tenant ? [...new Set([...keys, tenant.field])] : keys;
+    const found = await this.atStore((operation) =>
       reader.find(
         {
           className: access.className,
           where,
           limit: ids.length,
-          include: includes.plans,
+          include,
           ...(projected && { keys: projected }),
         },
         operation,
       ),
     );
+    const rows = tenant ? found.filter((row) => isOwnRow(tenant, row)) : found;
     if (tenant) {
-      for (const row of rows) this.refuse(foreignRow(tenant, row, access.className));
-      if (!mayShow(access, tenant.field)) for (const row of rows) delete row[tenant.field];
+      const own = new Set(rows.map((row) => row['objectId']));
+      const others = [...new Set(ids)].filter((id) => !own.has(id));
+      if (others.length > 0)
+        throw new Refused(await this.rules.noSuchRow(access.className, others as readonly string[]));
+      if (addedTenant) for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: shownRows(rows, this.parts, includes.guard),
+      rows: shownRows(rows, this.parts, includes.guard).map(narrowing(request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
 
-  private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
+  private atStore<T>(work: (operation: OperationContext) => Promise<T>, asked?: unknown): Promise<T> {
     const { operation } = this.parts;
-    return atStore(operation, () => work(operation));
+    return atStore(operation, () => work(operation), asked);
   }
 
   private refuse(refusal: Refusal | null): void {

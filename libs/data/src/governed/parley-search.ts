@@ -4,6 +4,8 @@ import {
   allTextFields,
   assertNothingDenied,
   type ClassAccess,
+  countedTextFields,
+  noneWithheldAt,
   redact,
   searchedField,
   tenantWhere,
@@ -49,7 +51,10 @@ export class ParleySearch implements GovernedSearch {
     const paths =
       fields.length > 0 ? fields.map((name) => searchedField(name, access, 'fields')) : allTextFields(access);
     const match: TextMatch = { kind: 'text', query, paths: [...new Set(paths)] };
-    const where = await this.filtered(access, request.filter);
+    const where = allOf(
+      await this.filtered(access, request.filter),
+      ...[...paths, ...(highlight ? [highlight] : [])].map((path) => noneWithheldAt(path, access)),
+    );
     return this.hits(access, { match, where, limit: request.limit, ...(highlight && { highlight }) });
   }
 
@@ -61,7 +66,8 @@ export class ParleySearch implements GovernedSearch {
     const query = nonBlank(written);
     const path = searchedField(field, access, 'field');
     const match: TextMatch = { kind: 'autocomplete', query, path, fuzzy };
-    const hits = await this.hits(access, { match, where: await this.filtered(access), limit });
+    const where = allOf(await this.filtered(access), noneWithheldAt(path, access));
+    const hits = await this.hits(access, { match, where, limit });
     return { hits, suggestions: [...new Set(hits.flatMap(({ row }) => textsAt(row, path.split('.'))))] };
   }
 
@@ -72,7 +78,9 @@ export class ParleySearch implements GovernedSearch {
     await this.refuseFilters(access.className);
     const planned = planFacets(facets, access);
     const match: TextMatch =
-      query.trim() === '' ? { kind: 'everything' } : { kind: 'text', query, paths: allTextFields(access) };
+      query.trim() === ''
+        ? { kind: 'everything' }
+        : { kind: 'text', query, paths: countedTextFields(access) };
     const rights = scope.rights.rows(access.className, 'find');
     if (rights) this.parts.trace?.limited(access.className, 'row rights', rights);
     const where = allOf(rights);

@@ -2,6 +2,8 @@ import type { Agent, CallContext } from '#agent';
 import type { AgentScope, AgentScopes } from '#policy';
 import type { GovernedRecords } from '../governed-records.js';
 import type { PrincipalResolver } from '../identity/principal-resolver.js';
+import { DatabaseTurns } from '../metering/database-turns.js';
+import type { Turn } from '../metering/metered.js';
 import { MeteredReader } from '../metering/metered-reader.js';
 import type { RecordReader } from '../record-store.js';
 import type { SchemaCatalogue } from '../schema-catalogue.js';
@@ -21,6 +23,7 @@ export class GovernedRecordsSource {
     private readonly reader: RecordReader,
     private readonly catalogue: SchemaCatalogue,
     private readonly identities: PrincipalResolver,
+    private readonly turns: DatabaseTurns = new DatabaseTurns(),
   ) {}
 
   /** Nothing is read until the first use: a call that needs no data needs no database. */
@@ -42,7 +45,9 @@ export class GovernedRecordsSource {
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent, principals);
     const { agent, trace, meter } = context;
-    const measured = (reader: RecordReader) => (meter ? new MeteredReader(reader, meter) : reader);
+    const turn: Turn = (work, signal) => this.turns.run(rootOf(agent).principal, work, signal);
+    const metering = { meter, turn };
+    const measured = (reader: RecordReader) => new MeteredReader(reader, metering);
     const call = { agent, scope, tool: budget.tool };
     return {
       agent,
@@ -53,6 +58,12 @@ export class GovernedRecordsSource {
       indexesOf: (schema) => this.catalogue.indexesOf(schema),
       call,
       trace,
+      metering,
     };
   }
+}
+
+/** A sub-agent takes the turns of the agent at its root, whatever it is called. */
+function rootOf(agent: Agent): Agent {
+  return agent.parent ? rootOf(agent.parent) : agent;
 }

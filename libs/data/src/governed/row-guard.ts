@@ -6,6 +6,7 @@ import {
   MASKED,
   maskRow,
   type NamePseudonym,
+  redact,
   rootOf,
 } from '#policy';
 import type { ParseRow } from '../record-store.js';
@@ -54,7 +55,11 @@ export function guardRow(row: ParseRow, guard: RowGuard, onlooker: Onlooker): vo
   const asked = keys && new Set(keys.map(rootOf));
   const isShown = (name: string) => !hidden?.has(name) && (asked?.has(name) ?? true);
   if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
-  if (access.masks) maskRow(row, access.masks, isShown, pseudonymsOf(access.className, onlooker));
+  if (!access.masks) return;
+  // A pseudonym of what is withheld would tell which of it is the same.
+  const isWithheld = (name: string) => onlooker.scope.isWithheld(name);
+  for (const name of access.masks.shown) if (name in row) row[name] = redact(row[name], isWithheld);
+  maskRow(row, access.masks, isShown, pseudonymsOf(access.className, onlooker));
 }
 
 function pseudonymsOf(className: string, { scope, agent }: Onlooker): NamePseudonym {

@@ -1,10 +1,19 @@
-import { type Agent, type CallTrace, type LimitOrigin, Refused, refusals } from '#agent';
+import {
+  type Agent,
+  type CallTrace,
+  type LimitOrigin,
+  type Refusal,
+  Refused,
+  refusals,
+  type StrayRows,
+} from '#agent';
 import {
   type AgentScope,
   allOf,
   asksOtherClasses,
   type ClassSchema,
   type CrossClassQuery,
+  holdsWithheld,
   type IndexSchema,
   isTenantRefusal,
   mapCrossClass,
@@ -14,11 +23,16 @@ import {
   tenantWhere,
   type Where,
 } from '#policy';
+import type { Metering } from '../metering/metered.js';
 import type { OperationContext, ParseRow, RecordReader, StoreCall } from '../record-store.js';
+import { valueWeight } from '../answers/value-weight.js';
 import { atStore } from './store-faults.js';
 
 /** Values that one question to another class may answer with. */
 const MAX_ANSWERS = 1000;
+
+/** Bytes that the answers to all questions of a call may have: they become part of its query. */
+const MAX_ANSWER_VALUES = 4 * 1024 * 1024;
 
 export interface RecordsParts {
   readonly agent: Agent;
@@ -32,6 +46,8 @@ export interface RecordsParts {
   /** Every index of a class of the scope's snapshot. @throws StoreError */
   readonly indexesOf: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
   readonly trace?: CallTrace | undefined;
+  /** What every operation of the call goes through. */
+  readonly metering: Metering;
 }
 
 /** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
@@ -49,8 +65,6 @@ export interface PredicateOptions {
   readonly canonical: boolean;
   /** What is done with the rows, as class-level permissions call it. */
   readonly operation: RowOperation;
-  /** The row is fetched by id: its tenant is compared afterwards, so that a foreign row is refused as such. */
-  readonly byId?: boolean;
 }
 
 /** Who put a question to another class: a caller's answer is limited to the rows that exist for the agent. */
@@ -60,6 +74,9 @@ type Asker = 'caller' | 'operator';
 export class RowRules {
   /** One call reads under one answer, however often it asks. */
   private readonly agentFilters = new Map<string, Promise<Where | null>>();
+
+  /** What the answers to further questions may have, in bytes. */
+  private answersLeft = MAX_ANSWER_VALUES;
 
   constructor(private readonly parts: RecordsParts) {}
 
@@ -74,10 +91,7 @@ export class RowRules {
     const agentFilter = await this.agentFilter(className);
     const canonicalFilter = options.canonical ? scope.canonicalFilter(className) : null;
     const filters = allOf(agentFilter, canonicalFilter);
-    const declared = allOf(
-      options.byId ? null : tenantWhere(tenant),
-      await this.answered(filters, 'operator'),
-    );
+    const declared = allOf(tenantWhere(tenant), await this.answered(filters, 'operator'));
     const rights = scope.rights.rows(className, options.operation);
     this.report(className, [
       ['tenant', tenantWhere(tenant)],
@@ -110,6 +124,31 @@ export class RowRules {
     return tenant;
   }
 
+  /** What is said where an id leads to no row that exists for the agent: of a tenant's class, which ids, and not why. */
+  async noSuchRow(className: string, ids: readonly string[]): Promise<Refusal> {
+    const tenant = this.tenant(className);
+    if (tenant) return refusals.notTenantsRows(className, ids, await this.strayRows(tenant, className, ids));
+    return refusals.objectNotFound(className, String(ids[0]));
+  }
+
+  /** Counted, not read: how many rows the call took shows in budgets. */
+  private async strayRows(
+    { field, value }: TenantBinding,
+    className: string,
+    ids: readonly string[],
+  ): Promise<StrayRows | undefined> {
+    const { operatorReader: reader, operation } = this.parts;
+    const where = { objectId: { $in: ids }, [field]: { $ne: value } };
+    try {
+      const foreign = await atStore(operation, () => reader.count({ className, where }, operation));
+      if (foreign === 0) return 'missing';
+      return foreign < ids.length ? 'foreign and missing' : 'foreign';
+    } catch {
+      // The answer does not depend on it.
+      return undefined;
+    }
+  }
+
   /** The constraint with every question to another class answered by a bounded query of its own. */
   async answered(where: Where, asker: Asker): Promise<Where> {
     return asksOtherClasses(where) ? mapCrossClass(where, (query) => this.answer(query, asker)) : where;
@@ -127,16 +166,33 @@ export class RowRules {
     const reader = this.readerFor(asker);
     const rows = await atStore(operation, () =>
       reader.find(
-        { className, where: allOf(limits, query.where), keys: [key], limit: MAX_ANSWERS + 1 },
+        {
+          className,
+          where: allOf(limits, query.where),
+          keys: [key],
+          limit: MAX_ANSWERS + 1,
+          maxBytes: this.answersLeft,
+        },
         operation,
       ),
     );
     assertBounded(rows.length, operator, className);
+    this.answersLeft -= valueWeight(rows);
     const values =
       'key' in query
-        ? rows.flatMap((row) => valuesAt(row, key))
+        ? this.comparable(
+            rows.flatMap((row) => valuesAt(row, key)),
+            asker,
+          )
         : rows.map((row) => ({ __type: 'Pointer', className, objectId: row['objectId'] }));
     return { [field]: { [operator === '$inQuery' || operator === '$select' ? '$in' : '$nin']: values } };
+  }
+
+  /** What the caller may not see of another class, it does not compare with either. */
+  private comparable(values: readonly unknown[], asker: Asker): readonly unknown[] {
+    if (asker === 'operator') return values;
+    const { scope } = this.parts;
+    return values.filter((value) => !holdsWithheld(value, (name) => scope.isWithheld(name)));
   }
 
   /** A store that shows the caller less would answer an operator's `$notInQuery` with more. */

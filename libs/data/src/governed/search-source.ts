@@ -19,7 +19,7 @@ export class GovernedSearchSource {
     return new DeferredSearch(async () => {
       const parts = await this.records.open(context, budget);
       const searcher = this.searcher.forCall(parts.call);
-      return new ParleySearch(parts, context.meter ? new MeteredSearcher(searcher, context.meter) : searcher);
+      return new ParleySearch(parts, new MeteredSearcher(searcher, parts.metering));
     });
   }
 }

@@ -1,3 +1,4 @@
+import { TIERS } from '#agent';
 import {
   type ClassAccess,
   isTenantRefusal,
@@ -11,6 +12,7 @@ import type { GovernedClass } from '../governed-records.js';
 import type { ParseRow } from '../record-store.js';
 import { reportMalformed } from './malformed-rights.js';
 import { guardRow, type Onlooker, type RowGuard } from './row-guard.js';
+import { OPERATION_OF_TIER } from './class-permission.js';
 import type { RecordsParts } from './row-rules.js';
 
 /** The last passes over fetched rows: protected and masked columns, rows inside rows, withheld classes and internal columns. */
@@ -42,5 +44,8 @@ export function shownClass(
     fields: [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true),
     masks: masks ? toldMasks(masks) : NO_MASKS,
     reads: new Set(READS.filter((operation) => bound && scope.rights.gate(className, operation) === null)),
+    methodTiers: new Set(
+      TIERS.filter((tier) => scope.rights.gate(className, OPERATION_OF_TIER[tier]) === null),
+    ),
   };
 }

@@ -6,7 +6,27 @@ const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
   ...(cause !== undefined && { cause }),
 });
 
-function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
+/** The column whose distance the caller's own constraint asks about; what the operator added is not told. */
+function nearColumn(where: unknown): string | null {
+  if (where === null || typeof where !== 'object') return null;
+  for (const [key, value] of Object.entries(where)) {
+    if (value === null || typeof value !== 'object') continue;
+    if (!key.startsWith('$') && ('$near' in value || '$nearSphere' in value)) return key;
+    const found = nearColumn(value);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+function geoIndexMissing(where: unknown): Refusal {
+  const column = nearColumn(where);
+  return refusals.invalidQuery(
+    `${column === null ? 'The column' : `'${column.slice(0, 128)}'`} has no geo index, which $near and $nearSphere need: ask for a ` +
+      '2dsphere index on it, or use {"$geoWithin":{"$centerSphere":[[longitude,latitude],radians]}}, which needs none',
+  );
+}
+
+function refusalOf(fault: StoreError, operation: OperationContext, where: unknown): Refusal {
   const cause = fault.cause instanceof Error ? fault.cause.message : undefined;
   switch (fault.code) {
     case 'timeout':
@@ -20,6 +40,8 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
         ),
         ...(cause && { cause }),
       };
+    case 'geo_index_missing':
+      return withCause(geoIndexMissing(where), cause);
     case 'unknown_time_zone':
       return refusals.invalidArgument(
         'unknown time zone; write an Olson name such as Europe/Berlin, or an offset such as +02:00',
@@ -49,6 +71,10 @@ function refusalOf(fault: StoreError, operation: OperationContext): Refusal {
       return { ...refusals.storeDenied(fault.store), ...(cause && { cause }) };
     case 'rejected':
       return refusals.parseError('code of the application refused this', cause);
+    case 'too_large':
+      return withCause(refusals.answerTooLarge(fault.store), cause);
+    case 'busy':
+      return refusals.answersBusy();
     case 'session_ended':
     case 'failed':
       return refusals.parseError(`${fault.store} could not complete the operation`, cause);
@@ -59,16 +85,28 @@ function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Runs one store operation; its faults become refusals whose private cause goes to the log alone. */
-export async function atStore<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
+/**
+ * Runs one store operation; its faults become refusals whose private cause goes to the log alone.
+ * @param where the caller's own constraint, of which a refusal may speak
+ */
+export async function atStore<T>(
+  operation: OperationContext,
+  work: () => Promise<T>,
+  where?: unknown,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof StoreError && error.code === 'session_ended')
       throw new Unauthorized('the session ended during the call');
-    if (error instanceof StoreError) throw new Refused(refusalOf(error, operation));
+    if (error instanceof StoreError)
+      throw new Refused(withOutcome(error, refusalOf(error, operation, where)));
     throw error;
   }
+}
+
+function withOutcome({ outcome }: StoreError, refusal: Refusal): Refusal {
+  return outcome === 'unknown' ? refusals.outcomeUnknown(refusal) : refusal;
 }
 
 /** As `atStore`, for a write: what the store cannot hold is a fault of the arguments, not of a query. */

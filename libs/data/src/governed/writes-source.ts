@@ -2,6 +2,7 @@ import type { CallContext } from '#agent';
 import type { GovernedMethods } from '../governed-methods.js';
 import type { GovernedClassWrites, GovernedWrites } from '../governed-writes.js';
 import { MeteredWriter } from '../metering/metered-writer.js';
+import { NoWriteKeys, type WriteKeys } from '../write-keys.js';
 import type { RecordWriter } from '../record-store.js';
 import type { SchemaWriter } from '../schema-writer.js';
 import { DeferredClassWrites, DeferredMethods, DeferredWrites } from './deferred-doors.js';
@@ -17,14 +18,14 @@ export class GovernedWritesSource {
     private readonly records: GovernedRecordsSource,
     private readonly writer: RecordWriter,
     private readonly schemaWriter: SchemaWriter,
+    private readonly keys: WriteKeys = new NoWriteKeys(),
   ) {}
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {
     return new DeferredWrites(async () => {
       const parts = await this.records.open(context, budget);
-      const own = this.writer.forCall(parts.call);
-      const writer = context.meter ? new MeteredWriter(own, context.meter) : own;
-      return new ParleyWrites({ ...parts, writer });
+      const writer = new MeteredWriter(this.writer.forCall(parts.call), parts.metering);
+      return new ParleyWrites({ ...parts, writer, keys: this.keys });
     });
   }
 

@@ -7,7 +7,7 @@ export interface DirectoryCacheOptions {
   readonly identitySeconds?: number;
   /** Seconds a user's or role's closure is believed. Default 30. */
   readonly roleSeconds?: number;
-  /** Entries per plane; the oldest go first. Default 10 000. */
+  /** Entries per plane; the oldest go first, of sessions those of the user that has most. Default 10 000. */
   readonly maxEntries?: number;
   /** Milliseconds; for tests. */
   readonly now?: () => number;
@@ -33,7 +33,8 @@ export class CachedPrincipalDirectory extends PrincipalDirectory {
     const { identitySeconds = 3600, roleSeconds = 30, maxEntries = 10_000 } = options;
     const now = options.now ?? (() => performance.now());
     this.wallClock = options.wallClock ?? Date.now;
-    this.sessions = new ExpiringCache(identitySeconds * 1000, maxEntries, now);
+    // One user may have many sessions; of the others everybody has one entry.
+    this.sessions = new ExpiringCache(identitySeconds * 1000, maxEntries, now, ({ userId }) => userId);
     this.userRoles = new ExpiringCache(roleSeconds * 1000, maxEntries, now);
     this.roleRoles = new ExpiringCache(roleSeconds * 1000, maxEntries, now);
   }

@@ -1,31 +1,36 @@
+import { ExpiringMap } from '#cluster';
+
 interface Entry<T> {
   readonly value: Promise<T>;
   readonly until: number;
 }
 
-/** Keeps promised values for a while. Failures and null are not kept; one load runs for all who ask at the same moment. */
+/**
+ * Keeps promised values for a while. Failures and null are not kept; one load runs for all who ask at the same moment. When it is
+ * full, the oldest value of the owner that has most gives way.
+ */
 export class ExpiringCache<T> {
-  private readonly entries = new Map<string, Entry<T>>();
+  private entries: ExpiringMap<Entry<T>>;
 
+  /** @param ownerOf whose a value is, where one caller could have many keys. Default: nobody's */
   constructor(
     private readonly lifetime: number,
     private readonly maxEntries: number,
     private readonly now: () => number,
-  ) {}
+    private readonly ownerOf?: (value: NonNullable<T>) => string,
+  ) {
+    this.entries = new ExpiringMap(maxEntries, now);
+  }
 
   get(key: string, load: () => Promise<T>): Promise<T> {
     const known = this.entries.get(key);
-    if (known && known.until > this.now()) return known.value;
+    if (known) return known.value;
     const entry: Entry<T> = { value: load(), until: this.now() + this.lifetime };
-    this.entries.delete(key);
-    this.entries.set(key, entry);
-    const drop = () => {
-      if (this.entries.get(key) === entry) this.entries.delete(key);
-    };
-    entry.value.then((value) => {
-      if (value === null) drop();
-    }, drop);
-    this.evict();
+    this.entries.set(key, entry, this.lifetime);
+    entry.value.then(
+      (value) => this.settle(key, entry, value),
+      () => this.settle(key, entry, null),
+    );
     return entry.value;
   }
 
@@ -34,12 +39,13 @@ export class ExpiringCache<T> {
   }
 
   clear(): void {
-    this.entries.clear();
+    this.entries = new ExpiringMap(this.maxEntries, this.now);
   }
 
-  private evict(): void {
-    if (this.entries.size <= this.maxEntries) return;
-    const oldest = this.entries.keys().next().value;
-    if (oldest !== undefined) this.entries.delete(oldest);
+  private settle(key: string, entry: Entry<T>, value: T | null): void {
+    if (this.entries.get(key) !== entry) return;
+    if (value === null || value === undefined) this.forget(key);
+    else if (this.ownerOf)
+      this.entries.put(key, entry, entry.until - this.now(), { owner: this.ownerOf(value) });
   }
 }

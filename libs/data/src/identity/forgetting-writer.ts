@@ -11,12 +11,21 @@ export class ForgettingWriter extends RecordWriter {
     super();
   }
 
+  override get takesObjectIds(): boolean {
+    return this.writer.takesObjectIds;
+  }
+
   override forCall(call: StoreCall): RecordWriter {
     return new ForgettingWriter(this.writer.forCall(call), this.directory);
   }
 
-  create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
-    return this.forgetting(className, () => this.writer.create(className, fields, operation));
+  create(
+    className: string,
+    fields: ParseRow,
+    operation: OperationContext,
+    objectId?: string,
+  ): Promise<ParseRow> {
+    return this.forgetting(className, () => this.writer.create(className, fields, operation, objectId));
   }
 
   update(

@@ -12,9 +12,11 @@ import type { UserSessions } from './user-sessions.js';
 
 /** Nobody can be acted as. */
 export class ImpersonationError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'ImpersonationError';
 }
 
+/** How a user is acted as. */
 export interface ImpersonateOptions {
   /** When the user has no session, make one. Default false. */
   readonly mint?: boolean;
@@ -87,6 +89,6 @@ export class Impersonation {
   }
 }
 
-function sameCaller({ shape, principal, tenantId, parent }: Agent) {
-  return { shape, principal, tenantId, ...(parent && { parent }) };
+function sameCaller({ shape, principal, tenantId, claims, correlationId, parent }: Agent) {
+  return { shape, principal, tenantId, claims, correlationId, ...(parent && { parent }) };
 }

@@ -1,4 +1,3 @@
-import type { DataMeter } from '#agent';
 import {
   type AggregateQuery,
   type CountQuery,
@@ -11,16 +10,16 @@ import {
   type RelatedQuery,
   type StoreCall,
 } from '../record-store.js';
-import { metered } from './metered.js';
+import { metered, type Metering } from './metered.js';
 
 const rowsIn = (rows: readonly unknown[]): number => rows.length;
 const noRows = (): number => 0;
 
-/** Reads as the reader it wraps, and tells the meter of one call what each operation took. */
+/** Reads as the reader it wraps, in the turns of its principal, and tells the meter of one call what each operation took. */
 export class MeteredReader extends RecordReader {
   constructor(
     private readonly reader: RecordReader,
-    private readonly meter: DataMeter,
+    private readonly metering: Metering,
   ) {
     super();
   }
@@ -30,13 +29,13 @@ export class MeteredReader extends RecordReader {
   }
 
   override forCall(call: StoreCall): RecordReader {
-    return new MeteredReader(this.reader.forCall(call), this.meter);
+    return new MeteredReader(this.reader.forCall(call), this.metering);
   }
 
   find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
     return metered(
-      this.meter,
-      { name: 'find', className: query.className },
+      this.metering,
+      { name: 'find', className: query.className, signal: operation.signal },
       () => this.reader.find(query, operation),
       rowsIn,
     );
@@ -44,8 +43,8 @@ export class MeteredReader extends RecordReader {
 
   count(query: CountQuery, operation: OperationContext): Promise<number> {
     return metered(
-      this.meter,
-      { name: 'count', className: query.className },
+      this.metering,
+      { name: 'count', className: query.className, signal: operation.signal },
       () => this.reader.count(query, operation),
       noRows,
     );
@@ -53,8 +52,8 @@ export class MeteredReader extends RecordReader {
 
   aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
     return metered(
-      this.meter,
-      { name: 'aggregate', className: query.className },
+      this.metering,
+      { name: 'aggregate', className: query.className, signal: operation.signal },
       () => this.reader.aggregate(query, operation),
       rowsIn,
     );
@@ -62,8 +61,8 @@ export class MeteredReader extends RecordReader {
 
   related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return metered(
-      this.meter,
-      { name: 'related', className: query.className },
+      this.metering,
+      { name: 'related', className: query.className, signal: operation.signal },
       () => this.reader.related(query, operation),
       rowsIn,
     );
@@ -71,8 +70,8 @@ export class MeteredReader extends RecordReader {
 
   explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
     return metered(
-      this.meter,
-      { name: 'explain', className: query.className },
+      this.metering,
+      { name: 'explain', className: query.className, signal: operation.signal },
       () => this.reader.explain(query, operation),
       noRows,
     );

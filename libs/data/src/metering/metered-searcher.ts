@@ -1,4 +1,3 @@
-import type { DataMeter } from '#agent';
 import {
   type FacetCounts,
   type FacetQuery,
@@ -8,27 +7,27 @@ import {
   type VectorSearchQuery,
 } from '../record-search.js';
 import type { OperationContext, StoreCall } from '../record-store.js';
-import { metered } from './metered.js';
+import { metered, type Metering } from './metered.js';
 
 const hitsIn = (hits: readonly SearchHit[]): number => hits.length;
 
-/** Searches as the searcher it wraps, and tells the meter of one call what each search took. */
+/** Searches as the searcher it wraps, in the turns of its principal, and tells the meter of one call what each search took. */
 export class MeteredSearcher extends RecordSearcher {
   constructor(
     private readonly searcher: RecordSearcher,
-    private readonly meter: DataMeter,
+    private readonly metering: Metering,
   ) {
     super();
   }
 
   override forCall(call: StoreCall): RecordSearcher {
-    return new MeteredSearcher(this.searcher.forCall(call), this.meter);
+    return new MeteredSearcher(this.searcher.forCall(call), this.metering);
   }
 
   text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return metered(
-      this.meter,
-      { name: 'search', className: query.className },
+      this.metering,
+      { name: 'search', className: query.className, signal: operation.signal },
       () => this.searcher.text(query, operation),
       hitsIn,
     );
@@ -36,8 +35,8 @@ export class MeteredSearcher extends RecordSearcher {
 
   facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
     return metered(
-      this.meter,
-      { name: 'facets', className: query.className },
+      this.metering,
+      { name: 'facets', className: query.className, signal: operation.signal },
       () => this.searcher.facets(query, operation),
       () => 0,
     );
@@ -45,8 +44,8 @@ export class MeteredSearcher extends RecordSearcher {
 
   nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
     return metered(
-      this.meter,
-      { name: 'nearest', className: query.className },
+      this.metering,
+      { name: 'nearest', className: query.className, signal: operation.signal },
       () => this.searcher.nearest(query, operation),
       hitsIn,
     );

@@ -1,28 +1,36 @@
-import type { DataMeter } from '#agent';
 import type { Where } from '#policy';
 import { type OperationContext, type ParseRow, RecordWriter, type StoreCall } from '../record-store.js';
-import { metered } from './metered.js';
+import { metered, type Metering } from './metered.js';
 
 const rowIn = (row: ParseRow | null): number => (row ? 1 : 0);
 
-/** Writes as the writer it wraps, and tells the meter of one call what each operation took. */
+/** Writes as the writer it wraps, in the turns of its principal, and tells the meter of one call what each operation took. */
 export class MeteredWriter extends RecordWriter {
   constructor(
     private readonly writer: RecordWriter,
-    private readonly meter: DataMeter,
+    private readonly metering: Metering,
   ) {
     super();
   }
 
-  override forCall(call: StoreCall): RecordWriter {
-    return new MeteredWriter(this.writer.forCall(call), this.meter);
+  override get takesObjectIds(): boolean {
+    return this.writer.takesObjectIds;
   }
 
-  create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
+  override forCall(call: StoreCall): RecordWriter {
+    return new MeteredWriter(this.writer.forCall(call), this.metering);
+  }
+
+  create(
+    className: string,
+    fields: ParseRow,
+    operation: OperationContext,
+    objectId?: string,
+  ): Promise<ParseRow> {
     return metered(
-      this.meter,
-      { name: 'create', className },
-      () => this.writer.create(className, fields, operation),
+      this.metering,
+      { name: 'create', className, signal: operation.signal },
+      () => this.writer.create(className, fields, operation, objectId),
       rowIn,
     );
   }
@@ -35,11 +43,11 @@ export class MeteredWriter extends RecordWriter {
     operation: OperationContext,
   ): Promise<ParseRow | null> {
     const write = () => this.writer.update(className, objectId, fields, where, operation);
-    return metered(this.meter, { name: 'update', className }, write, rowIn);
+    return metered(this.metering, { name: 'update', className, signal: operation.signal }, write, rowIn);
   }
 
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     const write = () => this.writer.delete(className, objectId, where, operation);
-    return metered(this.meter, { name: 'delete', className }, write, () => 0);
+    return metered(this.metering, { name: 'delete', className, signal: operation.signal }, write, () => 0);
   }
 }

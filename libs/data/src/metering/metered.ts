@@ -1,19 +1,31 @@
 import type { DataMeter, DataOperation } from '#agent';
 
-/** Runs one operation under a meter; one that fails took its time all the same. */
+/** Waits until the principal of the call may ask the database. */
+export type Turn = <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
+
+/** What every operation of one call goes through. */
+export interface Metering {
+  /** Absent where nothing is measured. */
+  readonly meter?: DataMeter | undefined;
+  /** Absent where nobody else asks. */
+  readonly turn?: Turn | undefined;
+}
+
+/** Runs one operation in its turn and under a meter; waiting is part of its time, and one that fails took its time all the same. */
 export async function metered<T>(
-  meter: DataMeter,
-  operation: DataOperation,
+  { meter, turn }: Metering,
+  operation: DataOperation & { readonly signal: AbortSignal },
   work: () => Promise<T>,
   rowsOf: (result: T) => number,
 ): Promise<T> {
-  const ends = meter.begins(operation);
+  const { name, className, signal } = operation;
+  const ends = meter?.begins({ name, className });
   try {
-    const result = await work();
-    ends(rowsOf(result));
+    const result = await (turn ? turn(work, signal) : work());
+    ends?.(rowsOf(result));
     return result;
   } catch (fault) {
-    ends(0, fault);
+    ends?.(0, fault);
     throw fault;
   }
 }

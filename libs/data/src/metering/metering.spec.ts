@@ -37,7 +37,7 @@ class OneRow extends RecordWriter {
 describe('a metered store', () => {
   it('answers as the store it wraps and counts the rows handed out', async () => {
     const counted = meter();
-    const reader = new MeteredReader(new TwoRows(), counted);
+    const reader = new MeteredReader(new TwoRows(), { meter: counted });
     const query = { className: 'Post', where: {} };
     expect(await reader.find({ ...query, limit: 9 }, operation)).toHaveLength(2);
     expect(await reader.count(query, operation)).toBe(2);
@@ -51,7 +51,7 @@ describe('a metered store', () => {
 
   it('counts the row that a write answers with', async () => {
     const counted = meter();
-    const writer = new MeteredWriter(new OneRow(), counted);
+    const writer = new MeteredWriter(new OneRow(), { meter: counted });
     await writer.create('Post', {}, operation);
     expect(await writer.update('Post', 'a', {}, {}, operation)).toBeNull();
     expect(await writer.delete('Post', 'a', {}, operation)).toBe(true);
@@ -66,7 +66,7 @@ describe('a metered store', () => {
       nearest = () => Promise.resolve([hit, hit]);
       facets = () => Promise.resolve({ total: 9, facets: new Map() });
     }
-    const searcher = new MeteredSearcher(new OneHit(), counted);
+    const searcher = new MeteredSearcher(new OneHit(), { meter: counted });
     const query = { className: 'Post', index: 'i', where: {}, limit: 9 };
     const match = { kind: 'everything' } as const;
     expect(await searcher.text({ ...query, match }, operation)).toEqual([hit]);
@@ -81,7 +81,7 @@ describe('a metered store', () => {
     class Failing extends TwoRows {
       override find = () => Promise.reject(new StoreError('timeout'));
     }
-    const reader = new MeteredReader(new Failing(), counted);
+    const reader = new MeteredReader(new Failing(), { meter: counted });
     await expect(reader.find({ className: 'Post', where: {}, limit: 1 }, operation)).rejects.toBeInstanceOf(
       StoreError,
     );

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { Refused, refusals } from '#agent';
+import { type KeyedWrite, type WriteKeys, WriteKeysSpent, WriteKeysUnavailable } from '../write-keys.js';
+
+const KEY = /^[A-Za-z0-9._:-]{1,128}$/;
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+/** Long enough that two keys never meet, and within what Parse takes for an id. */
+const ID_LENGTH = 24;
+
+/** What one keyed write does, and how it is answered when it was done before. */
+export interface KeyedAction<T> {
+  /** The operation and its arguments, as the caller gave them. */
+  readonly named: readonly unknown[];
+  /** Whether doing it again changes nothing that the first time did not: then a lost answer is made good by doing it again. */
+  readonly repeatable: boolean;
+  /** @returns the result, and the id of the row */
+  readonly write: (objectId: string) => Promise<{ readonly result: T; readonly objectId: string }>;
+  /** The answer to a repetition. */
+  readonly again: (objectId: string) => Promise<T>;
+}
+
+/**
+ * The id of a row that a key makes: the same whenever the same call is tried, so that the database itself refuses a second one,
+ * also when nothing is remembered of the first.
+ */
+function objectIdFor(principal: string, key: string, digest: string): string {
+  const bytes = createHash('sha512')
+    .update(JSON.stringify(['object', principal, key, digest]))
+    .digest();
+  return Array.from(bytes.subarray(0, ID_LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
+}
+
+/** Writes of one principal that carry a key: one that was done is answered again, and never done twice. */
+export class KeyedWrites {
+  constructor(
+    private readonly keys: WriteKeys,
+    private readonly principal: string,
+  ) {}
+
+  /** @throws Refused for a key of another shape or of another call, while its outcome is unknown, or where keys are away */
+  async run<T>(key: unknown, action: KeyedAction<T>): Promise<T> {
+    const checked = checkedKey(key);
+    const digest = digestOf(action.named);
+    const known = await this.reached(() => this.keys.begin(this.principal, checked, digest));
+    if (known && known.digest !== digest) throw otherArguments();
+    if (known?.state === 'done') return action.again(known.objectId ?? '');
+    if (known && !action.repeatable) throw new Refused(refusals.keyedOutcomeUnknown());
+    return this.write(checked, digest, action, known);
+  }
+
+  private async write<T>(
+    key: string,
+    digest: string,
+    action: KeyedAction<T>,
+    known: KeyedWrite | null,
+  ): Promise<T> {
+    const { principal, keys } = this;
+    try {
+      const { result, objectId } = await action.write(objectIdFor(principal, key, digest));
+      // It is done, whether or not that can be remembered: then a repetition is refused.
+      await keys.done(principal, key, { digest, objectId }).catch(() => undefined);
+      return result;
+    } catch (error) {
+      // What an earlier attempt did stays unknown.
+      if (!known && error instanceof Refused && error.refusal.details?.outcome !== 'unknown')
+        await keys.forget(principal, key).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  private async reached<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof WriteKeysSpent) {
+        const { limit, window, retryAfter } = error.rate;
+        throw new Refused(refusals.rateLimited(limit, window, retryAfter));
+      }
+      throw error instanceof WriteKeysUnavailable ? new Refused(refusals.keysUnavailable()) : error;
+    }
+  }
+}
+
+function checkedKey(key: unknown): string {
+  if (typeof key === 'string' && KEY.test(key)) return key;
+  throw new Refused(
+    refusals.invalidArgument('idempotency_key must be 1 to 128 letters, digits and the characters . _ : -'),
+  );
+}
+
+function otherArguments(): Refused {
+  return new Refused(
+    refusals.invalidArgument(
+      'idempotency_key was used for another call: a key stands for one write, so give a new one to this',
+    ),
+  );
+}
+
+/** Equal arguments have equal ones, however their members are ordered. */
+function digestOf(named: readonly unknown[]): string {
+  const text = JSON.stringify(named, (_, value: unknown) =>
+    value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value,
+  );
+  return createHash('sha256').update(text).digest('base64url');
+}
