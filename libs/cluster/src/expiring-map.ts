@@ -1,3 +1,5 @@
+import type { Share } from './shares.js';
+
 /** Milliseconds; only differences count. */
 export type Clock = () => number;
 
@@ -7,14 +9,35 @@ interface Entry<V> {
   readonly value: V;
   readonly expires: number;
   readonly weight: number;
+  readonly owner: string;
+}
+
+/** What one owner has, the entry set longest ago first. */
+interface Holding {
+  readonly keys: Set<string>;
+  weight: number;
 }
 
 /** Bytes that one store of texts holds at once, so that what callers send and get cannot fill the memory. */
 export const MAX_STORED_BYTES = 64 * 1024 * 1024;
 
-/** A bounded map whose entries end: what a process store is made of. The entry set longest ago is first. */
+/** How an entry is counted. */
+export interface EntryCount {
+  /** Default 0. */
+  readonly weight?: number;
+  /** Whose share it is counted in. Default: nobody's. */
+  readonly owner?: string;
+}
+
+const NOBODY = '';
+
+/**
+ * A bounded map whose entries end: what a process store is made of. An owner that goes over its share loses the entries that
+ * it set longest ago; when the map is full, the owner that has the most does.
+ */
 export class ExpiringMap<V> {
   private readonly entries = new Map<string, Entry<V>>();
+  private readonly holdings = new Map<string, Holding>();
   /** No entry ends before: until then there is no point in looking for room again. */
   private nextExpiry = -Infinity;
   private weight = 0;
@@ -22,11 +45,13 @@ export class ExpiringMap<V> {
   /**
    * @param maxEntries kept at once, expired ones included until they are met
    * @param maxWeight of all entries together. Default: they weigh nothing
+   * @param share of each owner. Default: there are no shares
    */
   constructor(
     private readonly maxEntries: number,
     private readonly now: Clock,
     private readonly maxWeight = Infinity,
+    private readonly share: Share = {},
   ) {
     if (!Number.isSafeInteger(maxEntries) || maxEntries < 1)
       throw new TypeError('the size of a store must be a positive integer');
@@ -45,36 +70,39 @@ export class ExpiringMap<V> {
     return undefined;
   }
 
-  /** Forgets the entries set longest ago when there is no room. One that is too heavy by itself is kept alone. */
-  set(key: string, value: V, ttl: number, weight = 0): void {
+  /** Forgets entries when there is no room: of the owner beyond its share, then of whoever has most. One that is too heavy by itself is kept alone. */
+  set(key: string, value: V, ttl: number, count: EntryCount = {}): void {
     this.delete(key);
-    for (const oldest of this.entries.keys()) {
-      if (this.entries.size < this.maxEntries && this.weight + weight <= this.maxWeight) break;
-      this.delete(oldest);
-    }
-    this.put(key, value, ttl, weight);
+    this.makeRoom(count, { entries: 1, weight: count.weight ?? 0 });
+    this.put(key, value, ttl, count);
   }
 
   /** Lets nothing go for it: whoever puts has asked `isFull`, or changes what is there. */
-  put(key: string, value: V, ttl: number, weight = 0): void {
+  put(key: string, value: V, ttl: number, { weight = 0, owner = NOBODY }: EntryCount = {}): void {
     this.delete(key);
     const expires = this.now() + ttl;
     this.nextExpiry = Math.min(this.nextExpiry, expires);
     this.weight += weight;
-    this.entries.set(key, { value, expires, weight });
+    this.entries.set(key, { value, expires, weight, owner });
+    const holding = this.holdings.get(owner) ?? { keys: new Set<string>(), weight: 0 };
+    holding.keys.add(key);
+    holding.weight += weight;
+    this.holdings.set(owner, holding);
   }
 
-  /** Whether nothing more fits although every expired entry was removed. */
-  isFull(): boolean {
+  /** In the place of an entry that is there, in its owner's share: should it have grown too large, older ones of its owner give way. */
+  change(key: string, value: V, ttl: number, weight = 0): void {
+    const owner = this.entries.get(key)?.owner ?? NOBODY;
+    this.put(key, value, ttl, { weight, owner });
+    if (owner !== NOBODY) this.makeRoom({ owner }, { entries: 0, weight: 0 }, key);
+  }
+
+  /** Whether nothing more fits, or nothing more of this owner, although every expired entry was removed. */
+  isFull({ owner = NOBODY, weight = 0 }: EntryCount = {}): boolean {
+    if (this.hasRoom() && !this.exceeds(owner, { entries: 1, weight })) return false;
     const now = this.now();
-    if (this.hasRoom()) return false;
-    if (now < this.nextExpiry) return true;
-    this.nextExpiry = Infinity;
-    for (const [key, { expires }] of this.entries) {
-      if (expires <= now) this.delete(key);
-      else this.nextExpiry = Math.min(this.nextExpiry, expires);
-    }
-    return !this.hasRoom();
+    if (now >= this.nextExpiry) this.forgetExpired(now);
+    return !this.hasRoom() || this.exceeds(owner, { entries: 1, weight });
   }
 
   /** What has not ended, the entry set last first. */
@@ -89,11 +117,76 @@ export class ExpiringMap<V> {
   }
 
   delete(key: string): void {
-    this.weight -= this.entries.get(key)?.weight ?? 0;
+    const entry = this.entries.get(key);
+    if (!entry) return;
     this.entries.delete(key);
+    this.weight -= entry.weight;
+    const holding = this.holdings.get(entry.owner);
+    if (!holding) return;
+    holding.keys.delete(key);
+    holding.weight -= entry.weight;
+    if (holding.keys.size === 0) this.holdings.delete(entry.owner);
   }
 
   private hasRoom(): boolean {
     return this.entries.size < this.maxEntries && this.weight < this.maxWeight;
+  }
+
+  /** @param more what is to come */
+  private exceeds(owner: string, more: Required<Share>): boolean {
+    const { entries = Infinity, weight = Infinity } = this.share;
+    const holding = this.holdings.get(owner);
+    if (owner === NOBODY || (!holding && more.entries === 0)) return false;
+    return (
+      (holding?.keys.size ?? 0) + more.entries > entries || (holding?.weight ?? 0) + more.weight > weight
+    );
+  }
+
+  private makeRoom({ owner = NOBODY }: EntryCount, more: Required<Share>, kept?: string): void {
+    while (this.exceeds(owner, more) && this.dropOldest(owner, kept));
+    while (
+      this.entries.size + more.entries > this.maxEntries ||
+      (this.weight + more.weight > this.maxWeight && this.entries.size > 0)
+    ) {
+      const byWeight = this.entries.size + more.entries <= this.maxEntries;
+      // What is nobody's gives way to what is new, and never to what grows.
+      if (!this.dropOldest(this.largest(byWeight, kept === undefined, { owner, more }), kept)) return;
+    }
+  }
+
+  /** @returns false when the owner has nothing else */
+  private dropOldest(owner: string | undefined, kept: string | undefined): boolean {
+    const holding = owner === undefined ? undefined : this.holdings.get(owner);
+    for (const key of holding?.keys ?? []) {
+      if (key === kept) continue;
+      this.delete(key);
+      return true;
+    }
+    return false;
+  }
+
+  /** Who has most, what is to come included: among equals the owner of what is new gives way. */
+  private largest(
+    byWeight: boolean,
+    orNobody: boolean,
+    coming: { readonly owner: string; readonly more: Required<Share> },
+  ): string | undefined {
+    let most = -1;
+    let found: string | undefined;
+    for (const [owner, { keys, weight }] of this.holdings) {
+      if (owner === NOBODY && !orNobody) continue;
+      const more = owner === coming.owner ? coming.more : { entries: 0, weight: 0 };
+      const has = byWeight ? weight + more.weight : keys.size + more.entries;
+      if (has > most) [most, found] = [has, owner];
+    }
+    return found;
+  }
+
+  private forgetExpired(now: number): void {
+    this.nextExpiry = Infinity;
+    for (const [key, { expires }] of this.entries) {
+      if (expires <= now) this.delete(key);
+      else this.nextExpiry = Math.min(this.nextExpiry, expires);
+    }
   }
 }

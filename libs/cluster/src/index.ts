@@ -1,3 +1,4 @@
+export { ExpiringMap, processClock } from './expiring-map.js';
 export * from './approval-desk.js';
 export * from './inspect-redis.js';
 export * from './message-bus.js';
@@ -14,8 +15,10 @@ export * from './process-versioned-store.js';
 export * from './session-store.js';
 export * from './session-streams.js';
 export * from './shared-secrets.js';
+export * from './shares.js';
 export * from './shared-state-unavailable.js';
 export * from './shared-state.js';
+export * from './steady-clock.js';
 export * from './stream-log.js';
 export * from './subscription-book.js';
 export * from './versioned-store.js';

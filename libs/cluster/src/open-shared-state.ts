@@ -32,6 +32,7 @@ export function processState(): SharedState {
     endedSessions: new ProcessVersionedStore(),
     auditChains: new ProcessVersionedStore(),
     revocations: new ProcessVersionedStore(),
+    writeKeys: new ProcessVersionedStore(100_000),
     limiters: new ProcessRateLimiters(),
     budgets: new ProcessBudgetLedger(),
     approvals: new ProcessApprovalDesk(),

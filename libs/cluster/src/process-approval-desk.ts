@@ -8,6 +8,7 @@ import {
   MAX_LISTED,
   MAX_PENDING,
 } from './approval-desk.js';
+import { steadyClock } from './steady-clock.js';
 
 interface Held {
   readonly known: ApprovalCase;
@@ -23,7 +24,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
   /** @param maxCases kept at once, decided ones included. Default 10,000 */
   constructor(
     private readonly maxCases = 10_000,
-    private readonly now: () => number = Date.now,
+    private readonly now: () => number = steadyClock,
   ) {
     super();
   }

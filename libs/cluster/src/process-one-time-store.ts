@@ -1,3 +1,4 @@
+import { CLAIM_SHARE, VALUE_SHARE } from './shares.js';
 import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 import type { BusMessage } from './message-bus.js';
 import { OneTimeStore } from './one-time-store.js';
@@ -12,16 +13,25 @@ export class ProcessOneTimeStore extends OneTimeStore {
    * @param maxEntries values, and separately claims, held at once. The oldest value gives way to a new one; a claim never
    * does, because whoever was first would be first again: without room, claiming fails. Default 100,000
    * @param maxBytes of all values; here too the oldest gives way. Default 64 MiB
+   * @param shares of each owner: it loses its oldest value, and is refused another claim
    */
-  constructor(maxEntries = 100_000, now: Clock = processClock, maxBytes = MAX_STORED_BYTES) {
+  constructor(
+    maxEntries = 100_000,
+    now: Clock = processClock,
+    maxBytes = MAX_STORED_BYTES,
+    shares = { values: VALUE_SHARE, claims: CLAIM_SHARE },
+  ) {
     super();
-    this.values = new ExpiringMap(maxEntries, now, maxBytes);
-    this.claims = new ExpiringMap(maxEntries, now);
+    this.values = new ExpiringMap(maxEntries, now, maxBytes, shares.values);
+    this.claims = new ExpiringMap(maxEntries, now, Infinity, shares.claims);
   }
 
-  keep(key: string, value: BusMessage, ttl: number): Promise<void> {
+  keep(key: string, value: BusMessage, ttl: number, owner?: string): Promise<void> {
     const text = JSON.stringify(value);
-    this.values.set(key, text, ttl, Buffer.byteLength(text));
+    this.values.set(key, text, ttl, {
+      weight: Buffer.byteLength(text),
+      ...(owner !== undefined && { owner }),
+    });
     return Promise.resolve();
   }
 
@@ -31,10 +41,12 @@ export class ProcessOneTimeStore extends OneTimeStore {
     return Promise.resolve(text === undefined ? undefined : (JSON.parse(text) as BusMessage));
   }
 
-  claim(key: string, ttl: number): Promise<boolean> {
+  claim(key: string, ttl: number, owner?: string): Promise<boolean> {
+    const count = owner === undefined ? {} : { owner };
     if (this.claims.get(key)) return Promise.resolve(false);
-    if (this.claims.isFull()) return Promise.reject(new SharedStateUnavailable('no room for another claim'));
-    this.claims.put(key, true, ttl);
+    if (this.claims.isFull(count))
+      return Promise.reject(new SharedStateUnavailable('no room for another claim'));
+    this.claims.put(key, true, ttl, count);
     return Promise.resolve(true);
   }
 }

@@ -5,7 +5,7 @@ import { ProcessSessionStore } from './process-session-store.js';
 
 sessionStoreContract('ProcessSessionStore', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessSessionStore(100, undefined, now), pass };
+  return { port: new ProcessSessionStore(100, undefined, now, 3), pass };
 });
 
 describe('ProcessSessionStore', () => {
@@ -20,6 +20,15 @@ describe('ProcessSessionStore', () => {
     expect(await store.find(second)).toBeUndefined();
     expect(await store.find(first)).toBeDefined();
     expect(await store.find(third)).toBeDefined();
+  });
+
+  it('takes from whoever has most when there is no room at all', async () => {
+    const store = new ProcessSessionStore(4, undefined, undefined, 3);
+    const heavy = [await store.create(draft), await store.create(draft), await store.create(draft)];
+    const light = await store.create({ ...draft, owner: 'bob' });
+    const newcomer = await store.create({ ...draft, owner: 'eve' });
+    expect(await store.find(heavy[0] ?? '')).toBeUndefined();
+    for (const id of [heavy[1], heavy[2], light, newcomer]) expect(await store.find(id ?? '')).toBeDefined();
   });
 
   it('refuses a size that holds nothing', () => {

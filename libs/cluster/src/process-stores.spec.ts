@@ -3,12 +3,12 @@ import { ProcessRateLimiters } from '#agent';
 import { approvalDeskContract } from './contracts/approval-desk.contract.js';
 import { budgetLedgerContract } from './contracts/budget-ledger.contract.js';
 import { messageBusContract } from './contracts/message-bus.contract.js';
-import { oneTimeStoreContract } from './contracts/one-time-store.contract.js';
+import { oneTimeStoreContract, TIGHT_ONE_TIME } from './contracts/one-time-store.contract.js';
 import { handClock } from './contracts/port-under-test.js';
 import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
-import { streamLogContract, TIGHT_LOG } from './contracts/stream-log.contract.js';
+import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from './contracts/stream-log.contract.js';
 import { subscriptionBookContract } from './contracts/subscription-book.contract.js';
-import { versionedStoreContract } from './contracts/versioned-store.contract.js';
+import { TIGHT_RECORDS, versionedStoreContract } from './contracts/versioned-store.contract.js';
 import { ProcessApprovalDesk } from './process-approval-desk.js';
 import { ProcessBudgetLedger } from './process-budget-ledger.js';
 import { ProcessMessageBus } from './process-message-bus.js';
@@ -28,11 +28,11 @@ approvalDeskContract('ProcessApprovalDesk', () => {
 });
 oneTimeStoreContract('ProcessOneTimeStore', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessOneTimeStore(100, now), pass };
+  return { port: new ProcessOneTimeStore(100, now, undefined, TIGHT_ONE_TIME), pass };
 });
 streamLogContract('ProcessStreamLog', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessStreamLog(TIGHT_LOG, 100, now), pass };
+  return { port: new ProcessStreamLog(TIGHT_LOG, 100, now, undefined, TIGHT_STREAMS), pass };
 });
 subscriptionBookContract('ProcessSubscriptionBook', () => {
   const { now, pass } = handClock();
@@ -49,7 +49,7 @@ rateLimitersContract('ProcessRateLimiters', () => {
 
 versionedStoreContract('ProcessVersionedStore', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessVersionedStore(100, now), pass };
+  return { port: new ProcessVersionedStore(100, now, undefined, TIGHT_RECORDS), pass };
 });
 
 describe('ProcessVersionedStore', () => {

@@ -1,4 +1,5 @@
 import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
+import { STREAM_SHARE } from './shares.js';
 import { type LoggedFrame, STREAM_LOG_LIMITS, StreamLog, type StreamLogLimits } from './stream-log.js';
 
 interface LoggedStream {
@@ -15,19 +16,21 @@ export class ProcessStreamLog extends StreamLog {
   /**
    * @param maxStreams remembered at once; the one written to longest ago is forgotten first. Default 10,000
    * @param maxBytes of all streams together, in the same way. Default 64 MiB
+   * @param share of each owner, whose own streams give way beyond it
    */
   constructor(
     limits: StreamLogLimits = {},
     maxStreams = 10_000,
     now: Clock = processClock,
     maxBytes = MAX_STORED_BYTES,
+    share = STREAM_SHARE,
   ) {
     super();
     this.limits = { ...STREAM_LOG_LIMITS, ...limits };
-    this.streams = new ExpiringMap(maxStreams, now, maxBytes);
+    this.streams = new ExpiringMap(maxStreams, now, maxBytes, share);
   }
 
-  append(stream: string, frame: string): Promise<string> {
+  append(stream: string, frame: string, owner?: string): Promise<string> {
     const { maxFrames, maxSize, ttl } = this.limits;
     const log = this.streams.get(stream) ?? { frames: [], size: 0 };
     // One count for all streams: a stream that was forgotten and begun anew never repeats an entry.
@@ -38,7 +41,7 @@ export class ProcessStreamLog extends StreamLog {
     while (log.frames.length > maxFrames || (log.size > maxSize && log.frames.length > 1)) {
       log.size -= Buffer.byteLength(log.frames.shift()?.frame ?? '');
     }
-    this.streams.set(stream, log, ttl, log.size);
+    this.streams.set(stream, log, ttl, { weight: log.size, ...(owner !== undefined && { owner }) });
     return Promise.resolve(entry);
   }
 

@@ -3,6 +3,8 @@ import { type BookEntry, type BookLimits, SUBSCRIPTION_TTL, SubscriptionBook } f
 interface Page {
   readonly uris: Set<string>;
   holder: string | undefined;
+  /** Of the entries. */
+  owner: string | undefined;
   until: number;
 }
 
@@ -60,21 +62,26 @@ export class ProcessSubscriptionBook extends SubscriptionBook {
     return Promise.resolve();
   }
 
-  private addNow(session: string, uri: string, { maxPerSession, maxSessions }: BookLimits): BookEntry {
+  private addNow(session: string, uri: string, { maxPerSession, maxSessions, share }: BookLimits): BookEntry {
     const page = this.page(session);
     if (page?.uris.has(uri)) {
       this.kept(session);
       return 'present';
     }
     if (!page?.uris.size && this.subscribed(maxSessions) >= maxSessions) return 'full';
+    if (!page?.uris.size && share && this.subscribed(share.maxSessions, share.owner) >= share.maxSessions)
+      return 'owner-full';
     if (page && page.uris.size >= maxPerSession) return 'session-full';
-    this.kept(session).uris.add(uri);
+    const kept = this.kept(session);
+    kept.owner = share?.owner;
+    kept.uris.add(uri);
     return 'added';
   }
 
   /** Sessions with entries; looks for expired ones only when it matters. */
-  private subscribed(enough: number): number {
-    const count = () => [...this.pages.values()].filter(({ uris }) => uris.size > 0).length;
+  private subscribed(enough: number, owner?: string): number {
+    const isCounted = (page: Page) => page.uris.size > 0 && (owner === undefined || page.owner === owner);
+    const count = () => [...this.pages.values()].filter(isCounted).length;
     if (this.pages.size < enough || count() < enough) return 0;
     for (const session of this.pages.keys()) this.page(session);
     return count();
@@ -91,7 +98,12 @@ export class ProcessSubscriptionBook extends SubscriptionBook {
 
   /** Re-inserting keeps the map in order of last use. */
   private kept(session: string): Page {
-    const page = this.page(session) ?? { uris: new Set<string>(), holder: undefined, until: 0 };
+    const page = this.page(session) ?? {
+      uris: new Set<string>(),
+      holder: undefined,
+      owner: undefined,
+      until: 0,
+    };
     page.until = this.now() + this.ttl;
     this.pages.delete(session);
     this.pages.set(session, page);

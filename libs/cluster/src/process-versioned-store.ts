@@ -1,5 +1,6 @@
 import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
 import type { BusMessage } from './message-bus.js';
+import { RECORD_SHARE } from './shares.js';
 import { SharedStateUnavailable } from './shared-state-unavailable.js';
 import {
   type ListedRecord,
@@ -20,17 +21,25 @@ export class ProcessVersionedStore extends VersionedStore {
   /**
    * @param maxEntries held at once; a record never gives way: without room, creating fails. Default 10,000
    * @param maxBytes after which there is no room either; changes of what is there still fit. Default 64 MiB
+   * @param share of each owner: creating one more fails; one of its records that grows makes its oldest give way
    */
-  constructor(maxEntries = 10_000, now: Clock = processClock, maxBytes = MAX_STORED_BYTES) {
+  constructor(
+    maxEntries = 10_000,
+    now: Clock = processClock,
+    maxBytes = MAX_STORED_BYTES,
+    share = RECORD_SHARE,
+  ) {
     super();
-    this.records = new ExpiringMap(maxEntries, now, maxBytes);
+    this.records = new ExpiringMap(maxEntries, now, maxBytes, share);
   }
 
-  create(id: string, value: BusMessage, ttl: number): Promise<boolean> {
+  create(id: string, value: BusMessage, ttl: number, owner?: string): Promise<boolean> {
     if (this.records.get(id)) return Promise.resolve(false);
-    if (this.records.isFull())
+    const text = JSON.stringify(value);
+    const count = { weight: Buffer.byteLength(text), ...(owner !== undefined && { owner }) };
+    if (this.records.isFull(count))
       return Promise.reject(new SharedStateUnavailable('no room for another record'));
-    this.write(id, value, 1, ttl);
+    this.records.put(id, { text, revision: 1 }, ttl, count);
     return Promise.resolve(true);
   }
 
@@ -41,7 +50,8 @@ export class ProcessVersionedStore extends VersionedStore {
 
   replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
     if (this.records.get(id)?.revision !== revision) return Promise.resolve(false);
-    this.write(id, value, revision + 1, ttl);
+    const text = JSON.stringify(value);
+    this.records.change(id, { text, revision: revision + 1 }, ttl, Buffer.byteLength(text));
     return Promise.resolve(true);
   }
 
@@ -53,11 +63,6 @@ export class ProcessVersionedStore extends VersionedStore {
   latest(limit: number): Promise<readonly ListedRecord[]> {
     const found = this.records.latest(Math.min(limit, MAX_LISTED_RECORDS));
     return Promise.resolve(found.map(([id, held]) => ({ id, ...recordOf(held) })));
-  }
-
-  private write(id: string, value: BusMessage, revision: number, ttl: number): void {
-    const text = JSON.stringify(value);
-    this.records.put(id, { text, revision }, ttl, Buffer.byteLength(text));
   }
 }
 

@@ -37,6 +37,8 @@ export abstract class SharedState {
   abstract readonly auditChains: VersionedStore;
   /** What was taken back before it ended by itself. */
   abstract readonly revocations: VersionedStore;
+  /** Keys of writes, and what came of them. */
+  abstract readonly writeKeys: VersionedStore;
   /** Where rate limits are counted. */
   abstract readonly limiters: RateLimiters;
   /** What principals took of the data. */

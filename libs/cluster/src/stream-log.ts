@@ -23,8 +23,12 @@ export const STREAM_LOG_LIMITS: Required<StreamLogLimits> = {
 
 /** The frames of resumable streams, bounded in number and size, and kept for a limited time. */
 export abstract class StreamLog {
-  /** @returns the entry that names the frame within its stream. @throws SharedStateUnavailable */
-  abstract append(stream: string, frame: string): Promise<string>;
+  /**
+   * @param owner the principal in whose share the stream counts: beyond it, its streams written to longest ago are forgotten.
+   * Default: nobody's
+   * @returns the entry that names the frame within its stream. @throws SharedStateUnavailable
+   */
+  abstract append(stream: string, frame: string, owner?: string): Promise<string>;
   /**
    * What followed `entry`, oldest first.
    * @returns `undefined` when the stream or the entry is no longer known: a gap must not look like a complete replay

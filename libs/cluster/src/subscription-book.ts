@@ -4,10 +4,12 @@ export const SUBSCRIPTION_TTL = 3_600_000;
 export interface BookLimits {
   readonly maxPerSession: number;
   readonly maxSessions: number;
+  /** The principal whose session it is, and how many of them it may have. Default: nobody is counted alone. */
+  readonly share?: { readonly owner: string; readonly maxSessions: number };
 }
 
-/** `full`: no room for another session; `session-full`: none in this session. */
-export type BookEntry = 'added' | 'present' | 'full' | 'session-full';
+/** `full`: no room for another session; `owner-full`: none for another of this owner; `session-full`: none in this session. */
+export type BookEntry = 'added' | 'present' | 'full' | 'owner-full' | 'session-full';
 
 /**
  * Which resources the clients of sessions have subscribed to, and which replica holds a session's stream, so that another

@@ -17,8 +17,13 @@ export const MAX_LISTED_RECORDS = 1_000;
 
 /** Records that several replicas change: whoever saw an older state changes nothing. */
 export abstract class VersionedStore {
-  /** Keeps a new record for `ttl` milliseconds. @returns false when the id is taken. @throws SharedStateUnavailable */
-  abstract create(id: string, value: BusMessage, ttl: number): Promise<boolean>;
+  /**
+   * Keeps a new record for `ttl` milliseconds.
+   * @param owner the principal in whose share it counts: beyond it there is no room for another, and one that grows makes the
+   * owner's oldest give way. Default: nobody's; such a record never gives way
+   * @returns false when the id is taken. @throws SharedStateUnavailable, also without room
+   */
+  abstract create(id: string, value: BusMessage, ttl: number, owner?: string): Promise<boolean>;
   /** @throws SharedStateUnavailable */
   abstract find(id: string): Promise<VersionedRecord | undefined>;
   /**

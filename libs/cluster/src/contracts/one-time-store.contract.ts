@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { SharedStateUnavailable } from '../shared-state-unavailable.js';
 import type { OneTimeStore } from '../one-time-store.js';
 import type { MakePort } from './port-under-test.js';
 
-/** What every store of one-time values promises. */
+/** Of each owner. */
+export const TIGHT_ONE_TIME = { values: { entries: 3 }, claims: { entries: 3 } };
+
+/** What every store of one-time values promises, with `TIGHT_ONE_TIME` as its shares. */
 export function oneTimeStoreContract(name: string, make: MakePort<OneTimeStore>): void {
   describe(`${name} keeps the contract of one-time values`, () => {
     it('hands a value out once', async () => {
@@ -71,6 +75,28 @@ export function oneTimeStoreContract(name: string, make: MakePort<OneTimeStore>)
       await port.keep('k', { n: 1 }, 60_000);
       await port.take('k');
       expect(await port.claim('k', 60_000)).toBe(false);
+    });
+
+    it('forgets the oldest value of an owner beyond its share, and nobody else’s', async () => {
+      const { port, pass } = await make();
+      await port.keep('theirs', { n: 0 }, 60_000, 'bob');
+      for (const n of [1, 2, 3, 4]) {
+        await port.keep(`mine-${n}`, { n }, 60_000, 'ada');
+        await pass(10);
+      }
+      expect(await port.take('mine-1')).toBeUndefined();
+      for (const n of [2, 3, 4]) expect(await port.take(`mine-${n}`)).toEqual({ n });
+      expect(await port.take('theirs')).toEqual({ n: 0 });
+    });
+
+    it('refuses an owner a claim beyond its share, forgets none of them, and serves others', async () => {
+      const { port, pass } = await make();
+      for (const n of [1, 2, 3]) expect(await port.claim(`mine-${n}`, 10_000, 'ada')).toBe(true);
+      await expect(port.claim('mine-4', 10_000, 'ada')).rejects.toBeInstanceOf(SharedStateUnavailable);
+      for (const n of [1, 2, 3]) expect(await port.claim(`mine-${n}`, 10_000, 'ada')).toBe(false);
+      expect(await port.claim('theirs', 10_000, 'bob')).toBe(true);
+      await pass(10_001);
+      expect(await port.claim('mine-4', 10_000, 'ada')).toBe(true);
     });
 
     it('takes times that are no whole milliseconds', async () => {

@@ -47,10 +47,19 @@ async function ageStamps(client: Redis, key: string, milliseconds: number): Prom
   for (const [at, stamp] of stamps.entries()) await client.lset(key, at, Number(stamp) - milliseconds * 1000);
 }
 
+/** Members of a share end at times that are values as well. */
+async function ageMembers(client: Redis, key: string, milliseconds: number): Promise<void> {
+  if (key.endsWith(':weights')) return;
+  for (const member of await client.zrange(key, '0', '-1'))
+    await client.zincrby(key, -milliseconds, String(member));
+}
+
 async function elapse(client: Redis, prefix: string, milliseconds: number): Promise<void> {
   for (const key of await client.keys(`${prefix}:*`)) {
     if (key.includes('{rate:')) await ageStamps(client, key, milliseconds);
     if (key.includes('{budget:')) await ageSteps(client, key, milliseconds);
+    if (key.includes('{share:')) await ageMembers(client, key, milliseconds);
+    if (key.includes('{session:')) await client.hincrby(key, 'counted', -Math.floor(milliseconds / 1000));
     const left = await client.pttl(key);
     if (left >= 0) await client.pexpire(key, Math.max(left - milliseconds, 0));
   }

@@ -5,7 +5,7 @@ import type { MakePort } from './port-under-test.js';
 const ada = { owner: 'ada', version: '2025-06-18', capabilities: { elicitation: {} } };
 const bob = { owner: 'bob', version: '2025-11-25', capabilities: {} };
 
-/** What every session store promises, with the usual time to live. */
+/** What every session store promises, with the usual time to live and a share of three sessions for each principal. */
 export function sessionStoreContract(name: string, make: MakePort<SessionStore>): void {
   describe(`${name} keeps the session contract`, () => {
     it('finds what was opened', async () => {
@@ -102,10 +102,47 @@ export function sessionStoreContract(name: string, make: MakePort<SessionStore>)
       expect(await store.find(id)).toMatchObject({ terminated: true });
     });
 
+    it('forgets the longest unused session of a principal that opens more than its share, and nobody else’s', async () => {
+      const { port: store, pass } = await make();
+      const theirs = await store.create(bob);
+      const first = await store.create(ada);
+      await pass(120_000);
+      const second = await store.create(ada);
+      await pass(120_000);
+      const third = await store.create(ada);
+      await pass(120_000);
+      await store.find(first);
+      await pass(120_000);
+      const fourth = await store.create(ada);
+      expect(await store.find(second)).toBeUndefined();
+      for (const id of [first, third, fourth, theirs]) expect(await store.find(id)).toBeDefined();
+    });
+
+    it('counts the ends that it remembers, so that opening and ending sessions fills nothing', async () => {
+      const { port: store, pass } = await make();
+      const ended: string[] = [];
+      for (let at = 0; at < 6; at += 1) {
+        const id = await store.create(ada);
+        await store.terminate(id);
+        ended.push(id);
+        await pass(1_000);
+      }
+      const known = await Promise.all(ended.map((id) => store.find(id)));
+      expect(known.map((session) => session !== undefined)).toEqual([false, false, false, true, true, true]);
+    });
+
+    it('keeps as one session what a principal opens anew', async () => {
+      const { port: store } = await make();
+      const others = [await store.create(ada), await store.create(ada)];
+      for (let at = 0; at < 5; at += 1) await store.create({ ...ada, proposedId: 'mine' });
+      for (const id of [...others, 'mine']) expect(await store.find(id)).toBeDefined();
+    });
+
     it('keeps ids apart that differ in anything', async () => {
       const { port: store } = await make();
       const ids = ['a', 'A', 'a}', 'a:b', 'a b'];
-      for (const proposedId of ids) expect(await store.create({ ...ada, proposedId })).toBe(proposedId);
+      for (const proposedId of ids)
+        expect(await store.create({ ...ada, owner: `owner of ${proposedId}`, proposedId })).toBe(proposedId);
       await store.terminate('a');
       for (const id of ids) expect((await store.find(id))?.terminated).toBe(id === 'a');
     });

@@ -5,7 +5,10 @@ import type { MakePort } from './port-under-test.js';
 /** Small, so that a test reaches them. */
 export const TIGHT_LOG = { maxFrames: 4, maxSize: 40, ttl: 10_000 };
 
-/** What every stream log promises. `make` returns an empty log with `TIGHT_LOG` as its limits. */
+/** Of each owner. */
+export const TIGHT_STREAMS = { entries: 2, weight: 40 };
+
+/** What every stream log promises. `make` returns an empty log with `TIGHT_LOG` as its limits and `TIGHT_STREAMS` as its share. */
 export function streamLogContract(name: string, make: MakePort<StreamLog>): void {
   describe(`${name} keeps the contract of stream logs`, () => {
     const written = async (log: StreamLog, stream: string, frames: readonly string[]): Promise<string[]> => {
@@ -75,6 +78,29 @@ export function streamLogContract(name: string, make: MakePort<StreamLog>): void
       const [large] = await written(port, 's', ['b'.repeat(100)]);
       expect(await port.after('s', small ?? '')).toBeUndefined();
       expect(await port.after('s', large ?? '')).toEqual([]);
+    });
+
+    it('forgets the streams of an owner beyond its share, written to longest ago first, and nobody else’s', async () => {
+      const { port, pass } = await make();
+      const entries: Record<string, string> = {};
+      const write = async (stream: string, owner: string, frame = 'a') => {
+        entries[stream] ??= await port.append(stream, frame, owner);
+        await pass(10);
+      };
+      await write('theirs', 'bob');
+      for (const stream of ['one', 'two']) await write(stream, 'ada');
+      await port.append('one', 'b', 'ada');
+      await pass(10);
+      await write('three', 'ada');
+      expect(await framesAfter(port, 'two', entries['two'])).toBeUndefined();
+      expect(await framesAfter(port, 'one', entries['one'])).toEqual(['b']);
+      for (const stream of ['three', 'theirs'])
+        expect(await framesAfter(port, stream, entries[stream])).toEqual([]);
+      await write('heavy', 'ada', 'x'.repeat(40));
+      for (const stream of ['one', 'three'])
+        expect(await port.after(stream, entries[stream] ?? '')).toBeUndefined();
+      for (const stream of ['heavy', 'theirs'])
+        expect(await framesAfter(port, stream, entries[stream])).toEqual([]);
     });
 
     it('forgets a stream that nothing was added to for its time', async () => {

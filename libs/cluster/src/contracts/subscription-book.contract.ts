@@ -35,6 +35,18 @@ export function subscriptionBookContract(name: string, make: MakePort<Subscripti
       expect(await port.add('s2', B, LIMITS)).toBe('added');
     });
 
+    it('refuses an owner another session beyond its share, and nobody else', async () => {
+      const { port } = await make();
+      const of = (owner: string) => ({ maxPerSession: 3, maxSessions: 9, share: { owner, maxSessions: 2 } });
+      for (const session of ['s1', 's2']) expect(await port.add(session, A, of('ada'))).toBe('added');
+      expect(await port.add('s3', A, of('ada'))).toBe('owner-full');
+      expect(await port.add('s2', B, of('ada'))).toBe('added');
+      expect(await port.add('s3', A, of('bob'))).toBe('added');
+      await port.forget('s1');
+      expect(await port.add('s4', A, of('ada'))).toBe('added');
+      expect(await port.add('s5', A, of('ada'))).toBe('owner-full');
+    });
+
     it('makes room when a session has nothing left, or is forgotten', async () => {
       const { port } = await make();
       await port.add('s1', A, LIMITS);

@@ -1,10 +1,43 @@
 import { describe, expect, it } from 'vitest';
+import { SharedStateUnavailable } from '../shared-state-unavailable.js';
 import type { VersionedStore } from '../versioned-store.js';
 import type { MakePort } from './port-under-test.js';
 
-/** What every store of versioned records promises. */
+/** Of each owner. */
+export const TIGHT_RECORDS = { entries: 3, weight: 400 };
+
+/** What every store of versioned records promises, with `TIGHT_RECORDS` as its share. */
 export function versionedStoreContract(name: string, make: MakePort<VersionedStore>): void {
   describe(`${name} keeps the contract of versioned records`, () => {
+    it('refuses an owner another record beyond its share, and serves others', async () => {
+      const { port, pass } = await make();
+      for (const id of ['a', 'b', 'c']) expect(await port.create(id, {}, 10_000, 'ada')).toBe(true);
+      await expect(port.create('d', {}, 10_000, 'ada')).rejects.toBeInstanceOf(SharedStateUnavailable);
+      expect(await port.find('d')).toBeUndefined();
+      expect(await port.create('e', {}, 10_000, 'bob')).toBe(true);
+      await port.remove('a');
+      expect(await port.create('d', {}, 10_000, 'ada')).toBe(true);
+      await pass(10_001);
+      expect(await port.create('f', {}, 10_000, 'ada')).toBe(true);
+    });
+
+    it('makes the oldest record of an owner give way when one of its records grows beyond the share', async () => {
+      const { port, pass } = await make();
+      await port.create('theirs', { n: 0 }, 60_000, 'bob');
+      await port.create('nobodys', { n: 0 }, 60_000);
+      for (const id of ['old', 'new']) {
+        await port.create(id, { text: 'x'.repeat(100) }, 60_000, 'ada');
+        await pass(10);
+      }
+      expect(await port.replace('new', 1, { text: 'x'.repeat(350) }, 60_000)).toBe(true);
+      expect(await port.find('old')).toBeUndefined();
+      expect((await port.find('new'))?.revision).toBe(2);
+      await expect(port.create('more', { text: 'x'.repeat(100) }, 60_000, 'ada')).rejects.toBeInstanceOf(
+        SharedStateUnavailable,
+      );
+      for (const id of ['theirs', 'nobodys']) expect((await port.find(id))?.value).toEqual({ n: 0 });
+    });
+
     it('finds what was created, with its first revision', async () => {
       const { port } = await make();
       expect(await port.create('r', { state: 'new', deep: [{ a: null }] }, 60_000)).toBe(true);

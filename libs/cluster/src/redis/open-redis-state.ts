@@ -32,6 +32,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     endedSessions: new RedisVersionedStore(commands, 'ended'),
     auditChains: new RedisVersionedStore(commands, 'audit'),
     revocations: new RedisVersionedStore(commands, 'revoked'),
+    writeKeys: new RedisVersionedStore(commands, 'write'),
     limiters: new RedisRateLimiters(commands),
     budgets: new RedisBudgetLedger(commands),
     approvals: new RedisApprovalDesk(commands),

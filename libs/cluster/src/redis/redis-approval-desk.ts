@@ -8,32 +8,38 @@ import {
   MAX_LISTED,
   MAX_PENDING,
 } from '../approval-desk.js';
+import { steadyClock } from '../steady-clock.js';
 import type { RedisConnection } from './redis-connection.js';
 import { RedisScript } from './redis-script.js';
 import { parseStoredObject } from './stored-json.js';
 
+/** The clock that decides when a case ends is that of Redis: those of the replicas may differ. */
+const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
 /** Writes the case unless another one is open upon the subject by now; the ended one that was seen there does not count. */
-const OPEN = new RedisScript(`
+const OPEN = new RedisScript(`${NOW}
 local open = redis.call('GET', KEYS[1])
-if open and open ~= ARGV[2] then return open end
-for i = 3, 4 do redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', ARGV[5]) end
-if redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[7]) then return '' end
+if open and open ~= ARGV[2] then return { open, 0 } end
+for i = 3, 4 do redis.call('ZREMRANGEBYSCORE', KEYS[i], '-inf', now) end
+if redis.call('ZCARD', KEYS[4]) >= tonumber(ARGV[5]) then return { '', 0 } end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[4])
-redis.call('HSET', KEYS[2], 'draft', ARGV[3], 'ttl', ARGV[4], 'requestedAt', ARGV[5], 'expiresAt', ARGV[6], 'status', 'pending')
+redis.call('HSET', KEYS[2], 'draft', ARGV[3], 'ttl', ARGV[4], 'requestedAt', now, 'expiresAt', now + ARGV[4], 'status', 'pending')
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 for i = 3, 4 do
-  redis.call('ZADD', KEYS[i], ARGV[6], ARGV[1])
+  redis.call('ZADD', KEYS[i], now + ARGV[4], ARGV[1])
   if redis.call('PTTL', KEYS[i]) < tonumber(ARGV[4]) then redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
 end
-return ARGV[1]`);
+return { ARGV[1], now }`);
 
-const DECIDE = new RedisScript(`
+const DECIDE = new RedisScript(`${NOW}
 local status = redis.call('HGET', KEYS[2], 'status')
 if not status then return 'unknown' end
 if status ~= 'pending' then return 'decided_before' end
 redis.call('HSET', KEYS[2], 'status', ARGV[2], 'decision', ARGV[3])
 if ARGV[2] == 'approved' then
-  redis.call('HSET', KEYS[2], 'expiresAt', ARGV[5])
+  redis.call('HSET', KEYS[2], 'expiresAt', now + ARGV[4])
   redis.call('PEXPIRE', KEYS[2], ARGV[4])
   if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[4]) end
 end
@@ -46,9 +52,22 @@ redis.call('HSET', KEYS[2], 'status', 'used')
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1`);
 
+/** Milliseconds after which the difference to the clock of Redis is measured anew. */
+const MEASURED = 60_000;
+
+/** Those that have not ended, the next to end first. */
+const LIST = new RedisScript(`${NOW}
+return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
+
 /** Cases for all replicas. They outlive every process and end with their time. */
 export class RedisApprovalDesk extends ApprovalDesk {
-  constructor(private readonly redis: RedisConnection) {
+  private measured: { readonly at: number; readonly behind: number } | null = null;
+
+  /** @param now milliseconds since 1970, in which the times of a case are told here */
+  constructor(
+    private readonly redis: RedisConnection,
+    private readonly now: () => number = steadyClock,
+  ) {
     super();
   }
 
@@ -58,55 +77,67 @@ export class RedisApprovalDesk extends ApprovalDesk {
       const seen = await this.redis.send((redis) => redis.get(this.part('subject', draft.subject)));
       const open = seen === null ? undefined : await this.find(seen);
       if (open && open.status !== 'used') return { opened: open, isNew: false };
-      const now = Date.now();
-      const stored = await this.run(OPEN, id, draft, [
+      const behind = await this.behind();
+      const [stored, openedAt] = (await this.run(OPEN, id, draft, [
         seen ?? '',
         JSON.stringify(draft),
         ttl,
-        now,
-        now + ttl,
         MAX_PENDING,
-      ]);
+      ])) as [string, number];
       if (stored === '') throw new ApprovalDeskFull();
       // Otherwise somebody else was faster, and their case is the one to find.
       if (stored === id) {
-        const opened = { ...draft, id, requestedAt: now, expiresAt: now + ttl, status: 'pending' as const };
+        const requestedAt = openedAt - behind;
+        const opened = {
+          ...draft,
+          id,
+          requestedAt,
+          expiresAt: requestedAt + ttl,
+          status: 'pending' as const,
+        };
         return { opened, isNew: true };
       }
     }
   }
 
   async find(id: string): Promise<ApprovalCase | undefined> {
-    return readCase(id, await this.redis.send((redis) => redis.hgetall(this.part('case', id))));
+    return readCase(id, await this.stored(id), await this.behind());
   }
 
   async pending(tenant: string | number | null): Promise<readonly ApprovalCase[]> {
     const index = this.tenantIndex(tenant);
-    const ids = await this.redis.send((redis) =>
-      redis.zrangebyscore(index, Date.now(), '+inf', 'LIMIT', 0, MAX_LISTED),
-    );
+    const ids = (await this.redis.send((redis) => LIST.run(redis, [index], [MAX_LISTED]))) as string[];
     const found = await Promise.all(ids.map((id) => this.find(id)));
     return found.filter((one) => one?.status === 'pending') as ApprovalCase[];
   }
 
   async decide(id: string, decision: DeskDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
-    const fields = await this.redis.send((redis) => redis.hgetall(this.part('case', id)));
-    const known = readCase(id, fields);
+    const fields = await this.stored(id);
+    const known = readCase(id, fields, await this.behind());
     if (!known) return 'unknown';
     const status = decision.approved ? 'approved' : 'denied';
     const ttl = Number(fields['ttl']);
-    const answer = await this.run(DECIDE, id, known, [
-      status,
-      JSON.stringify(decision),
-      ttl,
-      Date.now() + ttl,
-    ]);
+    const answer = await this.run(DECIDE, id, known, [status, JSON.stringify(decision), ttl]);
     return answer === 'decided' || answer === 'decided_before' ? answer : 'unknown';
   }
 
   async use(id: string): Promise<boolean> {
     const known = await this.find(id);
     return known !== undefined && (await this.run(USE, id, known, [])) === 1;
+  }
+
+  private stored(id: string): Promise<Record<string, string>> {
+    return this.redis.send((redis) => redis.hgetall(this.part('case', id)));
+  }
+
+  /** Milliseconds that the clock of this process is behind that of Redis. */
+  private async behind(): Promise<number> {
+    const now = this.now();
+    if (this.measured && now - this.measured.at < MEASURED) return this.measured.behind;
+    const [seconds, micros] = await this.redis.send((redis) => redis.time());
+    const behind = Math.round(Number(seconds) * 1000 + Number(micros) / 1000 - this.now());
+    this.measured = { at: now, behind };
+    return behind;
   }
 
   private run(
@@ -134,18 +165,22 @@ export class RedisApprovalDesk extends ApprovalDesk {
   }
 }
 
-/** Anything that is no case of ours is none at all. */
-function readCase(id: string, fields: Record<string, string>): ApprovalCase | undefined {
+/**
+ * Anything that is no case of ours is none at all. One that has ended is not there any more.
+ * @param behind milliseconds that the clock of this process is behind that of Redis
+ */
+function readCase(id: string, fields: Record<string, string>, behind: number): ApprovalCase | undefined {
   const draft = parseStoredObject(fields['draft']);
   const { status } = fields;
   const [requestedAt, expiresAt] = [Number(fields['requestedAt']), Number(fields['expiresAt'])];
-  if (!draft || !isStatus(status) || !(expiresAt > Date.now())) return undefined;
+  if (!draft || !isStatus(status) || !Number.isFinite(requestedAt) || !Number.isFinite(expiresAt))
+    return undefined;
   const decision = parseStoredObject(fields['decision']) as DeskDecision | undefined;
   return {
     ...(draft as unknown as ApprovalDraft),
     id,
-    requestedAt,
-    expiresAt,
+    requestedAt: requestedAt - behind,
+    expiresAt: expiresAt - behind,
     status,
     ...(decision && { decision }),
   };

@@ -2,16 +2,19 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { approvalDeskContract, draftOf } from '../contracts/approval-desk.contract.js';
 import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
-import { oneTimeStoreContract } from '../contracts/one-time-store.contract.js';
+import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
 import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
 import { openRedisRoom, type RedisRoom } from '../contracts/redis-room.js';
 import { sessionStoreContract } from '../contracts/session-store.contract.js';
-import { streamLogContract, TIGHT_LOG } from '../contracts/stream-log.contract.js';
+import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream-log.contract.js';
 import { subscriptionBookContract } from '../contracts/subscription-book.contract.js';
-import { versionedStoreContract } from '../contracts/versioned-store.contract.js';
+import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import type { SharedState } from '../shared-state.js';
 import { RedisConnection } from './redis-connection.js';
+import { RedisOneTimeStore } from './redis-one-time-store.js';
+import { RedisSessionStore } from './redis-session-store.js';
 import { RedisStreamLog } from './redis-stream-log.js';
+import { RedisVersionedStore } from './redis-versioned-store.js';
 
 let room: RedisRoom;
 beforeAll(async () => {
@@ -37,14 +40,6 @@ approvalDeskContract(
   'RedisApprovalDesk',
   portOf((state) => state.approvals),
 );
-oneTimeStoreContract(
-  'RedisOneTimeStore',
-  portOf((state) => state.oneTime),
-);
-sessionStoreContract(
-  'RedisSessionStore',
-  portOf((state) => state.sessions),
-);
 subscriptionBookContract(
   'RedisSubscriptionBook',
   portOf((state) => state.subscriptions),
@@ -60,24 +55,34 @@ rateLimitersContract(
   { runs: 15 },
 );
 
-versionedStoreContract(
-  'RedisVersionedStore',
-  portOf((state) => state.tasks),
-);
-
 describe('with tight limits', () => {
   const open: RedisConnection[] = [];
   afterAll(() => open.forEach((connection) => connection.close()));
-  streamLogContract('RedisStreamLog', async () => {
-    const prefix = room.freshPrefix();
-    const connection = new RedisConnection({ url: room.url, prefix }, 'commands', silent);
-    open.push(connection);
-    await connection.open(10_000);
-    return {
-      port: new RedisStreamLog(connection, TIGHT_LOG),
-      pass: (milliseconds: number) => room.pass(prefix, milliseconds),
+  function tight<Port>(port: (connection: RedisConnection) => Port) {
+    return async () => {
+      const prefix = room.freshPrefix();
+      const connection = new RedisConnection({ url: room.url, prefix }, 'commands', silent);
+      open.push(connection);
+      await connection.open(10_000);
+      return { port: port(connection), pass: (milliseconds: number) => room.pass(prefix, milliseconds) };
     };
-  });
+  }
+  streamLogContract(
+    'RedisStreamLog',
+    tight((connection) => new RedisStreamLog(connection, TIGHT_LOG, TIGHT_STREAMS)),
+  );
+  oneTimeStoreContract(
+    'RedisOneTimeStore',
+    tight((connection) => new RedisOneTimeStore(connection, TIGHT_ONE_TIME)),
+  );
+  sessionStoreContract(
+    'RedisSessionStore',
+    tight((connection) => new RedisSessionStore(connection, undefined, { entries: 3 })),
+  );
+  versionedStoreContract(
+    'RedisVersionedStore',
+    tight((connection) => new RedisVersionedStore(connection, 'record', TIGHT_RECORDS)),
+  );
 });
 
 describe('what Redis holds', () => {
@@ -89,12 +94,13 @@ describe('what Redis holds', () => {
     await sessions.create({ owner: 'ada', version: '2025-11-25', capabilities: {} });
     await subscriptions.add('s', 'parse://A/count', { maxPerSession: 1, maxSessions: 1 });
     await subscriptions.hold('s', 'one');
-    await oneTime.keep('k', { n: 1 }, 60_000);
-    await oneTime.claim('k', 60_000);
-    await streams.append('s', 'frame');
-    await tasks.create('t', {}, 60_000);
+    await oneTime.keep('k', { n: 1 }, 60_000, 'ada');
+    await oneTime.claim('k', 60_000, 'ada');
+    await streams.append('s', 'frame', 'ada');
+    await tasks.create('t', {}, 60_000, 'ada');
     const keys = await keysOf(prefix);
-    expect(keys).toHaveLength(10);
+    // Shares that weigh something are two keys.
+    expect(keys).toHaveLength(10 + 8);
     for (const key of keys) expect(await room.client.pttl(key)).toBeGreaterThan(0);
   });
 
@@ -107,10 +113,10 @@ describe('what Redis holds', () => {
       capabilities: {},
       proposedId: 'chosen}by{a caller',
     });
-    await streams.append('chosen', 'frame');
+    await streams.append('chosen', 'frame', 'chosen');
     const keys = await keysOf(prefix);
     for (const key of keys) {
-      expect(key).toMatch(/^parley-test-[\w-]+:\{(session|stream):[\w-]{43}\}(:size)?$/);
+      expect(key).toMatch(/^parley-test-[\w-]+:\{(session|stream|share):[\w-]{43}\}(:size|:weights)?$/);
       expect(key).not.toContain('chosen');
     }
     const tags = keys.filter((key) => key.includes('{stream')).map((key) => /\{.*?\}/.exec(key)?.[0]);

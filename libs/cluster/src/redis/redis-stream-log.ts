@@ -1,6 +1,8 @@
+import { STREAM_SHARE } from '../shares.js';
 import { type LoggedFrame, STREAM_LOG_LIMITS, StreamLog, type StreamLogLimits } from '../stream-log.js';
 import type { RedisConnection } from './redis-connection.js';
 import { RedisScript } from './redis-script.js';
+import { RedisShares } from './redis-shares.js';
 
 /**
  * Adds a frame, then lets the oldest ones go until number and size fit; the size of a stream is kept beside it. Entries are
@@ -10,6 +12,7 @@ const APPEND = new RedisScript(`
 local time = redis.call('TIME')
 local stamp = time[1] * 1000000 + time[2]
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+if not last then redis.call('DEL', KEYS[2]) end
 if last then stamp = math.max(stamp, tonumber(string.match(last[1], '^%d+')) + 1) end
 local entry = redis.call('XADD', KEYS[1], string.format('%.0f-0', stamp), 'frame', ARGV[1])
 local size = redis.call('INCRBY', KEYS[2], #ARGV[1])
@@ -22,7 +25,7 @@ while count > 1 and (count > tonumber(ARGV[2]) or size > tonumber(ARGV[3])) do
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
-return entry`);
+return { entry, size }`);
 
 const AFTER = new RedisScript(`
 if #redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1]) == 0 then return false end
@@ -34,18 +37,24 @@ const ENTRY = /^\d{1,18}-\d{1,18}$/;
 /** Stream frames for all replicas: a Redis stream for each, which ends when nothing was added for its time. */
 export class RedisStreamLog extends StreamLog {
   private readonly limits: Required<StreamLogLimits>;
+  private readonly shares: RedisShares;
 
   constructor(
     private readonly redis: RedisConnection,
     limits: StreamLogLimits = {},
+    share = STREAM_SHARE,
   ) {
     super();
     this.limits = { ...STREAM_LOG_LIMITS, ...limits };
+    this.shares = new RedisShares(redis, 'stream', share);
   }
 
-  async append(stream: string, frame: string): Promise<string> {
+  async append(stream: string, frame: string, owner?: string): Promise<string> {
     const { maxFrames, maxSize, ttl } = this.limits;
-    const entry = await this.run(APPEND, stream, [frame, maxFrames, maxSize, ttl]);
+    const reply = await this.run(APPEND, stream, [frame, maxFrames, maxSize, ttl]);
+    const [entry, size] = Array.isArray(reply) ? (reply as unknown[]) : [];
+    const [key = ''] = this.keys(stream);
+    if (owner !== undefined) await this.shares.take(owner, key, { ttl, weight: Number(size) });
     return String(entry);
   }
 

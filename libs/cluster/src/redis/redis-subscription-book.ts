@@ -7,7 +7,10 @@ const NOW = `local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `;
 
-/** KEYS: a session's addresses, the index of sessions. ARGV: address, session, per session, sessions, ttl. */
+/**
+ * KEYS: a session's addresses, the index of sessions, unused, the sessions of its owner. ARGV: address, session, per session,
+ * sessions, ttl, sessions of the owner or -1. The owner's are looked through only when there seem to be too many.
+ */
 const ADD = new RedisScript(`${NOW}
 local known = redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 1
 if not known then
@@ -15,10 +18,23 @@ if not known then
   if count == 0 then
     redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
     if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then return 'full' end
+    local share = tonumber(ARGV[6])
+    if share >= 0 then
+      if redis.call('SCARD', KEYS[4]) >= share then
+        for _, one in ipairs(redis.call('SMEMBERS', KEYS[4])) do
+          if not redis.call('ZSCORE', KEYS[2], one) then redis.call('SREM', KEYS[4], one) end
+        end
+        if redis.call('SCARD', KEYS[4]) >= share then return 'owner-full' end
+      end
+    end
   elseif count >= tonumber(ARGV[3]) then
     return 'session-full'
   end
   redis.call('SADD', KEYS[1], ARGV[1])
+end
+if tonumber(ARGV[6]) >= 0 then
+  redis.call('SADD', KEYS[4], ARGV[2])
+  redis.call('PEXPIRE', KEYS[4], ARGV[5] * 24)
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 redis.call('ZADD', KEYS[2], now + ARGV[5], ARGV[2])
@@ -58,9 +74,9 @@ export class RedisSubscriptionBook extends SubscriptionBook {
   }
 
   async add(session: string, uri: string, limits: BookLimits): Promise<BookEntry> {
-    const { maxPerSession, maxSessions } = limits;
-    const args = [uri, digest(session), maxPerSession, maxSessions, this.ttl];
-    return (await this.run(ADD, session, args)) as BookEntry;
+    const { maxPerSession, maxSessions, share } = limits;
+    const args = [uri, digest(session), maxPerSession, maxSessions, this.ttl, share?.maxSessions ?? -1];
+    return (await this.run(ADD, session, args, share?.owner)) as BookEntry;
   }
 
   async remove(session: string, uri: string): Promise<void> {
@@ -91,9 +107,15 @@ export class RedisSubscriptionBook extends SubscriptionBook {
     await this.run(FORGET, session, [digest(session)]);
   }
 
-  private run(script: RedisScript, session: string, args: readonly (string | number)[]): Promise<unknown> {
+  private run(
+    script: RedisScript,
+    session: string,
+    args: readonly (string | number)[],
+    owner = '',
+  ): Promise<unknown> {
     const { uris, index, holder } = this.keys(session);
-    return this.redis.send((redis) => script.run(redis, [uris, index, holder], args));
+    const owned = this.redis.key('subscriptions', 'book', `${digest(owner)}:owned`);
+    return this.redis.send((redis) => script.run(redis, [uris, index, holder, owned], args));
   }
 
   /** All on one node of a cluster: they change together. */

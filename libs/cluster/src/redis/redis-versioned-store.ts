@@ -1,4 +1,6 @@
 import type { BusMessage } from '../message-bus.js';
+import { RECORD_SHARE } from '../shares.js';
+import { SharedStateUnavailable } from '../shared-state-unavailable.js';
 import {
   type ListedRecord,
   MAX_LISTED_RECORDS,
@@ -7,20 +9,21 @@ import {
 } from '../versioned-store.js';
 import type { RedisConnection } from './redis-connection.js';
 import { RedisScript } from './redis-script.js';
+import { RedisShares } from './redis-shares.js';
 import { parseStoredObject } from './stored-json.js';
 
 const CREATE = new RedisScript(`
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
-redis.call('HSET', KEYS[1], 'value', ARGV[1], 'revision', '1')
+redis.call('HSET', KEYS[1], 'value', ARGV[1], 'revision', '1', 'owner', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`);
 
 const REPLACE = new RedisScript(`
-if redis.call('HGET', KEYS[1], 'revision') ~= ARGV[1] then return 0 end
+if redis.call('HGET', KEYS[1], 'revision') ~= ARGV[1] then return false end
 redis.call('HSET', KEYS[1], 'value', ARGV[2])
 redis.call('HINCRBY', KEYS[1], 'revision', 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return 1`);
+return { redis.call('HGET', KEYS[1], 'owner') or '' }`);
 
 /** Which records changed last: bounded, and no longer than the last of them. */
 const NOTE = new RedisScript(`
@@ -31,16 +34,26 @@ if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KE
 
 /** Versioned records for all replicas: a hash for each, which ends by itself. */
 export class RedisVersionedStore extends VersionedStore {
-  /** @param kind keeps the ids of several stores apart */
+  private readonly shares: RedisShares;
+
+  /** @param kind keeps the ids of several stores apart. @param share of each owner */
   constructor(
     private readonly redis: RedisConnection,
     private readonly kind: string,
+    share = RECORD_SHARE,
   ) {
     super();
+    this.shares = new RedisShares(redis, kind, share);
   }
 
-  async create(id: string, value: BusMessage, ttl: number): Promise<boolean> {
-    const created = (await this.run(CREATE, id, [JSON.stringify(value), Math.ceil(ttl)])) === 1;
+  async create(id: string, value: BusMessage, ttl: number, owner?: string): Promise<boolean> {
+    const text = JSON.stringify(value);
+    if (
+      owner !== undefined &&
+      !(await this.shares.claim(owner, this.key(id), { ttl, weight: bytesOf(text) }))
+    )
+      throw new SharedStateUnavailable('no room for another record');
+    const created = (await this.run(CREATE, id, [text, Math.ceil(ttl), owner ?? ''])) === 1;
     if (created) await this.note(id, ttl);
     return created;
   }
@@ -54,14 +67,20 @@ export class RedisVersionedStore extends VersionedStore {
   }
 
   async replace(id: string, revision: number, value: BusMessage, ttl: number): Promise<boolean> {
-    const args = [String(revision), JSON.stringify(value), Math.ceil(ttl)];
-    const replaced = (await this.run(REPLACE, id, args)) === 1;
-    if (replaced) await this.note(id, ttl);
-    return replaced;
+    const text = JSON.stringify(value);
+    const replaced = await this.run(REPLACE, id, [String(revision), text, Math.ceil(ttl)]);
+    if (!Array.isArray(replaced)) return false;
+    const owner = String(replaced[0] ?? '');
+    if (owner !== '') await this.shares.take(owner, this.key(id), { ttl, weight: bytesOf(text) });
+    await this.note(id, ttl);
+    return true;
   }
 
   async remove(id: string): Promise<void> {
-    await this.redis.send((redis) => redis.del(this.key(id)));
+    const key = this.key(id);
+    const owner = await this.redis.send((redis) => redis.hget(key, 'owner'));
+    await this.redis.send((redis) => redis.del(key));
+    if (owner) await this.shares.giveBack(owner, key);
   }
 
   async latest(limit: number): Promise<readonly ListedRecord[]> {
@@ -89,3 +108,5 @@ export class RedisVersionedStore extends VersionedStore {
     return this.redis.send((redis) => script.run(redis, [this.key(id)], args));
   }
 }
+
+const bytesOf = (text: string) => Buffer.byteLength(text);
