@@ -22,7 +22,7 @@ export type ToolFilterOptions = NameFilterOptions | { readonly profile: 'lean' }
 export interface AgentShapeOptions {
   /** The tier of its tools at most. Default `readonly`. */
   readonly permissions?: Tier;
-  /** Another spelling of `permissions`; wins over it. */
+  /** Another spelling of `permissions`; both at once are an error. */
   readonly permission?: Tier;
   /** Which tools it may call. Default: all that tier and gates leave. */
   readonly tools?: ToolFilterOptions;
@@ -96,6 +96,38 @@ const LEAN_TOOLS = [
   'aggregate',
 ];
 const PROFILES: Readonly<Record<string, readonly string[]>> = { lean: LEAN_TOOLS };
+/** The lists of tools that have a name. */
+export const TOOL_PROFILES: readonly string[] = Object.keys(PROFILES);
+
+/** An option that is not known would leave the agent without the limit that it was to be. */
+const KNOWN_OPTIONS: Readonly<Record<keyof AgentShapeOptions, true>> = {
+  permissions: true,
+  permission: true,
+  tools: true,
+  methods: true,
+  classes: true,
+  filters: true,
+  tenantId: true,
+  allowMutations: true,
+  clientMode: true,
+  masterAtlas: true,
+  rateLimit: true,
+  rateWindow: true,
+  rateLimiter: true,
+  budget: true,
+  recursionDepth: true,
+  impersonationLabel: true,
+  strictToolFilter: true,
+  strictClassFilter: true,
+};
+
+function assertKnown(options: AgentShapeOptions): void {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(KNOWN_OPTIONS, name));
+  if (unknown !== undefined)
+    throw new TypeError(`${unknown}: unknown option; accepted: ${Object.keys(KNOWN_OPTIONS).join(', ')}`);
+  if (options.permission !== undefined && options.permissions !== undefined)
+    throw new TypeError('permission: is given beside permissions: one of them must go');
+}
 
 function parseToolFilter(value: unknown): NameFilter {
   const profile = (value as { profile?: unknown } | null | undefined)?.profile;
@@ -143,6 +175,7 @@ export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape
  * @throws TypeError naming the option when a value has the wrong shape
  */
 export function compileAgentShape(name: string, options: AgentShapeOptions = {}): AgentShape {
+  assertKnown(options);
   const permissions = options.permission ?? options.permissions ?? 'readonly';
   if (!isTier(permissions)) {
     throw new TypeError('permissions: expected readonly, write or admin');

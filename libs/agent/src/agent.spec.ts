@@ -36,11 +36,22 @@ describe('an agent shape', () => {
     expect(shape.tools.permits('anything')).toBe(true);
   });
 
-  it('takes permission for permissions, and before it', () => {
+  it('takes permission for permissions, and never both', () => {
     expect(compileAgentShape('x', { permission: 'write' }).permissions).toBe('write');
-    expect(compileAgentShape('x', { permissions: 'admin', permission: 'readonly' }).permissions).toBe(
-      'readonly',
-    );
+    for (const permissions of ['admin', 'readonly'] as const)
+      expect(() => compileAgentShape('x', { permissions, permission: 'readonly' })).toThrow(
+        /beside permissions/,
+      );
+  });
+
+  it('is not made of an option that is not known, or of filters that are none', () => {
+    for (const [options, text] of [
+      [{ filter: { Post: {} } }, /filter: unknown option; accepted: .*filters/],
+      [{ filters: [] }, /filters: expected an object/],
+      [{ filters: null }, /filters: expected an object/],
+      [{ filters: { User: {}, _User: {} } }, /filters\._User: filters the same class/],
+    ] as const)
+      expect(() => compileAgentShape('x', options as never)).toThrow(text);
   });
 
   it('allows no mutations in client mode unless told so', () => {
@@ -224,6 +235,14 @@ describe('the refusal of a field', () => {
   it('suggests the bare name for a storage column only when that name is readable', () => {
     expect(fieldDenied('$group', '$_p_author', '_p_author', ['author']).details).toMatchObject({
       kind: 'storage_form_field_ref',
+      suggested_rewrite: '$author',
+    });
+    for (const key of ['where field', '$match key', '$sort key', '$project key']) {
+      const { message, details } = fieldDenied(key, '_p_author', '_p_author', ['author']);
+      expect(details).toMatchObject({ suggested_rewrite: 'author' });
+      expect(message).toContain('write "author" instead');
+    }
+    expect(fieldDenied('pipeline reference', '_p_author', '_p_author', ['author']).details).toMatchObject({
       suggested_rewrite: '$author',
     });
     expect(fieldDenied('$group', '$_p_owner', '_p_owner', ['author']).details).not.toHaveProperty(

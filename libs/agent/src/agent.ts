@@ -11,13 +11,19 @@ export interface AgentOptions {
   readonly principal: string;
   /** The only tenant whose rows exist for it; null: it is bound to none. */
   readonly tenantId?: string | number | null;
+  /** Claims of the token that admitted the caller. Default: those of its parent, else none. */
+  readonly claims?: Readonly<Record<string, unknown>>;
   /** Whose session `identity` is, when an operator's order chose it and not the caller. */
   readonly impersonatedUserId?: string;
   /** Default: the shape's. */
   readonly impersonationLabel?: string | null;
+  /** What threads the records of its calls, chosen by the application. Default: that of the request. */
+  readonly correlationId?: string | null;
   /** The agent that made it, whose shape `shape` narrows (see `deriveAgent`). */
   readonly parent?: Agent;
 }
+
+const NO_CLAIMS: Readonly<Record<string, unknown>> = Object.freeze({});
 
 /**
  * The immutable identity and limits a call runs under. One per request; shapes are compiled once and shared.
@@ -38,10 +44,15 @@ export class Agent {
   readonly principal: string;
   /** The only tenant whose rows exist for it; null: it is bound to none. */
   readonly tenantId: string | number | null;
+  /** What is known of the caller beside its name: the claims of its access token, or what the application chose. */
+  readonly claims: Readonly<Record<string, unknown>>;
   /** Set once a session of that user was found or made, and not before. */
   readonly impersonatedUserId: string | null;
   /** Why it acts for somebody else, as audit records tell it; null: it does not. */
   readonly impersonationLabel: string | null;
+
+  /** What threads the records of its calls in place of the `Mcp-Session-Id`; null: the application chose none. */
+  readonly correlationId: string | null;
 
   /** @internal Made by `Parley.agentFor` and `SubAgents`. @throws TypeError when a sub-agent's shape was not narrowed from its parent's */
   constructor(options: AgentOptions) {
@@ -53,11 +64,13 @@ export class Agent {
     this.identity = options.identity ?? MASTER;
     this.principal = options.principal;
     this.tenantId = options.tenantId ?? options.shape.tenantId;
+    this.claims = options.claims ?? this.parent?.claims ?? NO_CLAIMS;
     const inherits = this.parent !== null && this.parent.identity === this.identity;
     this.impersonatedUserId =
       options.impersonatedUserId ?? (inherits ? (this.parent?.impersonatedUserId ?? null) : null);
     this.impersonationLabel =
       options.impersonationLabel ?? this.shape.impersonationLabel ?? this.parent?.impersonationLabel ?? null;
+    this.correlationId = options.correlationId ?? this.parent?.correlationId ?? null;
     Object.freeze(this);
   }
 

@@ -14,12 +14,19 @@ export interface ProgressUpdate {
   readonly message?: string;
 }
 
-/** What a tool reports, as it may be sent on. @throws TypeError when `progress` or `total` is no finite number */
-export function checkedProgress(update: ProgressUpdate): ProgressUpdate {
-  const { progress, total = 0 } = update;
-  if (!Number.isFinite(progress) || !Number.isFinite(total))
-    throw new TypeError('progress and total are finite numbers');
-  return update;
+/**
+ * What a tool reports, as it may be sent on: what is null or of another type counts as not given.
+ * @returns null for a report without a finite `progress`, which nobody could be told
+ */
+export function readProgress(update: unknown): ProgressUpdate | null {
+  if (update === null || typeof update !== 'object') return null;
+  const { progress, total, message } = update as Record<string, unknown>;
+  if (typeof progress !== 'number' || !Number.isFinite(progress)) return null;
+  return {
+    progress,
+    ...(typeof total === 'number' && Number.isFinite(total) && { total }),
+    ...(typeof message === 'string' && { message }),
+  };
 }
 
 /** From the least to the most urgent (RFC 5424). */
@@ -72,7 +79,7 @@ export interface CallContext {
   readonly background?: 'offered' | 'running';
   /** Who decided upon the call that this is a later run of. */
   readonly approver?: string;
-  /** A no-op when the transport cannot carry progress. @throws TypeError, to a tool, for what is no number */
+  /** A no-op when the transport cannot carry progress, and for a report without a finite `progress`. Never throws. */
   progress(update: ProgressUpdate): void;
   /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */
   log?(entry: LogEntry): void;
@@ -93,6 +100,11 @@ export function actingAs(context: CallContext, agent: Agent): CallContext {
 }
 
 const CORRELATION_ID = /^[A-Za-z0-9._-]+$/;
+
+/** Whether a value can thread records as it is. */
+export function isCorrelationId(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= 128 && CORRELATION_ID.test(value);
+}
 
 /** Ids with other characters are dropped, long ones cut to 128 characters. */
 export function sanitizeCorrelationId(value: string | undefined): string | undefined {

@@ -12,6 +12,8 @@ export interface FilterSubject {
   readonly identity: Identity;
   readonly permissions: Tier;
   readonly tenantId: string | number | null;
+  /** Of the access token that admitted the caller, or chosen by the application; `{}`: none. */
+  readonly claims: Readonly<Record<string, unknown>>;
   readonly depth: number;
 }
 
@@ -29,13 +31,17 @@ export type ClassFilters = ReadonlyMap<string, FilterEntry>;
 /** The key of the entry that holds for every class. */
 export const DEFAULT_FILTER = 'default';
 
-/** @throws TypeError naming the entry that is neither a constraint object nor a function */
+/** @throws TypeError naming the entry that is neither a constraint object nor a function, or filters a class twice */
 export function parseClassFilters(value: Readonly<Record<string, FilterEntry>> | undefined): ClassFilters {
   const filters = new Map<string, FilterEntry>();
+  if (value !== undefined && !isConstraint(value))
+    throw new TypeError('filters: expected an object of a constraint per class');
   for (const [className, entry] of Object.entries(value ?? {})) {
     const usable = typeof entry === 'function' || isConstraint(entry);
     if (!usable) throw new TypeError(`filters.${className}: expected a constraint object`);
-    filters.set(canonicalClassName(className), entry);
+    const name = canonicalClassName(className);
+    if (filters.has(name)) throw new TypeError(`filters.${className}: filters the same class as '${name}'`);
+    filters.set(name, entry);
   }
   return filters;
 }

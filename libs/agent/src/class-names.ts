@@ -31,6 +31,11 @@ export function canonicalClassName(name: string): string {
   return SYSTEM_CLASSES.has(`_${name}`) ? `_${name}` : name;
 }
 
+/** A class of Parse's own, by its stored name. */
+export function isParseClassName(name: string): boolean {
+  return SYSTEM_CLASSES.has(canonicalClassName(name));
+}
+
 export function isSystemClassName(name: string): boolean {
   return name.startsWith('_');
 }

@@ -1,3 +1,4 @@
+export { isInsideAddress, namesThisMachine } from './address-ranges.js';
 export * from './admitted-as.js';
 export * from './agent.js';
 export * from './agent-shape.js';
@@ -10,10 +11,12 @@ export * from './class-names.js';
 export * from './client-question.js';
 export * from './data-budget.js';
 export * from './data-meter.js';
+export * from './fair-turns.js';
 export * from './identity.js';
 export * from './identity-options.js';
 export * from './method-filter.js';
 export * from './name-filter.js';
+export * from './pinned-request.js';
 export * from './principals.js';
 export * from './process-rate-limiter.js';
 export * from './rate-limiter.js';

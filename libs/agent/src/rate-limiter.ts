@@ -26,7 +26,7 @@ export const SHORTEST_RETRY = 0.1;
  * Anything with a `check` may be injected.
  */
 export abstract class RateLimiter {
-  /** What an exhausted budget is said to be when the limiter itself fails. Default 60 per 60 s. */
+  /** What it permits, where that is known. Default 60 per 60 s. */
   readonly rate?: RateLimit;
 
   /** @param key whose budget is spent: stable per principal */

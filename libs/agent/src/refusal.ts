@@ -25,6 +25,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 export const DENIAL_KINDS = [
   'hidden_class',
   'class_filter',
+  'misconfigured_class',
   'clp_denied',
   'field_denied',
   'storage_form_field_ref',
@@ -37,6 +38,7 @@ export const DENIAL_KINDS = [
   'unenforceable_scope',
   'atlas_facet_filter_unsafe',
   'budget',
+  'answer_size',
 ] as const;
 /** One of `DENIAL_KINDS`. */
 export type DenialKind = (typeof DENIAL_KINDS)[number];
@@ -44,6 +46,8 @@ export type DenialKind = (typeof DENIAL_KINDS)[number];
 /** Every check that refuses or is a step of a call (docs/refusals.md#gates). Not told to agents. */
 export const GATES = [
   'rate_limit',
+  'running_calls',
+  'database_share',
   'budget',
   'embedding_budget',
   'audit',
@@ -81,6 +85,7 @@ export const GATES = [
   'store',
   'data',
   'canary',
+  'answer_size',
   'result_size',
   'handler',
   'protocol',
@@ -100,6 +105,8 @@ export interface RefusalDetails {
   /** At most 20 names. */
   readonly allowed_fields?: readonly string[];
   readonly suggested_rewrite?: string;
+  /** Of a write: whether it happened is not known. Absent: it did not. */
+  readonly outcome?: 'unknown';
 }
 
 /**
@@ -125,6 +132,16 @@ export interface Refusal {
   readonly wordsOnly?: boolean;
   /** Private: why, for the operator's log. */
   readonly cause?: string;
+}
+
+const STRAY_ROWS = ['foreign', 'missing', 'foreign and missing'] as const;
+
+/** Where ids lead that lead to no row of the agent's tenant: for the audit record alone. */
+export type StrayRows = (typeof STRAY_ROWS)[number];
+
+/** Whether a row by its id was refused because the tenant has none: no rule of the policy, but what is stored. */
+export function isForStrayRow({ gate, details, cause }: Refusal): boolean {
+  return gate === 'tenant' && details?.kind === 'tenant_scope' && STRAY_ROWS.some((stray) => stray === cause);
 }
 
 /**

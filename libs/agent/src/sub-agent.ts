@@ -1,8 +1,9 @@
 import { Agent } from './agent.js';
 import { type AgentShape, type AgentShapeOptions, compileAgentShape } from './agent-shape.js';
-import type { Identity } from './identity.js';
+import { type Identity, MASTER, sessionIdentity } from './identity.js';
 import { narrowMethods } from './method-filter.js';
 import type { NameFilter } from './name-filter.js';
+import { isUserId, roleNameOf } from './principals.js';
 import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
 import { tierCovers } from './tier.js';
 
@@ -13,9 +14,16 @@ import { tierCovers } from './tier.js';
 export interface SubAgentOptions extends Omit<AgentShapeOptions, 'recursionDepth' | 'budget'> {
   /** As records name it. Default: the parent's name. */
   readonly name?: string;
-  /** Default, and for an empty session token: the parent's. */
-  readonly identity?: Identity;
+  /**
+   * As whom it reads, in the same form as everywhere else, or in that of `Agent.identity`. It never widens: whose rights the
+   * parent lacks is refused. Left out, and for an empty token of `{ kind: 'sessionToken' }`: the parent's. Null is an error.
+   */
+  readonly identity?: SubAgentIdentity;
 }
+
+/** With whose rights a sub-agent reads. `master` is refused below a parent that has not the master key. */
+export type SubAgentIdentity =
+  'master' | { readonly user: string } | { readonly role: string } | { readonly session: string } | Identity;
 
 /** Which rule of sub-agents an option broke. */
 export type SubAgentFault =
@@ -59,8 +67,38 @@ export function deriveAgent(parent: Agent, options: SubAgentOptions = {}): Agent
   return new Agent({ shape, identity, principal: parent.principal, tenantId: shape.tenantId, parent });
 }
 
-function ownIdentity(identity: Identity | undefined): Identity | undefined {
-  return identity?.kind === 'sessionToken' && identity.token === '' ? undefined : identity;
+/** @throws SubAgentError for what is nobody's */
+function ownIdentity(identity: SubAgentIdentity | undefined): Identity | undefined {
+  if (identity === undefined) return undefined;
+  if (identity === 'master') return MASTER;
+  // Code without types gives anything.
+  if (typeof (identity as unknown) !== 'object' || (identity as unknown) === null)
+    throw new SubAgentError('identity', 'sub-agent identity: expected { user }, { role } or { session }');
+  if ('kind' in identity) return identityOfKind(identity);
+  if ('session' in identity && typeof identity.session === 'string' && identity.session !== '')
+    return sessionIdentity(identity.session);
+  if ('user' in identity && isUserId(identity.user)) return { kind: 'aclUser', userId: identity.user };
+  const role = 'role' in identity && typeof identity.role === 'string' ? roleNameOf(identity.role) : '';
+  if (role === '') throw new SubAgentError('identity', 'sub-agent identity: it is nobody');
+  return { kind: 'aclRole', role };
+}
+
+function identityOfKind(identity: Identity): Identity | undefined {
+  switch (identity.kind) {
+    case 'master':
+      return identity;
+    case 'sessionToken':
+      if (identity.token === '') return undefined;
+      if (typeof identity.token === 'string') return identity;
+      break;
+    case 'aclUser':
+      if (isUserId(identity.userId)) return identity;
+      break;
+    case 'aclRole':
+      if (typeof identity.role === 'string' && roleNameOf(identity.role) !== '') return identity;
+      break;
+  }
+  throw new SubAgentError('identity', 'sub-agent identity: it is nobody');
 }
 
 function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
@@ -68,7 +106,8 @@ function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
   const recursionDepth = outer.recursionDepth - 1;
   if (recursionDepth < 0)
     throw new SubAgentError('recursion_limit', 'sub-agent recursion limit reached: this agent may make none');
-  const own = compileAgentShape(options.name ?? outer.name, options);
+  const { name = outer.name, identity: _identity, ...limits } = options;
+  const own = compileAgentShape(name, limits);
   if (!tierCovers(outer.permissions, own.permissions)) {
     throw new SubAgentError(
       'permissions',

@@ -16,6 +16,7 @@ import {
   ApprovalDeskFull,
   type MessageBus,
   SharedStateUnavailable,
+  steadyClock,
 } from '#cluster';
 import {
   type ApprovalDecision,
@@ -112,7 +113,7 @@ export class DeskApprover extends Approver {
   private settled(opened: ApprovalCase, { context }: ApprovalRequest): Promise<ApprovalCase | Waited> {
     const { desk, bus } = this.parts;
     const { signal, asks } = context;
-    const left = Math.max(0, opened.expiresAt - Date.now());
+    const left = Math.max(0, opened.expiresAt - steadyClock());
     const patience = asks?.postpone ? Math.min(this.options.patience ?? 20_000, left) : left;
     const told = bus.messages(DECIDED).pipe(filter(({ id }) => id === opened.id));
     const looks = merge(told, interval(LOOK_AGAIN), timer(0)).pipe(

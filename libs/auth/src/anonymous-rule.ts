@@ -21,4 +21,8 @@ export class AnonymousRule extends AuthRule {
       principal: `anonymous:${this.shape.name}`,
     });
   }
+
+  override knows(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
 }

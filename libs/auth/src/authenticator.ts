@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Agent } from '#agent';
+import { mayPresentCredential } from './credentials.js';
 import type { StepUp } from './oauth/scope-ladder.js';
 
 /** What is known of a request before anybody vouches for it. Headers with `_` in their names are gone already. */
@@ -24,6 +25,14 @@ export abstract class Authenticator {
    * @throws AuthenticationUnavailable when nobody can tell; anything else is answered as our own fault
    */
   abstract authenticate(request: CredentialSource): Promise<Agent>;
+
+  /**
+   * Whether a request shows a credential at all: one that does not is no attempt to sign in, and is not recorded as one.
+   * Default: any header besides those that clients, browsers and proxies send anyway may be one.
+   */
+  showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
+    return mayPresentCredential(request);
+  }
 
   /** Value of `WWW-Authenticate` on the 401 that answers this request. */
   challengeTo(_request: Pick<CredentialSource, 'headers'>): string | undefined {

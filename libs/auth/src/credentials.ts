@@ -23,16 +23,59 @@ export function presentedSession(credentials: Credentials): string | undefined {
   return headerOf(credentials, 'x-parse-session-token');
 }
 
-const CREDENTIAL_HEADERS = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
+const CREDENTIAL_HEADERS: readonly string[] = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
 /** Any of them says that somebody else asks through the peer. */
 // prettier-ignore
 const FORWARDING_HEADERS = [
   'forwarded', 'via', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port',
 ];
 
+/**
+ * The headers in which a request shows credentials, each a credential of its own.
+ * @param others headers, besides the usual ones, that are credentials here; in lower case
+ */
+export function shownCredentials(
+  credentials: Pick<Credentials, 'headers'>,
+  others: readonly string[] = [],
+): string[] {
+  return [...CREDENTIAL_HEADERS, ...others].filter((name) => headerOf(credentials, name) !== undefined);
+}
+
 /** @param others headers that are credentials here */
-export function presentsCredential(credentials: Credentials, others: readonly string[] = []): boolean {
-  return [...CREDENTIAL_HEADERS, ...others].some((name) => headerOf(credentials, name) !== undefined);
+export function presentsCredential(
+  credentials: Pick<Credentials, 'headers'>,
+  others: readonly string[] = [],
+): boolean {
+  return shownCredentials(credentials, others).length > 0;
+}
+
+/** The same request as if it had shown one of its credentials alone. @param others as above */
+export function showingOnly(
+  credentials: Credentials,
+  shown: string,
+  others: readonly string[] = [],
+): Credentials {
+  const left = new Set([...CREDENTIAL_HEADERS, ...others].filter((name) => name !== shown));
+  const headers = Object.fromEntries(Object.entries(credentials.headers).filter(([name]) => !left.has(name)));
+  return { ...credentials, headers };
+}
+
+/** Headers of clients, browsers and proxies that no application takes for a credential. */
+const ORDINARY = new Set([
+  ...FORWARDING_HEADERS,
+  ...'accept cache-control connection content-length content-type date dnt expect host if-match if-modified-since if-none-match'.split(
+    ' ',
+  ),
+  ...'keep-alive last-event-id origin pragma priority range referer te traceparent tracestate baggage transfer-encoding'.split(
+    ' ',
+  ),
+  ...'upgrade upgrade-insecure-requests user-agent x-correlation-id x-request-id'.split(' '),
+]);
+const ORDINARY_FAMILIES = /^(?:accept|content|sec|mcp|access-control|x-forwarded)-/;
+
+/** Whether a request shows something that may be a credential, where nobody says which headers are. */
+export function mayPresentCredential({ headers }: Pick<Credentials, 'headers'>): boolean {
+  return Object.keys(headers).some((name) => !ORDINARY.has(name) && !ORDINARY_FAMILIES.test(name));
 }
 
 /** Directly from this machine: a loopback peer that is not a proxy speaking for somebody else. */

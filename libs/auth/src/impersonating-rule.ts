@@ -18,16 +18,24 @@ export class ImpersonatingRule extends AuthRule {
     super();
   }
 
-  async recognise(credentials: Credentials): Promise<Agent | null> {
-    const admitted = await this.admission.recognise(credentials);
+  async recognise(credentials: Credentials, vouched?: boolean): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials, vouched);
     return admitted && actingAs(this.order, admitted, this.sessions);
+  }
+
+  override isSettled(credentials: Credentials): boolean {
+    return this.admission.isSettled(credentials);
+  }
+
+  override knows(credentials: Credentials): Promise<boolean> {
+    return this.admission.knows(credentials);
   }
 }
 
 /** The same caller, acting as the user of the order. @throws Unauthorized when that user has no session */
 export async function actingAs(
   order: ImpersonationOrder,
-  { shape, principal, tenantId }: Agent,
+  { shape, principal, tenantId, claims, correlationId }: Agent,
   sessions: ImpersonatedSessions,
 ): Promise<Agent> {
   const token = await sessions.tokenFor(order);
@@ -36,6 +44,8 @@ export async function actingAs(
     shape,
     principal,
     tenantId,
+    claims,
+    correlationId,
     identity: sessionIdentity(token),
     impersonatedUserId: order.userId,
   });

@@ -32,5 +32,6 @@ export { CallerSessionRule, ParseSessionRule, withOwnSession } from './parse-ses
 export { OuterAuthenticator } from './outer-authenticator.js';
 export { RecordedAuthenticator } from './recorded-authenticator.js';
 export { RuleAuthenticator } from './rule-authenticator.js';
+export { remoteNetwork } from './remote-network.js';
 export { SessionOwners } from './session-owners.js';
 export { TrustedNetworks } from './trusted-networks.js';

@@ -20,7 +20,9 @@ export type KeyHash =
       readonly hash: Buffer;
     };
 
-export function digestOf(key: string): Buffer {
+export type SlowKeyHash = Extract<KeyHash, { readonly kind: 'scrypt' }>;
+
+function digestOf(key: string): Buffer {
   return createHash('sha256').update(key, 'utf8').digest();
 }
 

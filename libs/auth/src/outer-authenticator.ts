@@ -17,6 +17,10 @@ export abstract class OuterAuthenticator extends Authenticator {
     return this.inner().authenticate(request);
   }
 
+  override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
+    return this.inner().showsCredential(request);
+  }
+
   override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
     return this.inner().challengeTo(request);
   }

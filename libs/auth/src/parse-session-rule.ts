@@ -31,6 +31,10 @@ export class ParseSessionRule extends AuthRule {
     const token = presentedSession(credentials);
     return token === undefined ? null : agentOf(token, this.owners, { shape: this.shape });
   }
+
+  override knows(credentials: Credentials): Promise<boolean> {
+    return isSomebodysSession(credentials, this.owners);
+  }
 }
 
 /** Callers that another rule admits, but who read with the rights of their own session; without one they are refused. */
@@ -42,10 +46,24 @@ export class CallerSessionRule extends AuthRule {
     super();
   }
 
-  async recognise(credentials: Credentials): Promise<Agent | null> {
-    const admitted = await this.admission.recognise(credentials);
+  async recognise(credentials: Credentials, vouched?: boolean): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials, vouched);
     return admitted && withOwnSession(admitted, credentials, this.owners);
   }
+
+  override isSettled(credentials: Credentials): boolean {
+    return this.admission.isSettled(credentials);
+  }
+
+  override async knows(credentials: Credentials): Promise<boolean> {
+    return (await isSomebodysSession(credentials, this.owners)) || this.admission.knows(credentials);
+  }
+}
+
+/** Whether the request shows a session that somebody signed in with. */
+export async function isSomebodysSession(credentials: Credentials, owners: SessionOwners): Promise<boolean> {
+  const token = presentedSession(credentials);
+  return token !== undefined && (await owners.userOf(token)) !== null;
 }
 
 /** The same caller with the rights of the session it shows. @throws Unauthorized without one */

@@ -6,7 +6,7 @@ import { OuterAuthenticator } from './outer-authenticator.js';
 /** Refusals written down one by one in a second: whoever tries keys must not fill the record with it. */
 const PER_SECOND = 10;
 
-/** Writes down who was not let in, and never with what. */
+/** Writes down who was not let in, and never with what. Whoever showed no credential did not try to get in. */
 export class RecordedAuthenticator extends OuterAuthenticator {
   private second = 0;
   private inSecond = 0;
@@ -24,7 +24,7 @@ export class RecordedAuthenticator extends OuterAuthenticator {
     try {
       return await super.authenticate(request);
     } catch (error) {
-      if (error instanceof Unauthorized) this.record(request, error);
+      if (error instanceof Unauthorized && this.showsCredential(request)) this.recordRefused(request, error);
       throw error;
     }
   }
@@ -33,7 +33,11 @@ export class RecordedAuthenticator extends OuterAuthenticator {
     return this.authenticator;
   }
 
-  private record({ remoteAddress, headers }: CredentialSource, { cause }: Unauthorized): void {
+  /** Also for credentials that are judged elsewhere, such as a cookie. */
+  recordRefused(
+    { remoteAddress, headers }: Pick<CredentialSource, 'remoteAddress' | 'headers'>,
+    { cause }: Pick<Unauthorized, 'cause'>,
+  ): void {
     const at = this.now();
     const second = Math.floor(at / 1000);
     if (second !== this.second) this.inSecond = 0;

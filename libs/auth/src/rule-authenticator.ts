@@ -1,29 +1,52 @@
 import { type Agent, Unauthorized } from '#agent';
+import { InsufficientScope } from './authentication-faults.js';
 import type { AuthRule } from './auth-rule.js';
 import { Authenticator, type CredentialSource } from './authenticator.js';
 import type { BearerChallenge } from './challenge.js';
-import { bearerToken, type Credentials } from './credentials.js';
+import { bearerToken, type Credentials, shownCredentials, showingOnly } from './credentials.js';
 import type { StepUp } from './oauth/scope-ladder.js';
 
-/** Tries the configured rules in order. No rule, or none that recognises the caller: refused. */
+export interface RuleAuthenticatorOptions {
+  /** What callers are told where tokens are taken. Default: nothing. */
+  readonly bearer?: BearerChallenge | null;
+  /** Headers, in lower case, that rules take for credentials besides the usual ones. Default none. */
+  readonly otherCredentials?: readonly string[];
+}
+
+/**
+ * Asks the configured rules: the first in their order that recognises the caller decides. No rule, or none that recognises the
+ * caller: refused. So is whoever shows a credential that no rule knows, whatever is shown beside it.
+ */
 export class RuleAuthenticator extends Authenticator {
   override readonly challenge: string | undefined;
+  private readonly bearer: BearerChallenge | null;
+  private readonly otherCredentials: readonly string[];
 
-  /** @param bearer what callers are told where tokens are taken; null: nothing */
   constructor(
     private readonly rules: readonly AuthRule[],
-    private readonly bearer: BearerChallenge | null = null,
+    { bearer = null, otherCredentials = [] }: RuleAuthenticatorOptions = {},
   ) {
     super();
+    this.bearer = bearer;
+    this.otherCredentials = otherCredentials;
     this.challenge = bearer?.unknown();
   }
 
   async authenticate(credentials: Credentials): Promise<Agent> {
-    for (const rule of this.rules) {
-      const agent = await rule.recognise(credentials);
-      if (agent) return agent;
+    const shown = shownCredentials(credentials, this.otherCredentials);
+    let agent: Agent;
+    try {
+      agent = await this.decided(credentials, shown);
+    } catch (error) {
+      if (error instanceof InsufficientScope) await this.assertAllGood(credentials, shown);
+      throw error;
     }
-    throw new Unauthorized('no rule recognised the caller');
+    await this.assertAllGood(credentials, shown);
+    return agent;
+  }
+
+  override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
+    return shownCredentials(request, this.otherCredentials).length > 0;
   }
 
   override challengeTo(request: Pick<CredentialSource, 'headers'>): string | undefined {
@@ -41,4 +64,74 @@ export class RuleAuthenticator extends Authenticator {
     }
     return [];
   }
+
+  /**
+   * Slow rules are put off until another one recognises the caller, or none does; those before it in the order are asked
+   * then, so that who a caller is does not depend on it.
+   */
+  private async decided(credentials: Credentials, shown: readonly string[]): Promise<Agent> {
+    const postponed: AuthRule[] = [];
+    for (const rule of this.rules) {
+      if (!rule.isSettled(credentials)) {
+        postponed.push(rule);
+        continue;
+      }
+      let agent: Agent | null;
+      try {
+        agent = await rule.recognise(credentials);
+      } catch (error) {
+        const earlier = await firstOf(postponed, credentials, false);
+        if (earlier) return earlier;
+        throw error;
+      }
+      if (agent === null) continue;
+      if (postponed.length === 0) return agent;
+      const vouched = await this.knowsTheKey(rule, credentials, shown);
+      return (await firstOf(postponed, credentials, vouched)) ?? agent;
+    }
+    const agent = await firstOf(postponed, credentials, false);
+    if (agent) return agent;
+    throw new Unauthorized('no rule recognised the caller');
+  }
+
+  /** Whether a rule knows the very key that slow rules would compare. */
+  private async knowsTheKey(
+    rule: AuthRule,
+    credentials: Credentials,
+    shown: readonly string[],
+  ): Promise<boolean> {
+    const key = shown.find((name) => name === 'x-mcp-api-key' || name === 'authorization');
+    return key !== undefined && rule.knows(showingOnly(credentials, key, this.otherCredentials));
+  }
+
+  /** @throws Unauthorized when a credential beside the one that decided is no good */
+  private async assertAllGood(credentials: Credentials, shown: readonly string[]): Promise<void> {
+    // The only one is what the caller was recognised by.
+    if (shown.length < 2) return;
+    for (const name of shown) {
+      const alone = showingOnly(credentials, name, this.otherCredentials);
+      if (!(await this.isKnown(alone)))
+        throw new Unauthorized('a credential that no rule knows beside another');
+    }
+  }
+
+  private async isKnown(alone: Credentials): Promise<boolean> {
+    const [settled, slow] = [true, false].map((wanted) =>
+      this.rules.filter((rule) => rule.isSettled(alone) === wanted),
+    ) as [AuthRule[], AuthRule[]];
+    for (const rule of [...settled, ...slow]) if (await rule.knows(alone)) return true;
+    return false;
+  }
+}
+
+async function firstOf(
+  rules: readonly AuthRule[],
+  credentials: Credentials,
+  vouched: boolean,
+): Promise<Agent | null> {
+  for (const rule of rules) {
+    const agent = await rule.recognise(credentials, vouched);
+    if (agent) return agent;
+  }
+  return null;
 }

@@ -44,6 +44,40 @@ export function parseError(message: string, cause?: string): Refusal {
   return { code: 'parse_error', gate: 'data', message: `Parse error: ${message}`, ...(cause && { cause }) };
 }
 
+/** The same, of a write that was sent: nothing says whether it happened. */
+export function outcomeUnknown(refusal: Refusal): Refusal {
+  return {
+    ...refusal,
+    message:
+      `${refusal.message}. Whether the write happened is not known: read the object before you try again, ` +
+      'or repeat the same call with the idempotency_key that it had',
+    details: { ...refusal.details, outcome: 'unknown' },
+  };
+}
+
+/** The first call with the key was sent, and nothing says what became of it. */
+export function keyedOutcomeUnknown(): Refusal {
+  return {
+    code: 'parse_error',
+    gate: 'data',
+    message:
+      'Parse error: a call with this idempotency_key is running, or nothing says whether it wrote. Nothing was written ' +
+      'now. Read the object; if the change is not there after a minute, call again with another key',
+    details: { outcome: 'unknown' },
+  };
+}
+
+/** Keys cannot be looked up, so that a second write could not be told from the first. */
+export function keysUnavailable(): Refusal {
+  return {
+    code: 'parse_error',
+    gate: 'data',
+    message:
+      'Parse error: an idempotency_key cannot be remembered at the moment, and nothing was written. Retry after 5.0s',
+    retryAfter: 5,
+  };
+}
+
 /** What this installation has not got. */
 export function notImplemented(message: string): Refusal {
   return { code: 'not_implemented', gate: 'availability', message };

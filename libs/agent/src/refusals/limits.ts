@@ -12,6 +12,38 @@ export function rateLimited(limit: number, window: number, retryAfter: number): 
   };
 }
 
+/** Too many calls of one principal at the same time. */
+export function tooManyRunning(limit: number, retryAfter: number): Refusal {
+  return {
+    code: 'rate_limited',
+    gate: 'running_calls',
+    message: `Too many calls at once: ${limit} of this caller run and others wait. Retry after ${retryAfter.toFixed(1)}s, with fewer at once`,
+    retryAfter: Number(retryAfter.toFixed(2)),
+  };
+}
+
+/** One principal takes its whole share of the database. */
+export function databaseShareTaken(retryAfter: number): Refusal {
+  return {
+    code: 'rate_limited',
+    gate: 'database_share',
+    message: `Too many database operations of this caller at once. Retry after ${retryAfter.toFixed(1)}s, with fewer calls at once`,
+    retryAfter: Number(retryAfter.toFixed(2)),
+  };
+}
+
+/** A limit whose counts cannot be read or written at this moment: nothing is let through uncounted. */
+export function limitUncountable(limit: 'rate_limit' | 'budget', retryAfter: number): Refusal {
+  const what = limit === 'budget' ? 'The data budget' : 'The rate limit';
+  return {
+    code: 'rate_limited',
+    gate: limit,
+    message: `${what} cannot be counted at the moment, and no call passes uncounted. Retry after ${retryAfter.toFixed(1)}s`,
+    ...(limit === 'budget' && { details: { kind: 'budget' as const } }),
+    retryAfter: Number(retryAfter.toFixed(2)),
+  };
+}
+
 const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
   calls: 'calls',
   rows: 'rows',
@@ -33,6 +65,30 @@ export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetV
 
 export function toolTimedOut(tool: string, seconds: number): Refusal {
   return { code: 'timeout', gate: 'timeout', message: `Tool '${tool}' timed out after ${seconds}s` };
+}
+
+/** The query is right, and its answer is more than is read for any. */
+export function answerTooLarge(store: string): Refusal {
+  return {
+    code: 'invalid_query',
+    gate: 'answer_size',
+    message:
+      `The answer of ${store} is too large to be read (at most 32 MiB, each value counting at least 64 bytes). ` +
+      'Ask for less: a smaller limit, fewer keys, ids or include; in a pipeline $match and $limit before stages that ' +
+      'multiply or collect ($unwind, $range, $lookup, $group with $push, $facet), and $project for smaller rows',
+    details: { kind: 'answer_size' },
+  };
+}
+
+/** Other large answers are being read; nothing is wrong with the query. */
+export function answersBusy(): Refusal {
+  return {
+    code: 'rate_limited',
+    gate: 'answer_size',
+    message: 'Too many large answers are being read at the moment. Retry after 1.0s, or ask for less',
+    details: { kind: 'answer_size' },
+    retryAfter: 1,
+  };
 }
 
 export function databaseTimedOut(maxTimeMs: number): Refusal {

@@ -4,5 +4,5 @@ export const listed = (names: Iterable<string>): string => [...names].join(', ')
 export function listedAtMost(names: readonly string[], most = 20): { shown: string[]; text: string } {
   const shown = names.slice(0, most);
   const more = names.length > most ? ` (+${names.length - most} more)` : '';
-  return { shown, text: listed(shown) + more };
+  return { shown, text: shown.length > 0 ? listed(shown) + more : 'none' };
 }

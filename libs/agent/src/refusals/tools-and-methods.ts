@@ -1,6 +1,6 @@
 import type { Refusal } from '../refusal.js';
 import type { Tier } from '../tier.js';
-import { accessDenied } from './general.js';
+import { accessDenied, invalidArgument } from './general.js';
 import { listed } from './listed.js';
 
 export function toolFiltered(tool: string): Refusal {
@@ -33,6 +33,29 @@ export function tierTooLow(tool: string, needed: Tier | 'unknown', held: Tier): 
     gate: 'tier',
     message: `Permission denied: '${tool}' requires ${needed} permissions. Current level: ${held}`,
   };
+}
+
+const meant = (near: readonly string[]): string =>
+  near.length > 0 ? ` Did you mean ${near.map((name) => `'${name}'`).join(' or ')}?` : '';
+
+/** @param near names of tools that the caller may use and could have meant */
+export function unknownTool(tool: string, held: Tier, near: readonly string[]): Refusal {
+  const { message, ...refusal } = tierTooLow(tool, 'unknown', held);
+  return {
+    ...refusal,
+    message: `${message}. There is no tool of that name.${meant(near)} list_tools names the tools that you may call`,
+  };
+}
+
+/** An argument that the tool does not declare. @param near declared names that the caller could have meant */
+export function unknownArgument(
+  tool: string,
+  argument: string,
+  near: readonly string[],
+  declared: readonly string[],
+): Refusal {
+  const takes = declared.length > 0 ? ` It takes: ${listed(declared)}` : ' It takes no arguments';
+  return invalidArgument(`${tool} does not take '${argument}'.${meant(near)}${takes}`);
 }
 
 export function envGateClosed(

@@ -1,3 +1,4 @@
+import { pinnedRequest, type ResolveHost } from '#agent';
 import { AuthenticationUnavailable } from '../authentication-faults.js';
 
 /** Bytes of a document of an authorization server. */
@@ -35,6 +36,8 @@ export interface JsonRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Default: as the system resolves names. */
+  readonly resolve?: ResolveHost;
 }
 
 export interface JsonAnswer {
@@ -52,32 +55,37 @@ export async function askForJson(url: string, request: JsonRequest = {}): Promis
   if (!isTrustworthyUrl(url))
     throw new AuthenticationUnavailable('an address that is neither https nor loopback');
   const { host } = new URL(url);
+  const limit = AbortSignal.timeout(PATIENCE);
   try {
-    const response = await fetch(url, {
+    const response = await pinnedRequest(url, {
       ...request,
       headers: { Accept: 'application/json', ...request.headers },
-      redirect: 'error',
-      signal: AbortSignal.timeout(PATIENCE),
+      rule: 'elsewhere',
+      signal: limit,
     });
-    const text = await boundedText(response);
+    if (response.status >= 300 && response.status < 400) {
+      await response.body?.cancel();
+      throw new AuthenticationUnavailable(`no answer from ${host} (it redirects)`);
+    }
+    const text = await boundedText(response, host);
     return { status: response.status, value: objectOf(text) };
   } catch (error) {
     if (error instanceof AuthenticationUnavailable) throw error;
+    if (limit.aborted) throw new AuthenticationUnavailable(`no answer from ${host} (TimeoutError)`);
     const { name, cause } = error as Error;
     const code = (cause as { code?: unknown } | undefined)?.code;
     throw new AuthenticationUnavailable(`no answer from ${host} (${typeof code === 'string' ? code : name})`);
   }
 }
 
-async function boundedText({ body, url }: Response): Promise<string> {
+async function boundedText({ body }: Response, host: string): Promise<string> {
   if (!body) return '';
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
     size += chunk.length;
     // Leaving the loop cancels the rest.
-    if (size > MAX_BYTES)
-      throw new AuthenticationUnavailable(`too large an answer from ${new URL(url).host}`);
+    if (size > MAX_BYTES) throw new AuthenticationUnavailable(`too large an answer from ${host}`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -31,6 +31,7 @@ export class Grant {
     const agent = new Agent({
       shape,
       principal,
+      claims,
       identity: 'claim' in identity ? await userOf(claims, identity, users) : identity,
       ...(tenant && { tenantId: tenantOf(claims, tenant) }),
     });

@@ -1,3 +1,4 @@
+import type { SessionOwners } from '../session-owners.js';
 import type { ClaimPath } from './claim-values.js';
 import { Introspection } from './introspection.js';
 import { IssuerDocuments } from './issuer-documents.js';
@@ -63,6 +64,8 @@ export function issuerTrust({
 
 export interface OAuthRuleParts {
   readonly grants: OAuthGrants;
+  /** Where agents of tokens read with the sessions of their callers. Default: none does. */
+  readonly sessionOwners?: SessionOwners | undefined;
   /** Asked besides the issuer. Default none. */
   readonly revocations?: readonly Revocations[];
   /** Default: nothing is known yet. */
@@ -71,7 +74,7 @@ export interface OAuthRuleParts {
 
 export function oauthRule(
   options: OAuthIssuer,
-  { grants, revocations = [], trust = issuerTrust(options) }: OAuthRuleParts,
+  { grants, sessionOwners, revocations = [], trust = issuerTrust(options) }: OAuthRuleParts,
 ): OAuthRule {
   const { issuer, audience, introspection } = options;
   const { documents, keys } = trust;
@@ -89,6 +92,7 @@ export function oauthRule(
     documents,
     ladder: new ScopeLadder(grants),
     scopeClaim: options.scopeClaim,
+    sessionOwners,
     verifier: new TokenVerifier({
       issuer,
       audiences: typeof audience === 'string' ? [audience] : audience,

@@ -1,7 +1,9 @@
 import type { Agent } from '#agent';
-import { InsufficientScope } from '../authentication-faults.js';
+import { InsufficientScope, InvalidToken } from '../authentication-faults.js';
 import { AuthRule } from '../auth-rule.js';
 import { bearerToken, type Credentials } from '../credentials.js';
+import { isSomebodysSession } from '../parse-session-rule.js';
+import type { SessionOwners } from '../session-owners.js';
 import { type ClaimPath, principalOf, scopesOf } from './claim-values.js';
 import type { IssuerDocuments } from './issuer-documents.js';
 import type { Revocations } from './revocations.js';
@@ -15,6 +17,8 @@ export interface OAuthRuleOptions {
   readonly documents: IssuerDocuments;
   /** Default: `scope`, else `scp`. */
   readonly scopeClaim?: ClaimPath | undefined;
+  /** Where the agents of tokens read with the sessions of their callers. Default: none does. */
+  readonly sessionOwners?: SessionOwners | undefined;
   /** All are asked. Default: a token holds until it expires. */
   readonly revocations?: readonly Revocations[];
 }
@@ -63,5 +67,22 @@ export class OAuthRule extends AuthRule {
     const above = ladder.above(scopes);
     if (above.length > 0) this.above.set(agent, above);
     return agent;
+  }
+
+  /** A token of this issuer that holds, however far it reaches; a session where agents of tokens read with one. */
+  override async knows(credentials: Credentials): Promise<boolean> {
+    const token = bearerToken(credentials);
+    const { verifier, revocations = [], sessionOwners } = this.options;
+    if (token === undefined)
+      return sessionOwners !== undefined && isSomebodysSession(credentials, sessionOwners);
+    try {
+      if (!verifier.concerns(token)) return false;
+      const claims = await verifier.verify(token);
+      for (const revocation of revocations) await revocation.assertHolds(token, claims);
+      return true;
+    } catch (error) {
+      if (error instanceof InvalidToken) return false;
+      throw error;
+    }
   }
 }

@@ -1,0 +1,140 @@
+export interface FairTurnsOptions {
+  /** Pieces of work that run at once. */
+  readonly atOnce: number;
+  /** Pieces of one key that run at once. Default: `atOnce`. */
+  readonly perKey?: number;
+  /** Pieces of one key that may wait; a further one is refused. */
+  readonly waitingPerKey: number;
+  /** Pieces that may wait altogether; a further one is refused. Default: no bound but those of the keys. */
+  readonly waiting?: number;
+  /** Milliseconds that a piece waits before it is refused. */
+  readonly patience: number;
+}
+
+/** There was no turn in time. */
+export class NoTurn extends Error {
+  constructor(
+    /** True: the key's own work takes all that one key may have. False: the work of everybody together does. */
+    readonly own: boolean,
+  ) {
+    super(own ? 'too much work of one key at once' : 'too much work at once');
+    this.name = 'NoTurn';
+  }
+}
+
+interface Waiting {
+  begin(): void;
+}
+
+/**
+ * Lets so many pieces of work run at once and has the rest wait, in one queue for each key. The keys that wait are served in
+ * turn, so that whoever brings much waits for itself and not others for it.
+ */
+export class FairTurns {
+  private running = 0;
+  private waiting = 0;
+  private readonly runningOf = new Map<string, number>();
+  /** In the order in which the keys are served next. */
+  private readonly queues = new Map<string, Waiting[]>();
+
+  constructor(private readonly options: FairTurnsOptions) {}
+
+  /** @throws NoTurn; the reason of the signal when it aborts while the work waits */
+  async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const end = await this.turn(key, signal);
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Waits for a turn.
+   * @returns ends it; may be called more than once
+   * @throws NoTurn; the reason of the signal when it aborts before
+   */
+  async turn(key: string, signal?: AbortSignal): Promise<() => void> {
+    signal?.throwIfAborted();
+    if (this.running < this.options.atOnce && this.mayRun(key)) this.begin(key);
+    else await this.queued(key, signal);
+    let ended = false;
+    return () => {
+      if (ended) return;
+      ended = true;
+      this.end(key);
+    };
+  }
+
+  private mayRun(key: string): boolean {
+    const { perKey, atOnce } = this.options;
+    return (this.runningOf.get(key) ?? 0) < (perKey ?? atOnce);
+  }
+
+  private begin(key: string): void {
+    this.running += 1;
+    this.runningOf.set(key, (this.runningOf.get(key) ?? 0) + 1);
+  }
+
+  private end(key: string): void {
+    this.running -= 1;
+    const left = (this.runningOf.get(key) ?? 1) - 1;
+    if (left > 0) this.runningOf.set(key, left);
+    else this.runningOf.delete(key);
+    while (this.running < this.options.atOnce && this.serveNext());
+  }
+
+  private serveNext(): boolean {
+    for (const [key, queue] of this.queues) {
+      const next = queue[0];
+      if (!next || !this.mayRun(key)) continue;
+      this.leave(key, next);
+      this.begin(key);
+      next.begin();
+      return true;
+    }
+    return false;
+  }
+
+  private queued(key: string, signal: AbortSignal | undefined): Promise<void> {
+    const { waitingPerKey, waiting: waitingOfAll = Infinity, patience } = this.options;
+    const queue = this.queues.get(key) ?? [];
+    if (queue.length >= waitingPerKey) throw new NoTurn(true);
+    if (this.waiting >= waitingOfAll) throw new NoTurn(!this.mayRun(key));
+    return new Promise((resolve, reject) => {
+      const giveUp = (reason: unknown) => {
+        this.leave(key, entry);
+        done();
+        reject(reason as Error);
+      };
+      const gone = () => giveUp(signal?.reason);
+      const timer = setTimeout(() => giveUp(new NoTurn(!this.mayRun(key))), patience);
+      const done = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', gone);
+      };
+      const entry: Waiting = {
+        begin: () => {
+          done();
+          resolve();
+        },
+      };
+      signal?.addEventListener('abort', gone, { once: true });
+      queue.push(entry);
+      this.queues.set(key, queue);
+      this.waiting += 1;
+    });
+  }
+
+  /** The key goes to the end of the line, or out of it. */
+  private leave(key: string, entry: Waiting): void {
+    const queue = this.queues.get(key);
+    const at = queue?.indexOf(entry) ?? -1;
+    if (!queue || at < 0) return;
+    queue.splice(at, 1);
+    this.waiting -= 1;
+    if (at === 0) this.queues.delete(key);
+    if (queue.length === 0) this.queues.delete(key);
+    else if (at === 0) this.queues.set(key, queue);
+  }
+}

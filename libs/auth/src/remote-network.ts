@@ -1,0 +1,25 @@
+import { isIPv6 } from 'node:net';
+
+/**
+ * Whom a remote address belongs to: an IPv4 address itself, of an IPv6 address its first 64 bits, because whoever has one
+ * usually has all addresses that share them.
+ */
+export function remoteNetwork(address: string | undefined): string {
+  if (address === undefined) return '';
+  const plain = address.split('%')[0] as string;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
+  if (mapped !== undefined) return mapped;
+  return isIPv6(plain) ? `${firstGroups(plain).join(':')}::/64` : plain;
+}
+
+/** The first four groups of an IPv6 address, without leading zeros. */
+function firstGroups(address: string): string[] {
+  const [head = '', tail] = address.split('::');
+  const written = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  // An IPv4 address at the end stands for two groups.
+  const length = (groups: string[]) => groups.length + groups.filter((group) => group.includes('.')).length;
+  const zeros = tail === undefined ? 0 : 8 - length(written) - length(after);
+  const groups = [...written, ...Array<string>(Math.max(zeros, 0)).fill('0'), ...after];
+  return groups.slice(0, 4).map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''));
+}

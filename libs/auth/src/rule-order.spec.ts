@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import { compileAgentShape, MASTER } from '#agent';
+import { ApiKeyRule } from './api-key-rule.js';
+import { AuthenticationUnavailable } from './authentication-faults.js';
+import type { AuthRule } from './auth-rule.js';
+import { HashedKeyRule } from './hashed-key-rule.js';
+import { newKey, slowHashOf } from './key-hash.js';
+import { ParseSessionRule } from './parse-session-rule.js';
+import { RuleAuthenticator } from './rule-authenticator.js';
+import { SessionOwners } from './session-owners.js';
+import { SlowComparisons } from './slow-comparisons.js';
+
+const shapes = Object.fromEntries(
+  ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentShape(name)]),
+);
+const shapeOf = (name: string) => shapes[name] as ReturnType<typeof compileAgentShape>;
+
+class OneUser extends SessionOwners {
+  userOf(token: string) {
+    return Promise.resolve(token === 'r:ada' ? 'ada' : null);
+  }
+}
+
+const generated = newKey();
+const from = (headers: Record<string, string>) => ({ headers, remoteAddress: '203.0.113.7', method: 'POST' });
+const withKey = (key: string) => from({ 'x-mcp-api-key': key });
+
+async function rulesOf(slowKey: string): Promise<AuthRule[]> {
+  return [
+    new HashedKeyRule(await slowHashOf(slowKey), shapeOf('slow'), MASTER),
+    new ApiKeyRule('plain-key', shapeOf('plain'), MASTER),
+    new HashedKeyRule(generated.hash, shapeOf('digest'), MASTER),
+    new ParseSessionRule(shapeOf('user'), new OneUser()),
+  ];
+}
+
+describe('the order of the rules', () => {
+  it('decides who a caller is, also where the first rule that knows the key is the slow one', async () => {
+    const rules = await rulesOf('plain-key');
+    const named = async (key: string, order: readonly AuthRule[]) =>
+      (await new RuleAuthenticator(order).authenticate(withKey(key))).shape.name;
+    for (let again = 0; again < 2; again += 1) {
+      expect(await named('plain-key', rules)).toBe('slow');
+      expect(await named('plain-key', rules.toReversed())).toBe('plain');
+      expect(await named(generated.key, rules)).toBe('digest');
+    }
+  });
+
+  it('does not make a right key of a cheap rule, or a session, wait for a flood of unknown keys', async () => {
+    const authenticator = new RuleAuthenticator(await rulesOf('slow-key'));
+    const flood = Array.from({ length: 200 }, (_, at) =>
+      authenticator.authenticate(withKey(`wrong-${at}`)).catch((error: unknown) => error),
+    );
+    const found = [];
+    for (const request of [
+      withKey('plain-key'),
+      withKey(generated.key),
+      from({ 'x-parse-session-token': 'r:ada' }),
+    ])
+      found.push((await authenticator.authenticate(request)).shape.name);
+    expect(found).toEqual(['plain', 'digest', 'user']);
+    expect(await flood.at(-1)).toBeInstanceOf(AuthenticationUnavailable);
+  }, 60_000);
+});
+
+describe('slow comparisons', () => {
+  const hash = {
+    kind: 'scrypt',
+    N: 2 ** 14,
+    r: 8,
+    p: 1,
+    salt: Buffer.from('salt'),
+    hash: Buffer.from('hash'),
+  } as const;
+  const unknown = { network: '203.0.113.7', vouched: false };
+
+  /** Compares with the key `right`, when told to. */
+  function held() {
+    const compared: string[] = [];
+    const waiting: (() => void)[] = [];
+    const comparisons = new SlowComparisons((key) => {
+      compared.push(key);
+      return new Promise((resolve) => waiting.push(() => resolve(key === 'right')));
+    });
+    const settled = () => new Promise((resolve) => setImmediate(resolve));
+    const goOn = async () => {
+      await settled();
+      for (const next of waiting.splice(0)) next();
+      await settled();
+    };
+    return { comparisons, compared, goOn };
+  }
+
+  it('are made once for a key, however many callers show it at the same time', async () => {
+    const { comparisons, compared, goOn } = held();
+    const verdicts = Promise.all([1, 2, 3].map(() => comparisons.fits('right', hash, unknown)));
+    await goOn();
+    expect(await verdicts).toEqual([true, true, true]);
+    expect(compared).toEqual(['right']);
+  });
+
+  it('serve the networks that wait in turn', async () => {
+    const { comparisons, compared, goOn } = held();
+    for (let at = 0; at < 20; at += 1) comparisons.fits(`flood-${at}`, hash, unknown).catch(() => undefined);
+    const verdict = comparisons.fits('right', hash, { network: '198.51.100.1', vouched: false });
+    await goOn();
+    await goOn();
+    expect(compared.length).toBeLessThanOrEqual(6);
+    expect(await verdict).toBe(true);
+  });
+
+  it('of a right key stay known while thousands of wrong ones are tried', async () => {
+    const comparisons = new SlowComparisons((key) => Promise.resolve(key === 'right'));
+    expect(await comparisons.fits('right', hash, unknown)).toBe(true);
+    expect(await comparisons.fits('of-another-rule', hash, { ...unknown, vouched: true })).toBe(false);
+    for (let at = 0; at < 3_000; at += 1) await comparisons.fits(`wrong-${at}`, hash, unknown);
+    expect(comparisons.isKnown('right', hash)).toBe(true);
+    expect(comparisons.isKnown('of-another-rule', hash)).toBe(true);
+    expect(comparisons.isKnown('wrong-0', hash)).toBe(false);
+  });
+});
