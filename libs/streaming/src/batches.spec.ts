@@ -74,3 +74,39 @@ describe('several messages in one body', () => {
     for (const headers of strangers) expect((await batch([ping(1)], headers)).status).toBe(400);
   });
 });
+
+describe('the answers to one batch', () => {
+  const MIB = 1024 * 1024;
+  type Answered = { id: number; result?: unknown; error?: { code: number; message: string } }[];
+
+  it('are bounded together: what does not fit says so, and what had not begun is not begun', async () => {
+    const wide = await edgeUnderTest({ maxBatchSize: 50 });
+    try {
+      wide.tools.work = () => ({ text: 'x'.repeat(3 * MIB) });
+      const calls = Array.from({ length: 50 }, (_, at) => call('work', at));
+      const answer = await wide.ask({ headers: await sessionOf(wide, '2025-03-26'), body: calls });
+      const answers = answer.json() as unknown as Answered;
+      expect([answer.status, answers.map(({ id }) => id)]).toEqual([200, calls.map(({ id }) => id)]);
+      expect(Buffer.byteLength(answer.text)).toBeLessThan(8.1 * MIB);
+      expect(answers.filter(({ result }) => result)).toHaveLength(2);
+      const refusals = answers.flatMap(({ error }) => (error ? [error] : []));
+      expect(new Set(refusals.map(({ code }) => code))).toEqual(new Set([-32000]));
+      const made = refusals.filter(({ message }) => message.startsWith('Done, but its answer'));
+      const notRun = refusals.filter(({ message }) => message.startsWith('Not run'));
+      expect(made.length + notRun.length).toBe(48);
+      expect(wide.tools.contexts).toHaveLength(2 + made.length);
+      expect(made.length).toBeLessThan(4);
+      for (const { message } of refusals) expect(message).toContain('send fewer messages in one batch');
+    } finally {
+      await wide.stop();
+    }
+  });
+
+  it('are one answer at least, however large it is alone', async () => {
+    let calls = 0;
+    edge.tools.work = () => ({ text: 'x'.repeat((calls += 1) === 1 ? 9 * MIB : 1) });
+    const answers = (await batch([call('work', 1), call('work', 2)])).json() as unknown as Answered;
+    expect(answers.filter(({ result }) => result)).toHaveLength(1);
+    expect(answers.filter(({ error }) => error)).toHaveLength(1);
+  });
+});

@@ -4,16 +4,19 @@ export type BodyReading =
   | { readonly outcome: 'read'; readonly body: Buffer }
   | { readonly outcome: 'too-large' }
   | { readonly outcome: 'too-slow' }
+  | { readonly outcome: 'no-room' }
   | { readonly outcome: 'gone' };
 
 /**
  * Reads a body of at most `limit` bytes within `timeout` milliseconds. Stops keeping it as soon as it cannot succeed.
+ * @param takes asked before bytes are kept: false refuses them
  * @param onGone is given what to call when the client goes away
  */
 export function readBody(
   request: IncomingMessage,
   limit: number,
   timeout: number,
+  takes: (bytes: number) => boolean,
   onGone: (tell: () => void) => void,
 ): Promise<BodyReading> {
   return new Promise((resolve) => {
@@ -29,8 +32,13 @@ export function readBody(
     if (request.destroyed) return settle({ outcome: 'gone' });
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size <= limit) chunks.push(chunk);
-      else settle({ outcome: 'too-large' });
+      if (size > limit) settle({ outcome: 'too-large' });
+      else if (takes(chunk.length)) chunks.push(chunk);
+      else {
+        // What has arrived is of no use without the rest.
+        chunks.length = 0;
+        settle({ outcome: 'no-room' });
+      }
     });
     request.on('end', () => {
       const [only] = chunks;

@@ -28,8 +28,8 @@ export interface McpEdgeOptions {
   readonly preAuthRateLimiter?: RateLimiter | null;
   /** `strict`: a session id is required and must be known. Default `lenient`: an unknown one is a mere label. */
   readonly sessions?: 'lenient' | 'strict';
-  /** DELETE ends only sessions of the caller, who has to authenticate. Default false. */
-  readonly authenticateDelete?: boolean;
+  /** Spent per principal by every message but `ping` and calls of tools, which have limits of their own. Default: none. */
+  readonly requestLimiter?: RateLimiter | null;
   /** Words a refused verb as the standalone server does; false: as a mounted handler. Default true. */
   readonly standalone?: boolean;
   /** Milliseconds a body may take to arrive. Default 30,000. */
@@ -42,6 +42,10 @@ export interface McpEdgeOptions {
   readonly maxConcurrentDispatchers?: number | null;
   /** Bytes that may wait for the reader of a stream before it loses the stream. Default 1,048,576. */
   readonly maxStreamBuffer?: number;
+  /** Milliseconds that a reader, of whatever answer, may take nothing of what waits for it before its connection is cut. Default 30,000. */
+  readonly readerPatience?: number;
+  /** Bytes of answers that may wait for the readers of one principal, or of an address before authentication. Default 33,554,432. */
+  readonly maxUnread?: number;
   /** Milliseconds that the reader of a file may take nothing of it before it is broken off. Default 60,000. */
   readonly downloadPatience?: number;
   /** Messages in one body, where the revision has batches. Default 50. */
@@ -59,13 +63,15 @@ export interface EdgeSettings {
   readonly customHeader: CustomHeader | null;
   readonly preAuthRateLimiter: RateLimiter | null;
   readonly strictSessions: boolean;
-  readonly authenticateDelete: boolean;
+  readonly requestLimiter: RateLimiter | null;
   readonly standalone: boolean;
   readonly bodyTimeout: number;
   readonly heartbeatInterval: number;
   readonly credentialsInterval: number;
   readonly maxConcurrentDispatchers: number | null;
   readonly maxStreamBuffer: number;
+  readonly readerPatience: number;
+  readonly maxUnread: number;
   readonly downloadPatience: number;
   readonly maxBatchSize: number;
 }
@@ -112,15 +118,18 @@ function named(name: string, value: string | null): CustomHeader {
   return { name: name.trim().toLowerCase(), value };
 }
 
+function limiterOption(value: RateLimiter | null | undefined, option: string): RateLimiter | null {
+  const limiter = value ?? null;
+  if (limiter !== null && typeof limiter.check !== 'function')
+    throw new TypeError(`${option}: expected an object with a check method`);
+  return limiter;
+}
+
 /** @throws TypeError naming the option that cannot be used */
 export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
   const sessions = options.sessions ?? 'lenient';
   if (sessions !== 'lenient' && sessions !== 'strict')
     throw new TypeError('sessions: expected lenient or strict');
-  const limiter = options.preAuthRateLimiter ?? null;
-  if (limiter !== null && typeof limiter.check !== 'function') {
-    throw new TypeError('preAuthRateLimiter: expected an object with a check method');
-  }
   return Object.freeze({
     path: pathOption(options.path ?? '/mcp', 'path'),
     healthPath: options.healthPath ? pathOption(options.healthPath, 'healthPath') : null,
@@ -129,9 +138,9 @@ export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
     origins: new OriginPolicy(options.allowedOrigins ?? [], options.loopbackOrigins ?? true),
     hosts: new HostPolicy(options.allowedHosts ?? [], options.loopbackHosts ?? true),
     customHeader: customHeader(options.requireCustomHeader),
-    preAuthRateLimiter: limiter,
+    preAuthRateLimiter: limiterOption(options.preAuthRateLimiter, 'preAuthRateLimiter'),
     strictSessions: sessions === 'strict',
-    authenticateDelete: options.authenticateDelete ?? false,
+    requestLimiter: limiterOption(options.requestLimiter, 'requestLimiter'),
     standalone: options.standalone ?? true,
     bodyTimeout: positive(options.bodyTimeout ?? 30_000, 'bodyTimeout'),
     heartbeatInterval: milliseconds(options.heartbeatInterval ?? 2_000, 'heartbeatInterval'),
@@ -141,6 +150,8 @@ export function compileEdgeOptions(options: McpEdgeOptions = {}): EdgeSettings {
         ? null
         : positive(options.maxConcurrentDispatchers ?? 100, 'maxConcurrentDispatchers'),
     maxStreamBuffer: positive(options.maxStreamBuffer ?? 1_048_576, 'maxStreamBuffer'),
+    readerPatience: positive(options.readerPatience ?? 30_000, 'readerPatience'),
+    maxUnread: positive(options.maxUnread ?? 33_554_432, 'maxUnread'),
     downloadPatience: positive(options.downloadPatience ?? 60_000, 'downloadPatience'),
     maxBatchSize: positive(options.maxBatchSize ?? 50, 'maxBatchSize'),
   });

@@ -1,12 +1,13 @@
+export { UnreadAnswers } from './unread-answers.js';
 export * from './downloads/downloads.js';
 export type { McpEdgeOptions } from './edge-options.js';
 export * from './mcp-edge.js';
-export { NotServed } from './not-served.js';
+export { NotServed, notServed } from './not-served.js';
 export { trustedHeaders } from './request-headers.js';
 export type { AbandonedDispatch } from './rungs/rung.js';
 export { StdioEdge, type StdioOptions } from './stdio/stdio-edge.js';
 export type { ChangingList } from './wire/replicated-list-changes.js';
 export { Wire, type WireParts } from './wire/wire.js';
-export { remoteNetwork } from './remote-network.js';
+export { remoteNetwork } from '#auth';
 export * from './small-json-body.js';
 export { EventStream } from './sse/event-stream.js';

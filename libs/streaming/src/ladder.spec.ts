@@ -42,7 +42,7 @@ describe('the ladder', () => {
       });
       expect(answer.status).toBe(status);
       expect(answer.headers).toMatchObject({ 'content-type': 'application/json', ...headers });
-      const costsAuthentication = rung === 'authenticate' || rung === 'session';
+      const costsAuthentication = ['authenticate', 'request-limit', 'session'].includes(rung);
       expect(authenticator.seen.length - before).toBe(costsAuthentication ? 1 : 0);
     },
   );

@@ -16,6 +16,7 @@ import {
   versionHeader,
 } from './rungs/modern-request.js';
 import { era, legacyVersion } from './rungs/protocol-era.js';
+import { requestLimit } from './rungs/request-limit.js';
 import type { Rung } from './rungs/rung.js';
 import { deleteSession, listen, postOnly } from './rungs/verbs.js';
 
@@ -50,6 +51,7 @@ export const LADDER: readonly Rung[] = [
   servedMethod,
   legacyVersion,
   authenticate,
+  requestLimit,
   session,
   batchSession,
   spokenVersion,

@@ -9,16 +9,19 @@ import { Exchange, pathOf } from './exchange.js';
 import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads/download-rungs.js';
 import type { Downloads } from './downloads/downloads.js';
 import { LADDER, NEIGHBOUR_LADDER } from './ladder.js';
-import { serverBusy } from './answers/carrier-choice.js';
+import { stateUnavailable } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
 import { type NotServed, notServed } from './not-served.js';
 import { OpenStreams } from './open-streams.js';
+import { PendingBodies } from './pending-bodies.js';
 import { internalErrorReply } from './reply.js';
 import { authenticate } from './rungs/caller.js';
 import { dispatch } from './rungs/dispatch.js';
+import { spendRequest } from './rungs/request-limit.js';
 import type { AbandonedDispatch, EdgeParts, Rung, RungVerdict } from './rungs/rung.js';
 import { KeepAlives } from './sse/keep-alives.js';
 import { sendWhole } from './whole-answer.js';
+import { UnreadAnswers } from './unread-answers.js';
 import { processWire } from './wire/process-wire.js';
 import type { Wire } from './wire/wire.js';
 
@@ -90,6 +93,8 @@ export class McpEdge {
       keepAlives: new KeepAlives(settings.heartbeatInterval),
       counts: new EdgeCounts(),
       openStreams: new OpenStreams({ authenticator, interval: settings.credentialsInterval, log }),
+      pendingBodies: new PendingBodies(),
+      unread: new UnreadAnswers({ patience: settings.readerPatience, perCaller: settings.maxUnread }),
       downloads,
       onAbandoned: onAbandoned ?? (() => undefined),
       telemetry,
@@ -133,6 +138,11 @@ export class McpEdge {
     );
   }
 
+  /** Answers of this process that wait for their readers: routes beside MCP count theirs here as well. */
+  get unread(): UnreadAnswers {
+    return this.parts.unread;
+  }
+
   /** False from the moment it begins to close. */
   get isAccepting(): boolean {
     return this.parts.accepting;
@@ -156,15 +166,25 @@ export class McpEdge {
     return null;
   }
 
+  /**
+   * Counts a request to a route beside MCP against the limit of its principal.
+   * @returns seconds to wait, or null to let it pass. @throws SharedStateUnavailable
+   */
+  spendRequest(principal: string): Promise<number | null> {
+    return spendRequest(this.parts, principal);
+  }
+
   /** Answers one request. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.parts.unread.watch(request);
     const exchange = new Exchange(request, response);
     this.running.add(exchange);
     this.observe(exchange);
     try {
       const verdict = await this.climb(exchange);
+      if (verdict !== 'streamed' && verdict && verdict !== 'gone') sendWhole(exchange, verdict);
+      this.parts.unread.wrote(response);
       if (verdict === 'streamed') await this.flushed(exchange);
-      else if (verdict && verdict !== 'gone') sendWhole(exchange, verdict);
     } catch (fault) {
       // An answer that cannot be sent, as with a challenge no header can carry: better none than half of one.
       this.parts.log.warn(faultLine('[McpEdge]', fault));
@@ -240,7 +260,7 @@ export class McpEdge {
       }
     } catch (fault) {
       this.parts.log.warn(faultLine('[McpEdge]', fault));
-      if (fault instanceof SharedStateUnavailable) return serverBusy(exchange.message.id);
+      if (fault instanceof SharedStateUnavailable) return stateUnavailable(exchange.message.id);
     }
     return internalErrorReply(exchange.message.id);
   }

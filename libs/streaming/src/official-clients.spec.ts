@@ -5,7 +5,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { edgeUnderTest } from './contracts/edge-under-test.js';
 
 const usual = await edgeUnderTest();
-afterAll(() => usual.stop());
+const lively = await edgeUnderTest({ heartbeatInterval: 100 });
+afterAll(() => Promise.all([usual.stop(), lively.stop()]));
 
 const info = { name: 'test', version: '1' };
 
@@ -69,6 +70,55 @@ describe('the official clients', () => {
     await client.connect(transport);
     await converse(client as unknown as Conversation);
     expect(transport.sessionId).toBeUndefined();
+    await client.close();
+  });
+});
+
+describe('a slow tool that says nothing', () => {
+  const PATIENCE = 1_000;
+  const slow = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2.5 * PATIENCE));
+    return { done: true };
+  };
+
+  it.each([['2024-11-05'], ['2025-03-26'], ['2025-06-18'], ['2025-11-25'], ['2026-07-28']])(
+    'does not time out for a client of %s that resets its time on progress',
+    async (version) => {
+      lively.tools.work = slow;
+      const mode = version === '2026-07-28' ? ({ pin: version } as const) : 'legacy';
+      const client = new Client(info, {
+        versionNegotiation: { mode },
+        ...(mode === 'legacy' && { supportedProtocolVersions: [version] }),
+      });
+      await client.connect(new StreamableHTTPClientTransport(new URL(lively.url)));
+      const told: { progress: number; message?: string | undefined }[] = [];
+      const result = await client.callTool(
+        { name: 'work', arguments: {} },
+        {
+          timeout: PATIENCE,
+          resetTimeoutOnProgress: true,
+          onprogress: (progress) => void told.push(progress),
+        },
+      );
+      expect(result).toMatchObject({
+        content: [{ text: expect.stringContaining('"done": true') as string }],
+      });
+      expect(told.length).toBeGreaterThan(3);
+      expect(Math.max(...told.map(({ progress }) => progress))).toBeLessThan(0.00001);
+      await client.close();
+    },
+  );
+
+  it('does not time out for the first client', async () => {
+    lively.tools.work = slow;
+    const client = new FirstClient(info);
+    await client.connect(new FirstTransport(new URL(lively.url)));
+    const result = await client.callTool({ name: 'work', arguments: {} }, undefined, {
+      timeout: PATIENCE,
+      resetTimeoutOnProgress: true,
+      onprogress: () => undefined,
+    });
+    expect(result).toMatchObject({ isError: false });
     await client.close();
   });
 });

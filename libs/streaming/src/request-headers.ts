@@ -2,14 +2,27 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
- * `X-Key` together would let a caller overwrite what a trusted proxy set.
+ * `X-Key` together would let a caller overwrite what a trusted proxy set. Node shows only the first of several `Authorization`
+ * headers; here they are one text, which is nobody's credential.
  */
 export function trustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
   const { rawHeaders, headers } = request;
+  let underscored = false;
+  let authorizations = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    if (rawHeaders[at]?.includes('_')) return withoutUnderscores(headers);
+    const name = rawHeaders[at] as string;
+    if (name.includes('_')) underscored = true;
+    if (name.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) authorizations += 1;
   }
-  return headers;
+  const trusted = underscored ? withoutUnderscores(headers) : headers;
+  return authorizations < 2 ? trusted : { ...trusted, [AUTHORIZATION]: allOf(rawHeaders, AUTHORIZATION) };
+}
+
+const AUTHORIZATION = 'authorization';
+
+function allOf(rawHeaders: readonly string[], wanted: string): string {
+  const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === wanted);
+  return values.join(', ');
 }
 
 function withoutUnderscores(headers: IncomingHttpHeaders): IncomingHttpHeaders {

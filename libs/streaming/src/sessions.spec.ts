@@ -5,8 +5,7 @@ import type { EdgeUnderTest } from './contracts/edge-under-test.js';
 
 const usual = await edgeUnderTest();
 const strict = await edgeUnderTest({ sessions: 'strict' });
-const guarded = await edgeUnderTest({ authenticateDelete: true });
-afterAll(() => Promise.all([usual.stop(), strict.stop(), guarded.stop()]));
+afterAll(() => Promise.all([usual.stop(), strict.stop()]));
 
 const as = (key: string, session?: string) => ({
   'X-MCP-API-Key': key,
@@ -99,13 +98,15 @@ describe('ending a session', () => {
   const end = (edge: EdgeUnderTest, id: string, key = 'ada') =>
     edge.ask({ method: 'DELETE', headers: as(key, id) });
 
-  it('answers known and unknown ids alike, without asking who is calling', async () => {
-    const before = usual.authenticator.seen.length;
-    const answers = [await end(usual, 'never-seen'), await end(usual, await open(usual))];
+  it('answers known, unknown and foreign ids alike', async () => {
+    const answers = [
+      await end(usual, 'never-seen'),
+      await end(usual, await open(usual)),
+      await end(usual, await open(usual), 'eve'),
+    ];
     for (const { status, text, headers } of answers) {
       expect([status, text, headers['content-type']]).toEqual([204, '', 'application/json']);
     }
-    expect(usual.authenticator.seen.length).toBe(before + 1);
   });
 
   it('makes later use of the session not found, which tells a client to begin anew', async () => {
@@ -119,13 +120,52 @@ describe('ending a session', () => {
     expect(await open(usual, 'ada', '2025-06-18', id)).not.toBe(id);
   });
 
-  it('ends only the caller’s own sessions where DELETE is authenticated', async () => {
-    const id = await open(guarded);
-    expect((await end(guarded, id, 'wrong')).status).toBe(401);
-    expect((await end(guarded, id, 'eve')).status).toBe(204);
-    expect((await guarded.sessions.find(id))?.terminated).toBe(false);
-    expect((await end(guarded, id)).status).toBe(204);
-    expect((await guarded.sessions.find(id))?.terminated).toBe(true);
+  it('ends only the caller’s own sessions', async () => {
+    const id = await open(usual);
+    expect((await end(usual, id, 'wrong')).status).toBe(401);
+    expect((await end(usual, id, 'eve')).status).toBe(204);
+    expect((await usual.sessions.find(id))?.terminated).toBe(false);
+    expect((await usual.ask({ headers: as('ada', id), body: ping() })).status).toBe(200);
+    expect((await end(usual, id)).status).toBe(204);
+    expect((await usual.sessions.find(id))?.terminated).toBe(true);
+  });
+
+  it('ends nobody’s calls but the caller’s own, under whichever id they run', async () => {
+    const id = await open(usual);
+    const running = (key: string, label: string) => {
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'wait', arguments: {} } };
+      return usual.ask({ headers: as(key, label), body });
+    };
+    const begun = usual.tools.contexts.length;
+    const calls = [running('ada', id), running('ada', 'label'), running('eve', 'label')];
+    while (usual.tools.contexts.length < begun + 3) await new Promise(setImmediate);
+    const [own, labelled, hers] = usual.tools.contexts.slice(begun).map(({ signal }) => signal);
+    await end(usual, id, 'eve');
+    await end(usual, 'label', 'ada');
+    const aborted = () => [own, labelled, hers].map((signal) => signal?.aborted);
+    const byPrincipal = usual.tools.contexts.slice(begun).map(({ agent }) => agent.principal);
+    expect(aborted().filter((_, at) => byPrincipal[at] === 'eve')).toEqual([false]);
+    expect(aborted().filter(Boolean)).toHaveLength(1);
+    await end(usual, id, 'ada');
+    expect(aborted().filter(Boolean)).toHaveLength(2);
+    usual.tools.release();
+    await Promise.all(calls);
+  });
+
+  it('stands behind the checks of pages and of the custom header', async () => {
+    const careful = await edgeUnderTest({
+      allowedOrigins: ['https://app.example'],
+      requireCustomHeader: 'X-Parley',
+    });
+    const id = await careful.sessions.create({ owner: 'ada', version: '2025-06-18', capabilities: {} });
+    const from = (headers: Record<string, string>) =>
+      careful.ask({ method: 'DELETE', headers: { ...as('ada', id), ...headers } });
+    expect((await from({ Origin: 'https://evil.example', 'X-Parley': '1' })).status).toBe(403);
+    expect((await from({ Origin: 'https://app.example' })).status).toBe(403);
+    expect((await careful.sessions.find(id))?.terminated).toBe(false);
+    expect((await from({ Origin: 'https://app.example', 'X-Parley': '1' })).status).toBe(204);
+    expect((await careful.sessions.find(id))?.terminated).toBe(true);
+    await careful.stop();
   });
 });
 

@@ -102,47 +102,76 @@ describe('an answer as a stream, up to 2025-06-18', () => {
     );
   });
 
-  it('refuses progress that is no number, and ignores it where nothing could carry it', async () => {
-    const faults: unknown[] = [];
+  it('passes over progress that is no number, and what of it is null', async () => {
+    const reports: unknown[] = [
+      { progress: Number.NaN },
+      { progress: '1' },
+      null,
+      undefined,
+      5,
+      {},
+      { progress: Infinity, total: 1 },
+      { progress: 1, total: null, message: null },
+      { progress: 2, total: 'x', message: 5 },
+      { progress: 3, total: 4, message: 'three' },
+    ];
     edge.tools.work = ({ progress }) => {
-      try {
-        progress({ progress: Number.NaN });
-      } catch (fault) {
-        faults.push(fault);
-      }
+      for (const report of reports) progress(report as never);
+      return { worked: true };
     };
     await edge.ask({ body: call('work') });
-    expect(faults).toEqual([]);
-    await answered(await edge.open({ headers: EVENTS, body: call('work') }));
-    expect(faults).toEqual([new TypeError('progress: expected a number')]);
+    const messages = await answered(await edge.open({ headers: EVENTS, body: call('work') }));
+    expect(messages.slice(0, -1).map(({ params }) => params)).toEqual([
+      { progressToken: expect.any(String) as string, progress: 1 },
+      { progressToken: expect.any(String) as string, progress: 2 },
+      { progressToken: expect.any(String) as string, progress: 3, total: 4, message: 'three' },
+    ]);
+    expect(JSON.stringify(messages.at(-1))).toContain('worked');
   });
 
-  it('beats with a token of its own until the tool reports, and never again', async () => {
-    let first: Arriving | undefined;
-    let second: Arriving | undefined;
-    lively.tools.work = async ({ progress, requestId }) => {
-      if (requestId === 'second') return until(() => first?.isOver() ?? false);
-      await until(() => (first?.messages().length ?? 0) >= 2);
-      progress({ progress: 0.5 });
-      // Another stream's beats are the clock.
-      await until(() => (second?.messages().length ?? 0) >= 4);
-    };
-    first = await lively.open({ headers: EVENTS, body: call('work', 'first', { progressToken: 5 }) });
-    await until(() => (first?.messages().length ?? 0) >= 3);
-    second = await lively.open({ headers: EVENTS, body: call('work', 'second') });
-    const messages = await answered(first);
-    const beats = messages.slice(0, -2) as { method: string; params: Record<string, unknown> }[];
-    expect(beats.length).toBeGreaterThanOrEqual(2);
-    const tokens = new Set(beats.map(({ params }) => params.progressToken));
-    expect(tokens.size).toBe(1);
-    expect([...tokens][0]).toMatch(/^parley:heartbeat:[0-9a-f-]{36}$/);
-    const seconds = beats.map(({ params }) => params.progress as number);
-    expect(seconds).toEqual([...new Set(seconds)].sort((one, other) => one - other));
-    expect(beats[0]?.params).not.toHaveProperty('total');
-    expect(messages.at(-2)).toMatchObject({ params: { progressToken: 5, progress: 0.5 } });
-    expect(messages.at(-1)).toMatchObject({ id: 'first', result: { isError: false } });
-    await second.over;
-  });
+  it.each(['its own', 'the client’s'])(
+    'beats with %s token until the tool reports, and never again',
+    async (whose) => {
+      const token = whose === 'its own' ? undefined : 'mine';
+      let first: Arriving | undefined;
+      let second: Arriving | undefined;
+      lively.tools.work = async ({ progress, requestId }) => {
+        if (requestId === 'second') return until(() => first?.isOver() ?? false);
+        await until(() => (first?.messages().length ?? 0) >= 2);
+        progress({ progress: 0 });
+        progress({ progress: 0.5 });
+        // Another stream's beats are the clock.
+        await until(() => (second?.messages().length ?? 0) >= 4);
+      };
+      const body = call('work', 'first', token === undefined ? {} : { progressToken: token });
+      first = await lively.open({ headers: EVENTS, body });
+      await until(() => (first?.messages().length ?? 0) >= 4);
+      second = await lively.open({ headers: EVENTS, body: call('work', 'second') });
+      const messages = await answered(first);
+      const beats = messages.slice(0, -3) as { method: string; params: Record<string, unknown> }[];
+      expect(beats.length).toBeGreaterThanOrEqual(2);
+      const tokens = [...new Set(beats.map(({ params }) => params.progressToken))];
+      if (token === undefined)
+        expect(tokens).toEqual([expect.stringMatching(/^parley:heartbeat:[0-9a-f-]{36}$/)]);
+      else expect(tokens).toEqual([token]);
+      const reports = messages.slice(-3, -1).map(({ params }) => params as { progress: number });
+      const heard = [
+        ...beats.map(({ params }) => params.progress as number),
+        ...(token ? reports.map(({ progress }) => progress) : []),
+      ];
+      expect(heard).toEqual([...new Set(heard)].sort((one, other) => one - other));
+      expect(beats[0]?.params).not.toHaveProperty('total');
+      if (token !== undefined) {
+        for (const { params } of beats) {
+          expect(params.progress).toBeLessThan(0.001);
+          expect(params.message).toMatch(/^running for \d+\.\d s$/);
+        }
+      }
+      expect(reports[1]).toMatchObject({ progress: 0.5 });
+      expect(messages.at(-1)).toMatchObject({ id: 'first', result: { isError: false } });
+      await second.over;
+    },
+  );
 
   it('tells of changed lists while the call runs', async () => {
     edge.tools.work = async () => {
@@ -231,7 +260,10 @@ describe('an answer of 2026-07-28', () => {
       'x-accel-buffering': 'no',
     });
     expect(await answered(arriving)).toMatchObject([
-      { method: 'notifications/progress', params: { progressToken: 'p', progress: 1 } },
+      {
+        method: 'notifications/progress',
+        params: { progressToken: expect.any(String) as string, progress: 1 },
+      },
       { id: 7, result: { resultType: 'complete' } },
     ]);
     expect(arriving.text()).not.toContain('id: ');

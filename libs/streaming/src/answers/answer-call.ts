@@ -1,5 +1,12 @@
 import { type Agent, isLogLevel } from '#agent';
-import { isJsonObject, type KernelReply, type KernelResult, member, RPC, StreamedResult } from '#dispatcher';
+import {
+  type KernelReply,
+  type KernelResult,
+  knownCapabilities,
+  member,
+  RPC,
+  StreamedResult,
+} from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import type { Message } from '../message.js';
 import { ACCEPTED, errorReply, internalErrorReply, resultReply, type Reply } from '../reply.js';
@@ -86,11 +93,10 @@ async function openSession(
   { principal: owner }: Agent,
   { result }: KernelResult,
 ): Promise<string> {
-  const declared = member(message.params, 'capabilities');
   return sessions.create({
     owner,
     version: String(result.protocolVersion),
-    capabilities: isJsonObject(declared) ? declared : {},
+    capabilities: knownCapabilities(member(message.params, 'capabilities')),
     ...(correlationId !== undefined && { proposedId: correlationId }),
   });
 }

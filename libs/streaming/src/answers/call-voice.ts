@@ -1,9 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { isLogLevel, LOG_LEVELS, type LogEntry, type LogLevel, type ProgressUpdate } from '#agent';
+import {
+  isLogLevel,
+  LOG_LEVELS,
+  type LogEntry,
+  type LogLevel,
+  type ProgressUpdate,
+  readProgress,
+} from '#agent';
 import { type JsonObject, LOG_LEVEL_KEY, member } from '#dispatcher';
 import { notification } from '../sse/frames.js';
 import type { Speech } from '../speech.js';
 import type { Carrier } from './carrier.js';
+import { progressTokenOf } from './heartbeat.js';
 
 /** Told without being asked, where a session has not said what it wants. */
 const UNASKED: LogLevel = 'info';
@@ -15,9 +23,7 @@ const RISING = '2025-03-26';
 const rank = (level: LogLevel) => LOG_LEVELS.indexOf(level);
 
 function tokenOf(params: unknown, version: string): unknown {
-  const token = member(member(params, '_meta'), 'progressToken');
-  if (typeof token === 'string' || typeof token === 'number') return token;
-  return version < ADDITIONS ? randomUUID() : undefined;
+  return progressTokenOf(params) ?? (version < ADDITIONS ? randomUUID() : undefined);
 }
 
 function wantedLevel(params: unknown, { era, version, logLevel }: Speech): LogLevel | null {
@@ -43,20 +49,12 @@ export class CallVoice {
     this.rising = speech.version >= RISING;
   }
 
-  /** @throws TypeError when `progress` is no number */
-  progress({ progress, total, message }: ProgressUpdate): void {
-    if (typeof progress !== 'number' || !Number.isFinite(progress))
-      throw new TypeError('progress: expected a number');
-    if (this.token === undefined || (this.rising && progress <= this.last)) return;
-    this.last = progress;
-    this.carrier.send(
-      notification('notifications/progress', {
-        progressToken: this.token,
-        progress,
-        ...(total !== undefined && { total }),
-        ...(message !== undefined && { message }),
-      }),
-    );
+  /** A report without a finite `progress` is passed over. */
+  progress(update: ProgressUpdate): void {
+    const report = readProgress(update);
+    if (!report || this.token === undefined || (this.rising && report.progress <= this.last)) return;
+    this.last = report.progress;
+    this.carrier.send(notification('notifications/progress', { progressToken: this.token, ...report }));
   }
 
   log({ level, data, logger }: LogEntry): void {

@@ -7,6 +7,7 @@ import { EventStream } from '../sse/event-stream.js';
 import { filter } from 'rxjs';
 import { sendWhole } from '../whole-answer.js';
 import type { Carrier } from './carrier.js';
+import { Heartbeat, progressTokenOf } from './heartbeat.js';
 import { ImmediateStream } from './immediate-stream.js';
 import { LateStream } from './late-stream.js';
 import { ResumableStream } from './resumable-stream.js';
@@ -18,12 +19,17 @@ export function serverBusy(id: unknown): Reply {
   return errorReply(503, { code: RPC.busy, message: 'server busy' }, id);
 }
 
+/** What replicas share cannot be reached: nothing that needs it is done meanwhile. */
+export function stateUnavailable(id: unknown): Reply {
+  return errorReply(503, { code: RPC.busy, message: 'server busy' }, id, { 'Retry-After': '5' });
+}
+
 export function isFull(open: number, { settings }: EdgeParts): boolean {
   return settings.maxConcurrentDispatchers !== null && open >= settings.maxConcurrentDispatchers;
 }
 
-export function eventStream({ response }: Exchange, { settings }: EdgeParts): EventStream {
-  return new EventStream(response, settings.maxStreamBuffer);
+export function eventStream({ response }: Exchange, { settings, unread }: EdgeParts): EventStream {
+  return new EventStream(response, settings.maxStreamBuffer, unread);
 }
 
 /** How the answer to a request leaves: on a stream, or (null) as one body. A full edge refuses. */
@@ -33,23 +39,35 @@ export function chooseCarrier(exchange: Exchange, edge: EdgeParts): Carrier | Re
   if (isFull(edge.counts.dispatchers, edge)) return serverBusy(message.id);
   const stream = eventStream(exchange, edge);
   if (era === 'modern')
-    return new LateStream(stream, edge.keepAlives, (answer) => sendWhole(exchange, answer));
+    return new LateStream(
+      stream,
+      edge.keepAlives,
+      (answer) => sendWhole(exchange, answer),
+      new Heartbeat(progressTokenOf(message.params), exchange.version),
+    );
   return legacyCarrier(exchange, edge, stream);
 }
 
 function legacyCarrier(exchange: Exchange, { keepAlives, wire }: EdgeParts, stream: EventStream): Carrier {
   const { agent, message, version, session, correlationId } = exchange;
   const late = version >= ADDITIONS;
+  const heartbeat = new Heartbeat(progressTokenOf(message.params), version);
   // The session's id stands in the headers, and is not known before the answer is.
   if (message.method !== 'initialize') stream.open();
   if (late && agent && session && correlationId !== undefined && message.method === 'tools/call')
-    return new ResumableStream(stream, keepAlives, wire.resumption, { session: correlationId, agent });
+    return new ResumableStream(
+      stream,
+      keepAlives,
+      wire.resumption,
+      { session: correlationId, agent },
+      heartbeat,
+    );
   const { onCallStreams } = wire.listChanges;
   // Later revisions want a message on one stream only: the listening one, where there is one.
   const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);
   return new ImmediateStream(stream, {
     keepAlives,
-    heartbeat: late ? 'comment' : 'progress',
+    heartbeat,
     listChanges: late ? onCallStreams.pipe(filter(() => !elsewhere())) : onCallStreams,
   });
 }

@@ -62,6 +62,8 @@ export interface ContextParts {
 export function dispatchContext(parts: ContextParts): DispatchContext {
   const { wire, call, speech, session, carrier, setLogLevel, parameterHeader, telemetry } = parts;
   const { agent, label, message } = call;
+  // What the application chose for its caller wins over what the client sent.
+  const correlationId = agent.correlationId ?? label;
   const voice = carrier && new CallVoice(carrier, message.params, speech);
   return {
     agent,
@@ -76,7 +78,7 @@ export function dispatchContext(parts: ContextParts): DispatchContext {
     ...(voice && { log: (entry) => voice.log(entry) }),
     ...(carrier?.endStream && { endStream: carrier.endStream }),
     ...((carrier !== null || session !== undefined) && { link: new CallLink(wire, call, session, carrier) }),
-    ...(label !== undefined && { correlationId: label }),
+    ...(correlationId !== undefined && { correlationId }),
     ...(session !== undefined && { sessionId: session }),
     ...(message.id !== undefined && { requestId: message.id }),
     ...(setLogLevel && { setLogLevel }),

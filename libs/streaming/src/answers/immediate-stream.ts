@@ -1,20 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '#dispatcher';
 import type { Observable, Subscription } from 'rxjs';
 import type { Reply } from '../reply.js';
 import type { EventStream } from '../sse/event-stream.js';
-import { KEEP_ALIVE, messageFrame, notification } from '../sse/frames.js';
+import { KEEP_ALIVE, messageFrame } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
 import { type Carrier, jsonOf } from './carrier.js';
-
-const PROGRESS = 'notifications/progress';
+import type { Heartbeat } from './heartbeat.js';
 
 export interface ImmediateStreamParts {
   readonly keepAlives: KeepAlives;
   /** Notices about changed lists, as JSON. */
   readonly listChanges: Observable<string>;
-  /** Revisions up to 2025-06-18 hear a progress of its own that counts seconds; later ones a comment. */
-  readonly heartbeat: 'progress' | 'comment';
+  readonly heartbeat: Heartbeat;
 }
 
 /** An answer that is a stream from the start, as every answer of the older revisions whose client takes events. */
@@ -22,9 +19,6 @@ export class ImmediateStream implements Carrier {
   readonly carriesRequests = true;
 
   private readonly changes: Subscription;
-  private readonly begun = performance.now();
-  private token: string | null = null;
-  private lastBeat = '';
 
   constructor(
     private readonly stream: EventStream,
@@ -35,25 +29,13 @@ export class ImmediateStream implements Carrier {
   }
 
   beat(now: number): void {
-    this.stream.checkStall(now);
-    if (this.parts.heartbeat === 'comment') {
-      this.stream.write(KEEP_ALIVE);
-      return;
-    }
-    const elapsed = ((now - this.begun) / 1000).toFixed(1);
-    // A token's progress rises: beats closer than its resolution would repeat themselves.
-    if (elapsed === this.lastBeat) return;
-    this.lastBeat = elapsed;
-    // Seconds and units of work are different scales, so they never share a token.
-    this.token ??= `parley:heartbeat:${randomUUID()}`;
-    const params = { progressToken: this.token, progress: Number(elapsed) };
-    this.stream.write(messageFrame(JSON.stringify(notification(PROGRESS, params))));
+    const beat = this.parts.heartbeat.next(now);
+    if (beat !== null)
+      this.stream.write(beat === 'comment' ? KEEP_ALIVE : messageFrame(JSON.stringify(beat)));
   }
 
   send(message: JsonObject): boolean {
-    if (message.method === PROGRESS && this.parts.heartbeat === 'progress')
-      this.parts.keepAlives.remove(this);
-    return this.stream.write(messageFrame(JSON.stringify(message)));
+    return this.stream.write(messageFrame(JSON.stringify(this.parts.heartbeat.passing(message))));
   }
 
   finish(answer: Reply): void {

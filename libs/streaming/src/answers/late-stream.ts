@@ -4,6 +4,7 @@ import type { EventStream } from '../sse/event-stream.js';
 import { KEEP_ALIVE, messageFrame } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
 import { type Carrier, jsonOf } from './carrier.js';
+import type { Heartbeat } from './heartbeat.js';
 
 /** An answer that becomes a stream only when something has to be said before it: the form of the stateless revisions. */
 export class LateStream implements Carrier {
@@ -11,25 +12,37 @@ export class LateStream implements Carrier {
   readonly carriesRequests = false;
   private streaming = false;
 
-  /** @param whole sends the answer as one JSON body */
+  /** @param whole sends the answer as one JSON body. @param heartbeat of the call */
   constructor(
     private readonly stream: EventStream,
     private readonly keepAlives: KeepAlives,
     private readonly whole: (answer: Reply) => void,
-  ) {}
+    private readonly heartbeat: Heartbeat,
+  ) {
+    // Who asked for progress hears of a silent tool as well: then that is what has to be said first.
+    if (heartbeat.isAskedFor) keepAlives.add(this);
+  }
 
   beat(now: number): void {
-    this.stream.checkStall(now);
-    this.stream.write(KEEP_ALIVE);
+    const beat = this.heartbeat.next(now);
+    if (beat === null || beat === 'comment') {
+      if (this.streaming) this.stream.write(KEEP_ALIVE);
+      return;
+    }
+    this.begin();
+    this.stream.write(messageFrame(JSON.stringify(beat)));
   }
 
   send(message: JsonObject): boolean {
-    if (!this.streaming) {
-      this.streaming = true;
-      this.stream.open();
-      this.keepAlives.add(this);
-    }
-    return this.stream.write(messageFrame(JSON.stringify(message)));
+    this.begin();
+    return this.stream.write(messageFrame(JSON.stringify(this.heartbeat.passing(message))));
+  }
+
+  private begin(): void {
+    if (this.streaming) return;
+    this.streaming = true;
+    this.stream.open();
+    this.keepAlives.add(this);
   }
 
   finish(answer: Reply): void {

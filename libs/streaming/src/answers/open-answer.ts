@@ -37,8 +37,7 @@ export class OpenAnswer implements OpenStream {
     else this.source = source;
   }
 
-  beat(now: number): void {
-    this.stream.checkStall(now);
+  beat(): void {
     this.stream.write(KEEP_ALIVE);
   }
 

@@ -4,6 +4,7 @@ import type { EventStream } from '../sse/event-stream.js';
 import { identifiedFrame, KEEP_ALIVE, messageFrame, primingFrame } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
 import { type Carrier, jsonOf } from './carrier.js';
+import type { Heartbeat } from './heartbeat.js';
 import type { Resumption, StreamOwner, WrittenStream } from './resumption.js';
 
 /** Milliseconds a client is asked to wait before it comes back. */
@@ -27,7 +28,8 @@ export class ResumableStream implements Carrier, WrittenStream {
     private readonly stream: EventStream,
     private readonly keepAlives: KeepAlives,
     private readonly resumption: Resumption,
-    owner: StreamOwner,
+    private readonly owner: StreamOwner,
+    private readonly heartbeat: Heartbeat,
   ) {
     this.id = resumption.newId();
     this.name = resumption.nameOf(owner, this.id);
@@ -41,14 +43,17 @@ export class ResumableStream implements Carrier, WrittenStream {
 
   readonly endStream = (): void => this.enqueue(() => Promise.resolve(this.disconnect()));
 
+  /** Not logged: who comes back hears those that follow. */
   beat(now: number): void {
-    this.stream.checkStall(now);
-    this.stream.write(KEEP_ALIVE);
+    const beat = this.heartbeat.next(now);
+    const json = beat === null || beat === 'comment' ? null : JSON.stringify(beat);
+    if (this.connected) this.stream.write(json === null ? KEEP_ALIVE : messageFrame(json));
+    else if (json !== null) this.resumption.tellBeat(this.name, json);
   }
 
   send(message: JsonObject): boolean {
     if (this.pending >= MAX_PENDING) return false;
-    const json = JSON.stringify(message);
+    const json = JSON.stringify(this.heartbeat.passing(message));
     this.enqueue(() => this.tell(json));
     return true;
   }
@@ -96,7 +101,7 @@ export class ResumableStream implements Carrier, WrittenStream {
 
   private async keep(json: string): Promise<string | null> {
     try {
-      return await this.resumption.log.append(this.name, json);
+      return await this.resumption.log.append(this.name, json, this.owner.agent.principal);
     } catch {
       this.logged = false;
       return null;
@@ -109,12 +114,13 @@ export class ResumableStream implements Carrier, WrittenStream {
 
   private disconnect(): void {
     this.connected = false;
-    this.keepAlives.remove(this);
+    if (!this.heartbeat.isAskedFor) this.keepAlives.remove(this);
     this.stream.end();
   }
 
   private close(): void {
     this.disconnect();
+    this.keepAlives.remove(this);
     this.resumption.endWriting(this.name);
   }
 }

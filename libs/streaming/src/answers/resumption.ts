@@ -13,6 +13,8 @@ export interface WrittenStream {
 export interface FollowedStream {
   /** Something may have been written since. */
   follow(): void;
+  /** The call goes on, and has nothing to say: said once, and not logged. */
+  hearBeat(json: string): void;
 }
 
 /** Whose stream it is. */
@@ -44,6 +46,10 @@ export class Resumption {
     signals
       .heard('logged')
       .subscribe((message) => this.followed.get(text(message, 'stream') ?? '')?.follow());
+    signals.heard('beat').subscribe((message) => {
+      const json = text(message, 'json');
+      if (json !== undefined) this.followed.get(text(message, 'stream') ?? '')?.hearBeat(json);
+    });
   }
 
   /** The part of a stream's name that its client sees. */
@@ -89,5 +95,12 @@ export class Resumption {
   announce(stream: string): void {
     this.followed.get(stream)?.follow();
     void this.signals.tell('logged', { stream });
+  }
+
+  /** A sign of life of a call whose client lost this connection and may have come back, here or elsewhere. */
+  tellBeat(stream: string, json: string): void {
+    const here = this.followed.get(stream);
+    if (here) here.hearBeat(json);
+    else void this.signals.tell('beat', { stream, json });
   }
 }

@@ -2,7 +2,7 @@ import type { LoggedFrame } from '#cluster';
 import { isJsonObject } from '#dispatcher';
 import type { OpenStream } from '../open-streams.js';
 import type { EventStream } from '../sse/event-stream.js';
-import { identifiedFrame, KEEP_ALIVE } from '../sse/frames.js';
+import { identifiedFrame, KEEP_ALIVE, messageFrame } from '../sse/frames.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
 import type { FollowedStream, Resumption, StreamPlace } from './resumption.js';
 
@@ -39,8 +39,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     this.follow();
   }
 
-  beat(now: number): void {
-    this.stream.checkStall(now);
+  beat(): void {
     this.stream.write(KEEP_ALIVE);
     this.beats += 1;
     if (this.beats % BEATS_BETWEEN_LOOKS === 0) this.follow();
@@ -49,6 +48,10 @@ export class ReturnedStream implements FollowedStream, OpenStream {
   follow(): void {
     this.again = true;
     if (!this.reading) void this.read();
+  }
+
+  hearBeat(json: string): void {
+    this.stream.write(messageFrame(json));
   }
 
   end(): void {

@@ -70,7 +70,7 @@ export class EdgeTools extends ToolRunner {
 
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     this.contexts.push(context);
-    if (!this.has(name)) return { ok: false, refusal: refusals.tierTooLow(name, 'unknown', 'readonly') };
+    if (!this.has(name)) return { ok: false, refusal: refusals.unknownTool(name, 'readonly', []) };
     if (name === 'wait') await this.untilReleased(context.signal);
     const { agent, correlationId } = context;
     const whoami = { principal: agent.principal, correlationId };

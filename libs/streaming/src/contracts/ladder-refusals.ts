@@ -48,6 +48,7 @@ const mismatch = (header: string) =>
 const unsupported = { supported: ['2026-07-28'], requested: '2099-01-01' };
 
 const NOT_FOUND = [404, -32601, 'Not Found'] as const;
+const MALFORMED_HOST = [400, -32600, 'Invalid Request: Host is not host[:port]'] as const;
 const FOREIGN_HOST = [403, -32700, 'Host not allowed'] as const;
 const TOO_MANY = [429, -32000, 'Too Many Requests'] as const;
 const ONLY_POST = [405, -32600, 'Method Not Allowed: only POST is accepted'] as const;
@@ -70,7 +71,13 @@ export const REFUSALS: readonly LadderRefusal[] = [
     'host',
     'a loopback name as password',
     { headers: { Host: 'evil.example:80@localhost' }, body: ping() },
-    FOREIGN_HOST,
+    MALFORMED_HOST,
+  ),
+  refusal(
+    'host',
+    'a port that is none',
+    { headers: { Host: 'localhost:evil' }, body: ping() },
+    MALFORMED_HOST,
   ),
   refusal('pre-auth-limit', 'exhausted', { body: ping() }, TOO_MANY, {
     options: { preAuthRateLimiter: exhausted },
@@ -91,15 +98,17 @@ export const REFUSALS: readonly LadderRefusal[] = [
     'no stream is asked for',
     { method: 'GET', headers: { Accept: 'application/json' } },
     ONLY_POST,
-    { headers: { allow: 'POST' } },
+    { headers: { allow: 'GET, POST, DELETE' } },
   ),
-  refusal('verb', 'another verb', { method: 'PUT', body: ping() }, ONLY_POST, { headers: { allow: 'POST' } }),
+  refusal('verb', 'another verb', { method: 'PUT', body: ping() }, ONLY_POST, {
+    headers: { allow: 'GET, POST, DELETE' },
+  }),
   refusal(
     'verb',
     'another verb, mounted',
     { method: 'PATCH', body: ping() },
     [405, -32700, 'method_not_allowed'],
-    { options: { standalone: false }, headers: { allow: 'POST' } },
+    { options: { standalone: false }, headers: { allow: 'GET, POST, DELETE' } },
   ),
   refusal(
     'length-required',
@@ -282,6 +291,16 @@ export const REFUSALS: readonly LadderRefusal[] = [
     { headers: { 'X-MCP-API-Key': 'broken' }, body: ping() },
     [500, -32603, 'Internal error'],
   ),
+  refusal('request-limit', 'exhausted', { body: { ...ping(7), method: 'tools/list' } }, TOO_MANY, {
+    options: { requestLimiter: exhausted },
+    headers: { 'retry-after': '2' },
+    id: 7,
+  }),
+  refusal('request-limit', 'the limiter fails', { body: { ...ping(7), method: 'tools/list' } }, TOO_MANY, {
+    options: { requestLimiter: brokenLimiter },
+    headers: { 'retry-after': '5' },
+    id: 7,
+  }),
   refusal('session', 'strict and missing', { body: ping() }, [400, -32600, 'Missing Mcp-Session-Id'], {
     options: { sessions: 'strict' },
     id: 1,

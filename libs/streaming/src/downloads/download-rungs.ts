@@ -6,6 +6,7 @@ import { headerText } from '../request-headers.js';
 import { accepting, host, preAuthLimit } from '../rungs/arrival.js';
 import { customHeader, origin } from '../rungs/browser-origin.js';
 import { authenticate, credentialsOf } from '../rungs/caller.js';
+import { requestLimit } from '../rungs/request-limit.js';
 import type { EdgeParts, Rung, RungVerdict } from '../rungs/rung.js';
 import { BUSY, refusalReply } from './refusal-reply.js';
 import { sendDownload } from './send-download.js';
@@ -62,7 +63,8 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
   const stream = { finite: true, shutDown: () => running.abort('server_shutdown') };
   edge.openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
   try {
-    const correlationId = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
+    const correlationId =
+      agent.correlationId ?? sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
     const opened = await edge.downloads.open(id, {
       agent,
       signal: running.signal,
@@ -86,5 +88,6 @@ export const DOWNLOAD_LADDER: readonly Rung[] = [
   origin,
   customHeader,
   authenticate,
+  requestLimit,
   download,
 ];

@@ -1,17 +1,23 @@
 import type { RateLimiter } from '#agent';
 import { RPC } from '#dispatcher';
-import { remoteNetwork } from '../remote-network.js';
+import { remoteNetwork } from '#auth';
 import { errorReply, reply, type Reply } from '../reply.js';
 import { namesTwoHosts } from '../request-headers.js';
 import type { Rung } from './rung.js';
 
 const NOT_FOUND = errorReply(404, { code: RPC.methodNotFound, message: 'Not Found' });
 const HOST_NOT_ALLOWED = errorReply(403, { code: RPC.parseError, message: 'Host not allowed' });
+const MALFORMED_HOST = errorReply(400, {
+  code: RPC.invalidRequest,
+  message: 'Invalid Request: Host is not host[:port]',
+});
 const TWO_HOSTS = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request: two Host headers' });
 const HEALTHY = reply(200, '{"status":"ok"}');
 const CLOSING = errorReply(503, { code: RPC.busy, message: 'server busy' }, null, { Connection: 'close' });
 
 const TOO_MANY = { code: RPC.busy, message: 'Too Many Requests' };
+/** The requests cannot be counted. */
+const UNCOUNTABLE = errorReply(429, TOO_MANY, null, { 'Retry-After': '5' });
 
 /** Only the exact path, with or without one trailing slash, is MCP. */
 export const path: Rung = {
@@ -27,7 +33,9 @@ export const host: Rung = {
   check: ({ headers, request }, { settings }) => {
     // Which of two a proxy in front went by is not known here.
     if (namesTwoHosts(request)) return TWO_HOSTS;
-    return settings.hosts.permits(headers.host) ? null : HOST_NOT_ALLOWED;
+    const verdict = settings.hosts.judge(headers.host);
+    if (verdict === 'permitted') return null;
+    return verdict === 'malformed' ? MALFORMED_HOST : HOST_NOT_ALLOWED;
   },
 };
 
@@ -51,7 +59,7 @@ async function spend(limiter: RateLimiter, address: string): Promise<Reply | nul
     const wait = Math.ceil(verdict.retryAfter);
     return errorReply(429, TOO_MANY, null, wait > 0 ? { 'Retry-After': String(wait) } : undefined);
   } catch {
-    return errorReply(429, TOO_MANY);
+    return UNCOUNTABLE;
   }
 }
 

@@ -1,7 +1,7 @@
-import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import type { Agent } from '#agent';
 import { RPC, StreamedResult } from '#dispatcher';
 import { callOf, faultReply, type Outcome, runCall } from '../answers/answer-call.js';
+import { BatchAnswers } from '../answers/batch-answers.js';
 import { jsonOf } from '../answers/carrier.js';
 import type { Exchange } from '../exchange.js';
 import { isNotification, type Message, readMessage } from '../message.js';
@@ -15,8 +15,6 @@ import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
 /** The only revision whose clients may send several messages in one body. */
 const BATCHING = '2025-03-26';
-/** Messages of one body that are worked on at once. */
-const CONCURRENCY = 4;
 
 const NO_BATCHES = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
 
@@ -62,23 +60,21 @@ export async function answerBatch(
   };
   if (exchange.isGone) exchange.onGone();
   const stepUp = batchStepUpOf(calls, edge, agent);
-  const outcomes = new Map(stepUp ? await outcomesOf(stepUp.lacking, exchange, edge) : []);
+  const answers = new BatchAnswers();
+  const run = (some: readonly Call[]) =>
+    answers.run<Call, Outcome>(
+      some,
+      ({ message }) => message,
+      (call) => runCall(call, exchange, edge, null),
+    );
+  const outcomes = new Map(stepUp ? await run(stepUp.lacking) : []);
   if (exchange.isGone) return 'gone';
   const refused = stepUp && insufficientForBatch(stepUp, outcomes, calls, edge);
   if (refused) return refused;
   const others = calls.filter((call) => !outcomes.has(call));
-  for (const [call, outcome] of await outcomesOf(others, exchange, edge)) outcomes.set(call, outcome);
+  for (const [call, outcome] of await run(others)) outcomes.set(call, outcome);
   if (exchange.isGone) return 'gone';
   return reply(200, `[${calls.map((call) => answerOf(call, outcomes.get(call))).join(',')}]`);
-}
-
-function outcomesOf(
-  calls: readonly Call[],
-  exchange: Exchange,
-  edge: EdgeParts,
-): Promise<(readonly [Call, Outcome])[]> {
-  const run = async (call: Call) => [call, await runCall(call, exchange, edge, null)] as const;
-  return lastValueFrom(from(calls).pipe(mergeMap(run, CONCURRENCY), toArray()));
 }
 
 function answerOf(call: Call, outcome: Outcome | undefined): string {

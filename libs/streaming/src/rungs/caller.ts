@@ -63,6 +63,7 @@ export const authenticate: Rung = {
   check: async (exchange, edge) => {
     try {
       exchange.agent = await edge.authenticator.authenticate(credentialsOf(exchange));
+      edge.unread.own(exchange.response, exchange.agent.principal);
       return null;
     } catch (fault) {
       const refused = refusedCredentials(fault, edge, exchange);

@@ -3,7 +3,13 @@ import { SharedStateUnavailable } from '#cluster';
 import { faultLine, StreamedResult } from '#dispatcher';
 import { callOf, faultReply, NOT_ACCEPTABLE, type Outcome, runCall } from '../answers/answer-call.js';
 import type { Carrier } from '../answers/carrier.js';
-import { chooseCarrier, eventStream, isFull, serverBusy } from '../answers/carrier-choice.js';
+import {
+  chooseCarrier,
+  eventStream,
+  isFull,
+  serverBusy,
+  stateUnavailable,
+} from '../answers/carrier-choice.js';
 import { OpenAnswer } from '../answers/open-answer.js';
 import type { Exchange } from '../exchange.js';
 import { errorReply, type Reply } from '../reply.js';
@@ -47,11 +53,15 @@ async function answerStreaming(
   } catch (fault) {
     edge.log.warn(faultLine('[McpEdge]', fault));
     outcome =
-      fault instanceof SharedStateUnavailable ? serverBusy(call.message.id) : faultReply(call.message);
+      fault instanceof SharedStateUnavailable ? stateUnavailable(call.message.id) : faultReply(call.message);
   } finally {
     edge.counts.dispatchers -= 1;
   }
-  if (outcome instanceof StreamedResult) return keepOpen(outcome, call, exchange, edge);
+  if (outcome instanceof StreamedResult) {
+    // From now on the answer says by itself that it is alive.
+    carrier.left();
+    return keepOpen(outcome, call, exchange, edge);
+  }
   const unanswered = call.abortedBecause === 'notifications_cancelled' && exchange.version >= '2025-11-25';
   if (unanswered) carrier.drop();
   else carrier.finish(outcome);

@@ -10,6 +10,7 @@ import { ListeningStream } from '../sse/listening-stream.js';
 import { customHeader, origin } from './browser-origin.js';
 import { authenticate, credentialsOf, sessionNotFound, unauthorized } from './caller.js';
 import { legacyVersion, VERSION_HEADER } from './protocol-era.js';
+import { requestLimit } from './request-limit.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
 const NO_SESSION = errorReply(400, {
@@ -42,8 +43,10 @@ const ownSession: Rung = {
       if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
       exchange.session = { ...draft, terminated: false };
     } else {
-      if (known.owner !== agent.principal) return FOREIGN_SESSION;
-      if (known.terminated) return sessionNotFound(exchange);
+      // An ended session is dead for everybody, and where ids have to be known a foreign one is like one that nobody has.
+      const isForeign = known.owner !== agent.principal;
+      if (known.terminated || (isForeign && settings.strictSessions)) return sessionNotFound(exchange);
+      if (isForeign) return FOREIGN_SESSION;
       exchange.session = known;
     }
     exchange.version = isLegacyVersion(named) ? named : exchange.session.version;
@@ -57,7 +60,15 @@ const room: Rung = {
 };
 
 /** Every check of a request for a listening stream, in their order. */
-const ADMISSION: readonly Rung[] = [origin, customHeader, legacyVersion, authenticate, ownSession, room];
+const ADMISSION: readonly Rung[] = [
+  origin,
+  customHeader,
+  legacyVersion,
+  authenticate,
+  requestLimit,
+  ownSession,
+  room,
+];
 
 export async function openListening(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
   for (const rung of ADMISSION) {

@@ -1,3 +1,4 @@
+import { remoteNetwork } from '#auth';
 import { RPC } from '#dispatcher';
 import { readBody } from '../body-reader.js';
 import { NO_BODY } from '../exchange.js';
@@ -14,16 +15,26 @@ const TOO_SLOW = errorReply(
   null,
   { Connection: 'close' },
 );
+const NO_ROOM = errorReply(503, { code: RPC.busy, message: 'server busy' }, null, { 'Retry-After': '1' });
 const NOT_JSON = errorReply(400, { code: RPC.parseError, message: 'Parse error: invalid JSON' });
 const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
 
 export const body: Rung = {
   name: 'body',
-  check: async (exchange, { settings }) => {
+  check: async (exchange, { settings, pendingBodies }) => {
     const { maxBodySize, bodyTimeout } = settings;
-    const reading = await readBody(exchange.request, maxBodySize, bodyTimeout, (tell) => {
-      exchange.onGone = tell;
-    });
+    const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
+    exchange.response.once('close', () => held.release());
+    const reading = await readBody(
+      exchange.request,
+      maxBodySize,
+      bodyTimeout,
+      (bytes) => held.grow(bytes),
+      (tell) => {
+        exchange.onGone = tell;
+      },
+    );
+    if (reading.outcome === 'no-room') return NO_ROOM;
     if (reading.outcome === 'too-large') return payloadTooLarge(settings);
     if (reading.outcome === 'too-slow') return TOO_SLOW;
     if (reading.outcome === 'gone') return 'gone';

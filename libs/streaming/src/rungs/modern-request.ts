@@ -4,6 +4,7 @@ import {
   headerMismatch,
   isJsonObject,
   isServedModernVersion,
+  knownCapabilities,
   member,
   methodNotFound,
   MODERN_VERSIONS,
@@ -82,7 +83,7 @@ export const envelope = modernRung('envelope', (exchange) => {
   const capabilities = member(meta, CLIENT_CAPABILITIES_KEY);
   if (!isJsonObject(capabilities)) return missing(CLIENT_CAPABILITIES_KEY);
   exchange.version = version;
-  exchange.clientCapabilities = capabilities;
+  exchange.clientCapabilities = knownCapabilities(capabilities);
   return null;
 });
 

@@ -7,8 +7,10 @@ import type { EdgeCounts } from '../edge-counts.js';
 import type { EdgeSettings } from '../edge-options.js';
 import type { Exchange } from '../exchange.js';
 import type { OpenStreams } from '../open-streams.js';
+import type { PendingBodies } from '../pending-bodies.js';
 import type { Reply } from '../reply.js';
 import type { KeepAlives } from '../sse/keep-alives.js';
+import type { UnreadAnswers } from '../unread-answers.js';
 import type { Wire } from '../wire/wire.js';
 
 /** A client that left before it had its answer. */
@@ -29,6 +31,10 @@ export interface EdgeParts {
   readonly keepAlives: KeepAlives;
   readonly counts: EdgeCounts;
   readonly openStreams: OpenStreams;
+  /** Bodies that are read or worked on. */
+  readonly pendingBodies: PendingBodies;
+  /** What clients have not read yet. */
+  readonly unread: UnreadAnswers;
   /** Absent where no files are served. */
   readonly downloads: Downloads | undefined;
   readonly onAbandoned: (dispatch: AbandonedDispatch) => void;

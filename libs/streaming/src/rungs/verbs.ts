@@ -3,14 +3,17 @@ import { RPC } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import { errorReply, NO_CONTENT, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
-import { authenticate } from './caller.js';
+import { customHeader, origin } from './browser-origin.js';
+import { authenticate, unauthorized } from './caller.js';
 import { openListening } from './listening.js';
+import { requestLimit } from './request-limit.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
 const MISSING_SESSION = errorReply(400, { code: RPC.invalidRequest, message: 'Missing Mcp-Session-Id' });
 const INVALID_SESSION = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Mcp-Session-Id' });
 
-const ALLOW = { Allow: 'POST' };
+/** Every verb that has a use here. GET is refused where it does not accept events. */
+const ALLOW = { Allow: 'GET, POST, DELETE' };
 const MOUNTED_REFUSAL = errorReply(405, { code: RPC.parseError, message: 'method_not_allowed' }, null, ALLOW);
 const STANDALONE_REFUSAL = errorReply(
   405,
@@ -23,23 +26,31 @@ function methodNotAllowed({ settings }: EdgeParts): Reply {
   return settings.standalone ? STANDALONE_REFUSAL : MOUNTED_REFUSAL;
 }
 
+/** Every check of a request to end a session, in their order. */
+const ENDING: readonly Rung[] = [origin, customHeader, authenticate, requestLimit];
+
 async function endSession(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
   const header = headerText(exchange.headers, 'mcp-session-id');
   if (header === undefined) return MISSING_SESSION;
   const id = sanitizeCorrelationId(header);
   if (id === undefined) return INVALID_SESSION;
-  if (edge.settings.authenticateDelete) {
-    const refused = await authenticate.check(exchange, edge);
-    if (refused) return refused;
-    const session = await edge.sessions.find(id);
-    if (session?.owner !== exchange.agent?.principal) return NO_CONTENT;
+  for (const rung of ENDING) {
+    const verdict = await rung.check(exchange, edge);
+    if (verdict) return verdict;
   }
-  await edge.sessions.terminate(id);
-  await edge.wire.endSession(id);
+  const { agent } = exchange;
+  if (!agent) return unauthorized(edge, exchange);
+  const session = await edge.sessions.find(id);
+  const isOwn = session?.owner === agent.principal;
+  if (isOwn) await edge.sessions.terminate(id);
+  await edge.wire.endSession({ session: id, owner: agent.principal, isOwn });
   return NO_CONTENT;
 }
 
-/** Ends a session. Known and unknown ids are answered alike, so the answer is no oracle. */
+/**
+ * Ends a session of the caller's. Known, unknown and foreign ids are answered alike, so the answer is no oracle; of an id that
+ * is not the caller's only the calls end that the caller made under it.
+ */
 export const deleteSession: Rung = {
   name: 'delete',
   check: (exchange, edge) => (exchange.verb === 'DELETE' ? endSession(exchange, edge) : null),

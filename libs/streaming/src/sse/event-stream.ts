@@ -1,18 +1,19 @@
 import type { ServerResponse } from 'node:http';
+import type { UnreadAnswers } from '../unread-answers.js';
 
-/** Milliseconds a client may leave written bytes unread before its stream is dropped. */
-const STALL = 30_000;
 /** Milliseconds of silence after which the peer of an open stream is probed. */
 const PROBE = 30_000;
 
-/** Server-sent events on one HTTP response. A client that does not read loses the stream, not our memory. */
+/**
+ * Server-sent events on one HTTP response. A client that does not read loses the stream, not our memory: when too much waits
+ * for it, and, as every reader does, when it takes nothing for too long.
+ */
 export class EventStream {
-  private stalledSince = 0;
-
   /** @param maxBuffered bytes that may wait for the client before more makes it lose the stream */
   constructor(
     private readonly response: ServerResponse,
     private readonly maxBuffered: number,
+    private readonly unread: Pick<UnreadAnswers, 'wrote'>,
   ) {}
 
   get isOpen(): boolean {
@@ -43,21 +44,15 @@ export class EventStream {
       return false;
     }
     this.response.write(frame);
-    return true;
+    this.unread.wrote(this.response);
+    return this.isOpen;
   }
 
-  /** To be called now and then: drops the stream of a client that stopped reading. */
-  checkStall(now: number): void {
-    if (this.response.writableLength === 0) this.stalledSince = 0;
-    else if (this.stalledSince === 0) this.stalledSince = now;
-    else if (now - this.stalledSince > STALL) this.response.destroy();
-  }
-
-  /** What is written still arrives, if the client reads it within reasonable time. */
+  /** What is written still arrives, if the client reads it. */
   end(): void {
     const { response } = this;
     if (response.writableEnded || response.destroyed) return;
     response.end();
-    if (!response.writableFinished) response.setTimeout(STALL, () => response.destroy());
+    this.unread.wrote(response);
   }
 }

@@ -18,8 +18,7 @@ export class ListeningStream implements Listener {
     this.keepAlives.add(this);
   }
 
-  beat(now: number): void {
-    this.stream.checkStall(now);
+  beat(): void {
     this.stream.write(KEEP_ALIVE);
   }
 

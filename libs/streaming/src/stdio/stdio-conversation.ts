@@ -5,15 +5,16 @@ import type { Authenticator } from '#auth';
 import type { Telemetry } from '#telemetry';
 import {
   FALLBACK_VERSION,
-  isJsonObject,
   type JsonObject,
   type Kernel,
   type KernelReply,
+  knownCapabilities,
   member,
   RPC,
   StreamedResult,
   type WarningLog,
 } from '#dispatcher';
+import { BatchAnswers } from '../answers/batch-answers.js';
 import { jsonOf } from '../answers/carrier.js';
 import { dispatchContext } from '../answers/dispatch-context.js';
 import { endingOf, FAILED, saidBy } from '../answers/told-message.js';
@@ -68,8 +69,15 @@ export class StdioConversation {
   }
 
   async answerBatch(batch: readonly Message[]): Promise<void> {
-    const answers = await Promise.all(batch.map((message) => this.outcome(message)));
-    const said = answers.filter((answer) => answer !== null);
+    const outcome = (message: Message) => this.outcome(message);
+    // What asks for nothing waits for nothing: it may cancel, or answer, what was asked.
+    const requests = batch.filter((message) => !message.isResponse && !isNotification(message));
+    const [outcomes] = await Promise.all([
+      new BatchAnswers().run(requests, (message) => message, outcome),
+      ...batch.filter((message) => !requests.includes(message)).map(outcome),
+    ]);
+    const answers = new Map(outcomes);
+    const said = batch.map((message) => answers.get(message) ?? null).filter((answer) => answer !== null);
     if (said.length > 0) this.parts.lines.answer(`[${said.map(jsonOf).join(',')}]`);
   }
 
@@ -79,7 +87,7 @@ export class StdioConversation {
   }
 
   abortCalls(reason: string): void {
-    this.parts.wire.calls.endSession(this.session, reason);
+    this.parts.wire.calls.endLabel(this.session, reason);
   }
 
   /** Nothing is told any more. */
@@ -188,9 +196,8 @@ export class StdioConversation {
 
   /** What the handshake settled holds for everything that comes after it. */
   private begin({ params }: Message, result: JsonObject, agent: Agent): void {
-    const declared = member(params, 'capabilities');
     this.version = String(result.protocolVersion);
-    this.capabilities = isJsonObject(declared) ? declared : NO_CAPABILITIES;
+    this.capabilities = knownCapabilities(member(params, 'capabilities'));
     this.parts.wire.listening.attach(this.session, agent, {
       deliver: (json) => this.parts.lines.tell(json),
       end: () => undefined,

@@ -60,7 +60,7 @@ export class ClientAsks {
     const id = randomUUID();
     const key = keyOf(question, id);
     try {
-      await this.store.keep(key, {}, timeout);
+      await this.store.keep(key, {}, timeout, call.agent.principal);
     } catch {
       throw new ClientUnreachable('not-delivered');
     }

@@ -5,7 +5,17 @@ import { faultLine, type WarningLog } from '#dispatcher';
 
 /** What edges tell each other, by topic. */
 export type SignalKind =
-  'cancel' | 'ended' | 'attached' | 'left' | 'notice' | 'taken' | 'reply' | 'changed' | 'resumed' | 'logged';
+  | 'cancel'
+  | 'ended'
+  | 'attached'
+  | 'left'
+  | 'notice'
+  | 'taken'
+  | 'reply'
+  | 'changed'
+  | 'resumed'
+  | 'logged'
+  | 'beat';
 
 /** What one edge tells the edges of other replicas. Nothing comes back to the teller. */
 export class ReplicaSignals {

@@ -39,9 +39,15 @@ export class RunningCalls {
     return true;
   }
 
-  /** Ends every call of a session, whoever made it. */
-  endSession(session: string, reason: string): void {
-    for (const call of this.running) if (call.label === session) call.abort(reason);
+  /** Ends every call that a principal made in a session, or under a label that names none. */
+  endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
+    for (const call of this.running)
+      if (call.label === session && call.agent.principal === owner) call.abort(reason);
+  }
+
+  /** Ends every call of a conversation that one client has alone. */
+  endLabel(label: string, reason: string): void {
+    for (const call of this.running) if (call.label === label) call.abort(reason);
   }
 
   endAll(reason: string): void {

@@ -12,6 +12,15 @@ export interface WireParts {
   readonly log: WarningLog;
 }
 
+/** Who ends which session. */
+export interface SessionEnding {
+  readonly session: string;
+  /** The principal: calls that another one made under the same id go on. */
+  readonly owner: string;
+  /** Whether the session is the principal's, and not a mere label of its calls. */
+  readonly isOwn: boolean;
+}
+
 /** What goes on between clients and calls besides request and answer, as far as any replica may be concerned. */
 export class Wire {
   readonly calls = new RunningCalls();
@@ -38,8 +47,8 @@ export class Wire {
         this.calls.cancel({ owner, session, requestId: message.requestId }, reason);
     });
     signals.heard('ended').subscribe((message) => {
-      const session = text(message, 'session');
-      if (session) this.endHere(session);
+      const [session, owner] = [text(message, 'session'), text(message, 'owner')];
+      if (session && owner) this.endHere({ session, owner, isOwn: message.isOwn === true });
     });
   }
 
@@ -48,14 +57,15 @@ export class Wire {
     if (!this.calls.cancel(name, reason)) void this.signals.tell('cancel', { ...name, reason });
   }
 
-  /** Ends what goes on in a session, on every replica: calls, questions and the listening stream. */
-  async endSession(session: string): Promise<void> {
-    this.endHere(session);
-    await this.signals.tell('ended', { session });
+  /** Ends what its owner has going on in a session, on every replica: calls, questions and the listening stream. */
+  async endSession(ending: SessionEnding): Promise<void> {
+    this.endHere(ending);
+    await this.signals.tell('ended', { ...ending });
   }
 
-  private endHere(session: string): void {
-    this.calls.endSession(session, 'session_terminated');
+  private endHere({ session, owner, isOwn }: SessionEnding): void {
+    this.calls.endSession({ session, owner }, 'session_terminated');
+    if (!isOwn) return;
     this.asks.endSession(session);
     this.listening.endSession(session);
   }

@@ -1,0 +1,170 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { remoteNetwork } from '#auth';
+import { ConnectionTurns } from './connection-turns.js';
+
+export interface UnreadLimits {
+  /** Milliseconds without a byte taken, while bytes wait, after which a connection is cut. Default 30,000. */
+  readonly patience?: number;
+  /** Bytes that may wait for the readers of one caller. Default 32 MiB. */
+  readonly perCaller?: number;
+  /** Bytes that may wait for all readers. Default 128 MiB. */
+  readonly total?: number;
+}
+
+const MIB = 1024 * 1024;
+const DEFAULTS: Required<UnreadLimits> = { patience: 30_000, perCaller: 32 * MIB, total: 128 * MIB };
+
+interface Reader {
+  /** Bytes that the operating system took, when somebody last looked. */
+  taken: number;
+  /** Milliseconds of the monotonic clock: since then nothing was taken, or nothing waits. */
+  since: number;
+}
+
+/** What Node keeps of the bytes that wait in its own queue below the stream; only there a part of a large write is seen to leave. */
+interface WritingHandle {
+  readonly bytesWritten?: number;
+  readonly writeQueueSize?: number;
+}
+
+/** Bytes that left this process, whatever was written since. */
+function takenOf(socket: Socket): number {
+  const { bytesWritten, writeQueueSize } = (socket as { readonly _handle?: WritingHandle })._handle ?? {};
+  if (bytesWritten !== undefined && writeQueueSize !== undefined) return bytesWritten - writeQueueSize;
+  return socket.bytesWritten - socket.writableLength;
+}
+
+/**
+ * Answers that their readers have not taken yet, of every route. A connection whose reader takes nothing is cut; one that takes
+ * little is not. What waits for the readers of one caller, and for all, is bounded: beyond it the connection that has taken
+ * nothing for longest is cut, of the caller, or of the one for whom most waits. An answer that waits alone is never too large.
+ */
+export class UnreadAnswers {
+  private readonly limits: Required<UnreadLimits>;
+  private readonly readers = new Map<Socket, Reader>();
+  private readonly owners = new WeakMap<ServerResponse, string>();
+  private readonly waiting = new Map<string, Set<ServerResponse>>();
+  private readonly turns = new ConnectionTurns();
+  private timer: NodeJS.Timeout | undefined;
+
+  /** @param now milliseconds of a monotonic clock; for tests */
+  constructor(
+    limits: UnreadLimits = {},
+    private readonly now: () => number = () => performance.now(),
+  ) {
+    this.limits = { ...DEFAULTS, ...limits };
+  }
+
+  /** To be told of every request, before it is answered. */
+  watch({ socket }: IncomingMessage): void {
+    if (this.readers.has(socket) || socket.destroyed) return;
+    this.readers.set(socket, { taken: takenOf(socket), since: this.now() });
+    socket.once('close', () => this.forget(socket));
+    this.timer ??= setInterval(() => this.look(), this.limits.patience / 6).unref();
+  }
+
+  /**
+   * To be asked for every request of a route that prepares its answers whole, instead of `watch`: requests of one connection
+   * are worked on one after another, each when every earlier answer has left. Refuses a request with 503 when too many wait.
+   * @returns whether the request is to be answered
+   */
+  async admit(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+    this.watch(request);
+    const turn = await this.turns.of(request, response);
+    if (turn === 'busy') {
+      const body = '{"error":"server busy: too many requests wait on this connection"}';
+      response.writeHead(503, {
+        'Content-Type': 'application/json; charset=utf-8',
+        'Content-Length': Buffer.byteLength(body),
+        'Retry-After': '1',
+      });
+      response.end(body);
+    }
+    return turn === 'now';
+  }
+
+  /** From now on the answer is counted for this principal; before, for the remote address. */
+  own(response: ServerResponse, principal: string): void {
+    this.owners.set(response, `principal:${principal}`);
+  }
+
+  /** To be told of every answer, once it or a part of it was written. */
+  wrote(response: ServerResponse): void {
+    if (response.writableLength === 0 || response.destroyed) return;
+    this.waitingOf(this.ownerOf(response)).add(response);
+    this.bound(this.ownerOf(response));
+  }
+
+  /** Cuts the connections whose readers take nothing. */
+  look(): void {
+    const now = this.now();
+    for (const [socket, reader] of this.readers) {
+      const taken = takenOf(socket);
+      if (socket.writableLength === 0 || taken !== reader.taken) {
+        reader.taken = taken;
+        reader.since = now;
+      } else if (now - reader.since >= this.limits.patience) socket.destroy();
+    }
+  }
+
+  private bound(owner: string): void {
+    const { perCaller, total } = this.limits;
+    const own = this.waiting.get(owner);
+    while (own && own.size > 1 && bytesOf(own) > perCaller) this.cut(own);
+    for (;;) {
+      const sums = [...this.waiting.values()].map((answers) => ({ answers, bytes: bytesOf(answers) }));
+      if (sums.reduce((sum, { bytes }) => sum + bytes, 0) <= total) return;
+      const [most] = sums.toSorted((a, b) => b.bytes - a.bytes);
+      if (!most) return;
+      this.cut(most.answers);
+    }
+  }
+
+  /** The one that has taken nothing for longest. */
+  private cut(answers: Set<ServerResponse>): void {
+    let longest: ServerResponse | undefined;
+    for (const answer of answers)
+      if (!longest || this.sinceOf(answer) < this.sinceOf(longest)) longest = answer;
+    if (!longest) return;
+    answers.delete(longest);
+    longest.req.socket.destroy();
+  }
+
+  private sinceOf({ req }: ServerResponse): number {
+    return this.readers.get(req.socket)?.since ?? Infinity;
+  }
+
+  private ownerOf(response: ServerResponse): string {
+    return this.owners.get(response) ?? `address:${remoteNetwork(response.req.socket.remoteAddress)}`;
+  }
+
+  private waitingOf(owner: string): Set<ServerResponse> {
+    const known = this.waiting.get(owner);
+    if (!known) {
+      const answers = new Set<ServerResponse>();
+      this.waiting.set(owner, answers);
+      return answers;
+    }
+    for (const answer of known) if (answer.writableLength === 0 || answer.destroyed) known.delete(answer);
+    return known;
+  }
+
+  private forget(socket: Socket): void {
+    this.readers.delete(socket);
+    for (const [owner, answers] of this.waiting) {
+      for (const answer of answers)
+        if (answer.req.socket === socket || answer.writableLength === 0) answers.delete(answer);
+      if (answers.size === 0) this.waiting.delete(owner);
+    }
+    if (this.readers.size > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}
+
+function bytesOf(answers: ReadonlySet<ServerResponse>): number {
+  let sum = 0;
+  for (const { writableLength } of answers) sum += writableLength;
+  return sum;
+}
