@@ -56,6 +56,8 @@ export interface AuditRecord extends AuditedAgent {
   readonly gate?: string;
   /** The `kind` of the refusal. */
   readonly denial_kind?: DenialKind;
+  /** Of a call that was to write: `unknown`, when nothing says whether it did. Of an approval: what was decided; `unavailable`: nobody could or would. */
+  readonly outcome?: 'unknown';
   /** Why, for the operator alone: never sent to the agent. */
   readonly cause?: string;
 }

@@ -5,12 +5,13 @@ import type { AuditRecord } from './audit-record.js';
 export function auditedRefusal(
   { code, gate, details, cause }: Refusal,
   errorClass: string,
-): Pick<AuditRecord, 'error_code' | 'error_class' | 'gate' | 'denial_kind' | 'cause'> {
+): Pick<AuditRecord, 'error_code' | 'error_class' | 'gate' | 'denial_kind' | 'outcome' | 'cause'> {
   return {
     error_code: code,
     error_class: errorClass,
     gate,
     ...(details?.kind && { denial_kind: details.kind }),
+    ...(details?.outcome && { outcome: details.outcome }),
     ...(cause !== undefined && { cause }),
   };
 }

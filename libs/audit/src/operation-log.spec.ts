@@ -27,6 +27,29 @@ describe('the operation log', () => {
     expect(log.all()[0]?.tool).toBe('t5');
   });
 
+  it('lets the calls of whoever has most of it give way, whoever calls', () => {
+    const log = new OperationLog(10);
+    const quiet = new Agent({ shape, principal: 'q' });
+    for (let call = 0; call < 4; call += 1) log.record({ tool: `quiet ${call}`, args: {}, agent: quiet });
+    for (let call = 0; call < 100; call += 1) log.record({ tool: `busy ${call}`, args: {}, agent });
+    const tools = log.all().map(({ tool }) => tool);
+    expect(tools).toEqual([
+      ...[0, 1, 2, 3].map((call) => `quiet ${call}`),
+      ...[94, 95, 96, 97, 98, 99].map((call) => `busy ${call}`),
+    ]);
+    log.resize(6);
+    expect(log.all().map(({ tool }) => tool)).toEqual([
+      'quiet 1',
+      'quiet 2',
+      'quiet 3',
+      'busy 97',
+      'busy 98',
+      'busy 99',
+    ]);
+    for (let call = 0; call < 100; call += 1) log.record({ tool: `late ${call}`, args: {}, agent: quiet });
+    expect(log.all().filter(({ tool }) => tool.startsWith('busy'))).toHaveLength(3);
+  });
+
   it.each([0, -1, 1.5, Number.NaN])('refuses the size %s', (size) => {
     expect(() => new OperationLog(size)).toThrow('maxLogSize');
   });

@@ -7,6 +7,7 @@ import {
   type Refusal,
   type Tier,
 } from '#agent';
+import { ExpiringMap, processClock } from '#cluster';
 import { auditedArgumentNames } from './audit-record.js';
 
 interface Operation {
@@ -45,6 +46,7 @@ interface SecurityEntry extends Operation {
   readonly reason: string;
 }
 
+/** A call as the operation log keeps it: done, failed, or tried against the rules. */
 export type OperationEntry = SuccessEntry | FailureEntry | SecurityEntry;
 
 export interface FinishedCall {
@@ -59,43 +61,66 @@ const DEFAULT_SIZE = 1000;
 const MAX_TEXT = 256;
 const MAX_ARGUMENTS = 32;
 
-/** The latest calls of this process, for its operator; the oldest is forgotten first. Nothing of it reaches an agent. */
-export class OperationLog {
-  private readonly entries: OperationEntry[] = [];
-  private next = 0;
+interface Logged {
+  readonly owner: string;
+  readonly entry: OperationEntry;
+}
 
-  private maxLogSize = DEFAULT_SIZE;
+/**
+ * The latest calls of this process, for its operator. When it is full, the oldest call of the principal that has most of it is
+ * forgotten: nobody's calls push out those of somebody who has fewer. Nothing of it reaches an agent.
+ */
+export class OperationLog {
+  private entries: ExpiringMap<Logged>;
+  private recorded = 0;
 
   /** @param maxLogSize entries kept. Default 1000 */
-  constructor(maxLogSize = DEFAULT_SIZE) {
-    this.resize(maxLogSize);
+  constructor(private maxLogSize = DEFAULT_SIZE) {
+    this.entries = emptyLog(maxLogSize);
   }
 
-  /** From now on keeps so many entries, the latest of those there are among them. */
+  /** From now on keeps so many entries; of those there are, as if they had just been recorded. */
   resize(maxLogSize: number): void {
-    if (!Number.isSafeInteger(maxLogSize) || maxLogSize < 1)
-      throw new TypeError('maxLogSize: expected a whole number, one or more');
+    const resized = emptyLog(maxLogSize);
     if (maxLogSize === this.maxLogSize) return;
-    const kept = this.all().slice(-maxLogSize);
-    this.entries.splice(0, this.entries.length, ...kept);
+    const kept = this.logged();
+    this.entries = resized;
     this.maxLogSize = maxLogSize;
-    this.next = kept.length % maxLogSize;
+    for (const one of kept) this.keep(one);
   }
 
+  /** Adds a call; the oldest of the principal that has most gives way. */
   record(call: FinishedCall): void {
-    this.entries[this.next] = entryOf(call);
-    this.next = (this.next + 1) % this.maxLogSize;
+    this.keep({ owner: `principal:${call.agent.principal}`, entry: entryOf(call) });
   }
 
   /** Oldest first. */
   all(): readonly OperationEntry[] {
-    return [...this.entries.slice(this.next), ...this.entries.slice(0, this.next)];
+    return this.logged().map(({ entry }) => entry);
   }
 
+  /** Forgets every call. */
   clear(): void {
-    this.entries.length = 0;
-    this.next = 0;
+    this.entries = emptyLog(this.maxLogSize);
   }
+
+  private keep(one: Logged): void {
+    this.recorded += 1;
+    this.entries.set(String(this.recorded), one, Infinity, { owner: one.owner });
+  }
+
+  private logged(): Logged[] {
+    return this.entries
+      .latest(this.entries.size)
+      .map(([, one]) => one)
+      .reverse();
+  }
+}
+
+function emptyLog(maxLogSize: number): ExpiringMap<Logged> {
+  if (!Number.isSafeInteger(maxLogSize) || maxLogSize < 1)
+    throw new TypeError('maxLogSize: expected a whole number, one or more');
+  return new ExpiringMap(maxLogSize, processClock);
 }
 
 function entryOf({ tool, args, agent, refusal }: FinishedCall): OperationEntry {

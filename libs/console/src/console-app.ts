@@ -11,7 +11,7 @@ import type { SignIn } from './sign-in.js';
 
 export interface ConsoleParts {
   /** What stands before authentication everywhere stands here as well: host, limit, origin. */
-  readonly edge: Pick<McpEdge, 'refusalFor'>;
+  readonly edge: Pick<McpEdge, 'refusalFor' | 'unread'>;
   readonly gate: OperatorGate;
   readonly signIn: SignIn;
   readonly page: PageFiles;
@@ -40,6 +40,7 @@ export class ConsoleApp {
 
   /** Answers one request whose path is `/console` or below. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!(await this.parts.edge.unread.admit(request, response))) return;
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
     response.setHeader('Cache-Control', 'no-store');
     try {
@@ -50,6 +51,7 @@ export class ConsoleApp {
     } catch (error) {
       this.refuse(response, error);
     }
+    this.parts.edge.unread.wrote(response);
   }
 
   /** The page itself is no secret: it holds the form to sign in with, and no data. */
@@ -83,6 +85,7 @@ export class ConsoleApp {
     if (path === '/console/session' && verb === 'POST') return this.parts.signIn.begin(request);
     if (path === '/console/session' && verb === 'DELETE') return this.parts.signIn.end(request);
     const operator = await this.parts.gate.admit(request);
+    this.parts.edge.unread.own(response, operator.agent.principal);
     const found = this.table.find(verb, path);
     if (!found) throw new NotServed(404, 'Not Found');
     if (!('route' in found))
@@ -121,7 +124,11 @@ function toldOf(error: unknown): Answer | undefined {
     return { status: error.status, body: { error: error.message }, headers: error.headers };
   if (error instanceof UnusableBody) return { status: error.status, body: { error: error.message } };
   if (error instanceof SharedStateUnavailable)
-    return { status: 503, body: { error: 'shared state cannot be reached at the moment' } };
+    return {
+      status: 503,
+      body: { error: 'shared state cannot be reached at the moment' },
+      headers: { 'Retry-After': '5' },
+    };
   return undefined;
 }
 

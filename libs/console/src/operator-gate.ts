@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Agent, type RateLimiter, Unauthorized } from '#agent';
-import type { Authenticator } from '#auth';
+import type { Authenticator, CredentialSource } from '#auth';
 import { NotServed, trustedHeaders } from '#streaming';
 import type { CredentialHeaders, OperatorSession, OperatorSessions } from './operator-sessions.js';
 import { presentedCookie, setCookie } from './session-cookie.js';
@@ -12,6 +12,8 @@ export interface GateParts {
   readonly operators: () => readonly string[];
   /** Requests of one operator. */
   readonly limiter: RateLimiter;
+  /** Told of a cookie that nobody here sealed: a wrong credential, unlike one whose time is over. Default: nobody is. */
+  readonly forged?: (from: Pick<CredentialSource, 'headers' | 'remoteAddress'>) => void;
 }
 
 /** Somebody who may see what the console shows. */
@@ -59,7 +61,8 @@ export class OperatorGate {
   ): Promise<Operator> {
     const { sessions } = this.parts;
     const session = await sessions.open(cookie, headers.host ?? '');
-    if (!session) throw signInAgain(headers);
+    if (session === 'forged') this.parts.forged?.({ headers, remoteAddress: request.socket.remoteAddress });
+    if (session === 'forged' || session === 'over') throw signInAgain(headers);
     const operator = await this.asked(request, async () => {
       if (await sessions.isOver(session)) throw signInAgain(headers);
       return session.credential;

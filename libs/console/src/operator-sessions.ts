@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { VersionedStore } from '#cluster';
+import { CLOCK_DIFFERENCE, steadyClock, type VersionedStore } from '#cluster';
 import type { SealedText } from '#dispatcher';
 
 /** Credential headers, as a program would send them. */
@@ -24,7 +24,7 @@ export interface SessionParts {
   readonly sealed: SealedText;
   /** Sessions that were signed out: no replica honours them again. */
   readonly ended: Pick<VersionedStore, 'create' | 'find'>;
-  /** Milliseconds since 1970. Default: the clock of the machine. */
+  /** Milliseconds since 1970. Default: that of the process, which is never set back. */
   readonly now?: () => number;
 }
 
@@ -33,7 +33,7 @@ export class OperatorSessions {
   private readonly now: () => number;
 
   constructor(private readonly parts: SessionParts) {
-    this.now = parts.now ?? Date.now;
+    this.now = parts.now ?? steadyClock;
   }
 
   begin(credential: CredentialHeaders): OperatorSession {
@@ -55,12 +55,15 @@ export class OperatorSessions {
     return this.parts.sealed.seal(JSON.stringify(session), host);
   }
 
-  /** @returns `undefined` for what is not, or no longer, a session of this host. @throws SharedStateUnavailable */
-  async open(text: string, host: string): Promise<OperatorSession | undefined> {
+  /**
+   * @returns `over` for a session of this host that has ended, `forged` for what never was one
+   * @throws SharedStateUnavailable
+   */
+  async open(text: string, host: string): Promise<OperatorSession | 'over' | 'forged'> {
     const plain = await this.parts.sealed.open(text, host);
-    if (plain === undefined) return undefined;
+    if (plain === undefined) return 'forged';
     const session = JSON.parse(plain) as OperatorSession;
-    return (await this.isOver(session)) ? undefined : session;
+    return (await this.isOver(session)) ? 'over' : session;
   }
 
   /** @throws SharedStateUnavailable: whether it was signed out is not known then */
@@ -72,6 +75,7 @@ export class OperatorSessions {
   async end({ id, signedInAt }: OperatorSession): Promise<void> {
     // An older copy of the cookie may have been renewed: as long as any of them could be.
     const left = signedInAt + LONGEST - this.now();
-    if (left > 0) await this.parts.ended.create(id, {}, left);
+    // By the clock of another replica it may go on a while longer.
+    if (left + 2 * CLOCK_DIFFERENCE > 0) await this.parts.ended.create(id, {}, left + 2 * CLOCK_DIFFERENCE);
   }
 }

@@ -51,8 +51,8 @@ export class SignIn {
     const { sessions } = this.parts;
     const headers = trustedHeaders(request);
     const cookie = presentedCookie(headers);
-    const session = cookie === undefined ? undefined : await sessions.open(cookie, headers.host ?? '');
-    if (session) await sessions.end(session);
+    const session = cookie === undefined ? 'over' : await sessions.open(cookie, headers.host ?? '');
+    if (typeof session !== 'string') await sessions.end(session);
     return { body: { signed_in: false }, headers: { 'Set-Cookie': setCookie('', 0, headers) } };
   }
 

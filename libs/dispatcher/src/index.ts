@@ -1,10 +1,11 @@
+export { knownCapabilities } from './client-capabilities.js';
 export {
   AgentIntrospection,
   type DescribedAgent,
   type IntrospectionParts,
 } from './agents/agent-introspection.js';
 export { type DescribedClass } from './agents/describe-agent.js';
-export { FilterNames, type UnknownName } from './agents/filter-names.js';
+export { FilterNames } from './agents/filter-names.js';
 export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
 export { SubAgents } from './agents/sub-agents.js';
 export { type PermitAnswer, type PermitQuestion } from './agents/would-permit.js';
@@ -49,6 +50,7 @@ export { MethodExplorer } from './tool-pipeline/method-explorer.js';
 export { createPipeline, type PipelineParts } from './tool-pipeline/parley-pipeline.js';
 export { ParleyToolRunner, type RunnerParts } from './tool-pipeline/parley-tool-runner.js';
 export { meters } from './tool-pipeline/meters.js';
+export { RunningCalls } from './tool-pipeline/running-calls.js';
 export { spendCall } from './tool-pipeline/spend-call.js';
 export { TOOL_CONTEXT_TYPE, type ToolExecution, toolExecutionOf } from './tool-pipeline/tool-execution.js';
 export {

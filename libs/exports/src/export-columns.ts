@@ -1,5 +1,5 @@
 import type { GovernedClass } from '#data';
-import { ALWAYS_KEEP, FieldNames, hasInternalSegment, rootOf } from '#policy';
+import { ALWAYS_KEEP, hasInternalSegment, rootOf } from '#policy';
 import type { Column, ExportOrder } from '#tools';
 
 /**
@@ -7,7 +7,7 @@ import type { Column, ExportOrder } from '#tools';
  * class at this moment, in clear or in masked form, as far as the order names keys.
  */
 export function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
-  const names = new FieldNames(known.policy.aliases);
+  const { names } = known.policy;
   if (columns.length > 0) return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   const asked = [keys, include].flatMap((list): unknown[] => (Array.isArray(list) ? list : []));
   const wanted = new Set([

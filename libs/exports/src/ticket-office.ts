@@ -38,7 +38,7 @@ export class TicketOffice extends ExportDesk {
     const ticket: ExportTicket = { owner: taskOwner(agent), order, expires };
     // Listed first: what is not listed could never be revoked for a newer one.
     await this.list(agent, id, expires);
-    await this.store.create(id, { ...ticket }, this.settings.lifetime);
+    await this.store.create(id, { ...ticket }, this.settings.lifetime, agent.principal);
     return this.promised(id, ticket);
   }
 
@@ -101,7 +101,7 @@ export class TicketOffice extends ExportDesk {
       const value = { open: Object.fromEntries(change(known)) };
       const stored = found
         ? await this.store.replace(key, found.revision, value, lifetime)
-        : await this.store.create(key, value, lifetime);
+        : await this.store.create(key, value, lifetime, agent.principal);
       if (stored) return;
     }
   }

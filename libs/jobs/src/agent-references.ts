@@ -13,6 +13,7 @@ interface Reference {
   readonly shape: string;
   readonly principal: string;
   readonly tenantId: string | number | null;
+  readonly claims: Readonly<Record<string, unknown>>;
   readonly identity: { readonly kind: Identity['kind']; readonly name?: string };
   readonly impersonatedUserId: string | null;
   readonly impersonationLabel: string | null;
@@ -39,6 +40,7 @@ export class AgentReferences {
       impersonationLabel,
       principal: agent.principal,
       tenantId: agent.tenantId,
+      claims: agent.claims,
       identity: named(agent.identity),
     };
     return this.sealed.seal(JSON.stringify(reference), taskId);

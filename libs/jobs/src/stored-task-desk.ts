@@ -11,7 +11,7 @@ import {
   type TaskOwner,
   type TaskState,
 } from '#dispatcher';
-import { type RateLimiter, Refused, refusals } from '#agent';
+import { type RateLimiter, type Refusal, Refused, refusals } from '#agent';
 import type { AgentReferences } from './agent-references.js';
 import type { TaskQueue } from './task-queue.js';
 import { hasEnded, isOwnedBy, type TaskRecord, taskState, unanswered } from './task-record.js';
@@ -46,9 +46,8 @@ export class StoredTaskDesk extends TaskDesk {
     const agent = await agents.write(call.agent, taskId);
     if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
     const record = newRecord(call, agent);
-    const tooMany = await begun.check(call.agent.principal);
-    if (tooMany) {
-      const refusal = refusals.rateLimited(tooMany.limit, tooMany.window, tooMany.retryAfter);
+    const refusal = await refusalOf(begun, call.agent.principal);
+    if (refusal) {
       this.parts.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
       throw new Refused(refusal);
     }
@@ -160,4 +159,14 @@ function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
 function endOf(bus: MessageBus, taskId: string, patience: number): Promise<unknown> {
   const ended = bus.messages(ENDED).pipe(filter((message) => message['taskId'] === taskId));
   return firstValueFrom(merge(ended, timer(patience)));
+}
+
+/** Null: one more task may begin. A limit that cannot be counted lets none begin. */
+async function refusalOf(begun: Pick<RateLimiter, 'check'>, principal: string): Promise<Refusal | null> {
+  try {
+    const tooMany = await begun.check(principal);
+    return tooMany && refusals.rateLimited(tooMany.limit, tooMany.window, tooMany.retryAfter);
+  } catch {
+    return refusals.limitUncountable('rate_limit', 1 + Math.random() * 4);
+  }
 }

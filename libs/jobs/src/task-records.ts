@@ -12,7 +12,7 @@ export class TaskRecords {
   ) {}
 
   create(taskId: string, record: TaskRecord): Promise<boolean> {
-    return this.store.create(taskId, { ...record }, this.lifetime);
+    return this.store.create(taskId, { ...record }, this.lifetime, record.owner.principal);
   }
 
   async find(taskId: string): Promise<TaskRecord | undefined> {

@@ -108,7 +108,7 @@ export class TaskWorker {
         ...(began !== undefined && { began }),
         ...(approver !== undefined && { approver }),
         signal: controller.signal,
-        useOnce: (name) => oneTime.claim(`decision:${name}`, this.parts.settings.lifetime),
+        useOnce: (name) => oneTime.claim(`decision:${name}`, this.parts.settings.lifetime, agent.principal),
         progress: () => undefined,
       });
       return this.closing && controller.signal.aborted ? INTERRUPTED : outcome;

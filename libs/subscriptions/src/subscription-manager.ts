@@ -86,7 +86,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     await this.desk.admit(uri, agent);
     const attempt = this.subscribing.begin(sessionId);
     try {
-      if (!(await this.enter(sessionId, uri))) return true;
+      if (!(await this.enter(sessionId, uri, agent.principal))) return true;
       try {
         await this.watchWhereHeld(sessionId, uri);
       } catch (fault) {
@@ -127,9 +127,15 @@ export class SubscriptionManager extends ResourceSubscriptions {
   }
 
   /** @returns false when the session has subscribed to it already. @throws ProtocolFault when there is no room */
-  private async enter(session: string, uri: string): Promise<boolean> {
-    const entry = await this.parts.book.add(session, uri, this.limits);
+  private async enter(session: string, uri: string, owner: string): Promise<boolean> {
+    const share = { owner, maxSessions: this.limits.maxPerPrincipal };
+    const entry = await this.parts.book.add(session, uri, { ...this.limits, share });
     if (entry === 'full') throw this.full();
+    if (entry === 'owner-full') {
+      throw invalidParams(
+        `Subscription session limit of one caller reached (${this.limits.maxPerPrincipal}). End sessions that are not used any more.`,
+      );
+    }
     if (entry === 'session-full') {
       throw invalidParams(
         `Session subscription limit reached (${this.limits.maxPerSession}). Unsubscribe from a resource before adding another.`,

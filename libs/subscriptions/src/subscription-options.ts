@@ -18,6 +18,8 @@ export interface SubscriptionLimits {
   readonly debounce: number;
   readonly maxPerSession: number;
   readonly maxSessions: number;
+  /** Of the sessions, how many one principal may have; separately, listening requests. */
+  readonly maxPerPrincipal: number;
 }
 
 /** @throws TypeError naming the option that cannot be used */
@@ -32,6 +34,7 @@ export function subscriptionLimits(options: SubscriptionOptions = {}): Subscript
     debounce: debounce * 1000,
     maxPerSession: positive(maxPerSession, 'maxPerSession'),
     maxSessions: positive(maxSessions, 'maxSessions'),
+    maxPerPrincipal: Math.max(1, Math.floor(maxSessions / 10)),
   };
 }
 

@@ -94,6 +94,10 @@ export async function verifyRecords(
       if (fault) add(fault);
     }
   }
+  // A history without a single record is one that was taken away, or never kept.
+  const [first] = sources;
+  if (first && records === 0 && faults.length === 0)
+    add({ kind: 'incomplete', told: 'there is no record at all', source: first.name, line: null });
   const isNote = ({ kind }: ChainFault) => partial && kind === 'incomplete';
   const ordered = inReadingOrder(
     onceEach(faults),

@@ -66,7 +66,8 @@ export class LiveRecords extends AuditSink {
   }
 
   override recordApproval(entry: ApprovalRecord): void {
-    if (this.isWatched) this.gather({ type: 'approval', success: entry.outcome === 'approve', ...entry });
+    const kept = { type: 'approval', success: entry.outcome === 'approve', ...entry };
+    if (this.isWatched) this.gather(kept);
   }
 
   override recordEvent(event: AuditEvent): void {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { EventStream, NotServed } from '#streaming';
+import { EventStream, NotServed, type UnreadAnswers } from '#streaming';
 import type { Operator } from '../operator-gate.js';
 import type { LiveRecords } from './live-records.js';
 
@@ -23,6 +23,7 @@ export class LiveStreams {
 
   constructor(
     private readonly records: LiveRecords,
+    private readonly unread: Pick<UnreadAnswers, 'wrote'>,
     settings: Partial<LiveStreamSettings> = {},
   ) {
     this.settings = { ...DEFAULTS, ...settings };
@@ -36,14 +37,13 @@ export class LiveStreams {
   serve({ agent, confirm }: Operator, response: ServerResponse): void {
     const { principal } = agent;
     this.admit(principal);
-    const stream = new EventStream(response, this.settings.maxBuffered);
+    const stream = new EventStream(response, this.settings.maxBuffered, this.unread);
     stream.open({ 'Cache-Control': 'no-store' });
     stream.write('event: watching\ndata: {}\n\n');
     const watched = this.records.watch().subscribe((batch) => {
       stream.write(`event: records\ndata: ${JSON.stringify(batch)}\n\n`);
     });
     const timer = setInterval(() => {
-      stream.checkStall(performance.now());
       confirm().then(
         () => stream.write(': watching\n\n'),
         () => end('signed-out'),

@@ -14,22 +14,33 @@ import { type PermitAnswer, type PermitParts, type PermitQuestion, wouldPermit }
 
 /** An agent as its operator sees it. What does not apply is null. */
 export interface DescribedAgent {
+  /** Of this agent alone. */
   readonly agent_id: string;
+  /** 0 for the agent of a request, one more for each sub-agent below it. */
   readonly agent_depth: number;
+  /** Its tier. */
   readonly permissions: string;
+  /** How it is authenticated; of a token a fingerprint. */
   readonly auth: Readonly<Record<string, string>>;
+  /** Its tenant. */
   readonly tenant_id: string | number | null;
+  /** Which classes it is limited to. */
   readonly classes: ListedFilter | null;
   /** `effective`: what it may call, as it would be listed to it. */
   readonly tools: { readonly effective: readonly string[] } & ListedFilter;
+  /** Which declared methods it is limited to. */
   readonly methods: ListedFilter | null;
   /** Class to the names of the constrained fields. */
   readonly filters: Readonly<Record<string, readonly string[]>> | null;
+  /** Classes that the policy hides from it. */
   readonly hidden_classes: readonly string[];
   /** The classes that `classes` or `filters` name. */
   readonly per_class: Readonly<Record<string, Omit<DescribedClass, 'class_name'>>>;
+  /** Whether unknown names in its filters are errors. */
   readonly strict_modes: { readonly tool_filter: boolean; readonly class_filter: boolean };
+  /** What threads the records of this request. */
   readonly correlation_id: string | null;
+  /** Which version of the conventions it is given. */
   readonly prompt: { readonly version: string };
 }
 
@@ -45,7 +56,7 @@ export interface IntrospectionParts extends PermitParts {
 export class AgentIntrospection {
   constructor(private readonly parts: IntrospectionParts) {}
 
-  /** @throws Refused when the database does not answer */
+  /** Every limit of the agent of a request. @throws Refused when the database does not answer */
   async describe(context: Pick<CallContext, 'agent' | 'correlationId'>): Promise<DescribedAgent> {
     const { agent } = context;
     const { policies, tools, records } = this.parts;
@@ -83,6 +94,7 @@ export class AgentIntrospection {
   }
 
   /**
+   * One class as the agent meets it.
    * @throws TypeError when the name cannot be one of a class
    * @throws Refused when the database does not answer
    */
@@ -90,6 +102,18 @@ export class AgentIntrospection {
     if (!isClassName(className)) throw new TypeError('describeFor: expected the name of a class');
     const scope = await this.parts.records.scopeOf(agent);
     return describedClass({ ...this.parts, agent, scope }, canonicalClassName(className));
+  }
+
+  /**
+   * The constraint that every read of a class carries for the agent, values included; null: none. A filter that is a function is
+   * asked. Descriptions name fields alone.
+   * @throws TypeError when the name cannot be one of a class
+   * @throws Refused when the database does not answer, or a function gives no usable constraint
+   */
+  async filterFor(agent: Agent, className: string): Promise<Readonly<Record<string, unknown>> | null> {
+    if (!isClassName(className)) throw new TypeError('filterFor: expected the name of a class');
+    const scope = await this.parts.records.scopeOf(agent);
+    return scope.agentFilter(agent, canonicalClassName(className));
   }
 
   /** Whether a call would pass the gates; approval and the rate limit are not asked, for asking would spend them. */

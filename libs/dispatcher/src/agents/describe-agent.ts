@@ -18,16 +18,23 @@ export interface ListedFilter {
 
 /** A class as one agent meets it. What does not apply is null. */
 export interface DescribedClass {
+  /** As Parse names it. */
   readonly class_name: string;
-  readonly accessible: 'permitted' | 'hidden' | 'class_filter_excluded';
+  /** Whether the agent may use it, or what keeps it out. */
+  readonly accessible: 'permitted' | 'hidden' | 'class_filter_excluded' | 'misconfigured';
+  /** The allowlist of its fields. */
   readonly agent_fields: readonly string[] | null;
+  /** The default view of the class. */
   readonly agent_canonical_filter: Readonly<Record<string, unknown>> | null;
   /** Names of the constrained fields; never values. */
   readonly per_agent_filter: readonly string[] | null;
+  /** The tenant that every read carries. */
   readonly tenant_scope: { readonly field: string; readonly value: string | number } | null;
+  /** Fields that are left out of included rows. */
   readonly large_fields: readonly string[] | null;
   /** Path → what this agent gets in place of the value. Absent: nothing is masked. */
   readonly masked_fields?: Readonly<Record<string, string>>;
+  /** Declared methods that the agent may call. */
   readonly agent_methods: readonly string[] | null;
 }
 
@@ -92,5 +99,7 @@ export function describedClass(
 function accessible(agent: Agent, scope: AgentScope, className: string): DescribedClass['accessible'] {
   const admitted = scope.admit(agent, className);
   if (typeof admitted === 'string') return 'permitted';
-  return admitted.details?.kind === 'class_filter' ? 'class_filter_excluded' : 'hidden';
+  const kind = admitted.details?.kind;
+  if (kind === 'misconfigured_class') return 'misconfigured';
+  return kind === 'class_filter' ? 'class_filter_excluded' : 'hidden';
 }

@@ -1,26 +1,15 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { type AgentShape, canonicalClassName, isSystemClassName } from '#agent';
-import { SchemaCatalogue } from '#data';
-import type { Policy } from '#policy';
+import type { AgentShape } from '#agent';
+import { SchemaCatalogue, StoreError } from '#data';
+import { type BindingFault, bindPolicy, type Policy, type UnknownName, unknownAgentNames } from '#policy';
 import { ToolRegistry } from '#tools';
 
-/** A name in an agent's filters that nothing has. */
-export interface UnknownName {
-  readonly agent: string;
-  /** `tools` or `classes`. */
-  readonly option: 'tools' | 'classes';
-  readonly name: string;
-  /** A fault, where the agent or the policy is strict about that option; otherwise worth a warning. */
-  readonly strict: boolean;
-}
-
-/**
- * Looks for names in `tools` and in `classes.only` that nothing has: as good as certainly misspelt. They are kept, because
- * a tool or class of that name may come later.
- */
+/** Looks for names in the limits of agents that nothing has, among the tools that are registered and the classes of the database. */
 @Injectable()
 export class FilterNames {
   private readonly logger = new Logger(FilterNames.name);
+  /** As the database said last; null: it has not said yet. */
+  private classes: ReadonlySet<string> | null = null;
 
   constructor(
     private readonly registry: ToolRegistry,
@@ -30,37 +19,43 @@ export class FilterNames {
   /** @param policy that the shapes are judged under. Classes are not judged, with a warning, while the database cannot say which it has. */
   async unknownIn(shapes: Iterable<AgentShape>, policy: Policy): Promise<UnknownName[]> {
     const all = [...shapes];
-    const classes = all.some((shape) => shape.classes.only) ? await this.knownClasses(policy) : null;
-    return all.flatMap((shape) => [
-      ...this.unknownTools(shape, policy),
-      ...this.unknownClasses(shape, policy, classes),
-    ]);
+    const asked = all.some(({ classes, filters }) => classes.only || filters.size > 0);
+    const classes = asked ? await this.knownClasses() : null;
+    return all.flatMap((shape) => unknownAgentNames(shape, policy, { tools: this.tools(), classes }));
   }
 
-  private unknownTools(shape: AgentShape, policy: Policy): UnknownName[] {
-    const { only, except } = shape.tools;
-    const strict = shape.strictToolFilter ?? policy.switches.strictToolFilter;
-    return [...new Set([...(only ?? []), ...(except ?? [])])]
-      .filter((name) => !this.registry.get(name))
-      .map((name) => ({ agent: shape.name, option: 'tools', name, strict }));
-  }
-
-  private unknownClasses(
-    shape: AgentShape,
-    policy: Policy,
-    known: ReadonlySet<string> | null,
-  ): UnknownName[] {
-    if (!known) return [];
-    const strict = shape.strictClassFilter ?? policy.switches.strictClassFilter;
-    return [...(shape.classes.only ?? [])]
-      .filter((name) => !known.has(canonicalClassName(name)) && !isSystemClassName(name))
-      .map((name) => ({ agent: shape.name, option: 'classes', name, strict }));
-  }
-
-  private async knownClasses(policy: Policy): Promise<ReadonlySet<string> | null> {
+  /**
+   * What of a policy and of agents' filters names fields that their classes do not have. None, with a warning, while the database
+   * cannot say which there are: the classes concerned are refused then, once it can.
+   */
+  async misfits(shapes: Iterable<AgentShape>, policy: Policy): Promise<readonly BindingFault[]> {
+    const all = [...shapes];
+    if (policy.classes.size === 0 && all.every(({ filters }) => filters.size === 0)) return [];
     try {
-      const schemas = await this.catalogue.snapshot();
-      return new Set([...policy.classes.keys(), ...schemas.classNames()]);
+      return bindPolicy(policy, await this.catalogue.snapshot(), all).errors;
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      this.logger.warn('the fields of the policy could not be checked: the database does not answer');
+      return [];
+    }
+  }
+
+  /** The same without waiting: among the classes that the database named last, none of which are judged before it has. */
+  unknownNow(shape: AgentShape, policy: Policy): UnknownName[] {
+    const found = unknownAgentNames(shape, policy, { tools: this.tools(), classes: this.classes });
+    // For the next time, whatever was found now.
+    void this.knownClasses();
+    return found;
+  }
+
+  private tools(): ReadonlySet<string> {
+    return new Set(this.registry.all().map(({ definition }) => definition.name));
+  }
+
+  private async knownClasses(): Promise<ReadonlySet<string> | null> {
+    try {
+      this.classes = new Set((await this.catalogue.snapshot()).classNames());
+      return this.classes;
     } catch {
       this.logger.warn('the classes of agents could not be checked: the database does not answer');
       return null;

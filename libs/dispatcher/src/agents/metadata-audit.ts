@@ -2,17 +2,20 @@ import { isSystemClassName } from '#agent';
 import type { SchemaCatalogue } from '#data';
 import {
   ALWAYS_KEEP,
+  BoundPolicy,
   type ClassPolicy,
   type ClassSchema,
-  compileClass,
   type Policies,
   type Policy,
 } from '#policy';
 
 /** What agents are not told, or are told wrongly, about the classes they may see. Reports, never enforces. */
 export interface AuditedMetadata {
+  /** How many classes were looked at. */
   readonly classes_audited: number;
+  /** Whether some class is declared visible: then only such classes are looked at. */
   readonly visible_classes_declared: boolean;
+  /** Classes without a description. */
   readonly missing_class_descriptions: readonly string[];
   /** By class; within the allowlist where there is one. */
   readonly missing_field_descriptions: Readonly<Record<string, readonly string[]>>;
@@ -69,14 +72,16 @@ export class MetadataAudit {
     return found;
   }
 
-  private async audited({ classes, hasVisibleClasses }: Policy): Promise<AuditedClass[]> {
+  private async audited(policy: Policy): Promise<AuditedClass[]> {
+    const { classes, hasVisibleClasses } = policy;
     const schemas = await this.catalogue.snapshot();
+    const bound = new BoundPolicy(policy, schemas);
     return [...new Set([...schemas.classNames(), ...classes.keys()])]
       .filter((name) => !isSystemClassName(name))
       .sort()
       .map((name) => ({
         name,
-        policy: classes.get(name) ?? compileClass(name, {}),
+        policy: bound.classPolicy(name),
         schema: schemas.get(name),
       }))
       .filter(({ policy }) => policy.hiding === 'no' && (!hasVisibleClasses || policy.visible));

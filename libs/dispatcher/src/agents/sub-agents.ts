@@ -12,8 +12,11 @@ import {
   widening,
 } from '#agent';
 import { PrincipalResolver } from '#data';
-import { constraintFault, Policies } from '#policy';
+import type { Policies } from '#policy';
 import { FilterNames } from './filter-names.js';
+
+/** Throws for options of a sub-agent that cannot be meant: the checks of the configuration, for code without types as well. */
+export type SubAgentOptionsCheck = (options: unknown) => void;
 
 /**
  * Makes the agents that a tool delegates to. What they call runs through `ToolRunner` like any call: every gate, approval
@@ -29,13 +32,14 @@ export class SubAgents {
     private readonly names: FilterNames,
     private readonly policies: Policies,
     private readonly events: EventEmitter2,
+    private readonly assertOptions: SubAgentOptionsCheck,
   ) {}
 
   /**
    * A context in which a sub-agent acts within the same request.
-   * @throws SubAgentError when the options ask for more than the agent of the context has, or name what does not exist
-   * while names are strict
-   * @throws TypeError when an option has the wrong shape
+   * @throws SubAgentError when the options ask for more than the agent of the context has
+   * @throws AgentOptionsError, a TypeError, listing unknown options, values that cannot be meant, and names of nothing while
+   * names are strict; an agent with fewer limits than were written is never made
    * @throws Refused or Unauthorized when an identity cannot be resolved
    */
   async delegate(context: CallContext, options: SubAgentOptions = {}): Promise<CallContext> {
@@ -44,26 +48,30 @@ export class SubAgents {
 
   /** As `delegate`, for the agent alone. */
   async create(parent: Agent, options: SubAgentOptions = {}): Promise<Agent> {
+    this.assertOptions(options);
     if (Object.hasOwn(options, 'recursionDepth'))
       this.logger.warn('recursionDepth of a sub-agent is ignored: it follows from its parent');
     const child = deriveAgent(parent, options);
-    assertFilters(child);
     await this.assertNames(child, options);
     await this.assertIdentity(parent, child);
     return child;
   }
 
   private async assertNames(child: Agent, options: SubAgentOptions): Promise<void> {
-    const own = { tools: options.tools !== undefined, classes: options.classes !== undefined };
-    for (const { option, name, strict } of await this.names.unknownIn(
+    const own = {
+      tools: options.tools !== undefined,
+      classes: options.classes !== undefined,
+      filters: options.filters !== undefined,
+    };
+    for (const { option, path, message, strict } of await this.names.unknownIn(
       [child.shape],
       this.policies.of(child),
     )) {
       // What it only inherited was judged when its parent was made.
       if (!own[option]) continue;
-      const message = `sub-agent ${option}: nothing is called '${name}'`;
-      if (strict) throw new TypeError(message);
-      this.logger.warn(message);
+      const told = `sub-agent: ${path}: ${message}`;
+      if (strict) throw new TypeError(told);
+      this.logger.warn(told);
     }
   }
 
@@ -74,13 +82,6 @@ export class SubAgents {
     if (!widened) return;
     this.events.emit('parse.agent.subagent_widen_refused', eventOf(widened));
     throw new SubAgentError('identity', refusals.subAgentWidens(widened).message);
-  }
-}
-
-function assertFilters(child: Agent): void {
-  for (const [className, entry] of child.shape.filters) {
-    const fault = typeof entry === 'function' ? null : constraintFault(entry, className);
-    if (fault) throw new TypeError(`filters.${className}: ${fault}`);
   }
 }
 

@@ -12,6 +12,7 @@ import type { CallableMethods, ToolRegistry } from '#tools';
 
 /** What is asked about; left out parts are not judged. */
 export interface PermitQuestion {
+  /** The class that the call would name. */
   readonly class_name?: string;
   /** What is done with the class, as class-level permissions call it; without it they are not consulted. */
   readonly op?: ClassOperation;
@@ -19,6 +20,7 @@ export interface PermitQuestion {
   readonly method_name?: string;
 }
 
+/** Whether a call would pass, or why not and at which gate. */
 export type PermitAnswer =
   | { readonly allowed: true }
   | { readonly allowed: false; readonly reason: string; readonly denied_at: PermitGate };

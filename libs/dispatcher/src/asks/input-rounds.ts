@@ -51,7 +51,7 @@ export class InputRounds {
       dialect,
       capabilities: context.clientCapabilities,
       useOnce: (name) =>
-        this.parts.oneTime.claim(`decision:${name}`, (state?.exp ?? 0) - Date.now() + 60_000),
+        this.parts.oneTime.claim(`decision:${name}`, this.parts.seal.longest, context.agent.principal),
     });
     const asks = new ModernAsks(round, { postpones: true });
     try {

@@ -126,3 +126,25 @@ describe('a request state', () => {
     expect(await seal.seal({ ...content, answers: { long: { to: 'q', answer } } }, subject)).toBeUndefined();
   });
 });
+
+describe('replicas whose clocks differ', () => {
+  const FIVE_MINUTES = 300_000;
+  const at = (clock: () => number, difference = FIVE_MINUTES) =>
+    new RequestStateSeal(keys(SECRET), 60_000, clock, difference);
+
+  it.each([-FIVE_MINUTES, FIVE_MINUTES])('open what another one sealed: %i ms', async (ahead) => {
+    const now = 1_800_000_000_000;
+    const sealed = await at(() => now).seal(content, subject);
+    expect(await at(() => now + ahead).open(sealed as string, subject)).toBeDefined();
+  });
+
+  it('remember a use for as long as any of them may open what was used', async () => {
+    for (const seals of [-FIVE_MINUTES, 0, FIVE_MINUTES])
+      for (const opens of [-FIVE_MINUTES, 0, FIVE_MINUTES]) {
+        const now = 1_800_000_000_000;
+        const sealed = await at(() => now + seals).seal(content, subject);
+        const late = at(() => now + opens + at(() => now).longest);
+        expect(await late.open(sealed as string, subject)).toBeUndefined();
+      }
+  });
+});

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { steadyClock } from '#cluster';
 import { isJsonObject } from '../json-object.js';
 import { canonicalJson } from './canonical-json.js';
 import { SealedText, type StateKeys } from './sealed-text.js';
@@ -38,13 +39,22 @@ export const MAX_STATE = 262_144;
 export class RequestStateSeal {
   private readonly text: SealedText;
 
-  /** @param lifetime milliseconds until a state expires */
+  /**
+   * @param lifetime milliseconds until a state expires
+   * @param difference milliseconds by which the clocks of those who seal and open may differ: a state holds so much longer
+   */
   constructor(
     keys: StateKeys,
     private readonly lifetime: number,
-    private readonly now: () => number = Date.now,
+    private readonly now: () => number = steadyClock,
+    private readonly difference = 0,
   ) {
     this.text = new SealedText(keys, 'parley request state');
+  }
+
+  /** Milliseconds within which any replica may still open what one sealed: as long, its use has to be remembered. */
+  get longest(): number {
+    return this.lifetime + 3 * this.difference + 60_000;
   }
 
   /** @returns `undefined` when it would be too large */
@@ -60,7 +70,7 @@ export class RequestStateSeal {
     const plain = await this.text.open(text, canonicalJson(subject));
     if (plain === undefined) return undefined;
     const state: unknown = JSON.parse(plain);
-    return isLive(state, this.now()) ? state : undefined;
+    return isLive(state, this.now() - this.difference) ? state : undefined;
   }
 }
 

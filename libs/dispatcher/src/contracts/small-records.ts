@@ -1,6 +1,6 @@
-import { type CallContext, type ClassFilterSite, refusals, Refused } from '#agent';
+import { type CallContext, type ClassFilterSite, refusals, Refused, TIERS } from '#agent';
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
-import type { FieldSchema, ReadOperation } from '#policy';
+import { type FieldSchema, FieldNames, type ReadOperation } from '#policy';
 import { RecordsSource } from '../records-source.js';
 
 export interface SmallClass {
@@ -34,10 +34,12 @@ function governed(className: string, small: SmallClass): GovernedClass {
       masks: new Map(),
       properties: new Map(),
       aliases: new Map(),
+      names: new FieldNames(new Map(), fields),
     },
     fields: small.readable ?? [...fields.keys()],
     masks: new Map(),
     reads: new Set(small.reads ?? ['find', 'count', 'get']),
+    methodTiers: new Set(TIERS),
   };
 }
 

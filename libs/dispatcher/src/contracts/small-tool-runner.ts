@@ -51,7 +51,7 @@ export class SmallToolRunner extends ToolRunner {
     const { agent } = context;
     const known = this.tools.get(name);
     if (!known) {
-      const refusal = refusals.tierTooLow(name, 'unknown', agent.permissions);
+      const refusal = refusals.unknownTool(name, agent.permissions, []);
       return Promise.resolve({ ok: false, refusal });
     }
     if (!agent.shape.tools.permits(name)) {

@@ -30,18 +30,23 @@ describe('tools/call', () => {
     expect(await call('list_values', MODERN)).toHaveProperty('structuredContent', [1, 2]);
   });
 
-  it('answers an unknown tool as a denied one, in the stateless era as unknown', async () => {
+  it('answers an unknown tool as a denied one up to 2025-06-18, then as unknown', async () => {
     expect(resultOf(await ask('tools/call', { name: 'nope' }))).toEqual({
       content: [
         {
           type: 'text',
-          text: "Permission denied: 'nope' requires unknown permissions. Current level: readonly",
+          text: "Permission denied: 'nope' requires unknown permissions. Current level: readonly. There is no tool of that name. list_tools names the tools that you may call",
         },
       ],
       isError: true,
       _meta: { 'parse.error_code': 'permission_denied' },
     });
-    expect(await ask('tools/call', { name: 'nope' }, MODERN)).toEqual(error(-32602, 'Unknown tool: nope'));
+    for (const era of [NOVEMBER, MODERN]) {
+      expect(await ask('tools/call', { name: 'nope' }, era)).toEqual(error(-32602, 'Unknown tool: nope'));
+      expect(await ask('tools/call', { name: 'count_object' }, era)).toEqual(
+        error(-32602, "Unknown tool: count_object. Did you mean 'count_objects'?"),
+      );
+    }
   });
 
   it('refuses arguments that are no object', async () => {

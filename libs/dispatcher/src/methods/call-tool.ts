@@ -1,7 +1,8 @@
-import { Refused, refusals } from '#agent';
+import { type ErrorCode, Refused, refusals } from '#agent';
+import { suggestNames } from '#policy';
 import type { ToolRunner } from '#tools';
 import { isJsonObject, type JsonObject } from '../json-object.js';
-import { invalidParams } from '../protocol-fault.js';
+import { invalidParams, type ProtocolFault } from '../protocol-fault.js';
 import type { MethodRequest } from './method.js';
 import { ContinuesAsTask } from '../tasks/continues-as-task.js';
 import type { TaskDesk } from '../tasks/task-desk.js';
@@ -10,6 +11,9 @@ import { declaresTasks } from '../tasks/tasks-extension.js';
 import { checkParameterHeaders } from './parameter-headers.js';
 import type { ToolCatalogue } from './tool-catalogue.js';
 import { failedResult, toolResult } from './tool-result.js';
+
+/** Refusals of gates that look at no tool: whoever is out of calls is told so, whatever it calls. */
+const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);
 
 /** Milliseconds in which an optional task is answered like any other call. */
 const TASK_PATIENCE = 500;
@@ -27,7 +31,8 @@ export class CallTool {
     const { name } = params;
     if (typeof name !== 'string') throw invalidParams('Missing tool name');
     const modern = dialect.era === 'modern';
-    if (modern && !this.runner.has(name)) throw invalidParams(`Unknown tool: ${name}`);
+    // Revisions up to 2025-06-18 are told by the tool gate.
+    if (dialect.additions && !this.runner.has(name)) return this.unknown(name, request);
     const args = params.arguments ?? {};
     if (!isJsonObject(args)) {
       if (!modern) throw invalidParams();
@@ -49,6 +54,22 @@ export class CallTool {
       if (!(signal instanceof ContinuesAsTask) || !this.desk) throw signal;
       return await this.begin(this.desk, name, args, request, signal.approver).catch(refusedResult);
     }
+  }
+
+  /** Counted and recorded as any other call. @throws ProtocolFault unless a gate before that of the tool refuses */
+  private async unknown(name: string, { params, context, dialect }: MethodRequest): Promise<JsonObject> {
+    const outcome = await this.runner.run(name, params.arguments ?? {}, context);
+    if (!outcome.ok && BEFORE_THE_TOOL.has(outcome.refusal.code))
+      return toolResult(outcome, dialect, context.signal);
+    throw this.noSuchTool(name, context);
+  }
+
+  private noSuchTool(name: string, context: MethodRequest['context']): ProtocolFault {
+    const usable = this.runner.list(context).map((tool) => tool.name);
+    const near = suggestNames(name, usable).map((tool) => `'${tool}'`);
+    return invalidParams(
+      `Unknown tool: ${name.slice(0, 128)}${near.length > 0 ? `. Did you mean ${near.join(' or ')}?` : ''}`,
+    );
   }
 
   /** A call that is quick is answered at once; any other by its task, which outlives this request. */

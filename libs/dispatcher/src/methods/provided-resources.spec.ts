@@ -45,7 +45,7 @@ describe('resources of a provider', () => {
     expect(resultOf(await ask('resources/read', { uri: 'note://ada/one' }))).toEqual({
       contents: [{ uri: 'note://ada/one', text: 'mine' }],
     });
-    expect(await ask('resources/read', { uri: 'NOTE://ada/one' })).toMatchObject({ error: { code: -32602 } });
+    expect(await ask('resources/read', { uri: 'NOTE://ada/one' })).toMatchObject({ error: { code: -32002 } });
   });
 
   it.each([
@@ -65,7 +65,7 @@ describe('resources of a provider', () => {
   it('are refused beyond the size limit', async () => {
     const { ask } = withNotes();
     expect(await ask('resources/read', { uri: 'note://ada/large' })).toMatchObject({
-      error: { code: -32602 },
+      error: { code: -32603, message: 'Resource exceeded 4194304 bytes.' },
     });
   });
 

@@ -19,17 +19,32 @@ const ABSENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'invalid_argument',
 ]);
 
-function notFound(uri: string, dialect: Dialect, message: string): ProtocolFault {
-  if (!dialect.additions) return invalidParams(message);
-  return new ProtocolFault(dialect.era === 'modern' ? RPC.invalidParams : RPC.resourceNotFound, message, {
-    uri,
-  });
+function notFound(uri: string, { era }: Dialect, message = 'Resource not found'): ProtocolFault {
+  return new ProtocolFault(era === 'modern' ? RPC.invalidParams : RPC.resourceNotFound, message, { uri });
 }
 
-function refused(uri: string, dialect: Dialect, refusal: Refusal): ProtocolFault {
+/** What is no address at all. The frozen revisions say so in a code of its own. */
+function invalidUri(uri: string, dialect: Dialect): ProtocolFault {
+  const message = `Invalid resource URI: ${uri}`;
+  return dialect.additions ? notFound(uri, dialect, message) : invalidParams(message);
+}
+
+/**
+ * Why an address is not served, in the code of the revision: -32002, and -32602 from 2026-07-28 on, for what does not exist or
+ * is withheld. Reading and subscribing say it alike.
+ */
+export function refusedResource(uri: string, dialect: Dialect, refusal: Refusal): ProtocolFault {
   if (refusal.opaque) return invalidParams();
-  if (dialect.additions && ABSENT.has(refusal.code)) return notFound(uri, dialect, 'Resource not found');
+  // It can be read, and its changes can never be told.
+  if (refusal.gate === 'subscription' && refusal.code === 'access_denied')
+    return invalidParams(refusal.message);
+  if (ABSENT.has(refusal.code)) return notFound(uri, dialect);
   return new ProtocolFault(RPC.internalError, refusal.message);
+}
+
+/** More than an answer may hold: the address is right, and its answer cannot be sent. */
+function tooLarge(instead: string): ProtocolFault {
+  return new ProtocolFault(RPC.internalError, `Resource exceeded ${MAX_RESPONSE_BYTES} bytes.${instead}`);
 }
 
 /** `resources/read`: the text of the tool that answers for the address, under that tool's gates. */
@@ -44,16 +59,16 @@ export class ReadResource {
     if (typeof uri !== 'string') throw invalidParams('Missing resource uri');
     if (this.provided.has(uri)) return this.readProvided(uri, context, dialect);
     const address = parseResourceUri(uri);
-    if (!address) throw notFound(uri, dialect, `Invalid resource URI: ${uri}`);
+    if (!address) throw invalidUri(uri, dialect);
     const args = {
       class_name: address.className,
       ...(address.kind === 'samples' && { limit: SAMPLES }),
     };
     const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, context);
-    if (!outcome.ok) throw refused(uri, dialect, outcome.refusal);
+    if (!outcome.ok) throw refusedResource(uri, dialect, outcome.refusal);
     if (exceedsResponseLimit(outcome.text)) {
-      throw invalidParams(
-        `Resource exceeded ${MAX_RESPONSE_BYTES} bytes. Call ${TOOL_OF_KIND[address.kind]} or query_class with a lower limit or fewer keys instead.`,
+      throw tooLarge(
+        ` Call ${TOOL_OF_KIND[address.kind]} or query_class with a lower limit or fewer keys instead.`,
       );
     }
     return { contents: [{ uri, mimeType: MIME_TYPE, text: outcome.text }] };
@@ -64,12 +79,12 @@ export class ReadResource {
     try {
       contents = await this.provided.read(uri, context);
     } catch (fault) {
-      if (fault instanceof Refused) throw refused(uri, dialect, fault.refusal);
+      if (fault instanceof Refused) throw refusedResource(uri, dialect, fault.refusal);
       throw fault;
     }
-    if (!contents) throw notFound(uri, dialect, 'Resource not found');
+    if (!contents) throw notFound(uri, dialect);
     if (contents.some((part) => exceedsResponseLimit('text' in part ? part.text : part.blob)))
-      throw invalidParams(`Resource exceeded ${MAX_RESPONSE_BYTES} bytes.`);
+      throw tooLarge('');
     return { contents };
   }
 }

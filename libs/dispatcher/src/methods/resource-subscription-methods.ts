@@ -1,4 +1,6 @@
+import { Refused } from '#agent';
 import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
+import { refusedResource } from './read-resource.js';
 import type { ResourceSubscriptions } from '../resource-subscriptions.js';
 import type { Method, MethodRequest } from './method.js';
 
@@ -25,7 +27,16 @@ export function resourceSubscriptionMethods(
   };
   return {
     subscribe: async (request) => {
-      if (await served().subscribe(addressOf(request), request.context)) return {};
+      const uri = addressOf(request);
+      let subscribed: boolean;
+      try {
+        subscribed = await served().subscribe(uri, request.context);
+      } catch (fault) {
+        // As a read of the same address says it.
+        if (fault instanceof Refused) throw refusedResource(uri, request.dialect, fault.refusal);
+        throw fault;
+      }
+      if (subscribed) return {};
       throw invalidParams(STREAM_GONE);
     },
     unsubscribe: async (request) => {

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { refusals } from '#agent';
 import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
 import { SmallRecords } from '../contracts/small-records.js';
 import { smallTool, SmallToolRunner, succeeded } from '../contracts/small-tool-runner.js';
@@ -142,27 +141,23 @@ describe('resources/read', () => {
     expect(await read({})).toMatchObject({ error: { code: -32602 } });
   });
 
-  it('answers a class the agent may not know as not found; the frozen revisions pass the refusal on', async () => {
-    const uri = 'parse://Secret/schema';
-    expect(await read(uri, NOVEMBER)).toEqual({
-      error: { code: -32002, message: 'Resource not found', data: { uri } },
-      status: 200,
-    });
-    expect(await read(uri, MODERN)).toEqual({
-      error: { code: -32602, message: 'Resource not found', data: { uri } },
-      status: 200,
-    });
-    expect(await read(uri)).toEqual({
-      error: { code: -32603, message: refusals.hiddenClass('Secret').message },
-      status: 200,
-    });
-  });
+  it.each([['2024-11-05'], ['2025-03-26'], ['2025-06-18'], ['2025-11-25'], ['2026-07-28']])(
+    'answers a class that the agent may not know as not found in %s',
+    async (version) => {
+      const modern = version === '2026-07-28';
+      const uri = 'parse://Secret/schema';
+      expect(await read(uri, { era: modern ? 'modern' : 'legacy', version })).toEqual({
+        error: { code: modern ? -32602 : -32002, message: 'Resource not found', data: { uri } },
+        status: 200,
+      });
+    },
+  );
 
   it('refuses a text beyond the size limit with advice', async () => {
     const tools = new SmallToolRunner().add(smallTool('get_schema'), () => succeeded('é'.repeat(2_097_152)));
     expect(await kernelUnderTest(tools).ask('resources/read', { uri: 'parse://Post' })).toMatchObject({
       error: {
-        code: -32602,
+        code: -32603,
         message: expect.stringMatching(/^Resource exceeded 4194304 bytes\. Call get_schema/),
       },
     });

@@ -1,19 +1,15 @@
-import { Observable } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { RegistryChanges } from '#tools';
 import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
 import type { Prompt } from './prompt.js';
 
-export type PromptListener = () => void;
-
 /** The prompts of this process: the built-in ones in their order, then custom ones in theirs. */
 export class PromptRegistry {
-  private readonly listeners = new Set<PromptListener>();
+  private readonly changed = new RegistryChanges('prompts');
   private prompts = PromptRegistry.builtIn();
 
-  /** Emits after every change. */
-  readonly changes = new Observable<void>((subscriber) => this.onChange(() => subscriber.next()));
-
-  /** @internal @param onListenerFault told when a listener throws; the other listeners still hear */
-  constructor(private readonly onListenerFault: (fault: unknown) => void = () => undefined) {}
+  /** Emits after every change. A subscriber that throws is logged; the others still hear of the change. */
+  readonly changes: Observable<void> = this.changed.changes;
 
   private static builtIn(): Map<string, Prompt> {
     return new Map(BUILT_IN_PROMPTS.map((prompt) => [prompt.name, prompt]));
@@ -27,18 +23,18 @@ export class PromptRegistry {
     if (typeof prompt.name !== 'string' || prompt.name === '')
       throw new TypeError('prompt: name must not be empty');
     this.prompts.set(prompt.name, prompt);
-    this.notify();
+    this.changed.announce();
     return () => {
       if (this.prompts.get(prompt.name) !== prompt) return;
       this.prompts.delete(prompt.name);
-      this.notify();
+      this.changed.announce();
     };
   }
 
   /** Back to the built-in prompts. */
   reset(): void {
     this.prompts = PromptRegistry.builtIn();
-    this.notify();
+    this.changed.announce();
   }
 
   /** By name. */
@@ -49,21 +45,5 @@ export class PromptRegistry {
   /** All of them, in the order of their registration. */
   all(): readonly Prompt[] {
     return [...this.prompts.values()];
-  }
-
-  /** @internal Calls back after every change; unlike with `changes`, one that throws is told of. @returns how to stop */
-  onChange(listener: PromptListener): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  }
-
-  private notify(): void {
-    for (const listener of this.listeners) {
-      try {
-        listener();
-      } catch (fault) {
-        this.onListenerFault(fault);
-      }
-    }
   }
 }

@@ -20,11 +20,15 @@ export class AdmittedRecords implements GovernedRecords {
     return (await this.opened()).count(className, options);
   }
 
-  async get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'include'>) {
+  async get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'keys' | 'include'>) {
     return (await this.opened()).get(className, objectId, options);
   }
 
-  async getMany(className: unknown, objectIds: readonly string[], options?: Pick<FindOptions, 'include'>) {
+  async getMany(
+    className: unknown,
+    objectIds: readonly string[],
+    options?: Pick<FindOptions, 'keys' | 'include'>,
+  ) {
     return (await this.opened()).getMany(className, objectIds, options);
   }
 

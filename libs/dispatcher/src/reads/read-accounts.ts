@@ -11,6 +11,7 @@ import { CallMeter } from '../tool-pipeline/call-meter.js';
 import type { DataBudgets } from '../tool-pipeline/data-budgets.js';
 import { meters } from '../tool-pipeline/meters.js';
 import { refusalByProtocol } from '../tool-pipeline/refusal-by-protocol.js';
+import type { RunningCalls } from '../tool-pipeline/running-calls.js';
 import { spendCall } from '../tool-pipeline/spend-call.js';
 import { AdmittedRecords } from './admitted-records.js';
 
@@ -19,6 +20,7 @@ export interface ReadAccountsParts {
   readonly audit: Pick<AuditSink, 'admit'>;
   readonly budgets: DataBudgets;
   readonly journal: Pick<CallJournal, 'record'>;
+  readonly running: Pick<RunningCalls, 'begin'>;
 }
 
 /** One run of an application's code outside tools. */
@@ -40,8 +42,19 @@ export class ReadAccounts {
 
   /** @throws what the work throws; Refused when no row may be read, or when its record is not kept */
   async run<T>(run: AccountedRun, work: (records: GovernedRecords) => Promise<T>): Promise<T> {
+    const end = await this.parts.running.begin(run.context);
+    try {
+      return await this.accounted(run, work);
+    } finally {
+      end();
+    }
+  }
+
+  private async accounted<T>(
+    { context, name, args }: AccountedRun,
+    work: (records: GovernedRecords) => Promise<T>,
+  ): Promise<T> {
     const { records, budgets, journal } = this.parts;
-    const { context, name, args } = run;
     const started = performance.now();
     const budgeted = budgets.open(context.agent);
     const meter = budgeted ?? new CallMeter();

@@ -1,4 +1,4 @@
-import type { Agent, Refusal } from '#agent';
+import { type Agent, isForStrayRow, type Refusal } from '#agent';
 import type { ToolRunner } from '#tools';
 import { GateTrace, type InjectedLimit, type MaskedField, type PassedGate } from './gate-trace.js';
 import type { RecordingStore, StoreCommand } from './recording-store.js';
@@ -62,5 +62,5 @@ export class Rehearser {
 
 /** The store was reached, and only its empty answer ended the call: no gate did. */
 function isForWantOfData(refusal: Refusal, commands: readonly StoreCommand[]): boolean {
-  return refusal.gate === 'data' && commands.length > 0;
+  return commands.length > 0 && (refusal.gate === 'data' || isForStrayRow(refusal));
 }

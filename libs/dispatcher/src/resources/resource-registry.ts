@@ -1,4 +1,5 @@
-import { Observable, Subject } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { RegistryChanges } from '#tools';
 import type { ResourceProvider, ResourceTemplate } from './resource-provider.js';
 
 const SCHEME = /^[a-z][a-z0-9+.-]{0,31}$/;
@@ -7,10 +8,10 @@ const ADDRESS = /^([A-Za-z][A-Za-z0-9+.-]*):/;
 /** The resources beside those of the classes, by URI scheme. */
 export class ResourceRegistry {
   private readonly providers = new Map<string, ResourceProvider>();
-  private readonly changed = new Subject<void>();
+  private readonly changed = new RegistryChanges('resources');
 
-  /** Emits after every change. */
-  readonly changes: Observable<void> = this.changed.asObservable();
+  /** Emits after every change. A subscriber that throws is logged; the others still hear of the change. */
+  readonly changes: Observable<void> = this.changed.changes;
 
   /** Adds a provider. @returns takes it away again. @throws TypeError for a scheme that is taken or cannot be one */
   register(provider: ResourceProvider): () => void {
@@ -19,11 +20,11 @@ export class ResourceRegistry {
     if (scheme === 'parse' || this.providers.has(scheme))
       throw new TypeError(`resources: the scheme '${scheme}' is taken`);
     this.providers.set(scheme, provider);
-    this.changed.next();
+    this.changed.announce();
     return () => {
       if (this.providers.get(scheme) !== provider) return;
       this.providers.delete(scheme);
-      this.changed.next();
+      this.changed.announce();
     };
   }
 

@@ -2,7 +2,7 @@ import type { ExecutionContext } from '@nestjs/common';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { describe, expect, it } from 'vitest';
 import { Agent, askingCall, type CallContext, compileAgentShape, MASTER, Refused, refusals } from '#agent';
-import { compilePolicy, Policies } from '#policy';
+import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { NO_SEARCH, SmallRecords } from '../contracts/small-records.js';
 import { smallTool } from '../contracts/small-tool-runner.js';
@@ -91,18 +91,23 @@ async function asked(
   tiers: string[],
   host: ExecutionContext,
   decision: ApprovalDecision = { outcome: 'approve' },
+  env: Readonly<Record<string, string>> = OPEN,
 ) {
   const approver = new Asked(decision);
   const { policy } = compilePolicy({ requireApprovalFor: tiers });
   let refused: unknown = null;
   try {
-    await new ApprovalGuard(new Policies(policy), approver, methods).canActivate(host);
+    await new ApprovalGuard(new Policies(policy), approver, methods, readEnvironmentGates(env)).canActivate(
+      host,
+    );
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     refused = error.refusal;
   }
   return { requests: approver.requests, refused };
 }
+
+const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true' };
 
 const callMethod = (name: string, more: object = {}, handler?: ToolHandler) =>
   hostOf('call_method', { class_name: 'Post', method_name: name, ...more }, handler);
@@ -116,6 +121,27 @@ describe('approval', () => {
   ])('of call_method goes by the tier of %s', async (name, tiers) => {
     const { requests } = await asked(['write', 'admin'], callMethod(name));
     expect(requests.map(({ effectivePermission }) => effectivePermission)).toEqual(tiers);
+  });
+
+  it.each([
+    ['archive', 'PARSE_AGENT_ALLOW_WRITE_TOOLS'],
+    ['purge', 'PARSE_AGENT_ALLOW_SCHEMA_OPS'],
+  ])('of %s is asked of nobody while its environment gate is shut', async (name, gate) => {
+    for (const more of [{}, { arguments: { dry_run: true } }]) {
+      const { requests, refused } = await asked(['write', 'admin'], callMethod(name, more), undefined, {});
+      expect(requests).toEqual([]);
+      expect(refused).toMatchObject({ code: 'access_denied', message: expect.stringContaining(gate) });
+    }
+  });
+
+  it.each([true, 1, 'yes'])('of a dry run (%j) is asked of nobody', async (dry_run) => {
+    const { requests, refused } = await asked(['write'], callMethod('archive', { arguments: { dry_run } }));
+    expect({ requests, refused }).toEqual({ requests: [], refused: null });
+  });
+
+  it.each([false, null])('of a call whose dry_run is %j is asked', async (dry_run) => {
+    const { requests } = await asked(['write'], callMethod('archive', { arguments: { dry_run } }));
+    expect(requests).toHaveLength(1);
   });
 
   it('of other tools goes by their own tier', async () => {

@@ -1,13 +1,5 @@
 import { Logger } from '@nestjs/common';
-import {
-  type Agent,
-  type BudgetLedger,
-  type DataBudget,
-  type DataUse,
-  QUANTITIES,
-  Refused,
-  refusals,
-} from '#agent';
+import { type Agent, type BudgetLedger, type DataBudget, type DataUse, Refused, refusals } from '#agent';
 import { type BudgetAccount, BudgetedCall } from './budgeted-call.js';
 
 type Charge = Omit<DataUse, 'calls'>;
@@ -48,7 +40,7 @@ export class DataBudgets {
         verdict = await this.ledger.admit(account.name, account.budget, counts);
       } catch (error) {
         this.logger.error(`the ledger of data budgets failed: ${String(error)}`);
-        throw new Refused(refusals.budgetExhausted(unreadable(account.budget)));
+        throw new Refused(refusals.limitUncountable('budget', 1 + Math.random() * 4));
       }
       if (verdict) throw new Refused(refusals.budgetExhausted(verdict));
     }
@@ -109,10 +101,4 @@ export class DataBudgets {
 /** A sub-agent spends what the agent at its root has, whatever it is called. */
 function rootOf(agent: Agent): Agent {
   return agent.parent ? rootOf(agent.parent) : agent;
-}
-
-/** In the words of a budget that is used up: which of the two it was is nobody's business but the operator's. */
-function unreadable({ limits, window }: DataBudget) {
-  const quantity = QUANTITIES.find((name) => limits[name] !== undefined) ?? 'calls';
-  return { quantity, limit: limits[quantity] ?? 0, window, retryAfter: 1 + Math.random() * 4 };
 }

@@ -1,8 +1,23 @@
 import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
 import { type Agent, orThrow, Refused, refusals } from '#agent';
 import type { AuditSink } from '#audit';
-import { type EnvironmentGates, envGate, mayUse, type Policies, toolGate } from '#policy';
-import { CallableMethods, effectiveTier, type ToolDefinition, ToolRegistry } from '#tools';
+import {
+  type EnvironmentGates,
+  envGate,
+  mayUse,
+  methodGate,
+  type Policies,
+  suggestNames,
+  toolGate,
+} from '#policy';
+import {
+  asksForPreview,
+  CallableMethods,
+  calledMethod,
+  effectiveTier,
+  type ToolDefinition,
+  ToolRegistry,
+} from '#tools';
 import { Approver } from './approver.js';
 import { type DecisionGround, previewOf } from './approval-preview.js';
 import type { DataBudgets } from './data-budgets.js';
@@ -55,18 +70,28 @@ export class ToolGuard implements Gate {
 
   canActivate(host: ExecutionContext): true {
     const { name, definition, context } = toolExecutionOf(host);
-    orThrow(toolGate(context.agent, name, definition, () => this.clientSafeNames(context.agent)));
+    const { agent } = context;
+    if (!definition) throw new Refused(unknownTool(name, agent, this.usable(agent)));
+    const clientSafe = () => this.usable(agent).flatMap((tool) => (tool.clientSafe ? [tool.name] : []));
+    orThrow(toolGate(agent, name, definition, clientSafe));
     return true;
   }
 
-  /** Of those, what a gate would refuse is not offered. */
-  private clientSafeNames(agent: Agent): string[] {
+  /** What a gate would refuse is not offered. */
+  private usable(agent: Agent): ToolDefinition[] {
     return this.registry
       .all()
       .map(({ definition }) => definition)
-      .filter((tool) => tool.clientSafe && mayUse(agent, tool, this.gates))
-      .map(({ name }) => name);
+      .filter((tool) => mayUse(agent, tool, this.gates));
   }
+}
+
+function unknownTool(name: string, agent: Agent, usable: readonly ToolDefinition[]) {
+  const near = suggestNames(
+    name,
+    usable.map((tool) => tool.name),
+  );
+  return refusals.unknownTool(name.slice(0, 128), agent.permissions, near);
 }
 
 /** What only the process environment may open. */
@@ -80,6 +105,50 @@ export class EnvironmentGuard implements Gate {
     const { name, definition, context } = toolExecutionOf(host);
     orThrow(envGate(context.agent, name, this.gates, definition));
     return true;
+  }
+}
+
+/**
+ * Built-in tools take the arguments that they declare. Nobody is asked about a call that says something else. About a class out
+ * of the agent's sight only the class gate speaks.
+ */
+@Injectable()
+export class ArgumentsGuard implements Gate {
+  readonly gate = 'arguments';
+
+  constructor(
+    private readonly registry: Pick<ToolRegistry, 'get'>,
+    private readonly policies: Pick<Policies, 'of'>,
+  ) {}
+
+  canActivate(host: ExecutionContext): true | Promise<true> {
+    const { name, args, context } = toolExecutionOf(host);
+    const { switches } = this.policies.of(context.agent);
+    if (switches.unknownArguments === 'ignore') return true;
+    try {
+      this.registry.get(name)?.refuseUnknown?.(args);
+      return true;
+    } catch (error) {
+      return classOutOfSight(host).then((refused) => {
+        throw refused ?? error;
+      });
+    }
+  }
+}
+
+/** What the class gate says of the class that the arguments name, when it is one that the agent may not know of. */
+async function classOutOfSight(host: ExecutionContext): Promise<Refused | null> {
+  const { args, anotherCall } = toolExecutionOf(host);
+  const className = (args as { class_name?: unknown } | null)?.class_name;
+  if (typeof className !== 'string') return null;
+  try {
+    await anotherCall().records.describe(className);
+    return null;
+  } catch (error) {
+    const kind = error instanceof Refused ? error.refusal.details?.kind : undefined;
+    if (kind === 'hidden_class' || kind === 'class_filter') return error as Refused;
+    if (error instanceof Refused) return null;
+    throw error;
   }
 }
 
@@ -107,6 +176,7 @@ export class ApprovalGuard implements Gate {
     private readonly policies: Pick<Policies, 'of'>,
     private readonly approver: Approver,
     private readonly methods: CallableMethods,
+    private readonly gates: EnvironmentGates,
   ) {}
 
   canActivate(host: ExecutionContext): true | Promise<true> {
@@ -116,6 +186,10 @@ export class ApprovalGuard implements Gate {
     const permission = effectiveTier(definition, args, this.methods);
     const { switches, version: policyVersion } = this.policies.of(context.agent);
     if (!switches.requireApprovalFor.includes(permission)) return true;
+    const method = definition.name === 'call_method' ? calledMethod(args, this.methods) : undefined;
+    // Nobody is asked about what would be refused all the same, nor about what changes nothing.
+    if (method) orThrow(methodGate(context.agent, method, this.gates));
+    if (method && asksForPreview(args)) return true;
     return this.approved(host, definition, { permission, policyVersion });
   }
 

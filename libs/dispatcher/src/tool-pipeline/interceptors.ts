@@ -2,7 +2,14 @@ import { type CallHandler, type ExecutionContext, Injectable, type NestIntercept
 import { map, Observable } from 'rxjs';
 import { type Refusal, Refused, refusals } from '#agent';
 import { PerPolicy, type Policies } from '#policy';
-import { compileCanaries, fitToSize, ToolContent, type ToolOutcome } from '#tools';
+import {
+  compileCanaries,
+  declaredNames,
+  fitToSize,
+  isBuiltInName,
+  ToolContent,
+  type ToolOutcome,
+} from '#tools';
 import { cancelReason } from './guards.js';
 import { secondsFor, toolExecutionOf } from './tool-execution.js';
 
@@ -23,7 +30,10 @@ export class DeadlineInterceptor implements NestInterceptor {
       };
       const gone = () => refuse(refusals.cancelled(cancelReason(signal)));
       if (signal.aborted) return gone();
-      clock.start(seconds * 1000, () => refuse(refusals.toolTimedOut(name, seconds)));
+      const late = refusals.toolTimedOut(name, seconds);
+      // A write that was sent goes on.
+      const writes = (definition?.needs ?? []).length > 0;
+      clock.start(seconds * 1000, () => refuse(writes ? refusals.outcomeUnknown(late) : late));
       signal.addEventListener('abort', gone, { once: true });
       const running = next.handle().subscribe(subscriber);
       return () => {
@@ -34,6 +44,9 @@ export class DeadlineInterceptor implements NestInterceptor {
     });
   }
 }
+
+/** Programs tell the failures of an application's tools by their code; for built-in tools the words are fixed. */
+const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false });
 
 /** Serialises once, within the size limit, and looks for the operator's canaries in what would be sent. */
 @Injectable()
@@ -58,8 +71,8 @@ export class ResultInterceptor implements NestInterceptor {
     const content = data instanceof ToolContent ? data : null;
     const fitted = content
       ? fitToSize('', { blocks: content.blocks, data: content.data })
-      : fitToSize(name, data);
-    if ('gate' in fitted) return { ok: false, refusal: fitted };
+      : fitToSize(name, data, undefined, definition && declaredNames(definition.inputSchema));
+    if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
     const phrase = this.canaries.of(policy)(fitted.text);
     if (phrase !== null) {
       this.onCanary(phrase, host);

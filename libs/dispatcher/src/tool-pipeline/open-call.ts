@@ -1,4 +1,4 @@
-import { askingCall, type CallContext, checkedProgress, type ToolTelemetry } from '#agent';
+import { askingCall, type CallContext, readProgress, type ToolTelemetry } from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import type { Policies } from '#policy';
@@ -80,7 +80,11 @@ export function contextOfRun(context: CallContext, { signal, observed, meter }: 
     ...(context.correlationId !== undefined && { correlationId: context.correlationId }),
     ...measuredBy(observed, context, meter),
     ...(context.asks && { asks: context.asks.within() }),
-    progress: (update) => context.progress(checkedProgress(update)),
+    progress: (update) => {
+      const report = readProgress(update);
+      // A report that cannot be told is no reason to lose the result.
+      if (report) context.progress(report);
+    },
     ...(context.log && { log: (entry) => context.log?.(entry) }),
     ...(context.endStream && { endStream: () => context.endStream?.() }),
   };

@@ -7,6 +7,7 @@ import type { DataBudgets } from './data-budgets.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './call-announcements.js';
 import {
   ApprovalGuard,
+  ArgumentsGuard,
   AuditGuard,
   BudgetGuard,
   CancellationGuard,
@@ -16,6 +17,7 @@ import {
   ToolGuard,
 } from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor } from './interceptors.js';
+import { type RunningCalls, RunningCallsInterceptor } from './running-calls.js';
 import type { ToolCallbacks } from './tool-callbacks.js';
 import { toolExecutionOf } from './tool-execution.js';
 import type { ToolPipeline } from './tool-pipeline.js';
@@ -31,6 +33,7 @@ export interface PipelineParts {
   readonly events: EventEmitter2;
   readonly callbacks: ToolCallbacks;
   readonly budgets: DataBudgets;
+  readonly running: RunningCalls;
 }
 
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
@@ -44,6 +47,7 @@ export function createPipeline({
   events,
   callbacks,
   budgets,
+  running,
 }: PipelineParts): ToolPipeline {
   return {
     guards: [
@@ -52,12 +56,14 @@ export function createPipeline({
       new ToolGuard(registry, gates),
       new EnvironmentGuard(gates),
       new BudgetGuard(budgets),
-      new ApprovalGuard(policies, approver, methods),
+      new ArgumentsGuard(registry, policies),
+      new ApprovalGuard(policies, approver, methods, gates),
       new BeforeCallGuard(callbacks),
       new CancellationGuard(),
       new TaskGuard(),
     ],
     interceptors: [
+      new RunningCallsInterceptor(running),
       new AfterCallInterceptor(callbacks),
       new DeadlineInterceptor(),
       new ResultInterceptor(policies, (phrase, host) => {

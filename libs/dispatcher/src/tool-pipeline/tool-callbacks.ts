@@ -4,13 +4,19 @@ import type { ToolOutcome } from '#tools';
 
 /** A call as callbacks are told of it. `args` is a copy: a callback changes nothing of what runs. */
 export interface AnnouncedCall {
+  /** Name of the tool. */
   readonly tool: string;
+  /** A copy of the arguments. */
   readonly args: unknown;
+  /** Who calls. */
   readonly agent: Agent;
 }
 
+/** Receives a call that passed every gate, before the tool runs. */
 export type BeforeToolCall = (call: AnnouncedCall) => unknown;
+/** Receives a call and what came of it. */
 export type AfterToolCall = (call: AnnouncedCall, outcome: ToolOutcome) => unknown;
+/** Receives what was thrown or refused, and the call. */
 export type ToolCallError = (error: unknown, call: AnnouncedCall) => unknown;
 
 /**

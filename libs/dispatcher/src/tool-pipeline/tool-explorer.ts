@@ -20,7 +20,7 @@ export class ToolExplorer implements OnModuleInit {
       own.push(...toolsOf(instance, this.context));
     }
     this.registry.installBuiltIns(builtIn);
-    for (const tool of added) this.registry.register(tool);
+    this.registry.registerDeclared(added);
   }
 }
 

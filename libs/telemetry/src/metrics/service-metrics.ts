@@ -14,7 +14,12 @@ const MAX_TOOLS = 500;
 const MAX_METHODS = 50;
 const MAX_GATES = 100;
 
-const LIMITS: Readonly<Record<string, string>> = { rate_limit: 'calls', budget: 'budget' };
+const LIMITS: Readonly<Record<string, string>> = {
+  rate_limit: 'calls',
+  running_calls: 'running',
+  database_share: 'database',
+  budget: 'budget',
+};
 
 /** Counts what the service does, and answers in the form of Prometheus. */
 export class ServiceMetrics {
