@@ -49,7 +49,7 @@ describe('the built-in catalogue', () => {
     ['atlas_text_search', 'query', 30, false, 'readonly'],
     ['atlas_autocomplete', 'query', 15, false, 'readonly'],
     ['atlas_faceted_search', 'query', 45, false, 'readonly'],
-    ['semantic_search', 'custom', 30, true, 'readonly'],
+    ['semantic_search', 'query', 30, true, 'readonly'],
     ['find_similar', 'query', 30, false, 'readonly'],
     ['create_object', 'mutation', 30, true, 'write'],
     ['update_object', 'mutation', 30, true, 'write'],

@@ -31,7 +31,7 @@ export interface MethodCall {
   readonly dryRun: boolean;
   /** Ends when the client goes away or cancels, or the time is up. */
   readonly signal: AbortSignal;
-  /** Told to the client. @throws TypeError for what is no number */
+  /** Told to the client; a report without a finite `progress` is passed over. */
   progress(update: ProgressUpdate): void;
   /** Only for methods that declare `agent: true`. */
   readonly agent: Agent | null;

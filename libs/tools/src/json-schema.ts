@@ -18,3 +18,13 @@ export const mapOf = (values: JsonSchema): JsonSchema => ({ type: 'object', addi
 export function objectOf(properties: Properties, required: readonly string[] = []): JsonSchema {
   return { type: 'object', properties, required };
 }
+
+/** The members that a schema of an object declares. */
+export function declaredNames(schema: JsonSchema): readonly string[] {
+  return Object.keys((schema['properties'] ?? {}) as object);
+}
+
+/** The arguments of a built-in tool: it takes these and no others. */
+export function argumentsOf(properties: Properties, required: readonly string[] = []): JsonSchema {
+  return { ...objectOf(properties, required), additionalProperties: false };
+}

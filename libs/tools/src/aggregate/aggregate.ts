@@ -8,7 +8,17 @@ import {
   requiredString,
 } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import {
+  argumentsOf,
+  BOOLEAN,
+  described,
+  INTEGER,
+  listOf,
+  mapOf,
+  OBJECT,
+  objectOf,
+  STRING,
+} from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import { compactPointers } from '../shaping/compact-pointers.js';
 import { keepsRowIdentity, rowId, stampSource } from '../shaping/provenance.js';
@@ -28,24 +38,20 @@ export class Aggregate {
     name: 'aggregate',
     title: 'Aggregate',
     description:
-      'Runs a MongoDB aggregation pipeline over a class: groups, sums, joins. Use logical field names (author, not ' +
-      '_p_author). A pipeline that ends in neither $limit nor $count is cut to 200 rows. At most 20 stages. $out, ' +
-      '$merge, $where, $function and $accumulator are refused. For plain rows use query_class, for one number ' +
-      'count_objects.',
+      'Runs a MongoDB pipeline over a class: groups, sums, joins. Logical field names (author, not _p_author). Cut to 200 ' +
+      'rows unless it ends in $limit or $count. At most 20 stages; no $out, $merge, $where, $function, ' +
+      '$accumulator. For plain rows use query_class, for one number count_objects.',
     view: RESULTS_VIEW,
     category: 'aggregate',
     timeout: 60,
     task: 'optional',
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         pipeline: described(listOf(OBJECT), 'e.g. [{"$group":{"_id":"$status","n":{"$sum":1}}}]'),
-        compact_pointers: described(
-          BOOLEAN,
-          'Default true: pointers as bare ids, classes in pointer_classes.',
-        ),
-        apply_canonical_filter: described(BOOLEAN, "false: without the class's default filter."),
+        compact_pointers: described(BOOLEAN, 'Default true: bare ids, classes in pointer_classes.'),
+        apply_canonical_filter: described(BOOLEAN, 'false: no default filter.'),
       },
       ['class_name', 'pipeline'],
     ),

@@ -7,12 +7,21 @@ import {
   requiredString,
 } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import {
+  argumentsOf,
+  BOOLEAN,
+  described,
+  INTEGER,
+  listOf,
+  OBJECT,
+  objectOf,
+  STRING,
+} from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 import { dryRun } from './dry-run.js';
 import { shownKeys } from './group-keys.js';
-import { groupedColumn, groupLimit } from './grouping-arguments.js';
+import { cutNote, groupedColumn, groupLimit } from './grouping-arguments.js';
 import { DRY_RUN_OUTPUT } from './grouping-schema.js';
 
 const LIMIT = { default: 1000, max: 5000 };
@@ -29,7 +38,7 @@ export class Distinct {
     category: 'aggregate',
     timeout: 30,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         field: described(STRING, 'One field name, no path.'),
@@ -82,7 +91,7 @@ export class Distinct {
       values: keys,
       ...(pointerClass !== null && { pointer_class: pointerClass }),
       ...(sort && { sort }),
-      ...(rows.length > limit && { truncated: true }),
+      ...(rows.length > limit && cutNote('values', { limit, max: LIMIT.max })),
       limit,
     };
   }

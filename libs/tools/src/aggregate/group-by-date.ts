@@ -9,7 +9,7 @@ import {
   requiredString,
 } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 import { dateGroupId, dateKey, type Interval, INTERVALS } from './date-intervals.js';
@@ -18,6 +18,7 @@ import { keyOf } from './group-keys.js';
 import {
   accumulator,
   type GroupedColumn,
+  cutNote,
   groupedColumn,
   groupLimit,
   type GroupSort,
@@ -46,7 +47,7 @@ export class GroupByDate {
     category: 'aggregate',
     timeout: 45,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         ...GROUPING_INPUT,
         field: described(STRING, 'A date field, such as createdAt.'),
@@ -97,7 +98,7 @@ export class GroupByDate {
       ...(value && { value_field: value.written }),
       ...(timezone !== undefined && { timezone }),
       sort,
-      ...(rows.length > limit && { truncated: true }),
+      ...(rows.length > limit && cutNote('groups', { limit, max: LIMIT.max })),
       limit,
     };
   }

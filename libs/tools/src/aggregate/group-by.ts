@@ -1,13 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, boolean, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, BOOLEAN, described, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 import { dryRun } from './dry-run.js';
 import { shownKeys } from './group-keys.js';
 import {
   accumulator,
+  cutNote,
   groupedColumn,
   groupLimit,
   groupSort,
@@ -34,7 +35,7 @@ export class GroupBy {
     category: 'aggregate',
     timeout: 45,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         ...GROUPING_INPUT,
         flatten_arrays: described(BOOLEAN, 'true: each element of a list counts by itself.'),
@@ -87,7 +88,7 @@ export class GroupBy {
       ...(pointerClass !== null && { pointer_class: pointerClass }),
       ...(flatten && { flatten_arrays: true }),
       ...(sort && { sort }),
-      ...(rows.length > limit && { truncated: true }),
+      ...(rows.length > limit && cutNote('groups', { limit, max: LIMIT.max })),
       limit,
     };
   }

@@ -1,5 +1,4 @@
 import type { GovernedClass } from '#data';
-import { FieldNames } from '#policy';
 import {
   type Arguments,
   integer,
@@ -38,7 +37,7 @@ export function groupedColumn(args: Arguments, name: string, known: GovernedClas
   if (!FIELD.test(written)) {
     refuseArgument(`${name} must be one field name: letters, digits and _, starting with a letter, no dots`);
   }
-  const names = new FieldNames(known.policy.aliases);
+  const { names } = known.policy;
   if (!written.startsWith(STORED_POINTER)) {
     return { written, reference: `$${written}`, wireName: names.wireName(written) };
   }
@@ -71,6 +70,20 @@ export function groupLimit(
 
 export const GROUP_SORTS = ['value_desc', 'value_asc', 'key_desc', 'key_asc'] as const;
 export type GroupSort = (typeof GROUP_SORTS)[number];
+
+/** Members of an answer that holds no more than `limit` of what there is. */
+export function cutNote(
+  what: 'groups' | 'values',
+  { limit, max }: { readonly limit: number; readonly max: number },
+) {
+  const raise = limit < max ? `raise limit (max ${max}), ` : '';
+  return {
+    truncated: true,
+    hint:
+      `Only ${limit} of more ${what}: ${raise}narrow where, or page with aggregate: sort its groups by _id and put ` +
+      `{"$skip":${limit}} in front of {"$limit":${limit}}.`,
+  };
+}
 
 /** Absent and blank: no order. */
 export function groupSort(args: Arguments): GroupSort | undefined {

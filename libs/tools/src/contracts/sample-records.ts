@@ -1,4 +1,4 @@
-import { Agent, askingCall, compileAgentShape, type Tier } from '#agent';
+import { Agent, askingCall, compileAgentShape, type Tier, TIERS } from '#agent';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -10,7 +10,7 @@ import type {
   QueryPlan,
   RowPage,
 } from '#data';
-import type { ClassPolicy, ClassSchema, FieldSchema } from '#policy';
+import { type ClassPolicy, type ClassSchema, FieldNames, type FieldSchema } from '#policy';
 import { toolDeclarations } from '../declaration/tool.decorator.js';
 import type { ToolCall } from '../tool.js';
 import { SampleSearch } from './sample-search.js';
@@ -38,7 +38,11 @@ export class SampleRecords implements GovernedRecords {
   async page(className: unknown, options: FindOptions = {}): Promise<RowPage> {
     this.note('page', className, options);
     const { skip = 0, limit = this.rows.length } = options;
-    return this.withNotes(this.rows.slice(skip, skip + limit));
+    const more = this.rows.length > skip + limit;
+    return {
+      ...this.withNotes(this.rows.slice(skip, skip + limit)),
+      ...(options.tellsMore && { more }),
+    };
   }
 
   async count(className: unknown, options?: object): Promise<number> {
@@ -127,6 +131,7 @@ export function sampleClass(
     fields: [...all.keys()].filter((name) => !readable || readable.has(name)),
     masks: new Map(),
     reads: new Set(['find', 'count', 'get'] as const),
+    methodTiers: new Set(TIERS),
     schema: { className, fields: all, indexes: [], classLevelPermissions: null, ...schema },
     policy: {
       className,
@@ -145,6 +150,7 @@ export function sampleClass(
       masks: new Map(),
       properties: new Map(),
       aliases: new Map(),
+      names: new FieldNames(policy.aliases, all),
       ...policy,
     },
   };

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { fieldsOf } from '../mutation/write-arguments.js';
+import { argumentsOf, described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { fieldsOf, IDEMPOTENCY_KEY, writeOptionsOf } from '../mutation/write-arguments.js';
 import { simplifyRow } from '../shaping/simplify.js';
 import type { RowWritingCall } from '../tool.js';
 
@@ -19,8 +19,12 @@ export class CreateObject {
     clientSafe: true,
     needs: ['rows'],
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
-    input: objectOf(
-      { class_name: STRING, fields: described(OBJECT, 'Field values, at most 64 KiB of JSON.') },
+    input: argumentsOf(
+      {
+        class_name: STRING,
+        fields: described(OBJECT, 'Field values, at most 64 KiB of JSON.'),
+        idempotency_key: IDEMPOTENCY_KEY,
+      },
       ['class_name', 'fields'],
     ),
     output: objectOf({ class_name: STRING, object_id: STRING, created_at: STRING, object: OBJECT }, [
@@ -31,7 +35,7 @@ export class CreateObject {
   })
   async create(args: Arguments, call: RowWritingCall) {
     const className = requiredString(args, 'class_name');
-    const object = simplifyRow(await call.writes.create(className, fieldsOf(args)));
+    const object = simplifyRow(await call.writes.create(className, fieldsOf(args), writeOptionsOf(args)));
     return {
       class_name: className,
       object_id: object['objectId'],

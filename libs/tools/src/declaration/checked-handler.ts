@@ -1,4 +1,4 @@
-import { Refused, refusals } from '#agent';
+import { ERROR_CODES, type ErrorCode, type Refusal, Refused, refusals } from '#agent';
 import { ToolContent } from '../content.js';
 import type { ToolHandler } from '../tool.js';
 import { notJson } from './not-json.js';
@@ -8,6 +8,8 @@ import { ToolDeclarationError } from './tool-declaration.js';
 
 const MAX_FAULTS = 5;
 const MAX_FAULT = 200;
+/** Characters of the text of a failure that a handler returns. */
+const MAX_FAILURE_TEXT = 2000;
 
 /** A tool gave what its own schema or JSON does not allow: for the operator's log, the agent is told that the tool failed. */
 export class ResultFault extends Error {
@@ -33,9 +35,28 @@ export function checkedHandler(registration: ToolRegistration): ToolHandler {
     const given = await read(args ?? {});
     if (!given.ok) throw new Refused(refusals.invalidArgument(listed(given.faults)));
     const result = await handler(given.value as Readonly<Record<string, unknown>>, call);
+    const failure = returnedFailure(result);
+    if (failure !== null) throw new Refused(failure);
     const fault = notJson(result instanceof ToolContent ? result.data : result);
     if (fault !== null) throw new ResultFault(fault);
     return check ? checkedResult(result, check) : result;
+  };
+}
+
+/**
+ * A handler may return `{ success: false, error, error_code }` instead of throwing (docs/writing-tools.md); null: `result` is none.
+ * An `error_code` that is none of `ERROR_CODES` counts as `internal_error`.
+ */
+function returnedFailure(result: unknown): Refusal | null {
+  if (result === null || typeof result !== 'object' || result instanceof ToolContent) return null;
+  const { success, error, error_code: code } = result as Readonly<Record<string, unknown>>;
+  if (success !== false || typeof error !== 'string') return null;
+  const known = ERROR_CODES.find((one): one is ErrorCode => one === code) ?? 'internal_error';
+  return {
+    code: known,
+    gate: 'tool',
+    message: error.slice(0, MAX_FAILURE_TEXT),
+    ...(known === 'security_blocked' && { opaque: true }),
   };
 }
 

@@ -128,6 +128,8 @@ export interface DefinedTool {
   readonly definition: ToolDefinition;
   readonly input: SchemaReader;
   readonly output?: SchemaReader;
+  /** Present when the declaration replaces the built-in of its name. */
+  readonly override?: true;
 }
 
 /** The definition with its defaults filled in. @throws ToolDeclarationError */
@@ -152,7 +154,12 @@ export function defineTool(options: ToolOptions): DefinedTool {
     ...(options.needs && { needs: Object.freeze([...options.needs]) }),
   };
   checkDefinition(definition);
-  return { definition: Object.freeze(definition), input, ...(output && { output }) };
+  return {
+    definition: Object.freeze(definition),
+    input,
+    ...(output && { output }),
+    ...(options.override && { override: true as const }),
+  };
 }
 
 function readerOf({ name }: ToolOptions, side: 'input' | 'output', schema: ValueSchema): SchemaReader {

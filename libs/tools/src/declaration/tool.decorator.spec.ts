@@ -27,7 +27,6 @@ describe('@Tool', () => {
     const [declaration] = toolDeclarations(Invoices.prototype);
     expect(declaration).toMatchObject({
       methodName: 'overdue',
-      override: false,
       definition: {
         ...MINIMAL,
         permission: 'readonly',

@@ -6,11 +6,7 @@ import { type DefinedTool, defineTool, ToolDeclarationError, type ToolOptions } 
 
 const TOOL = Symbol('parley:tool');
 
-interface DeclaredTool extends DefinedTool {
-  readonly override: boolean;
-}
-
-export interface ToolDeclaration extends DeclaredTool {
+export interface ToolDeclaration extends DefinedTool {
   readonly methodName: string;
 }
 
@@ -34,8 +30,7 @@ export interface ToolRegistration {
  */
 export function Tool(options: ToolOptions): MethodDecorator {
   return (_prototype, _methodName, descriptor) => {
-    const declared: DeclaredTool = { ...defineTool(options), override: options.override ?? false };
-    Reflect.defineMetadata(TOOL, declared, descriptor.value as object);
+    Reflect.defineMetadata(TOOL, defineTool(options), descriptor.value as object);
   };
 }
 
@@ -47,7 +42,7 @@ export function Tool(options: ToolOptions): MethodDecorator {
 export function toolDeclarations(prototype: object): readonly ToolDeclaration[] {
   const declarations: ToolDeclaration[] = [];
   for (const [methodName, method] of methodsOf(prototype)) {
-    const declared = Reflect.getOwnMetadata(TOOL, method) as DeclaredTool | undefined;
+    const declared = Reflect.getOwnMetadata(TOOL, method) as DefinedTool | undefined;
     if (!declared) continue;
     const { name } = declared.definition;
     const other = declarations.find((declaration) => declaration.definition.name === name);

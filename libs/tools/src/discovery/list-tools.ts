@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, optionalString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, listOf, mapOf, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, listOf, mapOf, objectOf, STRING } from '../json-schema.js';
 import { PermittedTools } from '../permitted-tools.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
@@ -16,6 +16,17 @@ const CATEGORIES = {
   custom: 'Tools that the application added',
 } as const;
 
+const MOST = 160;
+
+/** The first sentence of a description; the others are read in `tools/list`, with the arguments. */
+function inOneLine(description: string): string {
+  const [first = ''] = description
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .split(/(?<=[.:!?;]) (?=[A-Z])/);
+  return first.length <= MOST ? first : `${first.slice(0, MOST - 1)}…`;
+}
+
 @Injectable()
 export class ListTools {
   constructor(private readonly permitted: PermittedTools) {}
@@ -24,12 +35,12 @@ export class ListTools {
     name: 'list_tools',
     title: 'List tools',
     description:
-      'The tools you may call, by name, category and description; cheaper than loading every input schema.',
+      'The tools you may call, by name, category and one line of description; cheaper than loading every input schema.',
     category: 'discovery',
     timeout: 5,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: objectOf({
+    input: argumentsOf({
       category: described(
         STRING,
         `One category, in any case: ${Object.keys(CATEGORIES).join(', ')}, discovery.`,
@@ -54,7 +65,7 @@ export class ListTools {
     const tools = this.permitted
       .list(call)
       .filter(({ category }) => !wanted || category.toLowerCase() === wanted)
-      .map(({ name, category, description }) => ({ name, category, description }));
+      .map(({ name, category, description }) => ({ name, category, description: inOneLine(description) }));
     return { tools, categories: CATEGORIES };
   }
 }

@@ -88,7 +88,7 @@ describe('export_data', () => {
       keys: ['title'],
       include: ['artist'],
       order: '-title',
-      limit: 5000,
+      limit: 50_000,
       skip: 2,
       apply_canonical_filter: false,
     });
@@ -103,10 +103,51 @@ describe('export_data', () => {
           order: '-title',
           limit: 1000,
           skip: 2,
+          ceiling: 10_000,
+          tellsMore: true,
           expectsScan: true,
         },
       },
     ]);
+  });
+
+  it.each([
+    [{}, 100, 100],
+    [{ row_cap: 5000 }, 1500, null],
+    [{ row_cap: 1200 }, 1200, 1200],
+    [{ limit: 1500, row_cap: 1500 }, 1500, null],
+    [{ limit: 1500 }, 1000, 1000],
+    [{ limit: 5, skip: 3 }, 5, 8],
+    [{ limit: 5, row_cap: 50 }, 5, 5],
+    [{ row_cap: 2 }, 2, 2],
+  ])('writes as many of 1,500 rows as %j says, and says when there are more', async (args, count, next) => {
+    const many = Array.from({ length: 1500 }, (_, index) => ({ objectId: `r${index}` }));
+    const answer = (await setUp(many).run(args)) as Record<string, unknown>;
+    expect(answer['row_count']).toBe(count);
+    expect(answer['output']).toContain(`r${(args as { skip?: number }).skip ?? 0}\n`);
+    if (next === null) {
+      for (const member of ['truncated', 'hint', 'next_call']) expect(answer).not.toHaveProperty(member);
+    } else {
+      const { hint, next_call: call } = answer as { hint: string; next_call: object };
+      expect(answer['truncated']).toBe(true);
+      expect(hint).toMatch(/row_cap|more match/);
+      expect(call).toEqual({ tool: 'export_data', arguments: { class_name: 'Song', ...args, skip: next } });
+    }
+  });
+
+  it('writes the columns of a pipeline under the names that callers write', async () => {
+    const rows = [
+      { _id: 's1', _created_at: 'then', _updated_at: 'now', _p_to: 'Team$t1', _p_by: '_User$u1', by: 5 },
+      { _id: 's2', _created_at: 'then', _updated_at: 'now', _p_to: 'Club$c1' },
+    ];
+    const pipeline = [{ $limit: 2 }];
+    expect(await setUp(rows.slice(0, 1)).run({ pipeline, columns: ['objectId', 'to'] })).toMatchObject({
+      output: 'objectId,to\ns1,t1\n',
+    });
+    expect(await setUp(rows).run({ pipeline })).toMatchObject({
+      output:
+        'objectId,createdAt,updatedAt,to,_p_by,by\ns1,then,now,Team$t1,_User$u1,5\ns2,then,now,Club$c1,"",""\n',
+    });
   });
 
   it('runs a pipeline instead of a query, bounded, with the names it gave', async () => {

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { GovernedClass, ParseRow } from '#data';
-import { FieldNames } from '#policy';
 import {
   type Arguments,
   integer,
@@ -9,18 +8,30 @@ import {
   requiredString,
 } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import {
+  argumentsOf,
+  BOOLEAN,
+  described,
+  INTEGER,
+  listOf,
+  mapOf,
+  OBJECT,
+  objectOf,
+  STRING,
+} from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
+import { fittingText } from '../shaping/oversize-text.js';
 import { type Column, formatRows, inferColumns, TEXT_FORMATS } from '../shaping/text-formats.js';
 import type { ToolCall } from '../tool.js';
 import { exportColumns } from './export-columns.js';
 import { ExportDesk } from './export-desk.js';
 import { promisedExport } from './export-promise.js';
+import { logicalRows } from './logical-rows.js';
 import { LINE_FORMATS } from './line-formats.js';
 
 const DELIVERIES = ['inline', 'resource'] as const;
 const FORMATS = [...new Set([...TEXT_FORMATS, ...LINE_FORMATS])];
-const LIMIT = { default: 100, min: 1, max: 1000 };
+const DEFAULT_LIMIT = 100;
 const SKIP = { default: 0, min: 0, max: Number.MAX_SAFE_INTEGER };
 const ROW_CAP = { default: 1000, max: 10_000 };
 /** A file has a header even when nothing was found. */
@@ -35,21 +46,24 @@ export class ExportData {
     title: 'Export data',
     description:
       'Objects of a class, or the rows of an aggregation pipeline, as one CSV, Markdown or text-table. With a pipeline ' +
-      'the query arguments are ignored. At most 1000 rows are queried at once: page with skip, or ask for ' +
-      'delivery resource, which answers with a link to a file of all rows that match, in the order of their ids. To read ' +
+      'the query arguments are ignored. truncated: true tells that more rows match: follow next_call, raise row_cap, or ask ' +
+      'for delivery resource, which answers with a link to a file of all rows, in the order of their ids. To read ' +
       "rows yourself use query_class. The class's default filter always applies.",
     category: 'export',
     timeout: 60,
     task: 'optional',
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         where: described(OBJECT, 'As in query_class.'),
         keys: described(listOf(STRING), 'Fields to return, at most 64.'),
         include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
         order: described(STRING, 'e.g. -createdAt,title'),
-        limit: described(INTEGER, 'Default 100, max 1000; as a resource: all rows.'),
+        limit: described(
+          INTEGER,
+          'Default: row_cap, or 100 without one; max 10000. As a resource: all rows.',
+        ),
         skip: INTEGER,
         pipeline: described(listOf(OBJECT), 'As in aggregate, instead of a query.'),
         columns: described(
@@ -78,6 +92,7 @@ export class ExportData {
         available_rows: INTEGER,
         row_cap: INTEGER,
         hint: STRING,
+        next_call: OBJECT,
         uri: STRING,
         path: STRING,
         expires_at: STRING,
@@ -94,29 +109,25 @@ export class ExportData {
     const format = oneOf(args, 'format', TEXT_FORMATS, 'csv');
     const cap = rowCap(args);
     const chosen = exportColumns(args);
-    const rows = await fetchRows(args, className, call);
+    const { rows, more } = await fetchRows(args, className, call, cap);
     const written = rows.slice(0, cap);
     const columns = chosen.length > 0 ? this.resolved(chosen, args, known) : shownColumns(written);
     const { headers, output } = formatRows(format, written, columns, call.switches);
-    return {
+    const text = {
       class_name: className,
       format,
       headers,
       row_count: written.length,
       output,
-      ...(rows.length > cap && {
-        truncated: true,
-        available_rows: rows.length,
-        row_cap: cap,
-        hint: `Wrote row_cap=${cap} of ${rows.length} rows. Raise row_cap (max ${ROW_CAP.max}), or narrow the query.`,
-      }),
+      ...((more || rows.length > cap) && cutNote({ args, cap, available: rows.length, more })),
     };
+    return fittingText(text, written, columns, call);
   }
 
   /** Queried rows carry wire names, whatever spelling a column was asked for in; a pipeline names its own. */
   private resolved(columns: readonly Column[], args: Arguments, known: GovernedClass): readonly Column[] {
     if (pipelineOf(args) !== undefined) return columns;
-    const names = new FieldNames(known.policy.aliases);
+    const { names } = known.policy;
     return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   }
 }
@@ -130,17 +141,62 @@ function rowCap(args: Arguments): number {
   return cap >= 1 ? cap : refuseArgument('row_cap must be positive');
 }
 
-async function fetchRows(args: Arguments, className: string, call: ToolCall): Promise<readonly ParseRow[]> {
+interface Fetched {
+  readonly rows: readonly ParseRow[];
+  /** Rows that were not fetched match as well. */
+  readonly more: boolean;
+}
+
+async function fetchRows(args: Arguments, className: string, call: ToolCall, cap: number): Promise<Fetched> {
   const pipeline = pipelineOf(args);
   if (pipeline !== undefined) {
     // One more than could be written: that there is more must be told.
     const options = { atMost: ROW_CAP.max + 1, expectsScan: true };
-    return (await call.records.aggregate(className, pipeline, options)).rows;
+    const { rows } = await call.records.aggregate(className, pipeline, options);
+    return { rows: logicalRows(rows), more: rows.length > ROW_CAP.max };
   }
   const { where, keys, include, order } = args;
-  const limit = integer(args, 'limit', LIMIT);
+  const asked = (args['row_cap'] ?? undefined) === undefined ? DEFAULT_LIMIT : Math.max(cap, DEFAULT_LIMIT);
+  const limit = integer(args, 'limit', { default: asked, min: 1, max: Math.max(cap, ROW_CAP.default) });
   const skip = integer(args, 'skip', SKIP);
-  return call.records.find(className, { where, keys, include, order, limit, skip, expectsScan: true });
+  const query = { where, keys, include, order, limit, skip };
+  const { rows, more = false } = await call.records.page(className, {
+    ...query,
+    ceiling: ROW_CAP.max,
+    tellsMore: true,
+    expectsScan: true,
+  });
+  return { rows, more };
+}
+
+interface Cut {
+  readonly args: Arguments;
+  readonly cap: number;
+  /** Rows that were fetched. */
+  readonly available: number;
+  readonly more: boolean;
+}
+
+/** That there is more than was written, and how to get it. */
+function cutNote({ args, cap, available, more }: Cut) {
+  const written = Math.min(cap, available);
+  const wrote =
+    available > cap
+      ? `Wrote row_cap=${cap} of ${available} rows${more ? ', and more match' : ''}.`
+      : `Wrote the first ${written} rows; more match.`;
+  const queried = pipelineOf(args) === undefined;
+  const onwards = queried
+    ? `Follow next_call, raise row_cap and limit (max ${ROW_CAP.max}), narrow where, or ask for {"delivery":"resource"}.`
+    : `Raise row_cap (max ${ROW_CAP.max}), or narrow the pipeline.`;
+  const { delivery: _inline, ...repeated } = args;
+  const skip = integer(args, 'skip', SKIP) + written;
+  return {
+    truncated: true,
+    available_rows: available,
+    row_cap: cap,
+    hint: `${wrote} ${onwards}`,
+    ...(queried && more && { next_call: { tool: 'export_data', arguments: { ...repeated, skip } } }),
+  };
 }
 
 function shownColumns(rows: readonly ParseRow[]): readonly Column[] {

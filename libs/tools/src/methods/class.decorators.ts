@@ -1,5 +1,11 @@
 import 'reflect-metadata';
-import { type ClassConfig, type ClassDeclaration, type MasksConfig, narrowClassConfig } from '#policy';
+import {
+  type ClassConfig,
+  type ClassDeclaration,
+  type MasksConfig,
+  narrowClassConfig,
+  type TenantScopeConfig,
+} from '#policy';
 
 const CLASS = Symbol('parley:parse-class');
 const RULES = Symbol('parley:class-rules');
@@ -51,9 +57,17 @@ export const AgentDescription = (description: string, usage?: string) =>
 export const AgentCanonicalFilter = (canonicalFilter: Readonly<Record<string, unknown>>) =>
   rule({ canonicalFilter });
 
-/** Every access carries the agent's tenant in this field, except for the tiers in `bypass`. */
-export const AgentTenantScope = (field: string, bypass: readonly string[] = []) =>
-  rule({ tenantScope: { field, bypass } });
+/**
+ * Every access carries the agent's tenant in this field.
+ * @param scope where the tenant comes from (`from`: a claim or a function of the agent; default its `tenantId`) and whom the scope does not
+ * bind (`bypass`: tiers or a function); a list is one of tiers
+ */
+export const AgentTenantScope = (
+  field: string,
+  scope: readonly string[] | Omit<TenantScopeConfig, 'field'> = [],
+) => rule({ tenantScope: { field, ...(isTiers(scope) ? { bypass: scope } : scope) } });
+
+const isTiers = (scope: unknown): scope is readonly string[] => Array.isArray(scope);
 
 /** What a provider class declares; null when it speaks for no Parse class. */
 export function classDeclarationOf(provider: object): ClassDeclaration | null {

@@ -1,5 +1,24 @@
 import { canonicalClassName, type Tier } from '#agent';
-import type { CallableMethods } from '../declared-methods.js';
+import type { CallableMethod, CallableMethods } from '../declared-methods.js';
+
+/** The declared method that arguments of call_method name, with the canonical name of its class. */
+export function calledMethod(
+  args: unknown,
+  methods: CallableMethods,
+): (CallableMethod & { readonly className: string }) | undefined {
+  const { class_name: written, method_name: name } = (args ?? {}) as Record<string, unknown>;
+  if (typeof written !== 'string' || typeof name !== 'string') return undefined;
+  const className = canonicalClassName(written);
+  const method = methods.find(className, name);
+  return method && { ...method, className };
+}
+
+/** Whether arguments of call_method ask what would be done. In doubt nothing is changed: all but absent, null and false does. */
+export function asksForPreview(args: unknown): boolean {
+  const { arguments: given } = (args ?? {}) as Record<string, unknown>;
+  const { dry_run: asked } = (given ?? {}) as Record<string, unknown>;
+  return asked !== undefined && asked !== null && asked !== false;
+}
 
 /**
  * The tier a call really acts at: that of the target method for call_method (readonly while it is unresolved), the tool's
@@ -11,7 +30,5 @@ export function effectiveTier(
   methods: CallableMethods,
 ): Tier {
   if (tool.name !== 'call_method') return tool.permission;
-  const { class_name: className, method_name: name } = (args ?? {}) as Record<string, unknown>;
-  if (typeof className !== 'string' || typeof name !== 'string') return 'readonly';
-  return methods.find(canonicalClassName(className), name)?.permission ?? 'readonly';
+  return calledMethod(args, methods)?.permission ?? 'readonly';
 }

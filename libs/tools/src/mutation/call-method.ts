@@ -11,8 +11,9 @@ import {
 import { Tool } from '../declaration/tool.decorator.js';
 import { type CallableMethod, CallableMethods } from '../declared-methods.js';
 import { ToolEnvironment } from '../environment.js';
-import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { isDangerousMethodName, isMethodName } from '../methods/method-names.js';
+import { asksForPreview } from '../methods/effective-tier.js';
 import { simplify } from '../shaping/simplify.js';
 import type { MethodCallingCall } from '../tool.js';
 
@@ -45,7 +46,7 @@ export class CallMethod {
     timeout: 60,
     needs: ['methods'],
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         method_name: STRING,
@@ -108,8 +109,7 @@ export class CallMethod {
     const given = optionalObject(args, 'arguments') ?? {};
     assertArgumentKeys(given, method);
     const { dry_run: asked, agent: _caller, ...rest } = given;
-    // Anything but absent, null and false asks for a preview: in doubt nothing is changed.
-    const dryRun = asked !== undefined && asked !== null && asked !== false;
+    const dryRun = asksForPreview(args);
     const passed = method.supportsDryRun && asked !== undefined ? { ...rest, dry_run: asked } : rest;
     return { className, method, objectId, args: Object.freeze(passed), dryRun };
   }

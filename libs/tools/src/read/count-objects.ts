@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, canonicalFilterChoice, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, BOOLEAN, described, INTEGER, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 
@@ -11,17 +11,16 @@ export class CountObjects {
     name: 'count_objects',
     title: 'Count objects',
     description:
-      'How many objects of a class match, without fetching any. Cheapest way to size a query first; for counts per ' +
-      'group use aggregate.',
+      'How many objects of a class match, without fetching any: sizes a query first. For counts per group use aggregate.',
     category: 'query',
     timeout: 20,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         where: described(OBJECT, 'As in query_class.'),
-        apply_canonical_filter: described(BOOLEAN, "false: without the class's default filter."),
+        apply_canonical_filter: described(BOOLEAN, 'false: no default filter.'),
       },
       ['class_name'],
     ),

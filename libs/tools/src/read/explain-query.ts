@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 
@@ -16,7 +16,9 @@ export class ExplainQuery {
     category: 'query',
     timeout: 30,
     annotations: READ_ONLY,
-    input: objectOf({ class_name: STRING, where: described(OBJECT, 'As in query_class.') }, ['class_name']),
+    input: argumentsOf({ class_name: STRING, where: described(OBJECT, 'As in query_class.') }, [
+      'class_name',
+    ]),
     output: objectOf({ class_name: STRING, constraints: OBJECT, explanation: OBJECT }, [
       'class_name',
       'constraints',

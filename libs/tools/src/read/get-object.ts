@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Refused, refusals } from '#agent';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import { simplifyRow } from '../shaping/simplify.js';
 import type { ToolCall } from '../tool.js';
@@ -12,17 +12,17 @@ export class GetObject {
   @Tool({
     name: 'get_object',
     title: 'Get an object',
-    description:
-      'One object by id, large fields included. For many ids use get_objects, or query_class with $in on objectId.',
+    description: 'One object by id, large fields included. For many ids use get_objects.',
     category: 'query',
     timeout: 10,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         object_id: STRING,
-        include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
+        keys: described(listOf(STRING), 'As in query_class.'),
+        include: described(listOf(STRING), 'As in query_class.'),
       },
       ['class_name', 'object_id'],
     ),
@@ -41,8 +41,8 @@ export class GetObject {
   async get(args: Arguments, call: ToolCall) {
     const className = requiredString(args, 'class_name');
     const objectId = requiredString(args, 'object_id');
-    const { include } = args;
-    const { rows, truncatedIncludeFields } = await call.records.get(className, objectId, { include });
+    const { keys, include } = args;
+    const { rows, truncatedIncludeFields } = await call.records.get(className, objectId, { keys, include });
     const row = rows[0];
     if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
     const object = simplifyRow(row);

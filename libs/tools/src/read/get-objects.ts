@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { isObjectId } from '#agent';
 import { type Arguments, refuseArgument, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 import { presentRows } from './row-source.js';
@@ -28,16 +28,17 @@ export class GetObjects {
     title: 'Get objects',
     description:
       'Up to 50 objects of one class by id in one call, instead of get_object for each. Ids without an object you may ' +
-      'read come back in missing. For more than 50 use query_class with $in on objectId.',
+      'read come back in missing; of a class with a tenant scope they refuse the call. For more than 50 use query_class with $in on objectId.',
     category: 'query',
     timeout: 20,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         ids: described(listOf(STRING), 'Object ids, at most 50 different ones.'),
-        include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
+        keys: described(listOf(STRING), 'As in query_class.'),
+        include: described(listOf(STRING), 'As in query_class.'),
       },
       ['class_name', 'ids'],
     ),
@@ -57,9 +58,9 @@ export class GetObjects {
   async get(args: Arguments, call: ToolCall) {
     const className = requiredString(args, 'class_name');
     const ids = uniqueIds(args);
-    const { include } = args;
+    const { keys, include } = args;
     // No ids is no query, but still passes the class gate.
-    const { rows, truncatedIncludeFields } = await call.records.getMany(className, ids, { include });
+    const { rows, truncatedIncludeFields } = await call.records.getMany(className, ids, { keys, include });
     const byId = new Map(presentRows(rows, className, call).map((row) => [String(row['objectId']), row]));
     const found = ids.filter((id) => byId.has(id));
     return {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, integer, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import { simplifyRow } from '../shaping/simplify.js';
 import type { ToolCall } from '../tool.js';
@@ -20,7 +20,9 @@ export class GetSampleObjects {
     timeout: 15,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: objectOf({ class_name: STRING, limit: described(INTEGER, 'Default 5, max 20.') }, ['class_name']),
+    input: argumentsOf({ class_name: STRING, limit: described(INTEGER, 'Default 5, max 20.') }, [
+      'class_name',
+    ]),
     output: objectOf({ class_name: STRING, sample_count: INTEGER, samples: listOf(OBJECT), note: STRING }, [
       'class_name',
       'sample_count',

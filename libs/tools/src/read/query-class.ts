@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { ParseRow, RowPage } from '#data';
+import type { RowPage } from '#data';
 import {
   type Arguments,
   canonicalFilterChoice,
@@ -8,8 +8,19 @@ import {
   requiredString,
 } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import {
+  argumentsOf,
+  BOOLEAN,
+  described,
+  INTEGER,
+  listOf,
+  mapOf,
+  OBJECT,
+  objectOf,
+  STRING,
+} from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
+import { fittingText } from '../shaping/oversize-text.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
 import type { ToolCall } from '../tool.js';
 import { presentRows, sourced } from './row-source.js';
@@ -35,16 +46,15 @@ export class QueryClass {
     name: 'query_class',
     title: 'Query a class',
     description:
-      'Fetches objects of a class by constraint. An answer shows at most 50; follow next_call for the next page and ' +
-      'truncated_call for rows not shown. For numbers use count_objects or aggregate; for known ids get_object. Name ' +
-      'what you need in keys and leave out fields that get_schema marks large_field. $where, $expr, $function and ' +
-      '$accumulator are refused.',
+      'Fetches objects of a class by constraint. Shows at most 50; next_call is the next page, truncated_call the rows not ' +
+      'shown. For numbers use count_objects or aggregate, for known ids get_object. Name what you need in keys, without ' +
+      'fields that get_schema marks large_field. No $where, $expr, $function, $accumulator.',
     view: RESULTS_VIEW,
     category: 'query',
     timeout: 30,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         where: described(
@@ -56,7 +66,7 @@ export class QueryClass {
         order: described(STRING, 'e.g. -createdAt,title'),
         keys: described(listOf(STRING), 'Fields to return, at most 64.'),
         include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
-        apply_canonical_filter: described(BOOLEAN, "false: without the class's default filter."),
+        apply_canonical_filter: described(BOOLEAN, 'false: no default filter.'),
         format: { type: 'string', enum: FORMATS },
       },
       ['class_name'],
@@ -99,8 +109,13 @@ export class QueryClass {
     };
     const { className, limit, skip } = query;
     const options = { where, order, keys, include, applyCanonicalFilter, limit, skip };
-    const page = await call.records.page(className, options);
-    return format === 'json' ? this.answer(query, page, call) : this.text(query, page.rows, format, call);
+    if (format === 'json') return this.answer(query, await call.records.page(className, options), call);
+    return this.text(
+      query,
+      await call.records.page(className, { ...options, tellsMore: true }),
+      format,
+      call,
+    );
   }
 
   private answer(query: Query, { rows, truncatedIncludeFields }: RowPage, call: ToolCall) {
@@ -123,16 +138,34 @@ export class QueryClass {
   }
 
   /** Every fetched row in one piece of text, values in Parse's own form. */
-  private text({ className }: Query, rows: readonly ParseRow[], format: TextFormat, call: ToolCall) {
+  private text(query: Query, { rows, more = false }: RowPage, format: TextFormat, call: ToolCall) {
+    const { className, limit, skip } = query;
     const written = sourced(rows, className, call);
-    const { headers, output } = formatRows(format, written, inferColumns(written), call.switches);
-    return { class_name: className, format, headers, row_count: rows.length, output };
+    const columns = inferColumns(written);
+    const { headers, output } = formatRows(format, written, columns, call.switches);
+    const text = {
+      class_name: className,
+      format,
+      headers,
+      row_count: rows.length,
+      output,
+      ...(more && {
+        truncated: true,
+        truncated_note: `More rows match than these ${rows.length}`,
+        pagination: { limit, skip, has_more: true },
+        next_call: followingCall(query, limit, skip + limit, format),
+      }),
+    };
+    return fittingText(text, written, columns, call);
   }
 }
 
 const present = (args: Arguments): Arguments =>
   Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined && value !== null));
 
-function followingCall({ className, repeated }: Query, limit: number, skip: number) {
-  return { tool: 'query_class', arguments: { class_name: className, limit, skip, ...repeated } };
+function followingCall({ className, repeated }: Query, limit: number, skip: number, format?: TextFormat) {
+  return {
+    tool: 'query_class',
+    arguments: { class_name: className, limit, skip, ...repeated, ...(format && { format }) },
+  };
 }

@@ -8,7 +8,6 @@ import { ToolCatalogue } from './tool-catalogue.js';
 const tool = (name: string, options: Partial<ToolOptions> = {}): ToolRegistration => ({
   ...defineTool({ name, description: `Does ${name}.`, ...options }),
   handler: () => name,
-  ...(options.override && { override: true }),
 });
 
 function catalogue(): ToolCatalogue {
@@ -79,12 +78,22 @@ describe('the tool catalogue', () => {
     expect(tools.get('get_object')).toMatchObject({ builtIn: true, definition: { title: 'Get an object' } });
   });
 
-  it('refuses a name in use, overrides included', () => {
+  it('replaces the tool that was registered under the name before, overrides included', () => {
     const tools = catalogue();
-    tools.register(tool('mine'));
+    const first = tools.register(tool('mine'));
+    tools.register(tool('mine', { description: 'Later.' }));
     tools.register(tool('get_object', { override: true }));
-    expect(() => tools.register(tool('mine'))).toThrow('already registered');
-    expect(() => tools.register(tool('get_object', { override: true }))).toThrow('already registered');
+    tools.register(tool('get_object', { override: true, description: 'Later.' }));
+    first();
+    expect(tools.get('mine')?.definition.description).toBe('Later.');
+    expect(tools.get('get_object')?.definition.description).toBe('Later.');
+    expect(names(tools)).toEqual(['count_objects', 'get_object', 'mine']);
+  });
+
+  it('refuses two declarations of one name at the start', () => {
+    const tools = catalogue();
+    tools.registerDeclared([tool('mine')]);
+    expect(() => tools.registerDeclared([tool('mine')])).toThrow('already registered');
   });
 
   it('refuses a definition that no declaration would pass', () => {

@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { type Observable, Subject } from 'rxjs';
+import type { Observable } from 'rxjs';
+import { RegistryChanges } from './registry-changes.js';
+import { declaredArguments } from '../arguments/declared-arguments.js';
 import type { ToolRegistration } from '../declaration/tool.decorator.js';
 import { checkedHandler } from '../declaration/checked-handler.js';
 import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
@@ -11,12 +13,12 @@ import { type RegisteredTool, ToolRegistry } from './tool-registry.js';
 export class ToolCatalogue extends ToolRegistry {
   private readonly builtIns = new Map<string, RegisteredTool>();
   private readonly added = new Map<string, RegisteredTool>();
-  private readonly changed = new Subject<void>();
+  private readonly changed = new RegistryChanges('tools');
   private changeCount = 0;
   private listing: readonly RegisteredTool[] = [];
   private installed = false;
 
-  readonly changes: Observable<void> = this.changed.asObservable();
+  readonly changes: Observable<void> = this.changed.changes;
 
   get version(): number {
     return this.changeCount;
@@ -30,10 +32,19 @@ export class ToolCatalogue extends ToolRegistry {
         throw new ToolDeclarationError(definition.name, 'not a built-in');
       if (this.builtIns.has(definition.name))
         throw new ToolDeclarationError(definition.name, 'declared twice');
-      this.builtIns.set(definition.name, { definition, handler, builtIn: true });
+      const refuseUnknown = declaredArguments(definition);
+      this.builtIns.set(definition.name, { definition, handler, builtIn: true, refuseUnknown });
     }
     this.installed = true;
     this.announce();
+  }
+
+  registerDeclared(tools: Iterable<ToolRegistration>): void {
+    for (const tool of tools) {
+      const { name } = tool.definition;
+      if (this.added.has(name)) throw new ToolDeclarationError(name, 'is already registered');
+      this.register(tool);
+    }
   }
 
   register(registration: ToolRegistration): () => void {
@@ -45,7 +56,6 @@ export class ToolCatalogue extends ToolRegistry {
       throw new ToolDeclarationError(name, 'is the name of a built-in; declare override: true to replace it');
     if (definition.needs?.includes('methods') && name !== 'call_method')
       throw new ToolDeclarationError(name, 'only call_method may need methods');
-    if (this.added.has(name)) throw new ToolDeclarationError(name, 'is already registered');
     const tool: RegisteredTool = {
       definition: Object.freeze({ ...definition, ...gates }),
       handler: checkedHandler(registration),
@@ -73,6 +83,6 @@ export class ToolCatalogue extends ToolRegistry {
     const others = [...this.added.keys()].filter((name) => !BUILT_IN_GATES.has(name)).sort();
     this.listing = [...own, ...others].flatMap((name) => this.get(name) ?? []);
     this.changeCount += 1;
-    this.changed.next();
+    this.changed.announce();
   }
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, BOOLEAN, described, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import type { ClassWritingCall } from '../tool.js';
 
 @Injectable()
@@ -16,7 +16,7 @@ export class CreateClass {
     permission: 'admin',
     needs: ['classes'],
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         fields: described(

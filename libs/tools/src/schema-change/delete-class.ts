@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, BOOLEAN, objectOf, STRING } from '../json-schema.js';
 import type { ClassWritingCall } from '../tool.js';
 
 @Injectable()
@@ -14,7 +14,7 @@ export class DeleteClass {
     permission: 'admin',
     needs: ['classes'],
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
-    input: objectOf({ class_name: STRING }, ['class_name']),
+    input: argumentsOf({ class_name: STRING }, ['class_name']),
     output: objectOf({ class_name: STRING, deleted: BOOLEAN }, ['class_name', 'deleted']),
   })
   async delete(args: Arguments, call: ClassWritingCall) {

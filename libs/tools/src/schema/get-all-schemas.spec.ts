@@ -1,4 +1,5 @@
 import type { Tier } from '#agent';
+import { readEnvironmentGates } from '#policy';
 import { describe, expect, it } from 'vitest';
 import { callOf, QUIET, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
 import { type DeclaredMethod, DeclaredMethods } from '../declared-methods.js';
@@ -27,6 +28,8 @@ const method = (name: string, permission: Tier): DeclaredMethod => ({
   permittedKeys: null,
 });
 
+const OPEN = readEnvironmentGates({ PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true' });
+
 class PostMethods extends DeclaredMethods {
   of(className: string) {
     return className === 'Post' ? [method('read', 'readonly'), method('archive', 'write')] : [];
@@ -34,7 +37,7 @@ class PostMethods extends DeclaredMethods {
 }
 
 function list(args: object, tier: Tier = 'readonly', process = QUIET) {
-  const tool = new GetAllSchemas(new PostMethods());
+  const tool = new GetAllSchemas(OPEN, new PostMethods());
   const call = { ...callOf(tool, new SampleRecords([], CLASSES), tier), switches: process };
   return tool.list({ ...args }, call);
 }

@@ -1,10 +1,12 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { isSystemClassName, tierCovers } from '#agent';
+import { isSystemClassName } from '#agent';
 import type { GovernedClass } from '#data';
 import { type Arguments, optionalString, optionalStringList } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { DeclaredMethods } from '../declared-methods.js';
-import { described, INTEGER, listOf, objectOf, STRING } from '../json-schema.js';
+import { ToolEnvironment } from '../environment.js';
+import { argumentsOf, described, INTEGER, listOf, objectOf, STRING } from '../json-schema.js';
+import { callableMethods } from '../methods/callable-methods.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import { hardenSchemaText } from '../shaping/schema-text.js';
 import type { ToolCall } from '../tool.js';
@@ -19,19 +21,21 @@ const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING, me
 
 @Injectable()
 export class GetAllSchemas {
-  constructor(@Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods) {}
+  constructor(
+    private readonly environment: ToolEnvironment,
+    @Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods,
+  ) {}
 
   @Tool({
     name: 'get_all_schemas',
     title: 'List classes',
-    description:
-      'Lists the classes you may read, with their number of fields. Call get_schema for one class in detail.',
+    description: 'The classes you may read, with their number of fields. get_schema tells of one in detail.',
     category: 'schema',
     timeout: 15,
     annotations: READ_ONLY,
-    input: objectOf({
-      names: described(listOf(STRING), 'Only these classes, exact names.'),
-      prefix: described(STRING, 'Only names that start so, case-sensitive; with names: both must hold.'),
+    input: argumentsOf({
+      names: described(listOf(STRING), 'Only these, exact names.'),
+      prefix: described(STRING, 'Only names that start so.'),
     }),
     output: objectOf(
       { total: INTEGER, note: STRING, built_in: listOf(CLASS_SUMMARY), custom: listOf(CLASS_SUMMARY) },
@@ -53,11 +57,11 @@ export class GetAllSchemas {
     };
   }
 
-  private summary({ className, fields, policy }: GovernedClass, call: ToolCall) {
+  private summary(known: GovernedClass, call: ToolCall) {
+    const { className, fields, policy } = known;
     const own = fields.filter((field) => !DEFAULT_FIELDS.has(field));
-    const methods = (this.methods?.of(className) ?? []).filter(({ permission }) =>
-      tierCovers(call.agent.permissions, permission),
-    );
+    const declared = this.methods?.of(className) ?? [];
+    const methods = callableMethods(declared, known, call.agent, this.environment);
     const strict = call.switches.promptMarkerStrict;
     return {
       name: className,

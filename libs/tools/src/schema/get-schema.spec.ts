@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import type { Tier } from '#agent';
 import type { GovernedClass } from '#data';
-import type { ClassPolicy, FieldSchema, FieldType } from '#policy';
+import { type ClassPolicy, type FieldSchema, type FieldType, readEnvironmentGates } from '#policy';
 import { describe, expect, it, vi } from 'vitest';
 import { callOf, QUIET, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
 import { type DeclaredMethod, DeclaredMethods } from '../declared-methods.js';
@@ -14,19 +14,25 @@ interface Told {
   readonly fields: { name: string; type: string }[];
 }
 
+const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true' };
+
 interface SetUp {
   readonly tier?: Tier;
   readonly process?: typeof QUIET;
   readonly methods?: readonly DeclaredMethod[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
-async function schemaOf(known: GovernedClass, { tier, process = QUIET, methods = [] }: SetUp = {}) {
+async function schemaOf(
+  known: GovernedClass,
+  { tier, process = QUIET, methods = [], env = OPEN }: SetUp = {},
+) {
   class Methods extends DeclaredMethods {
     of() {
       return methods;
     }
   }
-  const tool = new GetSchema(new Methods());
+  const tool = new GetSchema(readEnvironmentGates(env), new Methods());
   const call = { ...callOf(tool, new SampleRecords([], [USER, known]), tier), switches: process };
   return (await tool.describe({ class_name: known.className }, call)) as Told & Record<string, unknown>;
 }
@@ -112,7 +118,7 @@ describe('get_schema', () => {
   });
 
   it('refuses a call without a class', async () => {
-    const tool = new GetSchema();
+    const tool = new GetSchema(readEnvironmentGates({}));
     await expect(tool.describe({}, callOf(tool, new SampleRecords()))).rejects.toMatchObject({
       refusal: { code: 'invalid_argument', message: 'Invalid arguments: class_name is required' },
     });
@@ -219,7 +225,7 @@ describe('an allowlisted class', () => {
       'title',
       'body',
     ]);
-    expect(answer).toMatchObject({ agent_fields: ['title', 'body'], agent_join_fields: ['title'] });
+    expect(answer).toMatchObject({ agent_fields: ['title', 'body'] });
   });
 
   it('never mentions a field outside its allowlist, not in an index nor in permissions', async () => {
@@ -240,13 +246,24 @@ describe('an allowlisted class', () => {
   });
 
   it.each([
-    [{ ssn: { $exists: true } }, null],
-    [{ ssn_: 1, title: 'x' }, null],
-    [{ title: { $inQuery: { className: 'Hidden', where: {} } } }, null],
-    [{ title: 'x' }, { title: 'x' }],
-  ])('tells a default filter only where the agent may know all of it: %j', async (canonicalFilter, told) => {
-    const answer = await schemaOf({ ...NARROW, policy: { ...NARROW.policy, canonicalFilter } });
-    expect(answer['canonical_filter'] ?? null).toEqual(told);
+    [{ archived: { $ne: true } }, true],
+    [{ ssn: { $exists: true } }, true],
+    [{ title: { $inQuery: { className: '_User', where: {} } } }, true],
+    [{ title: { $inQuery: { className: 'Hidden', where: {} } } }, false],
+    [{ title: 'x' }, true],
+    [{ $or: [{ pay: 1 }, { title: 'x' }] }, false],
+    [{ code: 7 }, false],
+  ])('tells a default filter, columns outside fields included: %j (%s)', async (canonicalFilter, told) => {
+    const masks = new Map([['code', {} as never]]);
+    const classLevelPermissions = { protectedFields: { '*': ['pay'] } };
+    const schema = { ...NARROW.schema, classLevelPermissions };
+    const answer = await schemaOf({
+      ...NARROW,
+      schema,
+      policy: { ...NARROW.policy, masks, canonicalFilter },
+    });
+    expect(answer['canonical_filter'] ?? null).toEqual(told ? canonicalFilter : null);
+    expect(answer['canonical_filter_withheld'] ?? false).toBe(!told);
   });
 
   it('prefers declared join fields for what an included row keeps', async () => {
@@ -311,6 +328,18 @@ describe('declared methods in a schema', () => {
       told,
       { ...told, name: 'archive', permission: 'write', supports_dry_run: true },
     ]);
+  });
+
+  it('are those whose environment gate is open and that class-level permissions leave', async () => {
+    const names = async (known: GovernedClass, more: SetUp) =>
+      (
+        (await schemaOf(known, { methods, tier: 'write', ...more }))['agent_methods'] as
+          DeclaredMethod[] | undefined
+      )?.map(({ name }) => name);
+    const post = sampleClass('Post', {});
+    expect(await names(post, { env: {} })).toEqual(['read']);
+    expect(await names({ ...post, methodTiers: new Set(['write']) }, {})).toEqual(['archive']);
+    expect(await names({ ...post, methodTiers: new Set() }, {})).toBeUndefined();
   });
 
   it('show what they may write to debugging operators only', async () => {

@@ -1,11 +1,13 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { isSystemClassName } from '#agent';
 import type { GovernedClass } from '#data';
-import { ALWAYS_KEEP, joinProjection, rootOf } from '#policy';
+import { ALWAYS_KEEP, rootOf } from '#policy';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { DeclaredMethods } from '../declared-methods.js';
-import { BOOLEAN, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { ToolEnvironment } from '../environment.js';
+import { argumentsOf, BOOLEAN, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { callableMethods } from '../methods/callable-methods.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import { relationEdges, relationsOf } from '../shaping/relation-graph.js';
 import { hardenSchemaText } from '../shaping/schema-text.js';
@@ -45,20 +47,23 @@ function tellable(
 export class GetSchema {
   private readonly logger = new Logger(GetSchema.name);
 
-  constructor(@Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods) {}
+  constructor(
+    private readonly environment: ToolEnvironment,
+    @Optional() @Inject(DeclaredMethods) private readonly methods?: DeclaredMethods,
+  ) {}
 
   @Tool({
     name: 'get_schema',
     title: 'Describe a class',
     description:
-      'Fields, indexes, permissions, relations and default filter of one class. A field with large_field: true is heavy: ' +
-      'leave it out with keys in query_class and read it with get_object. agent_fields lists all that may be named in ' +
-      'keys, where and pipelines; storage names (_p_x and other _ columns) never may. masked_fields are not among them: ' +
-      'rows show a mask or pseudonym in place of their values, or leave them out (deny).',
+      'Fields, indexes, permissions, relations and default filter of one class. large_field: true is heavy: leave it out ' +
+      'with keys in query_class and read it with get_object. agent_fields lists all that may be named in keys, where and ' +
+      'pipelines; storage names (_p_x and other _ columns) never may, nor masked_fields: rows show a mask or pseudonym ' +
+      'for them, or nothing (deny).',
     category: 'schema',
     timeout: 10,
     annotations: READ_ONLY,
-    input: objectOf({ class_name: STRING }, ['class_name']),
+    input: argumentsOf({ class_name: STRING }, ['class_name']),
     output: objectOf(
       {
         class_name: STRING,
@@ -70,6 +75,7 @@ export class GetSchema {
         permissions: mapOf(listOf(STRING)),
         agent_methods: listOf(OBJECT),
         canonical_filter: OBJECT,
+        canonical_filter_withheld: BOOLEAN,
         agent_fields: listOf(STRING),
         masked_fields: mapOf(STRING),
         agent_join_fields: listOf(STRING),
@@ -92,14 +98,14 @@ export class GetSchema {
     };
     const fields = this.nameableFields(known);
     const readable = new Set(fields);
-    const methods = describeMethods(this.methods?.of(className) ?? [], {
-      tier: call.agent.permissions,
+    const declared = this.methods?.of(className) ?? [];
+    const methods = describeMethods(callableMethods(declared, known, call.agent, this.environment), {
       text,
       showPermittedKeys: call.switches.agentDebug,
     });
     const allowed = tellable(policy.fields, readable);
-    const joined = tellable(joinProjection(policy, schema)?.fields, readable);
-    const defaultFilter = toldDefaultFilter(known);
+    const joined = tellable(policy.joinFields, readable);
+    const defaultFilter = toldDefaultFilter(known, context.knownClasses);
     return {
       class_name: className,
       type: typeOf(className),
@@ -116,6 +122,7 @@ export class GetSchema {
       permissions: describePermissions(schema.classLevelPermissions, readable),
       ...(methods.length > 0 && { agent_methods: methods }),
       ...(defaultFilter && { canonical_filter: defaultFilter }),
+      ...(policy.canonicalFilter && !defaultFilter && { canonical_filter_withheld: true }),
       ...(allowed.length > 0 && { agent_fields: allowed }),
       ...(joined.length > 0 && { agent_join_fields: joined }),
       ...(masks.size > 0 && { masked_fields: Object.fromEntries(masks) }),

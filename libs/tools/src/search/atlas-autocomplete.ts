@@ -1,7 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, boolean, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import {
+  argumentsOf,
+  BOOLEAN,
+  described,
+  INTEGER,
+  listOf,
+  OBJECT,
+  objectOf,
+  STRING,
+} from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 import { foundRows } from './found-rows.js';
@@ -20,7 +29,7 @@ export class AtlasAutocomplete {
     category: 'query',
     timeout: 15,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         query: described(STRING, 'What was typed so far.'),

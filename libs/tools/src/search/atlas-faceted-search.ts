@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, optionalString, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 import { foundRows } from './found-rows.js';
@@ -21,7 +21,7 @@ export class AtlasFacetedSearch {
     category: 'query',
     timeout: 45,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         facets: {

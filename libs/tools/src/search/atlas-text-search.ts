@@ -7,7 +7,7 @@ import {
   requiredString,
 } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { sourced } from '../read/row-source.js';
 import { READ_ONLY } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
@@ -28,7 +28,7 @@ export class AtlasTextSearch {
     category: 'query',
     timeout: 30,
     annotations: READ_ONLY,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         query: described(STRING, 'Words to look for; any of them.'),

@@ -9,7 +9,7 @@ import {
   requiredString,
 } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { argumentsOf, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { READS_AND_EMBEDS } from '../read-only-annotations.js';
 import type { ToolCall } from '../tool.js';
 import { foundRows } from './found-rows.js';
@@ -30,7 +30,7 @@ export class FindSimilar {
     category: 'query',
     timeout: 30,
     annotations: READS_AND_EMBEDS,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         field: described(STRING, 'The declared vector field; may be left out.'),

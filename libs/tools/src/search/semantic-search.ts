@@ -4,7 +4,17 @@ import type { SearchHit } from '#data';
 import { QueryEmbeddings } from '#embeddings';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import {
+  argumentsOf,
+  BOOLEAN,
+  described,
+  INTEGER,
+  listOf,
+  mapOf,
+  OBJECT,
+  objectOf,
+  STRING,
+} from '../json-schema.js';
 import { READS_AND_EMBEDS } from '../read-only-annotations.js';
 import { simplifyRow } from '../shaping/simplify.js';
 import type { ToolCall } from '../tool.js';
@@ -38,11 +48,11 @@ export class SemanticSearch {
       'Passages of the rows whose text is nearest in meaning to the query, best first, each source row once under ' +
       'documents. Only for classes declared searchable. For exact words use atlas_text_search, for rows like a given ' +
       'one find_similar.',
-    category: 'custom',
+    category: 'query',
     timeout: 30,
     clientSafe: true,
     annotations: READS_AND_EMBEDS,
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         query: described(STRING, 'What to look for, in your own words.'),

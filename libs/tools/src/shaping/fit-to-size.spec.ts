@@ -15,8 +15,8 @@ function fitted(tool: string, data: unknown, cap: number): FittedResult & { read
   return answer as FittedResult & { readonly data: Envelope };
 }
 
-function refused(tool: string, data: unknown, cap: number): Refusal {
-  const answer = fitToSize(tool, data, cap);
+function refused(tool: string, data: unknown, cap: number, takes = ['keys', 'limit']): Refusal {
+  const answer = fitToSize(tool, data, cap, takes);
   if ('text' in answer) throw new Error('fits');
   return answer;
 }
@@ -173,15 +173,15 @@ describe('what cannot be cut', () => {
     const refusal = refused(
       'get_object',
       { class_name: 'Post', object: row(1, 'x'.repeat(10_000), { b: 'y'.repeat(3_000) }) },
-      5_000,
+      4_000,
     );
     expect(refusal.gate).toBe('result_size');
-    expect(refusal.message).toMatch(/^Tool result exceeded 5000 bytes \(\d+\)\./);
+    expect(refusal.message).toMatch(/^Tool result exceeded 4000 bytes \(\d+\)\./);
     expect(refusal.message).toContain(
       'Largest fields by bytes: body (~9.8 KB/record), b (~2.9 KB/record), createdAt (~26 B/record).',
     );
     expect(refusal.message).toContain(
-      'Try keys: "b,title,objectId,createdAt,updatedAt" (drops the heaviest field).',
+      'Try keys: ["title","objectId","createdAt","updatedAt"] (drops the heaviest field).',
     );
     expect(refusal.message).toContain('Narrow the query: lower limit:');
   });
@@ -206,6 +206,43 @@ describe('what cannot be cut', () => {
     ).toContain('Narrow the query');
   });
 
+  it.each<[string, string[], object, RegExp]>([
+    [
+      'get_sample_objects',
+      ['limit'],
+      { samples: rows(9, 500) },
+      / Try limit: [1-5]\. Narrow the query: lower limit:\.$/,
+    ],
+    [
+      'distinct',
+      ['limit', 'where'],
+      { values: ['x'.repeat(900), 'y', 'z'.repeat(2_000)] },
+      / Try limit: 2\./,
+    ],
+    [
+      'aggregate',
+      ['pipeline'],
+      { results: rows(1, 9_000) },
+      / Try this as the last stage of pipeline: {"\$unset":\["body"\]}\./,
+    ],
+    [
+      'get_sample_objects',
+      [],
+      { class_name: 'Post', samples: rows(1, 9_000) },
+      / Try query_class: {"class_name":"Post","keys":\["title"/,
+    ],
+    [
+      'explain_query',
+      ['where'],
+      { explanation: 'x'.repeat(9_000) },
+      /\)\. Narrow the query: make where: stricter\.$/,
+    ],
+    ['get_schema', ['class_name'], { fields: ['x'.repeat(9_000)] }, /\(\d+\)\.$/],
+    ['of_an_application', [], { results: rows(3, 3_000) }, /record\)\.$/],
+  ])('is advised what %s takes, of %j', (tool, takes, data, text) => {
+    expect(refused(tool, { ...data, pad: 'p'.repeat(4_000) }, 4_000, takes).message).toMatch(text);
+  });
+
   it('never repeats a value, and only names that keys would accept, however many there are', () => {
     const name = fc.oneof(fc.string(), fc.constantFrom('a', 'b', 'password hint', '$x'));
     fc.assert(
@@ -214,7 +251,7 @@ describe('what cannot be cut', () => {
           names.map((each, index) => [`${each}${index}`, 'SECRET'.repeat(50)]),
         );
         const { message } = refused('get_object', { object }, 200);
-        const keys = /Try keys: "([^"]*)"/.exec(message)?.[1]?.split(',') ?? [];
+        const keys = JSON.parse(/Try keys: (\[.*?\]) \(/.exec(message)?.[1] ?? '[]') as string[];
         expect(message).not.toContain('SECRET');
         expect(keys.length).toBeLessThanOrEqual(64);
         expect(keys.filter((key) => !/^[A-Za-z][A-Za-z0-9_]*$/.test(key))).toEqual([]);

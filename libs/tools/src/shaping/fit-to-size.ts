@@ -1,6 +1,8 @@
 import type { Refusal } from '#agent';
+import type { OversizeParts } from './oversize-advice.js';
 import { oversizeRefusal } from './oversize-refusal.js';
 import { recoveryFor, type Recovery } from './oversize-recovery.js';
+import { printedAtMost } from './printed-size.js';
 import { byteLength, heaviestField, sampleOf, weighFields, withoutField } from './row-weights.js';
 
 /** Bytes of pretty-printed JSON that one result may have. */
@@ -21,7 +23,13 @@ const HEADROOM = 256;
 /** Two levels of two spaces: how deep a row lies in the printed envelope. */
 const ROW_INDENT = 4;
 
+/** Characters that are printed to learn the size of a result; what may have more is not printed at all. */
+const MOST_PRINTED = 64 * 1024 * 1024;
+
 const print = (data: unknown) => JSON.stringify(data, null, 2) ?? 'null';
+/** Null: larger than any result may be, and not printed. */
+const printedWithin = (data: unknown): string | null =>
+  printedAtMost(data, MOST_PRINTED) > MOST_PRINTED ? null : print(data);
 const isEnvelope = (data: unknown): data is Envelope =>
   data !== null && typeof data === 'object' && !Array.isArray(data);
 
@@ -29,7 +37,8 @@ const fitted = (data: unknown, text: string): FittedResult => ({ data, text, str
 
 /** Bytes a row takes inside the printed envelope, its separator and the indentation of each line included. */
 function printedBytes(row: unknown): number {
-  const text = print(row);
+  const text = printedWithin(row);
+  if (text === null) return MOST_PRINTED;
   const lines = text.split('\n').length;
   return Buffer.byteLength(text) + lines * ROW_INDENT + ',\n'.length;
 }
@@ -43,8 +52,8 @@ function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unk
   };
   const attempt = (kept: number): FittedResult | null => {
     const data = recovery.build(rows.slice(0, kept), dropped);
-    const text = print(data);
-    return Buffer.byteLength(text) <= cap ? fitted(data, text) : null;
+    const text = printedWithin(data);
+    return text !== null && Buffer.byteLength(text) <= cap ? fitted(data, text) : null;
   };
   const whole = attempt(rows.length);
   if (whole) return whole;
@@ -63,15 +72,17 @@ function keepRows(recovery: Recovery, dropped: string | null, rows: readonly unk
 /**
  * The result as it will be sent, at most `cap` bytes. Row results of query_class, get_objects and aggregate give up
  * their heaviest field and then their last rows, and say so under `_truncated`; anything else too large is refused.
+ * @param takes arguments that the tool declares: a refusal advises no others
  */
 export function fitToSize(
   toolName: string,
   data: unknown,
   cap: number = MAX_RESULT_BYTES,
+  takes: readonly string[] = [],
 ): FittedResult | Refusal {
-  const text = print(data);
-  const bytes = Buffer.byteLength(text);
-  if (bytes <= cap) return fitted(data, text);
+  const text = printedWithin(data);
+  const bytes = text === null ? null : Buffer.byteLength(text);
+  if (text !== null && bytes !== null && bytes <= cap) return fitted(data, text);
 
   const recovery = isEnvelope(data) ? recoveryFor(toolName, data, cap) : null;
   if (recovery && recovery.rows.length > 0) {
@@ -80,15 +91,28 @@ export function fitToSize(
     const kept = keepRows(recovery, dropped, trimmed, cap);
     if (kept) return kept;
   }
-  return oversizeRefusal(bytes, cap, rowsOf(data));
+  return oversizeRefusal(bytes, cap, partsOf(data), { name: toolName, takes });
 }
 
-/** The rows of a built-in's envelope, wherever it keeps them. Formatted text has columns but no rows. */
-function rowsOf(data: unknown): readonly unknown[] | null {
+/** Members under which built-in tools answer many of something, and whether these are rows. */
+const LISTS = [
+  ['results', true],
+  ['samples', true],
+  ['groups', false],
+  ['values', false],
+  ['chunks', false],
+  ['suggestions', false],
+] as const;
+
+/** What a built-in's envelope is made of, wherever it keeps it. Formatted text has columns but no rows. */
+function partsOf(data: unknown): OversizeParts | null {
   if (!isEnvelope(data) || typeof data['output'] === 'string') return null;
-  const { results, samples, objects, object } = data;
-  if (Array.isArray(results)) return results;
-  if (Array.isArray(samples)) return samples;
-  if (isEnvelope(objects)) return Object.values(objects);
-  return isEnvelope(object) ? [object] : null;
+  const className = typeof data['class_name'] === 'string' ? data['class_name'] : null;
+  for (const [member, rows] of LISTS) {
+    const entries = data[member];
+    if (Array.isArray(entries)) return { className, entries, rows };
+  }
+  const { objects, object } = data;
+  if (isEnvelope(objects)) return { className, entries: Object.values(objects), rows: true };
+  return isEnvelope(object) ? { className, entries: [object], rows: true } : null;
 }

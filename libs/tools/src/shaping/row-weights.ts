@@ -1,4 +1,5 @@
 import type { ParseRow } from '#data';
+import { printedAtMost } from './printed-size.js';
 
 const SAMPLE = 5;
 
@@ -11,10 +12,14 @@ export interface FieldWeight {
   readonly bytesPerRow: number;
 }
 
-const isRow = (value: unknown): value is ParseRow =>
+export const isRow = (value: unknown): value is ParseRow =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
+/** Characters that are printed to weigh a value; one that may have more weighs this. */
+const HEAVIEST = 64 * 1024 * 1024;
+
 export function byteLength(value: unknown): number {
+  if (printedAtMost(value, HEAVIEST) > HEAVIEST) return HEAVIEST;
   return Buffer.byteLength(JSON.stringify(value) ?? '');
 }
 

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { described, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { fieldsOf } from '../mutation/write-arguments.js';
+import { argumentsOf, described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { fieldsOf, IDEMPOTENCY_KEY, writeOptionsOf } from '../mutation/write-arguments.js';
 import { simplifyRow } from '../shaping/simplify.js';
 import type { RowWritingCall } from '../tool.js';
 
@@ -20,11 +20,12 @@ export class UpdateObject {
     clientSafe: true,
     needs: ['rows'],
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
-    input: objectOf(
+    input: argumentsOf(
       {
         class_name: STRING,
         object_id: STRING,
         fields: described(OBJECT, 'New values or __op objects, at most 64 KiB of JSON.'),
+        idempotency_key: IDEMPOTENCY_KEY,
       },
       ['class_name', 'object_id', 'fields'],
     ),
@@ -37,7 +38,9 @@ export class UpdateObject {
   async update(args: Arguments, call: RowWritingCall) {
     const className = requiredString(args, 'class_name');
     const objectId = requiredString(args, 'object_id');
-    const object = simplifyRow(await call.writes.update(className, objectId, fieldsOf(args)));
+    const object = simplifyRow(
+      await call.writes.update(className, objectId, fieldsOf(args), writeOptionsOf(args)),
+    );
     return { class_name: className, object_id: objectId, updated_at: object['updatedAt'], object };
   }
 }
