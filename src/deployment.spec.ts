@@ -1,10 +1,18 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { DEFAULT_SERVER, CONFIG_SCHEMA, loadConfig, assertMayStart } from '#config';
+import { DEFAULT_SERVER, CONFIG_SCHEMA, checkedConfig } from '#config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -30,6 +38,8 @@ const text = (node: unknown) => (typeof node === 'string' || typeof node === 'nu
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'parley-deployment-'));
+  // What the shipped configurations name beside them.
+  symlinkSync(join(root, 'demo'), join(folder, 'demo'));
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -39,9 +49,7 @@ function start(content: string, env: Record<string, string>) {
   writeFileSync(secret, 'redis://127.0.0.1:6379');
   const path = join(folder, 'parley.yaml');
   writeFileSync(path, content.replaceAll(/\$\{file:[^}]+\}/g, `\${file:${secret}}`));
-  const loaded = loadConfig({ ...env, PARLEY_CONFIG: path }, folder);
-  assertMayStart(loaded.config, env);
-  return loaded.config;
+  return checkedConfig({ env: { ...env, PARLEY_CONFIG: path }, cwd: folder, start: 'http' }).config;
 }
 
 describe('the image', () => {

@@ -99,7 +99,8 @@ async function listening(
   followLists(app);
   await checkFilterNames(loaded, app.get(FilterNames), logger);
   const console = live && (await openedConsole(app, { parts, env, live }));
-  mountEdges(server, [edge, new Neighbours(Object.values(neighboursOf(app))), ...(console ? [console] : [])]);
+  const neighbours = new Neighbours(Object.values(neighboursOf(app)), edge.unread);
+  mountEdges(server, [edge, neighbours, ...(console ? [console] : [])], edge.unread);
   const hideMetrics = await showMetrics(app, observed, loaded.config, logger);
   try {
     await listen(app, loaded.config.server);
@@ -107,7 +108,7 @@ async function listening(
     await hideMetrics();
     throw error;
   }
-  const following = followConfiguration(app, loaded, env);
+  const following = followConfiguration(app, loaded);
   return {
     url: endpointUrl(loaded, server),
     reload: () => following.reload(),

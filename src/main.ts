@@ -1,7 +1,8 @@
-import { ConfigError } from '#config';
+import { ConfigError, dotEnv } from '#config';
 import { serve } from './serve.js';
 
 try {
+  Object.assign(process.env, dotEnv(process.env, process.cwd()));
   await serve(process.env, process.cwd());
 } catch (error) {
   process.stderr.write(`${error instanceof ConfigError ? error.message : String((error as Error).stack)}\n`);

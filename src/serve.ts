@@ -1,4 +1,4 @@
-import { type Environment, assertMayStart } from '#config';
+import type { Environment } from '#config';
 import { loadWithPlugins, openDatabase } from '#composition';
 import { closeOnSignals, closeWithin } from './closing.js';
 
@@ -18,8 +18,7 @@ export interface RunningService {
  * @throws ConfigError when the configuration, the seed or the environment does not permit a start
  */
 export async function serve(env: Environment, cwd: string): Promise<RunningService> {
-  const loaded = await loadWithPlugins(env, cwd);
-  assertMayStart(loaded.config, env);
+  const loaded = await loadWithPlugins(env, cwd, { start: 'http' });
   // The database starts on its own thread while the framework, most of the start-up time, loads on this one.
   const opening = openDatabase(loaded.config.database);
   const loading = import('./http-service.js');

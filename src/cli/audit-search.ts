@@ -8,6 +8,7 @@ import {
 import { loadConfig } from '#config';
 import { auditCollections, auditFiles } from './audit-sources.js';
 import { withConfig } from './named-config.js';
+import { UsageError } from './usage-error.js';
 import { textTable } from './text-table.js';
 
 export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outcome'> {
@@ -25,7 +26,7 @@ export async function runAuditSearch(
 ): Promise<void> {
   const { config } = loadConfig(withConfig(file));
   if (asked.outcome !== undefined && asked.outcome !== 'success' && asked.outcome !== 'failure')
-    throw new Error('--outcome: expected success or failure');
+    throw new UsageError('--outcome: expected success or failure');
   const query = { ...asked, limit: Number(asked.limit) } as AuditQuery;
   const collections = files.length === 0 ? auditCollections(config) : [];
   try {

@@ -10,6 +10,7 @@ import {
 import { loadConfig } from '#config';
 import { auditCollections, auditFiles } from './audit-sources.js';
 import { withConfig } from './named-config.js';
+import { UsageError } from './usage-error.js';
 
 export interface VerifyOptions {
   readonly config?: string;
@@ -26,7 +27,7 @@ export async function runAuditVerify(files: readonly string[], options: VerifyOp
   try {
     const sources = [...auditFiles(files, config.audit), ...collections.map(collectionSource)];
     if (sources.length === 0)
-      throw new Error('there are no audit files: name them, or configure audit.sinks');
+      throw new UsageError('there are no audit files: name them, or configure audit.sinks');
     const result = await verifyRecords(sources, {
       seal: new RecordSeal(config.audit.chainKey),
       heads: (options.head ?? []).map(headOf),
@@ -39,10 +40,10 @@ export async function runAuditVerify(files: readonly string[], options: VerifyOp
   }
 }
 
-/** @throws Error for what is no head */
+/** @throws UsageError for what is no head */
 function headOf(text: string): ChainHead {
   const [, chain, seq, hash] = /^([0-9a-f]+):(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
-  if (chain === undefined || hash === undefined) throw new Error('--head: expected chain:sequence:hash');
+  if (chain === undefined || hash === undefined) throw new UsageError('--head: expected chain:sequence:hash');
   return { chain, seq: Number(seq), hash };
 }
 

@@ -5,11 +5,12 @@ import { withConfig } from './named-config.js';
 export interface DoctorOptions {
   readonly config?: string;
   readonly json?: boolean;
+  readonly all?: boolean;
 }
 
 /** Looks at a deployment before or beside its service; exit code 1 when something fails. */
-export async function runDoctor({ config, json }: DoctorOptions): Promise<void> {
+export async function runDoctor({ config, json, all = false }: DoctorOptions): Promise<void> {
   const examination = await examine(withConfig(config), process.cwd());
-  process.stdout.write(json ? examinationJson(examination) : describeExamination(examination));
+  process.stdout.write(json ? examinationJson(examination) : describeExamination(examination, { all }));
   if (examination.findings.some(({ level }) => level === 'fail')) process.exitCode = 1;
 }

@@ -1,21 +1,25 @@
 import { loadSeed, MongoConnection } from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { readSeedFile } from '#composition';
+import { UsageError } from './usage-error.js';
 
 export interface EmbeddedOptions {
   readonly port: string;
   readonly database: string;
   readonly seed?: string;
   readonly data?: string;
+  readonly fsync: string;
 }
 
 /** Runs until a signal ends it. A journal that already holds the data is not seeded again. */
-export async function runEmbedded({ port, database, seed, data }: EmbeddedOptions): Promise<void> {
-  if (!/^\d{1,5}$/.test(port) || Number(port) > 65535) throw new Error('--port must be a port number');
+export async function runEmbedded({ port, database, seed, data, fsync }: EmbeddedOptions): Promise<void> {
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65535)
+    throw new UsageError('--port: must be a whole number from 0 to 65535');
+  if (fsync !== 'always' && fsync !== 'interval') throw new UsageError('--fsync: must be always or interval');
   const parsed = seed === undefined ? null : readSeedFile(seed);
   const server = await EmbeddedMongo.start({
     port: Number(port),
-    ...(data !== undefined && { dataFile: data }),
+    ...(data !== undefined && { dataFile: data, fsync }),
   });
   if (parsed) {
     const connection = new MongoConnection({ uri: server.uri, database });

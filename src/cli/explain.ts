@@ -2,6 +2,7 @@ import { loadWithPlugins } from '#composition';
 import { describeRehearsal } from './describe-rehearsal.js';
 import { withConfig } from './named-config.js';
 import { agentNamed, openRehearsal } from './rehearsal-room.js';
+import { UsageError } from './usage-error.js';
 
 export interface ExplainOptions {
   readonly as: string;
@@ -10,7 +11,7 @@ export interface ExplainOptions {
   readonly json?: boolean;
 }
 
-/** Tells what would come of a call, gate by gate, and sends nothing. Refused or allowed, an answer is a success. */
+/** Tells what would come of a call, gate by gate, and sends nothing. Exit code 1 where it would be refused. */
 export async function runExplain(tool: string, text: string, options: ExplainOptions): Promise<void> {
   const args = readArguments(text);
   const env = withConfig(options.config);
@@ -23,6 +24,7 @@ export async function runExplain(tool: string, text: string, options: ExplainOpt
     const rehearsal = await room.rehearser.rehearse(agentNamed(options.as, room), tool, args);
     const told = options.json ? `${JSON.stringify(rehearsal, null, 2)}\n` : describeRehearsal(rehearsal);
     process.stdout.write(told);
+    if (!rehearsal.allowed) process.exitCode = 1;
   } finally {
     await room.close();
   }
@@ -33,9 +35,9 @@ function readArguments(text: string): unknown {
   try {
     args = JSON.parse(text);
   } catch {
-    throw new Error('the arguments are not JSON');
+    throw new UsageError('the arguments are not JSON');
   }
   if (args === null || typeof args !== 'object' || Array.isArray(args))
-    throw new Error('the arguments must be a JSON object');
+    throw new UsageError('the arguments must be a JSON object');
   return args;
 }

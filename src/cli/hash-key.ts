@@ -1,4 +1,5 @@
 import { newKey, slowHashOf } from '#auth';
+import { UsageError } from './usage-error.js';
 
 /** Characters; shorter ones are guessed however slow a guess is. */
 const SHORTEST = 12;
@@ -21,6 +22,6 @@ export async function runHashKey({ generate = false }: { readonly generate?: boo
   }
   const key = await readKey();
   if (!/^[\x21-\x7e]+$/.test(key) || key.length < SHORTEST || key.length > LONGEST)
-    throw new Error(`a key is ${SHORTEST} to ${LONGEST} visible characters without spaces`);
+    throw new UsageError(`a key is ${SHORTEST} to ${LONGEST} visible characters without spaces`);
   process.stdout.write(`${await slowHashOf(key)}\n`);
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env node
 import 'reflect-metadata';
-import { Command } from 'commander';
+import { Command, CommanderError } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
-import { ConfigError } from '#config';
+import { productVersion } from '#composition';
+import { ConfigError, dotEnv } from '#config';
 import type { SearchOptions } from './audit-search.js';
 import type { VerifyOptions } from './audit-verify.js';
 import { runEmbedded } from './embedded.js';
@@ -16,6 +17,7 @@ import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
 import type { RevokeOptions } from './revoke.js';
+import { type StartOptions, withStartOptions } from './named-config.js';
 import { runSeed } from './seed.js';
 import type { ToolOptions } from './tool.js';
 import { UsageError } from './usage-error.js';
@@ -25,8 +27,11 @@ const SHOWS_THE_DEMO = ['serve', 'stdio', 'explain', 'chat', 'console', 'tool'];
 
 const program = new Command('parley')
   .description('Serve Parse / MongoDB data to AI agents under a policy.')
-  .showHelpAfterError()
+  .version(productVersion(), '-v, --version', 'tell the version')
+  .showHelpAfterError('(parley COMMAND --help tells what it takes)')
+  .exitOverride()
   .hook('preAction', (_program, command) => {
+    Object.assign(process.env, dotEnv(process.env, process.cwd()));
     const named = command.opts<{ config?: string }>().config !== undefined;
     if (named || !SHOWS_THE_DEMO.includes(command.name())) return;
     const demo = demoConfig(process.env, process.cwd());
@@ -35,23 +40,31 @@ const program = new Command('parley')
     process.stderr.write('There is no parley.yaml here: this is the demo.\n');
   });
 
+const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;
+const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
+
 program
   .command('serve')
+  .option(...CONFIG)
+  .option('--port <number>', 'in the place of server.port; 0: a free one')
   .description(
     'serve MCP over HTTP (configuration: PARLEY_CONFIG, else parley.yaml, else the demo); without a command, this one runs',
   )
-  .action(async () => {
+  .action(async (options: StartOptions) => {
+    const env = withStartOptions(options);
     // Loaded only here, so that the other commands start at once.
     const { serve } = await import('../serve.js');
-    await serve(process.env, process.cwd());
+    await serve(env, process.cwd());
   });
 
 program
   .command('stdio')
+  .option(...CONFIG)
+  .option('--port <number>', 'as of serve; a pipe listens nowhere')
   .description('serve MCP on standard input and output, for the one client that started this process')
-  .action(async () => {
+  .action(async (options: StartOptions) => {
     const { runStdio } = await import('./stdio.js');
-    await runStdio(process.env, process.cwd());
+    await runStdio(withStartOptions(options), process.cwd());
   });
 
 program
@@ -61,6 +74,11 @@ program
   .option('--seed <file>', 'seed file to load at start')
   .option('--database <name>', 'database that the seed goes into', 'parley')
   .option('--data <file>', 'keep the data in this journal file (default: memory only)')
+  .option(
+    '--fsync <when>',
+    'write changes to disk before they are answered (always) or up to 100 ms after (interval)',
+    'interval',
+  )
   .action(runEmbedded);
 
 program
@@ -80,9 +98,6 @@ program
     await runHashKey(options);
   });
 
-const CONFIG = ['--config <file>', 'configuration file (default: PARLEY_CONFIG, else parley.yaml)'] as const;
-const JSON_OUTPUT = ['--json', 'write JSON instead of text'] as const;
-
 program
   .command('explain')
   .argument('<tool>', 'name of a tool')
@@ -91,7 +106,9 @@ program
   .option('--user <id>', "whose session it is, for an agent that reads with its caller's (default: nobody's)")
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
-  .description('tell what would come of a call, gate by gate; reads the schema and touches nothing')
+  .description(
+    'tell what would come of a call, gate by gate, and touch nothing; exit code 1 when it would be refused',
+  )
   .action(async (tool: string, text: string, options: ExplainOptions) => {
     const { runExplain } = await import('./explain.js');
     await runExplain(tool, text, options);
@@ -101,6 +118,7 @@ program
   .command('doctor')
   .option(...CONFIG)
   .option(...JSON_OUTPUT)
+  .option('--all', 'also every option in force, with where its value comes from')
   .description('look at configuration, files, databases and limits; exit code 1 when something fails')
   .action(async (options: DoctorOptions) => {
     const { runDoctor } = await import('./doctor.js');
@@ -239,8 +257,15 @@ try {
   const asked = process.argv.slice(2);
   await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
 } catch (error) {
-  process.stderr.write(`${told(error)}\n`);
-  process.exitCode = error instanceof UsageError ? 2 : 1;
+  process.exitCode = exitCodeOf(error);
+  // Commander has said it already.
+  if (!(error instanceof CommanderError)) process.stderr.write(`${told(error)}\n`);
+}
+
+/** 0 done, 1 found, refused or failed, 2 wrong usage (docs/configuration.md#commands). */
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+  return error instanceof UsageError ? 2 : 1;
 }
 
 function told(error: unknown): string {

@@ -1,4 +1,18 @@
 import type { Environment } from '#config';
+import { UsageError } from './usage-error.js';
+
+export interface StartOptions {
+  readonly config?: string;
+  readonly port?: string;
+}
+
+/** The environment with the options of a start in the place of PARLEY_CONFIG and PORT. @throws UsageError */
+export function withStartOptions({ config, port }: StartOptions): Environment {
+  if (port === undefined) return withConfig(config);
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
+    throw new UsageError('--port: must be a whole number from 0 to 65535');
+  return { ...withConfig(config), PORT: port };
+}
 
 /** The environment with `--config` in the place of PARLEY_CONFIG. */
 export function withConfig(file: string | undefined): Environment {

@@ -12,7 +12,7 @@ function llmSettings(
     ...llm,
     provider: given('LLM_PROVIDER') ?? llm.provider,
     model: given('LLM_MODEL') ?? llm.model,
-    endpoint: given('LLM_BASE_URL') ?? llm.endpoint,
+    endpoint: given('LLM_BASE_URL') ?? given('LLM_ENDPOINT') ?? llm.endpoint,
     apiKey: given('LLM_API_KEY') ?? llm.apiKey,
   };
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { oneLine } from '#audit';
-import { lintPolicy, type SchemaSnapshot } from '#policy';
+import { bindPolicy, lintPolicy, type SchemaSnapshot, unknownAgentNames } from '#policy';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
 import { StoreError } from '#data';
 import {
@@ -9,7 +9,7 @@ import {
   configPath,
   type Environment,
   type LoadedConfig,
-  assertMayStart,
+  nameFaults,
 } from '#config';
 import {
   type LoadedWithPlugins,
@@ -43,9 +43,9 @@ export async function runPolicyCheck({ config, json }: CheckOptions): Promise<vo
 async function check(file: string | undefined): Promise<CheckReport> {
   const env = withConfig(file);
   try {
-    const loaded = await loadWithPlugins(env);
-    assertMayStart(loaded.config, env);
-    return { faults: [], warnings: [...noFile(env), ...(await lintWarnings(loaded))] };
+    const loaded = await loadWithPlugins(env, process.cwd(), { start: 'http', declaredTools: true });
+    const { faults, warnings } = await judgedBySchema(loaded);
+    return { faults, warnings: [...noFile(env), ...warnings] };
   } catch (error) {
     if (error instanceof ConfigError) return { faults: error.faults, warnings: [] };
     throw error;
@@ -60,17 +60,27 @@ function noFile(env: Environment): readonly ConfigFault[] {
     : [{ path: '', message: `there is no ${path}: what is checked are the defaults` }];
 }
 
-/** What an operator may not have meant, compared with the classes of the database where they can be read. */
-export async function lintWarnings(loaded: LoadedWithPlugins): Promise<readonly ConfigFault[]> {
+/**
+ * What only the classes of the database can say: names and fields that stop a start once they are known, and what an operator may not
+ * have meant. Without a database to ask, no class is judged, which is a warning.
+ */
+export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckReport> {
   const schemas = await readSchemas(loaded);
   const tools = [
     ...BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)),
     ...toolsOfPlugins(loaded.plugins),
   ];
   const names = new Set(tools.map(({ definition }) => definition.name));
+  const classes = schemas && new Set(schemas.classNames());
+  const unknown = [...loaded.agents.values()].flatMap((shape) =>
+    unknownAgentNames(shape, loaded.policy, { tools: names, classes }),
+  );
   const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
   const unread = { path: 'database', message: 'no classes could be read: names were not compared with any' };
-  return schemas ? warnings : [unread, ...warnings];
+  const { errors } = nameFaults(unknown);
+  if (!schemas) return { faults: errors, warnings: [unread, ...warnings] };
+  const misfits = bindPolicy(loaded.policy, schemas, loaded.agents.values()).errors;
+  return { faults: [...errors, ...misfits.map(({ path, message }) => ({ path, message }))], warnings };
 }
 
 /** Null without a database to ask: an embedded one without a seed knows nothing, a real one may be down. */

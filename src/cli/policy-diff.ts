@@ -41,10 +41,7 @@ async function surfacesOf(
   let schemas: DeclaredSchemas | undefined;
   const room = await openRehearsal(loaded, withConfig(file), {
     schemas: (read) => {
-      schemas = new DeclaredSchemas(
-        read,
-        compared.map(({ policy }) => policy),
-      );
+      schemas = new DeclaredSchemas(read, compared);
       return schemas;
     },
   });

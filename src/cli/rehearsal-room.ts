@@ -15,6 +15,7 @@ import {
 } from '#composition';
 import type { Environment } from '#config';
 import { ServiceLogger } from '../logging/service-logger.js';
+import { UsageError } from './usage-error.js';
 
 export interface RehearsalOptions {
   /** What takes the place of the database's own catalogue. */
@@ -61,10 +62,10 @@ export async function openRehearsal(
   }
 }
 
-/** @throws Error listing the agents there are */
+/** @throws UsageError listing the agents there are */
 export function agentNamed(name: string, { agents }: Pick<RehearsalRoom, 'agents'>): Agent {
   const agent = agents.get(name);
   if (!agent)
-    throw new Error(`no agent named '${name}'; the configuration has: ${[...agents.keys()].join(', ')}`);
+    throw new UsageError(`no agent named '${name}'; the configuration has: ${[...agents.keys()].join(', ')}`);
   return agent;
 }

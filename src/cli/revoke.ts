@@ -2,6 +2,7 @@ import { type RevokedBy, revocationName } from '#auth';
 import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
 import { loadWithPlugins } from '#composition';
 import { withConfig } from './named-config.js';
+import { UsageError } from './usage-error.js';
 
 export interface RevokeOptions {
   readonly issuer: string;
@@ -16,7 +17,8 @@ export interface RevokeOptions {
 function named({ subject, client, token }: RevokeOptions): [RevokedBy, string] {
   const given = Object.entries({ sub: subject, client, jti: token }).filter(([, value]) => value);
   const [only, ...others] = given;
-  if (!only || others.length > 0) throw new Error('exactly one of --subject, --client, --token is needed');
+  if (!only || others.length > 0)
+    throw new UsageError('exactly one of --subject, --client, --token is needed');
   return only as [RevokedBy, string];
 }
 
@@ -36,7 +38,7 @@ async function keep(
 export async function runRevoke(options: RevokeOptions): Promise<void> {
   const [by, value] = named(options);
   const seconds = Number(options.for);
-  if (!Number.isFinite(seconds) || seconds <= 0) throw new Error('--for must be a number of seconds');
+  if (!Number.isFinite(seconds) || seconds <= 0) throw new UsageError('--for must be a number of seconds');
   const { config } = await loadWithPlugins(withConfig(options.config), process.cwd());
   const asks = config.auth.some(
     (rule) => 'oauth' in rule && rule.oauth.issuer === options.issuer && rule.oauth.revocationList === true,

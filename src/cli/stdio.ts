@@ -1,4 +1,4 @@
-import { type Environment, assertEnabled } from '#config';
+import type { Environment } from '#config';
 import { openDatabase, loadWithPlugins } from '#composition';
 
 /**
@@ -6,8 +6,7 @@ import { openDatabase, loadWithPlugins } from '#composition';
  * @throws ConfigError when the configuration, the seed or the environment does not permit a start
  */
 export async function runStdio(env: Environment, cwd: string): Promise<void> {
-  const loaded = await loadWithPlugins(env, cwd);
-  assertEnabled(env);
+  const loaded = await loadWithPlugins(env, cwd, { start: 'stdio' });
   const opening = openDatabase(loaded.config.database);
   const loading = import('../stdio-service.js');
   const database = await opening;

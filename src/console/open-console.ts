@@ -1,7 +1,7 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { ApprovalOffice } from '#approvals';
 import { AuditSink, AuditTrail } from '#audit';
-import { Authenticator } from '#auth';
+import { Authenticator, RecordedAuthenticator } from '#auth';
 import {
   approvalRoutes,
   auditRoutes,
@@ -60,13 +60,18 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
   const notes = new OperatorNotes(app.get<AuditSink>(AuditSink), new Logger('Console'));
   const sealed = new SealedText(stateKeys(config.server, shared), 'parley operator session');
   const sessions = new OperatorSessions({ sealed, ended: shared.endedSessions });
+  const authenticator = app.get<Authenticator>(Authenticator);
   const gate = new OperatorGate({
-    authenticator: app.get<Authenticator>(Authenticator),
+    authenticator,
     sessions,
+    forged: (request) => {
+      if (authenticator instanceof RecordedAuthenticator)
+        authenticator.recordRefused(request, { cause: 'a session of the console that was not made here' });
+    },
     operators: () => editions.current.config.console.operators ?? [],
     limiter: shared.limiters.limiter('console', REQUESTS),
   });
-  const streams = new LiveStreams(setting.live);
+  const streams = new LiveStreams(setting.live, app.get(McpEdge).unread);
   const rehearsals = rehearsalsOf(editions, setting);
   const console = new ConsoleApp({
     edge: app.get(McpEdge),

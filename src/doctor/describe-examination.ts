@@ -9,17 +9,26 @@ const SHORTEST_SECRET = 8;
 const count = ({ findings }: Examination, level: Level) =>
   findings.filter((finding) => finding.level === level).length;
 
-/** For people: the configuration in force, findings with their remedies, and a last line that counts. */
-export function describeExamination(examination: Examination): string {
+const ORDER: readonly Level[] = ['fail', 'warn', 'ok'];
+
+/**
+ * For people: findings with their remedies, what fails first, a line that counts, and the configuration in force.
+ * @param all also options that nobody set
+ */
+export function describeExamination(examination: Examination, { all = false } = {}): string {
+  const findings = ORDER.flatMap((level) => examination.findings.filter((one) => one.level === level));
+  const shown = examination.config.filter(({ origin }) => all || origin !== 'default');
+  const left = examination.config.length - shown.length;
   const lines = [
-    ...examination.config.map(({ path, value, origin }) => `${path} = ${JSON.stringify(value)}  (${origin})`),
-    '',
-    ...examination.findings.flatMap(({ check, level, found, remedy }) => [
+    ...findings.flatMap(({ check, level, found, remedy }) => [
       `${level.padEnd(4)}  ${check.padEnd(22)}  ${found}`,
       ...(remedy === undefined ? [] : [`${''.padEnd(30)}-> ${remedy}`]),
     ]),
     '',
     `${count(examination, 'ok')} ok, ${count(examination, 'warn')} warnings, ${count(examination, 'fail')} failures`,
+    ...(examination.config.length === 0 ? [] : ['']),
+    ...shown.map(({ path, value, origin }) => `${path} = ${JSON.stringify(value)}  (${origin})`),
+    ...(left === 0 ? [] : [`${left} options have their defaults: --all tells them`]),
   ];
   return lines.map((line) => `${oneLine(withoutSecrets(line, examination.secrets))}\n`).join('');
 }

@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { readEnvironmentGates } from '#policy';
-import { lintWarnings } from '../cli/policy-check.js';
+import { judgedBySchema } from '../cli/policy-check.js';
 import {
   type ParleyConfig,
   ConfigError,
   configPath,
-  loadConfig,
+  checkedConfig,
+  type ConfigFault,
   type Environment,
-  assertMayStart,
 } from '#config';
-import { openDatabase, type LoadedWithPlugins, loadWithPlugins } from '#composition';
+import { type LoadOptions, openDatabase, type LoadedWithPlugins, loadWithPlugins } from '#composition';
 import { checkAgents, checkListening } from './check-access.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits } from './check-limits.js';
@@ -38,14 +38,18 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
     const path = configPath(env, cwd);
     const plugins = pluginFiles(sources, path);
     const trusted = areTrusted(plugins);
-    const loaded = trusted ? await loadWithPlugins(env, cwd) : { ...loadConfig(env, cwd), plugins: [] };
+    const { loaded, faults } = await examined((start) =>
+      trusted
+        ? loadWithPlugins(env, cwd, { ...start, declaredTools: true })
+        : { ...checkedConfig({ env, cwd, ...start }), plugins: [] },
+    );
     const config = maskedConfig(asWritten(loaded.config), sources);
     return {
       config,
       secrets: secretsOf(loaded.config, sources),
       findings: [
         ...runtime,
-        ...checkStart(loaded, env, path),
+        ...checkStart(faults, path),
         ...checkFiles({
           config: existsSync(path) ? path : null,
           plugins,
@@ -57,7 +61,7 @@ export async function examine(env: Environment, cwd: string): Promise<Examinatio
         ...checkLimits(loaded),
         ...checkPlugins(loaded, plugins),
         ...(await checkStores(loaded)),
-        ...(await checkPolicy(loaded)),
+        ...(faults.some(({ path: at }) => at === 'database.seed') ? [] : await checkPolicy(loaded)),
       ],
     };
   } catch (error) {
@@ -84,16 +88,31 @@ function faultsOf({ source, faults }: ConfigError): Finding[] {
   );
 }
 
-function checkStart({ config }: LoadedWithPlugins, env: Environment, path: string): Finding[] {
+/**
+ * What a start would load. Where only what a start asks for besides is wrong (a port that others can reach, a switch), the rest
+ * is looked at all the same.
+ * @throws ConfigError
+ */
+async function examined(
+  load: (start: Pick<LoadOptions, 'start'>) => LoadedWithPlugins | Promise<LoadedWithPlugins>,
+): Promise<{ loaded: LoadedWithPlugins; faults: readonly ConfigFault[] }> {
   try {
-    assertMayStart(config, env);
-    return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
+    return { loaded: await load({ start: 'http' }), faults: [] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return error.faults.map((fault) =>
-      fail('config', `${fault.path}: ${fault.message}`, 'the service does not start like this'),
-    );
+    try {
+      return { loaded: await load({}), faults: error.faults };
+    } catch {
+      throw error;
+    }
   }
+}
+
+function checkStart(faults: readonly ConfigFault[], path: string): Finding[] {
+  if (faults.length === 0) return [ok('config', existsSync(path) ? path : 'no file: defaults are in force')];
+  return faults.map((fault) =>
+    fail('config', `${fault.path}: ${fault.message}`, 'the service does not start like this'),
+  );
 }
 
 function pluginFiles({ raw }: ConfigSources, path: string): string[] {
@@ -121,10 +140,17 @@ async function checkStores({ config }: LoadedWithPlugins): Promise<Finding[]> {
 
 async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
   try {
-    const warnings = await lintWarnings(loaded);
-    return warnings.length === 0
-      ? [ok('policy', `${loaded.policy.classes.size} classes, nothing that may not have been meant`)]
-      : warnings.map(({ path, message }) => warn('policy', `${path}: ${message}`, 'see parley policy check'));
+    const { faults, warnings } = await judgedBySchema(loaded);
+    if (faults.length + warnings.length === 0)
+      return [ok('policy', `${loaded.policy.classes.size} classes, nothing that may not have been meant`)];
+    return [
+      ...faults.map(({ path, message }) =>
+        fail('policy', `${path}: ${message}`, 'the service does not start like this'),
+      ),
+      ...warnings.map(({ path, message }) =>
+        warn('policy', `${path}: ${message}`, 'see parley policy check'),
+      ),
+    ];
   } catch (error) {
     if (error instanceof ConfigError) return faultsOf(error);
     throw error;

@@ -1,20 +1,20 @@
 import { existsSync } from 'node:fs';
 import {
   overlayOf,
-  withEnvironmentFiles,
+  environmentFiles,
   configPath,
   type ConfigReference,
   type Environment,
-  readConfigFile,
+  configFile,
 } from '#config';
 import type { ConfigSources } from './masked-config.js';
 
-/** Where the values of a configuration come from. @throws ConfigError */
+/** Where the values of a configuration come from, of all that can be read. */
 export function readSources(env: Environment, cwd: string): ConfigSources {
-  const resolved = withEnvironmentFiles(env);
+  const { env: resolved } = environmentFiles(env);
   const path = configPath(resolved, cwd);
   const references: ConfigReference[] = [];
-  const raw = existsSync(path) ? readConfigFile(path, resolved, (one) => references.push(one)) : {};
+  const raw = existsSync(path) ? configFile(path, resolved, (one) => references.push(one)).value : {};
   const asGiven = (variable: string | null) =>
     variable !== null && env[variable] === undefined ? `${variable}_FILE` : variable;
   const closed = resolved['MCP_API_KEY'] ? 'MCP_API_KEY' : null;

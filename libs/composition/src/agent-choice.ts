@@ -3,11 +3,14 @@ import {
   type AgentShape,
   type AgentShapeOptions,
   type Identity,
+  isConstraint,
+  isCorrelationId,
   isUserId,
   MASTER,
   roleNameOf,
   sessionIdentity,
 } from '#agent';
+import { assertChoice } from '#config';
 import type { Editions } from './editions/editions.js';
 
 /** As whom a request runs. */
@@ -16,10 +19,17 @@ export interface AgentChoice {
   readonly agent: string;
   /** Who is calling, stable over requests: the key of rate limits, budgets and sessions. */
   readonly principal: string;
-  /** With whose rights it reads. Default: those of the named agent, where these need no caller's session or token. */
+  /**
+   * With whose rights it reads, in the place of the named agent's own; never the master key. Default: those of the named
+   * agent, where these need no caller's session or token. Null is an error.
+   */
   readonly identity?: { readonly user: string } | { readonly role: string } | { readonly session: string };
-  /** Default: that of the named agent. */
+  /** In the place of the named agent's own. Default: that of the named agent. */
   readonly tenantId?: string | number;
+  /** What else is known of the caller, for a `tenantScope` that reads a claim and for filters that are functions. Default: nothing. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** Threads audit records and database comments in place of the `Mcp-Session-Id`: `[A-Za-z0-9._-]{1,128}`. Default: the header's. */
+  readonly correlationId?: string;
 }
 
 /**
@@ -28,8 +38,17 @@ export interface AgentChoice {
  */
 export type CodeChoice = Omit<AgentChoice, 'agent'> & { readonly agent: string | AgentShapeOptions };
 
-/** @throws TypeError for a choice that cannot be */
-export function chosenAgent(editions: Pick<Editions, 'current' | 'shapeOf'>, choice: AgentChoice): Agent {
+/**
+ * @param source who chose, for errors
+ * @throws AgentOptionsError, a TypeError, for members that a choice has not, and an identity that is none or the master key
+ * @throws TypeError for a choice that cannot be
+ */
+export function chosenAgent(
+  editions: Pick<Editions, 'current' | 'shapeOf'>,
+  choice: AgentChoice,
+  source: string,
+): Agent {
+  assertChoice(source, choice);
   const shape = editions.shapeOf(choice.agent);
   if (!shape) throw new TypeError(`no agent is named '${choice.agent}'`);
   return made(shape, choice, () => ownIdentity(editions, choice.agent));
@@ -41,16 +60,29 @@ export function agentWithin(shape: AgentShape, choice: Omit<AgentChoice, 'agent'
 }
 
 function made(shape: AgentShape, choice: Omit<AgentChoice, 'agent'>, own: () => Identity): Agent {
-  const { principal, tenantId } = choice;
+  const { principal, tenantId, claims, correlationId } = choice;
   const { name } = shape;
   if (typeof principal !== 'string' || principal === '')
     throw new TypeError(`'${name}' was chosen for nobody: principal must be a text`);
   if (tenantId !== undefined && !isTenant(tenantId))
     throw new TypeError(`'${name}' was chosen with a tenantId that is no text or number`);
+  if (correlationId !== undefined && !isCorrelationId(correlationId))
+    throw new TypeError(
+      `'${name}' was chosen with a correlationId that is not 1 to 128 of A-Z a-z 0-9 . _ -`,
+    );
+  if (claims !== undefined && !isConstraint(claims))
+    throw new TypeError(`'${name}' was chosen with claims that are no object`);
   const identity = choice.identity === undefined ? own() : chosenIdentity(name, choice.identity);
   if (shape.clientMode && identity.kind !== 'sessionToken')
     throw new TypeError(`'${name}' is in client mode: it reads with a session alone`);
-  return new Agent({ shape, principal, identity, ...(tenantId !== undefined && { tenantId }) });
+  return new Agent({
+    shape,
+    principal,
+    identity,
+    ...(tenantId !== undefined && { tenantId }),
+    ...(claims !== undefined && { claims }),
+    ...(correlationId !== undefined && { correlationId }),
+  });
 }
 
 /** An empty text, and a number that JSON writes as null, would be the tenant of all rows without one. */

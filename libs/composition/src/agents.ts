@@ -9,10 +9,12 @@ import {
   DataBudgets,
   MetadataAudit,
   ReadAccounts,
+  RunningCalls,
   RecordsSource,
   SubAgents,
   ToolCallbacks,
 } from '#dispatcher';
+import { assertSubAgentOptions } from '#config';
 import { type EnvironmentGates, Policies } from '#policy';
 import { CallableMethods, PermittedTools, ToolRegistry } from '#tools';
 
@@ -34,9 +36,14 @@ export function agentProviders(policies: Policies, gates: EnvironmentGates): Pro
     },
     {
       provide: ReadAccounts,
-      useFactory: (records: RecordsSource, audit: AuditSink, budgets: DataBudgets, journal: CallJournal) =>
-        new ReadAccounts({ records, audit, budgets, journal }),
-      inject: [RecordsSource, AuditSink, DataBudgets, CallJournal],
+      useFactory: (
+        records: RecordsSource,
+        audit: AuditSink,
+        budgets: DataBudgets,
+        journal: CallJournal,
+        running: RunningCalls,
+      ) => new ReadAccounts({ records, audit, budgets, journal, running }),
+      inject: [RecordsSource, AuditSink, DataBudgets, CallJournal, RunningCalls],
     },
     {
       provide: FilterNames,
@@ -47,7 +54,9 @@ export function agentProviders(policies: Policies, gates: EnvironmentGates): Pro
     {
       provide: SubAgents,
       useFactory: (identities: PrincipalResolver, names: FilterNames, events: EventEmitter2) =>
-        new SubAgents(identities, names, policies, events),
+        new SubAgents(identities, names, policies, events, (options) =>
+          assertSubAgentOptions('sub-agent', options),
+        ),
       inject: [PrincipalResolver, FilterNames, EventEmitter2],
     },
     {

@@ -1,20 +1,28 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitterModule } from '@nestjs/event-emitter';
-import type { AuditSink } from '#audit';
+import { type AuditSink, OperationLog } from '#audit';
 import type { SharedState } from '#cluster';
 import type { LoadedConfig } from '#config';
+import { Impersonation, PrincipalResolver } from '#data';
 import type { MongoConnection } from '#data-mongo';
-import { PromptRegistry, ResourceRegistry } from '#dispatcher';
+import {
+  AgentIntrospection,
+  MetadataAudit,
+  PromptRegistry,
+  ResourceRegistry,
+  SubAgents,
+  ToolCallbacks,
+} from '#dispatcher';
 import { ProcessTaskQueue, TaskQueue } from '#jobs';
 import { type EnvironmentGates, Policies } from '#policy';
-import { ToolRegistry } from '#tools';
+import { ToolRegistry, ToolRunner } from '#tools';
 import { agentProviders } from './agents.js';
 import { approvalProviders } from './approvals.js';
 import { auditProviders } from './audit.js';
 import { authProviders } from './auth.js';
 import { callProviders } from './calls.js';
-import { dataProviders, parseConnectionOf } from './data-stores.js';
+import { dataProviders, databaseTurnsOf, parseConnectionOf } from './data-stores.js';
 import { Editions } from './editions/editions.js';
 import { exportProviders } from './exports.js';
 import { governedDataProviders } from './governed-data.js';
@@ -70,10 +78,23 @@ export class AppModule {
     const servedAt = new ServedAt(config.server.path);
     return {
       module: AppModule,
-      imports: [DiscoveryModule, EventEmitterModule.forRoot(), ...plugins],
+      imports: [DiscoveryModule, EventEmitterModule.forRoot({ wildcard: true }), ...plugins],
       // For the providers of plugins.
       global: true,
-      exports: [ToolRegistry, PromptRegistry, ResourceRegistry, UngovernedData],
+      exports: [
+        ToolRegistry,
+        PromptRegistry,
+        ResourceRegistry,
+        UngovernedData,
+        ToolRunner,
+        SubAgents,
+        AgentIntrospection,
+        MetadataAudit,
+        OperationLog,
+        Impersonation,
+        PrincipalResolver,
+        ToolCallbacks,
+      ],
       providers: [
         ...toolProviders(gates),
         ...features,
@@ -100,10 +121,10 @@ export class AppModule {
         ...exportProviders({ config, policies, shared, servedAt }),
         ...oauthProviders(editions, shared, servedAt),
         ...authProviders(editions),
-        ...governedDataProviders(policies),
+        ...governedDataProviders(policies, databaseTurnsOf(config.database)),
         ungovernedProvider(config),
-        ...searchProviders(config.embeddings),
-        ...callProviders({ policies, gates, shared }),
+        ...searchProviders(config.embeddings, config.llm.allowedEndpoints !== null),
+        ...callProviders({ policies, gates, shared, maxRunningCalls: config.server.maxRunningCalls }),
         ...mcpProviders(config, shared),
         ...(parts.replaced ?? []),
       ],

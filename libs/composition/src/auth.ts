@@ -86,10 +86,10 @@ function admissionBy(
 function admissionOf(
   identity: AgentIdentity,
   { owners, impersonated }: Sessions,
-): Pick<AgentOfTokens, 'identity' | 'admission'> {
+): Pick<AgentOfTokens, 'identity' | 'admission' | 'sessionOwners'> {
   if (identity === 'callerSession') {
     const admission: Admission = (agent, credentials) => withOwnSession(agent, credentials, owners);
-    return { identity: NOBODY, admission };
+    return { identity: NOBODY, admission, sessionOwners: owners };
   }
   if (identity.kind !== 'impersonate') return { identity };
   return { identity: NOBODY, admission: (agent) => actingAs(identity, agent, impersonated) };
@@ -132,7 +132,7 @@ function createAuthenticator(
   const resource = resourceUrlOf(config);
   const challenge =
     resource === null ? null : new BearerChallenge(metadataUrlOf(resource), requiredScopesOf(config));
-  return new RuleAuthenticator(rules, challenge);
+  return new RuleAuthenticator(rules, { bearer: challenge, otherCredentials: headers });
 }
 
 /** Who is calling, by the rules of the edition that is served; every refusal is recorded. */

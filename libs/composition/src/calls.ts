@@ -9,6 +9,7 @@ import {
   createPipeline,
   DataBudgets,
   ParleyToolRunner,
+  RunningCalls,
   ToolCallbacks,
 } from '#dispatcher';
 import type { EnvironmentGates, Policies } from '#policy';
@@ -18,15 +19,18 @@ export interface CallParts {
   readonly policies: Policies;
   readonly gates: EnvironmentGates;
   readonly shared: SharedState;
+  /** Calls of one principal that run at once; null: unbounded. */
+  readonly maxRunningCalls: number | null;
 }
 
 /** How a tool is called: the pipeline of every gate, and what a call may use up. */
-export function callProviders({ policies, gates, shared }: CallParts): Provider[] {
+export function callProviders({ policies, gates, shared, maxRunningCalls }: CallParts): Provider[] {
   return [
     {
       provide: DataBudgets,
       useFactory: () => new DataBudgets(shared.budgets, (agent) => policies.of(agent).tenantBudget),
     },
+    { provide: RunningCalls, useFactory: () => new RunningCalls({ perPrincipal: maxRunningCalls }) },
     {
       provide: ToolRunner,
       useFactory: (
@@ -41,6 +45,7 @@ export function callProviders({ policies, gates, shared }: CallParts): Provider[
         journal: CallJournal,
         budgets: DataBudgets,
         audit: AuditSink,
+        running: RunningCalls,
       ) =>
         new ParleyToolRunner({
           registry,
@@ -62,6 +67,7 @@ export function callProviders({ policies, gates, shared }: CallParts): Provider[
             callbacks,
             budgets,
             approver,
+            running,
           }),
         }),
       inject: [
@@ -76,6 +82,7 @@ export function callProviders({ policies, gates, shared }: CallParts): Provider[
         CallJournal,
         DataBudgets,
         AuditSink,
+        RunningCalls,
       ],
     },
     { provide: PermittedTools, useExisting: ToolRunner },

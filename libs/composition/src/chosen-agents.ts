@@ -61,6 +61,13 @@ class AdmittedAgents extends OuterAuthenticator {
     return agent;
   }
 
+  /** Objects that were bound before there was this question do not answer it. */
+  override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
+    return 'showsCredential' in this.bound
+      ? this.bound.showsCredential(request)
+      : Authenticator.prototype.showsCredential.call(this, request);
+  }
+
   protected inner(): Authenticator {
     return this.bound;
   }
@@ -77,12 +84,12 @@ async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
 }
 
 /** Who is not let in is written down, whoever says so. */
-function recorded(of: (agentOf: AgentOf) => Authenticator): Provider {
+function recorded(source: string, of: (agentOf: AgentOf) => Authenticator): Provider {
   return {
     provide: Authenticator,
     useFactory: (editions: Editions, audit: AuditSink) =>
       new RecordedAuthenticator(
-        of((choice) => chosenAgent(editions, choice)),
+        of((choice) => chosenAgent(editions, choice, source)),
         audit,
       ),
     inject: [Editions, AuditSink],
@@ -91,8 +98,8 @@ function recorded(of: (agentOf: AgentOf) => Authenticator): Provider {
 
 /** In the place of the rules of `auth`. */
 export const chosenBy = (choose: AgentChooser): Provider =>
-  recorded((agentOf) => new ChosenAgents(agentOf, choose));
+  recorded('AGENT_FACTORY', (agentOf) => new ChosenAgents(agentOf, choose));
 
 /** In the place of the rules of `auth`. */
 export const admittedBy = (bound: Authenticator): Provider =>
-  recorded((agentOf) => new AdmittedAgents(agentOf, bound));
+  recorded('admit', (agentOf) => new AdmittedAgents(agentOf, bound));

@@ -1,6 +1,7 @@
 import type { Provider } from '@nestjs/common';
 import {
   CachedPrincipalDirectory,
+  DatabaseTurns,
   ForgettingWriter,
   Impersonation,
   PrincipalDirectory,
@@ -36,7 +37,7 @@ import {
   RoutedRecordWriter,
   SessionRecheck,
 } from '#data-parse';
-import type { ParseConfig } from '#config';
+import type { DatabaseConfig, ParseConfig } from '#config';
 import type { WrittenClasses } from './written-classes.js';
 
 /** Sessions of others are looked for in the database alone: without it nobody can be acted as. */
@@ -82,6 +83,16 @@ export function directoryOf({ mongo, parse }: Connections): PrincipalDirectory {
   const roles = parse.hasMasterKey || !mongo ? undefined : new MongoPrincipalDirectory(mongo);
   return new ParsePrincipalDirectory(parse, { ...(roles && { roles }) });
 }
+
+/**
+ * How the database is shared among principals. The embedded one works in a single thread: more operations at once would not be
+ * done sooner, and those of one principal would stand before everybody else's.
+ */
+export function databaseTurnsOf({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseTurns {
+  return new DatabaseTurns(uri === 'embedded' ? EMBEDDED_TURNS : {});
+}
+
+const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
 
 /** The ports to data, bound to what there is: MongoDB alone, or Parse Server with or without it. */
 export function dataProviders(connections: Connections, written: WrittenClasses): Provider[] {

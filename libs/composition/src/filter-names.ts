@@ -1,9 +1,13 @@
-import type { Logger } from '@nestjs/common';
-import type { FilterNames } from '#dispatcher';
-import { ConfigError, type ConfigFault, type LoadedConfig } from '#config';
+import { Logger } from '@nestjs/common';
+import type { INestApplicationContext } from '@nestjs/common';
+import type { AgentShape } from '#agent';
+import { FilterNames } from '#dispatcher';
+import { AgentOptionsError, ConfigError, type ConfigFault, type LoadedConfig, nameFaults } from '#config';
+import { Editions } from './editions/editions.js';
 
 /**
- * Names in the agents' filters that nothing has: a warning each, or faults that stop the start where names are strict.
+ * Names in the limits of agents that nothing has: a warning each, or errors that stop the start where names are strict. Rules and row
+ * filters on fields that their class does not have are errors always: nobody knows what they were to protect.
  * @throws ConfigError listing every strict one at once
  */
 export async function checkFilterNames(
@@ -11,11 +15,27 @@ export async function checkFilterNames(
   names: FilterNames,
   logger: Pick<Logger, 'warn'>,
 ): Promise<void> {
-  const faults: ConfigFault[] = [];
-  for (const { agent, option, name, strict } of await names.unknownIn(agents.values(), policy)) {
-    const fault = { path: `agents.${agent}.${option}`, message: `nothing is called '${name}'` };
-    if (strict) faults.push(fault);
-    else logger.warn(`${fault.path}: ${fault.message}`);
-  }
-  if (faults.length > 0) throw new ConfigError('agents', faults);
+  const { errors, warnings } = nameFaults(await names.unknownIn(agents.values(), policy));
+  for (const { path, message } of warnings) logger.warn(`${path}: ${message}`);
+  const misfits = (await names.misfits(agents.values(), policy)).map(({ path, message }) => ({
+    path,
+    message,
+  }));
+  if (errors.length + misfits.length > 0) throw new ConfigError('agents', [...errors, ...misfits]);
+}
+
+/**
+ * The same for limits that code gives, among the classes that the database named last.
+ * @throws AgentOptionsError listing every strict one at once
+ */
+export function assertNamesOf(shape: AgentShape, context: INestApplicationContext): void {
+  const unknown = context.get(FilterNames).unknownNow(shape, context.get(Editions).current.policy);
+  const at = ({ path, message }: { path: string; message: string }): ConfigFault => ({
+    path: `agent.${path}`,
+    message,
+  });
+  for (const { path, message } of unknown.filter(({ strict }) => !strict).map(at))
+    new Logger('Parley').warn(`agentFor: ${path}: ${message}`);
+  const errors = unknown.filter(({ strict }) => strict).map(at);
+  if (errors.length > 0) throw new AgentOptionsError('agentFor', errors);
 }

@@ -1,5 +1,6 @@
 import type { Provider } from '@nestjs/common';
 import {
+  type DatabaseTurns,
   GovernedRecordsSource,
   GovernedWritesSource,
   PrincipalDirectory,
@@ -9,11 +10,14 @@ import {
   SchemaCatalogue,
   SchemaWriter,
 } from '#data';
+import { SharedState } from '#cluster';
 import { RecordsSource } from '#dispatcher';
+import { StoredWriteKeys } from './stored-write-keys.js';
 import { AgentScopes, type Policies } from '#policy';
+import { misfitReport } from './misfit-report.js';
 
 /** The doors to rows, over the ports to data: whoever reads or writes for an agent goes through them. */
-export function governedDataProviders(policies: Policies): Provider[] {
+export function governedDataProviders(policies: Policies, turns: DatabaseTurns): Provider[] {
   return [
     {
       provide: PrincipalResolver,
@@ -24,14 +28,24 @@ export function governedDataProviders(policies: Policies): Provider[] {
     {
       provide: GovernedRecordsSource,
       useFactory: (reader: RecordReader, catalogue: SchemaCatalogue, identities: PrincipalResolver) =>
-        new GovernedRecordsSource(new AgentScopes(policies), reader, catalogue, identities),
+        new GovernedRecordsSource(
+          new AgentScopes(policies, misfitReport()),
+          reader,
+          catalogue,
+          identities,
+          turns,
+        ),
       inject: [RecordReader, SchemaCatalogue, PrincipalResolver],
     },
     {
       provide: GovernedWritesSource,
-      useFactory: (records: GovernedRecordsSource, rows: RecordWriter, classes: SchemaWriter) =>
-        new GovernedWritesSource(records, rows, classes),
-      inject: [GovernedRecordsSource, RecordWriter, SchemaWriter],
+      useFactory: (
+        records: GovernedRecordsSource,
+        rows: RecordWriter,
+        classes: SchemaWriter,
+        shared: SharedState,
+      ) => new GovernedWritesSource(records, rows, classes, new StoredWriteKeys(shared)),
+      inject: [GovernedRecordsSource, RecordWriter, SchemaWriter, SharedState],
     },
     { provide: RecordsSource, useExisting: GovernedRecordsSource },
   ];

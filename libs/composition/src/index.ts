@@ -8,7 +8,7 @@ export { EmbeddedDatabase, type EmbeddedDatabaseOptions } from './database/embed
 export { openDatabase, readSeedFile, type OpenDatabase } from './database/open-database.js';
 export { Editions, type Edition } from './editions/editions.js';
 export { followConfiguration, type ReadableAgain } from './editions/following.js';
-export { checkFilterNames } from './filter-names.js';
+export { assertNamesOf, checkFilterNames } from './filter-names.js';
 export { mountEdges, type Mounted } from './http/mount-edge.js';
 export type { Neighbour } from './http/neighbour.js';
 export { Neighbours } from './http/neighbours.js';
@@ -24,7 +24,12 @@ export {
   showMetrics,
   type Observability,
 } from './observe/observability.js';
-export { loadWithPlugins, type LoadedService, type LoadedWithPlugins } from './plugins/load-with-plugins.js';
+export {
+  loadWithPlugins,
+  type LoadedService,
+  type LoadedWithPlugins,
+  type LoadOptions,
+} from './plugins/load-with-plugins.js';
 export { toolsOfPlugins } from './plugins/plugin-modules.js';
 export { rehearseInstance } from './rehearsal/rehearse-instance.js';
 export { openRehearsalRoom, type RehearsalRoom, type RehearsalSetting } from './rehearsal/rehearsal-room.js';

@@ -41,7 +41,7 @@ export function mcpProviders(config: ParleyConfig, shared: SharedState): Provide
       },
       inject: [ResourceRegistry],
     },
-    { provide: InputRounds, useFactory: () => createInputRounds(config.server, shared) },
+    { provide: InputRounds, useFactory: () => createInputRounds(config, shared) },
     {
       provide: Kernel,
       useFactory: (
@@ -142,6 +142,7 @@ function createEdge({ server, auth }: ParleyConfig, { limiters, ...parts }: Edge
       maxConcurrentDispatchers: server.maxConcurrentDispatchers,
       loopbackHosts: isLoopbackHost(server.host),
       loopbackOrigins: asksNothing,
+      requestLimiter: server.requestRateLimit ? limiters.limiter('requests', server.requestRateLimit) : null,
       preAuthRateLimiter: server.preAuthRateLimit
         ? limiters.limiter('pre-auth', server.preAuthRateLimit)
         : null,

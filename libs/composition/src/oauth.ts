@@ -13,6 +13,7 @@ import {
   ResourceDocuments,
   RevocationList,
   RevokedBook,
+  type SessionOwners,
   type UserClaim,
   type UserField,
 } from '#auth';
@@ -33,6 +34,8 @@ export interface AgentOfTokens {
   readonly shape: AgentShape;
   readonly identity: Identity | UserClaim;
   readonly admission?: Admission;
+  /** Of an agent that reads with the session of its caller. */
+  readonly sessionOwners?: SessionOwners;
   readonly tenantId?: AgentConfig['tenantId'];
 }
 
@@ -89,7 +92,12 @@ export class OAuthRules {
     { oauth, agent }: Extract<AuthRuleConfig, { readonly oauth: unknown }>,
     agentOf: (name: string) => AgentOfTokens,
   ): OAuthRule {
-    const grant = (name: string) => this.grant(agentOf(name));
+    let sessionOwners: SessionOwners | undefined;
+    const grant = (name: string) => {
+      const named = agentOf(name);
+      sessionOwners ??= named.sessionOwners;
+      return this.grant(named);
+    };
     const {
       issuer,
       clockSkew = DEFAULT_ISSUER.clockSkew,
@@ -98,8 +106,10 @@ export class OAuthRules {
       revocationList = false,
     } = oauth;
     const steps = Object.entries(scopes).map(([scope, name]) => [scope, grant(name)] as const);
+    const grants = { required: requiredScopes, base: grant(agent), steps };
     return oauthRule(oauth, {
-      grants: { required: requiredScopes, base: grant(agent), steps },
+      grants,
+      sessionOwners,
       revocations: revocationList ? [new RevocationList(issuer, this.book, clockSkew)] : [],
       trust: this.trustOf(oauth),
     });
@@ -113,9 +123,9 @@ export class OAuthRules {
     return trust;
   }
 
-  private grant({ tenantId, ...agent }: AgentOfTokens): Grant {
+  private grant({ tenantId, shape, identity, admission }: AgentOfTokens): Grant {
     const tenant = typeof tenantId === 'object' && tenantId !== null ? tenantId : undefined;
-    return new Grant({ ...agent, users: this.users, tenant });
+    return new Grant({ shape, identity, admission, users: this.users, tenant });
   }
 }
 

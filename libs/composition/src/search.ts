@@ -3,8 +3,11 @@ import { GovernedRecordsSource, GovernedSearchSource, RecordSearcher } from '#da
 import { EmbeddingBudget, EmbeddingProvider, OpenAiEmbeddings, QueryEmbeddings } from '#embeddings';
 import type { EmbeddingsConfig } from '#config';
 
-/** Search by words and likeness; texts can be embedded only where an endpoint is configured. */
-export function searchProviders(embeddings: EmbeddingsConfig | null): Provider[] {
+/**
+ * Search by words and likeness; texts can be embedded only where an endpoint is configured.
+ * @param listed the operator lists the endpoints that are allowed
+ */
+export function searchProviders(embeddings: EmbeddingsConfig | null, listed: boolean): Provider[] {
   return [
     {
       provide: GovernedSearchSource,
@@ -12,13 +15,16 @@ export function searchProviders(embeddings: EmbeddingsConfig | null): Provider[]
         new GovernedSearchSource(records, searcher),
       inject: [GovernedRecordsSource, RecordSearcher],
     },
-    ...(embeddings ? embeddingProviders(embeddings) : []),
+    ...(embeddings ? embeddingProviders(embeddings, listed) : []),
   ];
 }
 
-function embeddingProviders({ budget, cacheSize, ...options }: EmbeddingsConfig): Provider[] {
+function embeddingProviders(
+  { budget, cacheSize, ...options }: EmbeddingsConfig,
+  listed: boolean,
+): Provider[] {
   return [
-    { provide: EmbeddingProvider, useFactory: () => new OpenAiEmbeddings(options) },
+    { provide: EmbeddingProvider, useFactory: () => new OpenAiEmbeddings({ ...options, listed }) },
     {
       provide: QueryEmbeddings,
       useFactory: (provider: EmbeddingProvider) =>

@@ -39,6 +39,7 @@ export function readAgentIdentity(
       faults.push({
         path,
         message: 'clientMode has no master key: only { session: caller } can be read with',
+        related: ['parse.masterKey', `agents.${name}.clientMode`],
       });
     return 'callerSession';
   }
@@ -113,18 +114,32 @@ export function identityFaults(
 ): ConfigFault[] {
   return rules.flatMap((rule, index): ConfigFault[] => {
     const path = `auth.${index}.agent`;
+    const own = ['identity', 'clientMode', 'tenantId', ...IDENTITY_OPTIONS];
+    const related = ['parse.masterKey', ...own.map((option) => `agents.${rule.agent}.${option}`)];
     if ('anonymous' in rule && identities.get(rule.agent) === 'callerSession') {
-      return [{ path, message: `'${rule.agent}' reads with a session, which anonymous callers do not show` }];
+      return [
+        {
+          path,
+          message: `'${rule.agent}' reads with a session, which anonymous callers do not show`,
+          related,
+        },
+      ];
     }
     if (!('oauth' in rule) && readsToken(agents[rule.agent], identities.get(rule.agent))) {
-      return [{ path, message: `'${rule.agent}' goes by claims of a token, so only oauth can lead to it` }];
+      return [
+        { path, message: `'${rule.agent}' goes by claims of a token, so only oauth can lead to it`, related },
+      ];
     }
     const agent = agents[rule.agent];
     const given =
       agent && (agent.identity !== undefined || IDENTITY_OPTIONS.some((option) => option in agent));
     if ('parseSession' in rule && given && identities.get(rule.agent) !== 'callerSession') {
       return [
-        { path, message: `'${rule.agent}' has an identity of its own, so no session can be its identity` },
+        {
+          path,
+          message: `'${rule.agent}' has an identity of its own, so no session can be its identity`,
+          related,
+        },
       ];
     }
     return [];

@@ -39,6 +39,10 @@ function limitFault(
   const most = typeof whole[limit] === 'number' ? whole[limit] : DEFAULT_LLM[limit];
   if (typeof asked !== 'number' || asked <= most) return [];
   return [
-    { path: `agents.${agent}.llm.${limit}`, message: `must not be above llm.${limit}, which is ${most}` },
+    {
+      path: `agents.${agent}.llm.${limit}`,
+      message: `must not be above llm.${limit}, which is ${most}`,
+      related: [`llm.${limit}`],
+    },
   ];
 }

@@ -1,3 +1,4 @@
+import { TOOL_PROFILES } from '#agent';
 import { USER_FIELDS } from '#auth';
 import { BUDGET_CONFIG_SCHEMA } from '#policy';
 import { CLAIM_SCHEMA } from './auth-rule-schema.js';
@@ -75,7 +76,7 @@ export const AGENT_SCHEMA = {
           type: 'object',
           additionalProperties: false,
           required: ['profile'],
-          properties: { profile: { type: 'string' } },
+          properties: { profile: { enum: TOOL_PROFILES } },
         },
       ],
     },

@@ -1,3 +1,4 @@
+import { noAgent } from './errors/no-agent.js';
 import { isLoopbackHost } from './start-gate.js';
 import type { ParleyConfig } from './config.js';
 import type { ConfigFault } from './config-faults.js';
@@ -10,11 +11,19 @@ export function approvalFaults({
   const { mode, approvers, webhook } = approvals;
   const faults: ConfigFault[] = approvers
     .filter((name) => !Object.hasOwn(agents, name))
-    .map((name) => ({ path: 'approvals.approvers', message: `no agent named '${name}'` }));
+    .map((name) => ({ path: 'approvals.approvers', ...noAgent(name, agents) }));
   if (mode !== 'client' && approvers.length === 0)
-    faults.push({ path: 'approvals.approvers', message: `mode '${mode}' needs somebody who decides` });
+    faults.push({
+      path: 'approvals.approvers',
+      message: `mode '${mode}' needs somebody who decides`,
+      related: ['approvals.mode'],
+    });
   if (webhook && mode === 'client')
-    faults.push({ path: 'approvals.webhook', message: "mode 'client' has nothing to announce" });
+    faults.push({
+      path: 'approvals.webhook',
+      message: "mode 'client' has nothing to announce",
+      related: ['approvals.mode'],
+    });
   if (webhook && !isSafeAddress(webhook.url))
     faults.push({
       path: 'approvals.webhook.url',

@@ -173,9 +173,21 @@ function mongoFaults(
   at: (member: string) => string,
 ): ConfigFault[] {
   if (sink.uri === null && database.uri === null)
-    return [{ path: at('uri'), message: 'needed: there is no database to share a server with' }];
+    return [
+      {
+        path: at('uri'),
+        message: 'needed: there is no database to share a server with',
+        related: ['database.uri'],
+      },
+    ];
   if ((sink.uri === null || sink.uri === database.uri) && sink.database === database.name)
-    return [{ path: at('database'), message: 'must not be the one that agents read' }];
+    return [
+      {
+        path: at('database'),
+        message: 'must not be the one that agents read',
+        related: ['database.uri', 'database.name'],
+      },
+    ];
   return [];
 }
 

@@ -64,7 +64,7 @@ describe('a rule for tokens', () => {
     [
       'no audience',
       { agents: { a: {} }, auth: [{ agent: 'a', oauth: { issuer: 'https://x.example' } }] },
-      ['auth.0.oauth', 'server.publicUrl'],
+      ['auth.0.oauth.audience'],
     ],
     ['an issuer without TLS', oauth({ issuer: 'http://id.example.com' }), ['auth.0.oauth.issuer']],
     ['an issuer with a query', oauth({ issuer: 'https://id.example.com?x=1' }), ['auth.0.oauth.issuer']],

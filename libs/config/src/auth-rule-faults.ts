@@ -1,5 +1,6 @@
 import { parseKeyHash, TrustedNetworks } from '#auth';
 import type { ConfigFault } from './config-faults.js';
+import { noAgent } from './errors/no-agent.js';
 import { oauthFaults } from './oauth-faults.js';
 import { isSection, type Section } from './section.js';
 
@@ -20,7 +21,7 @@ export function authRuleFaults(config: unknown, fallback: string): ConfigFault[]
     const path = `auth.${index}`;
     const { agent } = rule;
     if (typeof agent === 'string' && !names.has(agent))
-      faults.push({ path: `${path}.agent`, message: `no agent named '${agent}'` });
+      faults.push({ path: `${path}.agent`, ...noAgent(agent, names) });
     if (KINDS.filter((kind) => kind in rule).length !== 1)
       faults.push({ path, message: `exactly one of ${KINDS.join(', ')} is needed` });
     faults.push(...valueFaults(rule, path));

@@ -4,6 +4,12 @@ export interface ConfigFault {
   readonly path: string;
   /** What is wrong with it; never repeats a secret. */
   readonly message: string;
+  /** The keys or values that are accepted there, where they can be listed. */
+  readonly accepted?: readonly string[];
+  /** The accepted key that was most likely meant. */
+  readonly suggestion?: string;
+  /** Other options that this depends on; `auth.*`: whatever is within one. An error in one of them is told alone. */
+  readonly related?: readonly string[];
 }
 
 /** The configuration cannot be served; the message lists every fault, one line each. */

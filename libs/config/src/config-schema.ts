@@ -9,6 +9,13 @@ const strings = { type: 'array', items: { type: 'string', minLength: 1 } } as co
 const url = { type: ['string', 'null'], pattern: '^[a-z]+://' } as const;
 /** What can stand in a header. */
 const headerValue = { type: ['string', 'null'], pattern: '^[\\x21-\\x7e]+$' } as const;
+const RATE_LIMIT = {
+  type: ['object', 'null'],
+  additionalProperties: false,
+  required: ['limit', 'window'],
+  properties: { limit: { type: 'integer', minimum: 1 }, window: { type: 'number', exclusiveMinimum: 0 } },
+} as const;
+
 const SERVER = {
   type: 'object',
   additionalProperties: false,
@@ -19,6 +26,7 @@ const SERVER = {
     publicUrl: { type: ['string', 'null'], pattern: '^https?://' },
     maxBodySize: { type: 'integer', minimum: 1 },
     heartbeatInterval: { type: 'number' },
+    maxRunningCalls: { type: ['integer', 'null'], minimum: 1 },
     maxConcurrentDispatchers: { type: ['integer', 'null'], minimum: 1 },
     maxConnections: { type: 'integer', minimum: 1 },
     allowedOrigins: strings,
@@ -36,12 +44,8 @@ const SERVER = {
     previousStateKeys: { type: 'array', items: { type: 'string', minLength: 32 } },
     sessions: { enum: ['lenient', 'strict'] },
     drainTimeout: { type: 'number', minimum: 0, maximum: 3600 },
-    preAuthRateLimit: {
-      type: ['object', 'null'],
-      additionalProperties: false,
-      required: ['limit', 'window'],
-      properties: { limit: { type: 'integer', minimum: 1 }, window: { type: 'number', exclusiveMinimum: 0 } },
-    },
+    preAuthRateLimit: RATE_LIMIT,
+    requestRateLimit: RATE_LIMIT,
   },
 } as const;
 

@@ -1,3 +1,4 @@
+import { noAgent } from './errors/no-agent.js';
 import type { ParleyConfig } from './config.js';
 import type { ConfigFault } from './config-faults.js';
 
@@ -11,7 +12,7 @@ export function consoleFaults({
   if (operators === null) return [];
   const path = 'console.operators';
   const faults = operators.flatMap((name): ConfigFault[] => {
-    if (!Object.hasOwn(agents, name)) return [{ path, message: `no agent named '${name}'` }];
+    if (!Object.hasOwn(agents, name)) return [{ path, ...noAgent(name, agents) }];
     const anonymous = auth.some((rule) => 'anonymous' in rule && rule.agent === name);
     return anonymous
       ? [{ path, message: `'${name}' is reached without a credential: an operator signs in` }]

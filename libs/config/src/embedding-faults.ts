@@ -15,5 +15,7 @@ export function embeddingFaults(config: unknown): ConfigFault[] {
   const allowed = isSection(llm) ? llm['allowedEndpoints'] : undefined;
   if (!Array.isArray(allowed)) return [];
   const names = allowed.filter((entry) => typeof entry === 'string');
-  return isAllowedEndpoint(endpoint, names) ? [] : [{ path, message: 'is not among llm.allowedEndpoints' }];
+  return isAllowedEndpoint(endpoint, names)
+    ? []
+    : [{ path, message: 'is not among llm.allowedEndpoints', related: ['llm.allowedEndpoints'] }];
 }

@@ -45,9 +45,9 @@ describe('the embeddings of the configuration', () => {
   it.each([
     ['http to another machine', { ...GOOD, endpoint: 'http://api.example.com/v1' }, 'embeddings.endpoint'],
     ['credentials in the address', { ...GOOD, endpoint: 'https://a:b@example.com' }, 'embeddings.endpoint'],
-    ['no dimensions', { endpoint: GOOD.endpoint, model: 'm' }, 'embeddings'],
+    ['no dimensions', { endpoint: GOOD.endpoint, model: 'm' }, 'embeddings.dimensions'],
     ['an unknown key', { ...GOOD, key: 'x' }, 'embeddings.key'],
-    ['a budget without window', { ...GOOD, budget: { tokens: 1 } }, 'embeddings.budget'],
+    ['a budget without window', { ...GOOD, budget: { tokens: 1 } }, 'embeddings.budget.window'],
   ])('refuse %s', (_title, embeddings, path) => {
     expect(faultPaths({ embeddings })).toContain(path);
   });

@@ -18,6 +18,16 @@ export const VARIABLES_FROM_FILES: readonly string[] = [
  * @throws ConfigError listing files that cannot be read and variables that are given in both ways
  */
 export function withEnvironmentFiles(env: Environment): Environment {
+  const { env: resolved, faults } = environmentFiles(env);
+  if (faults.length > 0) throw new ConfigError('environment', faults);
+  return resolved;
+}
+
+/** The same, with what is wrong beside what could be read. */
+export function environmentFiles(env: Environment): {
+  readonly env: Environment;
+  readonly faults: readonly ConfigFault[];
+} {
   const faults: ConfigFault[] = [];
   const resolved: Record<string, string | undefined> = { ...env };
   for (const name of VARIABLES_FROM_FILES) {
@@ -36,6 +46,5 @@ export function withEnvironmentFiles(env: Environment): Environment {
       faults.push({ path: variable, message: error.message });
     }
   }
-  if (faults.length > 0) throw new ConfigError('environment', faults);
-  return resolved;
+  return { env: resolved, faults };
 }

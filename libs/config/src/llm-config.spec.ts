@@ -58,7 +58,7 @@ describe('the language model of the configuration', () => {
       'llm.endpoint',
     ],
     ['no turn at all', { maxIterations: 0 }, 'llm.maxIterations'],
-    ['half a price', { prices: { m: { input: 1 } } }, 'llm.prices.m'],
+    ['half a price', { prices: { m: { input: 1 } } }, 'llm.prices.m.output'],
     ['a price below zero', { prices: { m: { input: 1, output: -1 } } }, 'llm.prices.m.output'],
     ['an unknown key', { key: 'x' }, 'llm.key'],
   ])('refuses %s', (_title, llm, path) => {

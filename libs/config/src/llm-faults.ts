@@ -10,7 +10,9 @@ export function llmFaults(config: unknown): ConfigFault[] {
   const path = 'llm.endpoint';
   if (Array.isArray(allowed)) {
     const names = allowed.filter((entry) => typeof entry === 'string');
-    return isAllowedEndpoint(endpoint, names) ? [] : [{ path, message: 'is not among llm.allowedEndpoints' }];
+    return isAllowedEndpoint(endpoint, names)
+      ? []
+      : [{ path, message: 'is not among llm.allowedEndpoints', related: ['llm.allowedEndpoints'] }];
   }
   if (isSafeTransport(endpoint)) return [];
   return [{ path, message: 'must be an https URL without credentials, or http on this machine' }];

@@ -1,10 +1,9 @@
-import { assertMayStart } from './start-gate.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigError } from './config-faults.js';
-import { loadConfig } from './load-config.js';
+import { checkedConfig, loadConfig } from './load-config.js';
 
 let folder: string;
 beforeAll(() => {
@@ -55,6 +54,7 @@ policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
 `);
     expect(faults.map((fault) => fault.path)).toEqual([
       'server.prot',
+      'agents.a.tools.profile',
       'auth.0.agent',
       'auth.1',
       'policy.classes.Post.joinFields',
@@ -65,7 +65,7 @@ policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
     const faults = faultsOf(
       'agents: { a: { tools: { profile: unheard-of } } }\nauth: [{ apiKey: k, agent: a }]',
     );
-    expect(faults.map((fault) => fault.path)).toEqual(['agents.a']);
+    expect(faults.map((fault) => fault.path)).toEqual(['agents.a.tools.profile']);
   });
 
   it('says which entry of a list names a variable that is not set', () => {
@@ -98,7 +98,7 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
       'auth.0',
     ],
     ['no credential in a rule', 'agents: { a: {} }\nauth: [{ agent: a }]', 'auth.0'],
-    ['an unknown profile', 'agents: { a: { tools: { profile: fat } } }', 'agents.a'],
+    ['an unknown profile', 'agents: { a: { tools: { profile: fat } } }', 'agents.a.tools.profile'],
     [
       'an unknown operator in a filter',
       'agents: { a: { filters: { Post: { x: { $nq: 1 } } } } }',
@@ -132,7 +132,7 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
       'parse.liveQueryUrl',
     ],
     ['no room for a subscription', 'subscriptions: { maxPerSession: 0 }', 'subscriptions.maxPerSession'],
-    ['a budget of nothing', 'agents: { a: { budget: { window: 60 } } }', 'agents.a'],
+    ['a budget of nothing', 'agents: { a: { budget: { window: 60 } } }', 'agents.a.budget'],
     ['a budget of an unknown quantity', 'agents: { a: { budget: { tokens: 1 } } }', 'agents.a.budget.tokens'],
     ['a tenant budget of nothing', 'policy: { tenantBudget: {} }', 'policy.tenantBudget'],
     [
@@ -146,7 +146,7 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
     [
       'two identities in one agent',
       'agents: { a: { identity: { user: u1, role: r } } }',
-      'agents.a.identity.role',
+      'agents.a.identity',
     ],
     ['a user that is no id', "agents: { a: { identity: { user: 'role:x' } } }", 'agents.a.identity.user'],
     ['a role without a name', "agents: { a: { identity: { role: 'role:' } } }", 'agents.a.identity.role'],
@@ -226,7 +226,10 @@ describe('the environment', () => {
 
 describe('the start gate', () => {
   const mayStart = (yaml: string, env: Record<string, string> = {}) =>
-    assertMayStart(load(yaml, env).config, env);
+    void (
+      writeFileSync(join(folder, 'parley.yaml'), yaml),
+      checkedConfig({ env, cwd: folder, start: 'http' })
+    );
 
   it.each(['127.0.0.1', '::1', 'localhost'])('opens %s without authentication', (host) => {
     expect(() => mayStart(`server: { host: "${host}" }`)).not.toThrow();

@@ -1,7 +1,14 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { AgentShape } from '#agent';
-import { type ClassDeclaration, compilePolicy, isTruthy, type Policy, withDeclaredClasses } from '#policy';
+import {
+  type ClassDeclaration,
+  compilePolicy,
+  isTruthy,
+  type Policy,
+  unknownAgentNames,
+  withDeclaredClasses,
+} from '#policy';
 import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
 import { approvalFaults } from './approval-faults.js';
@@ -17,17 +24,23 @@ import { DEFAULT_APPROVALS, DEFAULT_CONSOLE, DEFAULT_RELOAD } from './operation-
 import { DEFAULT_SERVER } from './server-config.js';
 import { DEFAULT_DATABASE, DEFAULT_PARSE, DEFAULT_REDIS } from './store-config.js';
 import { ConfigError, type ConfigFault } from './config-faults.js';
+import { CONFIG_SCHEMA } from './config-schema.js';
 import { embeddingFaults } from './embedding-faults.js';
 import { llmFaults } from './llm-faults.js';
 import { overlayEnvironment } from './environment.js';
-import { withEnvironmentFiles } from './environment-files.js';
+import { environmentFiles } from './environment-files.js';
+import { nameFaults } from './errors/name-faults.js';
+import { readablePart } from './errors/readable-part.js';
+import type { SchemaFinding } from './errors/schema-errors.js';
 import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
 import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
 import { packageFaults } from './package-faults.js';
 import { inClientMode, parseServerFaults } from './parse-server-faults.js';
 import { redisFaults } from './redis-faults.js';
-import { type Environment, readConfigFile } from './read-config-file.js';
-import { configCheck, type SchemaError } from './schema-check.js';
+import { configFile, type Environment } from './read-config-file.js';
+import { configCheck } from './schema-check.js';
+import { isSection, type Section } from './section.js';
+import { startFaults, type StartKind } from './start-gate.js';
 
 const DEFAULT_FILE = 'parley.yaml';
 /** Used when the file names no agents: reads everything the policy leaves. */
@@ -62,12 +75,63 @@ export function loadConfig(
   declared: readonly ClassDeclaration[] = [],
   filters: DeclaredFilters = {},
 ): LoadedConfig {
-  const env = withEnvironmentFiles(given);
+  return checkedConfig({ env: given, cwd, declared, filters });
+}
+
+export interface ConfigQuestion {
+  /** Default: that of the process. */
+  readonly env?: Environment;
+  /** Default: that of the process. */
+  readonly cwd?: string;
+  /** What code declares of classes. Default none. */
+  readonly declared?: readonly ClassDeclaration[];
+  /** Row filters that code declares. Default none. */
+  readonly filters?: DeclaredFilters;
+  /** What the configuration is to be served by: a listener or a pipe has rules of its own. Default: nothing. */
+  readonly start?: StartKind;
+  /** The tools that there will be, for those that agents name. Default null: nobody can say yet. */
+  readonly tools?: ReadonlySet<string> | null;
+  /** What was found elsewhere, to be listed with all others. Default none. */
+  readonly found?: readonly ConfigFault[];
+}
+
+/**
+ * Every error of the configuration of a service, found by one function for whoever asks: start, reload, `policy check` and
+ * `doctor`. What no file can say, because it takes the classes of the database, is `unknownAgentNames` of the policy.
+ * @throws ConfigError listing every error at once, one for each mistake
+ */
+export function checkedConfig({
+  env: given = process.env,
+  cwd = process.cwd(),
+  declared = [],
+  filters = {},
+  start,
+  tools = null,
+  found = [],
+}: ConfigQuestion = {}): LoadedConfig {
+  const { env, faults: fromFiles } = environmentFiles(given);
   const path = configPath(env, cwd);
-  const raw = env['PARLEY_CONFIG'] !== undefined || existsSync(path) ? readConfigFile(path, env) : {};
-  const faults: ConfigFault[] = [];
-  const overlaid = overlayEnvironment(raw, env, faults);
-  return compiled(overlaid, { path, base: dirname(path), cwd, env, declared, filters, faults });
+  const named = env['PARLEY_CONFIG'] !== undefined || existsSync(path);
+  const { value, faults: unread } = named ? configFile(path, env) : { value: {}, faults: [] };
+  const faults = [...fromFiles, ...unread, ...found];
+  const known: SchemaFinding[] = unread.map((fault) => ({
+    path: fault.path === '' ? [] : fault.path.split('.'),
+    message: fault.message,
+  }));
+  const overlaid = overlayEnvironment(value, env, faults);
+  const source = fromFiles.length > 0 && faults.length === fromFiles.length ? 'environment' : path;
+  return compiled(overlaid, {
+    path: source,
+    base: dirname(path),
+    cwd,
+    env,
+    declared,
+    filters,
+    faults,
+    known,
+    tools,
+    ...(start && { start: { kind: start, env } }),
+  });
 }
 
 export interface ConfigSource {
@@ -79,6 +143,10 @@ export interface ConfigSource {
   readonly declared?: readonly ClassDeclaration[];
   /** Default none. */
   readonly filters?: DeclaredFilters;
+  /** Says whether a listener may start. Default: it is not asked. */
+  readonly environment?: Environment;
+  /** What was found elsewhere, to be listed with all others. Default none. */
+  readonly found?: readonly ConfigFault[];
 }
 
 /**
@@ -87,9 +155,21 @@ export interface ConfigSource {
  */
 export function configOf(
   options: Readonly<Record<string, unknown>>,
-  { name = 'options', base = process.cwd(), declared = [], filters = {} }: ConfigSource = {},
+  {
+    name = 'options',
+    base = process.cwd(),
+    declared = [],
+    filters = {},
+    environment,
+    found = [],
+  }: ConfigSource = {},
 ): LoadedConfig {
-  return compiled(options, { path: name, base, cwd: base, env: {}, declared, filters, faults: [] });
+  const reading = { path: name, base, cwd: base, env: {}, declared, filters, known: [], tools: null };
+  return compiled(options, {
+    ...reading,
+    faults: [...found],
+    ...(environment && { start: { kind: 'http', env: environment } }),
+  });
 }
 
 interface Reading {
@@ -100,26 +180,44 @@ interface Reading {
   readonly declared: readonly ClassDeclaration[];
   readonly filters: DeclaredFilters;
   /** Those found so far. */
-  readonly faults: ConfigFault[];
+  readonly faults: readonly ConfigFault[];
+  /** Places of the file that could not be read, and are among the faults. */
+  readonly known: readonly SchemaFinding[];
+  readonly tools: ReadonlySet<string> | null;
+  readonly start?: { readonly kind: StartKind; readonly env: Environment };
 }
 
-function compiled(
-  overlaid: unknown,
-  { path, base, cwd, env, declared, filters, faults }: Reading,
-): LoadedConfig {
-  const valid = validate(overlaid, faults);
-  faults.push(
-    ...authRuleFaults(overlaid, DEFAULT_AGENT),
-    ...embeddingFaults(overlaid),
-    ...llmFaults(overlaid),
-    ...agentLlmFaults(overlaid),
-    ...redisFaults(overlaid),
-    ...liveQueryFaults(overlaid),
-  );
-  const policy = policyOf(overlaid, declared, env, faults);
-  if (!valid || !policy) throw new ConfigError(path, faults);
+function compiled(overlaid: unknown, reading: Reading): LoadedConfig {
+  const { errors, value, independent } = readablePart(CONFIG_SCHEMA, overlaid, { known: reading.known });
+  // What is asked of every value has the last word, should a finding have been missed.
+  const missed = errors.length === 0 && reading.known.length === 0 ? schemaFaults(overlaid) : [];
+  const { loaded, faults: meaning } = meant(isSection(value) ? value : {}, reading);
+  const all = [...reading.faults, ...errors, ...missed, ...independent(meaning)];
+  if (all.length > 0 || !loaded) throw new ConfigError(reading.path, once(all));
+  return loaded;
+}
 
-  const config = withoutMasterKey(withDefaults(overlaid as Partial<ParleyConfig>, base, cwd, env), faults);
+/** The same place and message is one line. */
+function once(faults: readonly ConfigFault[]): ConfigFault[] {
+  const seen = new Map(faults.map((fault) => [`${fault.path}|${fault.message}`, fault]));
+  return [...seen.values()];
+}
+
+/** What a configuration of the right form means, and what cannot be meant by it. */
+function meant(
+  given: Section,
+  { base, cwd, env, declared, filters, tools, start }: Reading,
+): { readonly loaded: LoadedConfig; readonly faults: ConfigFault[] } {
+  const faults: ConfigFault[] = [
+    ...authRuleFaults(given, DEFAULT_AGENT),
+    ...embeddingFaults(given),
+    ...llmFaults(given),
+    ...agentLlmFaults(given),
+    ...redisFaults(given),
+    ...liveQueryFaults(given),
+  ];
+  const policy = policyOf(given, declared, env, faults);
+  const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), faults);
   faults.push(...parseServerFaults(config));
   const recursionDepth = policy.switches.defaultRecursionDepth;
   const agents = compileAgents(config.agents, { recursionDepth, filters }, faults);
@@ -128,57 +226,43 @@ function compiled(
       ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
     ),
   );
+  const named = [...agents.values()].flatMap((shape) =>
+    unknownAgentNames(shape, policy, { tools, classes: null }),
+  );
   faults.push(
     ...identityFaults(config.auth, config.agents, identities),
     ...approvalFaults(config),
     ...consoleFaults(config),
     ...auditFaults(config),
     ...packageFaults(config),
+    ...nameFaults(named).errors,
+    ...(start ? startFaults(config, start.env, start.kind) : []),
   );
-  if (faults.length > 0) throw new ConfigError(path, faults);
-  return { config, policy, agents, identities };
+  return { loaded: { config, policy, agents, identities }, faults };
 }
 
-/** Also compiled when another section has faults, so that all are told together; not when its own shape is wrong. */
 function policyOf(
-  config: unknown,
+  config: Section,
   declared: readonly ClassDeclaration[],
   env: Environment,
   faults: ConfigFault[],
-): Policy | null {
-  if (faults.some(({ path }) => path === '' || /^policy\b/.test(path))) return null;
-  const given = (config as Partial<ParleyConfig> | null)?.policy ?? {};
+): Policy {
+  const given = (config as Partial<ParleyConfig>).policy ?? {};
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
-  const compiled = compilePolicy(withDeclaredClasses(given, declared, faults), {
+  const { policy, faults: found } = compilePolicy(withDeclaredClasses(given, declared, faults), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
   });
-  faults.push(...compiled.faults);
-  return compiled.policy;
+  faults.push(...found);
+  return policy;
 }
 
-function validate(raw: unknown, faults: ConfigFault[]): boolean {
+function schemaFaults(value: unknown): ConfigFault[] {
   const check = configCheck();
-  if (check(raw)) return faults.length === 0;
-  const seen = new Set<string>();
-  for (const error of check.errors ?? []) {
-    const fault = describe(error);
-    const key = `${fault.path}|${fault.message}`;
-    if (!seen.has(key)) faults.push(fault);
-    seen.add(key);
-  }
-  return false;
-}
-
-function describe(error: SchemaError): ConfigFault {
-  const path = error.instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/');
-  if (error.keyword === 'additionalProperties') {
-    const key = String(error.params['additionalProperty']);
-    return { path: path === '' ? key : `${path}.${key}`, message: 'unknown key' };
-  }
-  if (error.keyword === 'enum') {
-    return { path, message: `must be one of ${(error.params['allowedValues'] as unknown[]).join(', ')}` };
-  }
-  return { path, message: error.message ?? 'not valid' };
+  if (check(value)) return [];
+  return (check.errors ?? []).map(({ instancePath, message = 'not valid' }) => ({
+    path: instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/'),
+    message,
+  }));
 }
 
 function withoutMasterKey(config: ParleyConfig, faults: ConfigFault[]): ParleyConfig {

@@ -1,4 +1,5 @@
 import { isScopeName, isTrustworthyUrl } from '#auth';
+import { noAgent } from './errors/no-agent.js';
 import type { ConfigFault } from './config-faults.js';
 import { isSection, type Section } from './section.js';
 
@@ -19,6 +20,7 @@ export function oauthFaults(config: Section, agents: ReadonlySet<string>): Confi
             {
               path: `${path}.revocationList`,
               message: 'needs redis.url: an operator writes it from elsewhere',
+              related: ['redis.url'],
             },
           ]
         : []),
@@ -59,7 +61,7 @@ function scopeFaults(oauth: Section, path: string, agents: ReadonlySet<string>):
   for (const [scope, agent] of Object.entries(isSection(scopes) ? scopes : {})) {
     assertScope('scopes', scope);
     if (typeof agent === 'string' && !agents.has(agent))
-      faults.push({ path: `${path}.scopes.${scope}`, message: `no agent named '${agent}'` });
+      faults.push({ path: `${path}.scopes.${scope}`, ...noAgent(agent, agents) });
   }
   if (Array.isArray(requiredScopes)) for (const name of requiredScopes) assertScope('requiredScopes', name);
   return faults;
@@ -85,6 +87,14 @@ function resourceFaults(config: Section, rules: readonly Section[]): ConfigFault
       : [{ path, message: 'must be an https URL (http only on this machine)' }];
   const [first, ...others] = new Set(rules.map(({ audience }) => resourceUrls(audience)[0]));
   if (first === undefined)
-    return [{ path, message: 'is needed where the first audience is not the URL of this service' }];
-  return others.length === 0 ? [] : [{ path, message: 'is needed where issuers have different audiences' }];
+    return [
+      {
+        path,
+        message: 'is needed where the first audience is not the URL of this service',
+        related: ['auth.*'],
+      },
+    ];
+  return others.length === 0
+    ? []
+    : [{ path, message: 'is needed where issuers have different audiences', related: ['auth.*'] }];
 }

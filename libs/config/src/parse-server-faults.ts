@@ -9,9 +9,11 @@ export function parseServerFaults({
   agents,
 }: Pick<ParleyConfig, 'parse' | 'database' | 'agents'>): ConfigFault[] {
   const faults: ConfigFault[] = [];
-  const fault = (path: string, message: string) => faults.push({ path, message });
+  const fault = (path: string, message: string, ...related: string[]) =>
+    faults.push({ path, message, related });
   if (parse.serverUrl === null) {
-    if (database.uri === null) fault('database.uri', 'is needed where there is no parse.serverUrl');
+    if (database.uri === null)
+      fault('database.uri', 'is needed where there is no parse.serverUrl', 'parse.serverUrl');
     return faults;
   }
   if (!isPlainAddress(parse.serverUrl))
@@ -20,12 +22,24 @@ export function parseServerFaults({
   if (database.uri === 'embedded')
     fault('database.uri', "beside a Parse Server it must be that server's own database, or null");
   if (database.uri === null && database.seed !== null)
-    fault('database.seed', 'there is no database to be seeded: rows are those of Parse Server');
+    fault(
+      'database.seed',
+      'there is no database to be seeded: rows are those of Parse Server',
+      'database.uri',
+    );
   if (database.uri === null && parse.masterKey === null)
-    fault('parse.masterKey', 'is needed without database.uri: classes and permissions are read with it');
+    fault(
+      'parse.masterKey',
+      'is needed without database.uri: classes and permissions are read with it',
+      'database.uri',
+    );
   for (const [name, { identity }] of Object.entries(agents)) {
     if (database.uri === null && typeof identity === 'object' && 'impersonate' in identity)
-      fault(`agents.${name}.identity`, 'needs database.uri: sessions of others are looked for there');
+      fault(
+        `agents.${name}.identity`,
+        'needs database.uri: sessions of others are looked for there',
+        'database.uri',
+      );
   }
   return faults;
 }
@@ -50,6 +64,7 @@ export function inClientMode(
         faults.push({
           path: `agents.${name}.clientMode`,
           message: 'cannot be false without parse.masterKey',
+          related: ['parse.masterKey'],
         });
       return [name, { ...agent, clientMode: true }];
     }),

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
 import { ConfigError, type ConfigFault } from './config-faults.js';
@@ -35,14 +35,53 @@ export function readConfigFile(
   env: Environment,
   tell: (reference: ConfigReference) => void = () => {},
 ): unknown {
-  if (!existsSync(path)) throw new ConfigError(path, [{ path: '', message: 'no such file' }]);
-  const document = parseDocument(readFileSync(path, 'utf8'), { prettyErrors: true });
-  if (document.errors.length > 0) {
-    throw new ConfigError(
-      path,
-      document.errors.map((error) => ({ path: '', message: error.message.split('\n', 1)[0] ?? 'not YAML' })),
-    );
+  const { value, faults } = configFile(path, env, tell);
+  if (faults.length > 0) throw new ConfigError(path, faults);
+  return value;
+}
+
+/** Bytes: a configuration is far shorter. */
+const LONGEST_FILE = 4 * 1024 * 1024;
+
+/** The same, with what is wrong beside what could be read; a value that names nothing is told by its path. */
+export function configFile(
+  path: string,
+  env: Environment,
+  tell: (reference: ConfigReference) => void = () => {},
+): { readonly value: unknown; readonly faults: readonly ConfigFault[] } {
+  const unusable = (...messages: string[]) => ({
+    value: undefined,
+    faults: messages.map((message) => ({ path: '', message })),
+  });
+  let text: string;
+  try {
+    if (statSync(path).size > LONGEST_FILE) return unusable(`is longer than ${LONGEST_FILE} bytes`);
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return unusable(code === 'ENOENT' ? 'no such file' : `cannot be read (${code ?? 'unknown'})`);
   }
+  try {
+    return parsedFile(text, { path, env, tell, unusable });
+  } catch (error) {
+    // Aliases of aliases, and texts that are nested without end.
+    if (error instanceof ReferenceError || error instanceof RangeError)
+      return unusable('repeats or nests its parts more often than a configuration can mean');
+    throw error;
+  }
+}
+
+interface FileReading {
+  readonly path: string;
+  readonly env: Environment;
+  readonly tell: (reference: ConfigReference) => void;
+  readonly unusable: (...messages: string[]) => { value: undefined; faults: ConfigFault[] };
+}
+
+function parsedFile(text: string, { path, env, tell, unusable }: FileReading) {
+  const document = parseDocument(text, { prettyErrors: true });
+  if (document.errors.length > 0)
+    return unusable(...document.errors.map((error) => error.message.split('\n', 1)[0] ?? 'not YAML'));
   const faults: ConfigFault[] = [];
   visit(document, {
     Scalar: (key, node, ancestors) => {
@@ -56,10 +95,11 @@ export function readConfigFile(
             secret = true;
             return contentOf(resolve(dirname(path), file), at, tell, faults);
           }
-          const value = env[name] ?? fallback;
+          const own = Object.hasOwn(env, name) ? env[name] : undefined;
+          const value = own ?? fallback;
           if (value === undefined)
             faults.push({ path: at, message: `environment variable ${name} is not set` });
-          else tell({ path: at, kind: env[name] === undefined ? 'fallback' : 'environment', name });
+          else tell({ path: at, kind: own === undefined ? 'fallback' : 'environment', name });
           return value ?? '';
         },
       );
@@ -67,8 +107,7 @@ export function readConfigFile(
       node.value = node.type === 'PLAIN' && !secret ? retype(substituted) : substituted;
     },
   });
-  if (faults.length > 0) throw new ConfigError(path, faults);
-  return document.toJS() ?? {};
+  return { value: (document.toJS() as unknown) ?? {}, faults };
 }
 
 function contentOf(

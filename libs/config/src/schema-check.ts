@@ -3,7 +3,7 @@ import type * as AjvPackage from 'ajv';
 import { CONFIG_SCHEMA } from './config-schema.js';
 
 /** One place where a value does not fit: what is told of Ajv's own error object. */
-export interface SchemaError {
+interface SchemaError {
   /** JSON pointer. */
   readonly instancePath: string;
   readonly keyword: string;

@@ -13,6 +13,8 @@ export interface ServerConfig {
   readonly heartbeatInterval: number;
   /** Calls, and separately open streams, served at once; null: unbounded. Default 100. */
   readonly maxConcurrentDispatchers: number | null;
+  /** Calls of one principal that run at once in this process; further ones wait, then are refused. Null: unbounded. Default 20. */
+  readonly maxRunningCalls: number | null;
   /** Open at once; further ones are closed. Default 10,000. */
   readonly maxConnections: number;
   readonly allowedOrigins: readonly string[];
@@ -28,12 +30,14 @@ export interface ServerConfig {
   readonly stateKey: string | null;
   /** Keys that were `stateKey` before: what they sealed is still accepted. */
   readonly previousStateKeys: readonly string[];
-  /** What an unknown session id is worth: a label without power, or an error. Default `lenient`. */
+  /** `strict`: legacy requests need a session that is known and their own (400 without, 404 otherwise); `lenient`: an unknown id is a label without power. Default `lenient`. */
   readonly sessions: 'lenient' | 'strict';
   /** Seconds that running calls and tasks have to end in when the process is asked to. Default 30. */
   readonly drainTimeout: number;
   /** Requests per window (seconds) and remote address, before anyone is authenticated. Default none. */
   readonly preAuthRateLimit: { readonly limit: number; readonly window: number } | null;
+  /** Messages per window (seconds) and principal, besides `ping` and calls of tools. Default 1,200 in 60; null: no limit. */
+  readonly requestRateLimit: { readonly limit: number; readonly window: number } | null;
 }
 
 export const DEFAULT_SERVER: ServerConfig = Object.freeze({
@@ -44,6 +48,7 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   maxBodySize: 1_048_576,
   heartbeatInterval: 2,
   maxConcurrentDispatchers: 100,
+  maxRunningCalls: 20,
   maxConnections: 10_000,
   allowedOrigins: [],
   allowedHosts: [],
@@ -55,4 +60,5 @@ export const DEFAULT_SERVER: ServerConfig = Object.freeze({
   drainTimeout: 30,
   sessions: 'lenient',
   preAuthRateLimit: null,
+  requestRateLimit: Object.freeze({ limit: 1200, window: 60 }),
 });

@@ -1,5 +1,6 @@
+import { existsSync } from 'node:fs';
 import { isTruthy } from '#policy';
-import { ConfigError } from './config-faults.js';
+import type { ConfigFault } from './config-faults.js';
 import type { ParleyConfig } from './config.js';
 import type { Environment } from './read-config-file.js';
 
@@ -9,30 +10,29 @@ export function isLoopbackHost(host: string): boolean {
   return LOOPBACK_HOSTS.has(host);
 }
 
-/** Nobody switched the server off. @throws ConfigError */
-export function assertEnabled(env: Environment): void {
-  const enabled = env['PARSE_MCP_ENABLED'];
-  if (enabled !== undefined && enabled !== '' && !isTruthy(enabled)) {
-    throw new ConfigError('environment', [
-      { path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` },
-    ]);
-  }
-}
+/** What serves: a listener that others may reach, or a pipe of one client. */
+export type StartKind = 'http' | 'stdio';
 
 /**
- * What must hold before a port is opened: nobody switched the server off, and an address that others can reach asks for
+ * What must hold before anything is served: nobody switched the server off, and an address that others can reach asks for
  * credentials (docs/configuration.md#binding).
  */
-export function assertMayStart(config: ParleyConfig, env: Environment): void {
-  assertEnabled(env);
+export function startFaults(config: ParleyConfig, env: Environment, kind: StartKind): ConfigFault[] {
+  const faults: ConfigFault[] = [];
+  const enabled = env['PARSE_MCP_ENABLED'];
+  if (enabled !== undefined && enabled !== '' && !isTruthy(enabled))
+    faults.push({ path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` });
+  const { uri, seed } = config.database;
+  if (uri === 'embedded' && seed !== null && !existsSync(seed))
+    faults.push({ path: 'database.seed', message: `the seed file ${seed} cannot be read` });
   const { host } = config.server;
-  if (isLoopbackHost(host)) return;
-  if (config.auth.length === 0 || config.auth.some((rule) => 'anonymous' in rule)) {
-    throw new ConfigError('server.host', [
-      {
-        path: 'server.host',
-        message: `non-loopback address '${host}' needs authentication: set MCP_API_KEY or give auth rules without anonymous`,
-      },
-    ]);
-  }
+  if (kind === 'stdio' || isLoopbackHost(host)) return faults;
+  const anonymous = config.auth.some((rule) => 'anonymous' in rule);
+  if (config.auth.length === 0 || anonymous)
+    faults.push({
+      path: 'server.host',
+      message: `non-loopback address '${host}' needs authentication: set MCP_API_KEY or give auth rules without anonymous`,
+      related: [anonymous ? 'auth' : 'auth.*'],
+    });
+  return faults;
 }

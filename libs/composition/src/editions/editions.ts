@@ -94,12 +94,15 @@ export class Editions {
     if (agent.parent || !this.knows(agent.shape) || this.shapeOf(name) === agent.shape) return agent;
     const shape = this.shapeOf(name);
     if (!shape) return null;
-    const { identity, principal, tenantId, impersonatedUserId, impersonationLabel } = agent;
+    const { identity, principal, tenantId, claims, correlationId } = agent;
+    const { impersonatedUserId, impersonationLabel } = agent;
     return new Agent({
       shape,
       identity,
       principal,
       tenantId,
+      claims,
+      correlationId,
       ...(impersonatedUserId !== null && { impersonatedUserId }),
       impersonationLabel,
     });

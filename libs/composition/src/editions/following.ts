@@ -2,7 +2,6 @@ import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { OperationLog } from '#audit';
 import { FilterNames } from '#dispatcher';
 import { McpEdge } from '#streaming';
-import { type Environment, assertMayStart } from '#config';
 import { checkFilterNames } from '../filter-names.js';
 import type { LoadedService } from '../plugins/load-with-plugins.js';
 import { warnOfPostures } from '../posture-warnings.js';
@@ -25,7 +24,6 @@ export type ReadableAgain = Partial<Pick<LoadedService, 'file' | 'reread'>>;
 export function followConfiguration(
   app: INestApplicationContext,
   { file, reread }: ReadableAgain,
-  env: Environment,
 ): Following {
   const editions = app.get(Editions);
   const log = new Logger('Parley');
@@ -40,7 +38,6 @@ export function followConfiguration(
     editions,
     reread,
     admit: async (loaded) => {
-      assertMayStart(loaded.config, env);
       await checkFilterNames(loaded, app.get(FilterNames), log);
     },
     log,

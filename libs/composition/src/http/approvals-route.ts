@@ -91,6 +91,7 @@ export class ApprovalsRoute implements Neighbour {
       if (error instanceof NotServed) return tellRefused(response, error);
       if (error instanceof UnusableBody) return refuse(error.status, error.message);
       if (!(error instanceof SharedStateUnavailable)) throw error;
+      response.setHeader('Retry-After', '5');
       refuse(503, 'approvals cannot be reached at the moment');
     }
   }

@@ -6,7 +6,8 @@ import {
   type CredentialSource,
   InsufficientScope,
 } from '#auth';
-import { type McpEdge, NotServed, trustedHeaders } from '#streaming';
+import { SharedStateUnavailable } from '#cluster';
+import { type McpEdge, NotServed, notServed, trustedHeaders } from '#streaming';
 import { sendJson } from './neighbour.js';
 
 /** Tells whoever asked why they are not served. */
@@ -38,6 +39,7 @@ function refusedCredentials(
   if (error instanceof InsufficientScope) return insufficientScope(authenticator, error.scopes);
   if (error instanceof AuthenticationUnavailable)
     return new NotServed(503, 'authentication unavailable', { 'Retry-After': '5' });
+  if (error instanceof SharedStateUnavailable) return notServed(503, { 'Retry-After': '5' });
   if (!(error instanceof Unauthorized)) return null;
   const message = 'Unauthorized: invalid or missing API key';
   return new NotServed(401, message, challenging(authenticator.challengeTo({ headers })));
@@ -55,11 +57,15 @@ export async function callerOf(
   const refused = await edge.refusalFor(request, response);
   if (refused) throw refused;
   try {
-    return await authenticator.authenticate({
+    const agent = await authenticator.authenticate({
       headers: trustedHeaders(request),
       remoteAddress: request.socket.remoteAddress,
       method: request.method ?? '',
     });
+    edge.unread.own(response, agent.principal);
+    const wait = await edge.spendRequest(agent.principal);
+    if (wait !== null) throw notServed(429, { 'Retry-After': String(wait) });
+    return agent;
   } catch (error) {
     throw refusedCredentials(error, authenticator, trustedHeaders(request)) ?? error;
   }

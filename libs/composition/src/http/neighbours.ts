@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { UnreadAnswers } from '#streaming';
 import type { Mounted } from './mount-edge.js';
 import { type Neighbour, sendJson } from './neighbour.js';
 
@@ -9,13 +10,17 @@ const pathOf = (url: string) => url.split('?', 1)[0] ?? '';
 export class Neighbours implements Mounted {
   private readonly logger = new Logger('Neighbours');
 
-  constructor(private readonly routes: readonly Neighbour[]) {}
+  constructor(
+    private readonly routes: readonly Neighbour[],
+    private readonly unread: Pick<UnreadAnswers, 'admit' | 'wrote'>,
+  ) {}
 
   claims(url: string): boolean {
     return this.routeOf(pathOf(url)) !== undefined;
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (!(await this.unread.admit(request, response))) return;
     const path = pathOf(request.url ?? '');
     const route = this.routeOf(path);
     try {
@@ -26,6 +31,7 @@ export class Neighbours implements Mounted {
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, { error: 'Internal error' });
     }
+    this.unread.wrote(response);
   }
 
   private routeOf(path: string): Neighbour | undefined {

@@ -25,7 +25,9 @@ const MAX_ARGUMENTS = 200;
 
 /** What came of a question. `text` is exactly what the model wrote; the printed form is safe for a terminal. */
 export class Answer {
+  /** What the model wrote. */
   readonly text: string;
+  /** Why it ended. */
   readonly end: AnswerEnd;
   /** In the order they were asked for. */
   readonly toolCalls: readonly MadeCall[];
@@ -57,6 +59,7 @@ export class Answer {
     return this.#reply(question);
   }
 
+  /** Text, calls and usage, safe for a terminal. */
   toString(): string {
     const calls = this.toolCalls.map((call, index) => callLine(call, index + 1));
     const error = this.error === null ? [] : [`[${this.error}]`];

@@ -6,6 +6,7 @@ import { Usage } from './usage.js';
 
 /** A conversation that is no such file; the message names the place. */
 export class ConversationFileError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'ConversationFileError';
 }
 

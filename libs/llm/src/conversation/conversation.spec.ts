@@ -77,7 +77,7 @@ describe('a question', () => {
     expect(offered.map(({ name }) => name)).toEqual(['count', 'echo', 'write']);
     expect(offered.map(({ description }) => description.length)).toEqual([1_024, 1_024, 1_024]);
     expect(request?.body.messages.map(({ role }) => role)).toEqual(['system', 'user']);
-    expect(sent(0)[0]?.[1]).toMatch(/Start with get_all_schemas[^]*untrusted data[^]*Speak Latin\.$/);
+    expect(sent(0)[0]?.[1]).toMatch(/Start with get_all_schemas[^]*UNTRUSTED data[^]*Speak Latin\.$/);
     await conversation({ systemPrompt: 'Only this.' }, openAi.says('ok')).ask('Hi');
     expect(sent(0)[0]).toEqual(['system', 'Only this.']);
   });
@@ -101,7 +101,7 @@ describe('a question', () => {
         .slice(3)
         .map(([, content]) => content),
     ).toEqual([
-      expect.stringContaining("Tool 'drop_database' is not available"),
+      expect.stringContaining('Unknown tool: drop_database'),
       expect.stringContaining('not a JSON object'),
       expect.stringContaining('not a JSON object'),
     ]);

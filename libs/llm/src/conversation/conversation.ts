@@ -10,6 +10,7 @@ import { summaryEntry, summaryRequest } from './summary.js';
 import { type SystemPromptOptions, systemPromptOf } from './system-prompt.js';
 import { LIST_PRICES, type Prices, Usage } from './usage.js';
 
+/** How questions are answered: system prompt, limits, prices, compaction. */
 export interface ConversationOptions extends SystemPromptOptions, Partial<LoopLimits> {
   /** Laid over the list prices. */
   readonly prices?: Prices;
@@ -21,14 +22,17 @@ export interface ConversationOptions extends SystemPromptOptions, Partial<LoopLi
   readonly warn?: (line: string) => void;
 }
 
+/** One question: what hears of its answer, and what ends it. */
 export interface AskOptions extends ConversationListener {
   /** Forgets what was said before. Default true. */
   readonly reset?: boolean;
+  /** Gives the question up. Default: nothing does. */
   readonly signal?: AbortSignal;
 }
 
 /** Two questions at once would write into one history. */
 export class ConversationBusy extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'ConversationBusy';
   constructor() {
     super('the last question is still being answered');
@@ -47,6 +51,7 @@ export class Conversation {
   private readonly prices: Prices;
 
   constructor(
+    /** What is asked. */
     readonly model: LanguageModel,
     private readonly desk: ToolDesk,
     private readonly options: ConversationOptions = {},
@@ -75,7 +80,7 @@ export class Conversation {
     this.entries = [];
   }
 
-  /** @throws HistoryError naming the first entry that is none */
+  /** Puts a history in the place of what was said. @throws HistoryError naming the first entry that is none */
   restoreHistory(entries: readonly HistoryEntry[]): void {
     this.entries = checkedHistory(entries).slice(-MAX_HISTORY);
   }
@@ -123,7 +128,7 @@ export class Conversation {
     );
   }
 
-  /** @returns false when the text is no JSON @throws ConversationFileError when it is JSON and no conversation */
+  /** Goes on with an exported conversation. @returns false when the text is no JSON @throws ConversationFileError when it is JSON and no conversation */
   import(text: string): boolean {
     const saved = readConversation(text);
     if (!saved) {

@@ -4,7 +4,9 @@ const HISTORY_ROLES = ['user', 'assistant', 'system'] as const;
 
 /** What is remembered from question to question: what was asked and what was answered, and nothing of what tools returned. */
 export interface HistoryEntry {
+  /** Who said it. */
   readonly role: (typeof HISTORY_ROLES)[number];
+  /** What was said. */
   readonly content: string;
 }
 
@@ -13,6 +15,7 @@ export const MAX_HISTORY = 1_000;
 
 /** A list that is no history. */
 export class HistoryError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'HistoryError';
 }
 

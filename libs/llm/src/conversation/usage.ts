@@ -2,7 +2,9 @@ import type { TokenCount } from '../model/language-model.js';
 
 /** US dollars per million tokens. */
 export interface Price {
+  /** Of a million tokens that are sent. */
   readonly input: number;
+  /** Of a million tokens that are answered. */
   readonly output: number;
 }
 
@@ -24,25 +26,31 @@ const MILLION = 1_000_000;
 
 /** Tokens and what they cost. Immutable; adds up. */
 export class Usage {
+  /** No tokens. */
   static readonly NONE = new Usage(0, 0, 0);
 
   constructor(
+    /** Tokens of the questions. */
     readonly prompt: number,
+    /** Tokens of the answers. */
     readonly completion: number,
     /** US dollars; 0 where the price of the model is not known. */
     readonly costUsd: number,
   ) {}
 
+  /** What tokens of a model cost. */
   static of({ prompt, completion }: TokenCount, model: string, prices: Prices): Usage {
     const price = Object.hasOwn(prices, model) ? prices[model] : undefined;
     const cost = price ? (prompt * price.input + completion * price.output) / MILLION : 0;
     return new Usage(prompt, completion, cost);
   }
 
+  /** Tokens of questions and answers. */
   get total(): number {
     return this.prompt + this.completion;
   }
 
+  /** The sum of both. */
   plus(other: Usage): Usage {
     return new Usage(
       this.prompt + other.prompt,
@@ -51,7 +59,7 @@ export class Usage {
     );
   }
 
-  /** @param decimals of the dollars. Default 6 */
+  /** On one line. @param decimals of the dollars. Default 6 */
   toString(decimals = 6): string {
     const { prompt, completion, total, costUsd } = this;
     return `${prompt} in + ${completion} out = ${total} tokens   $${costUsd.toFixed(decimals)}`;

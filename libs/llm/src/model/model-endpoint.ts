@@ -1,18 +1,18 @@
-import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import {
+  ForbiddenAddress,
+  isInsideAddress,
+  pinnedRequest,
+  type PinnedRequest,
+  type ResolveHost,
+} from '#agent';
 import { isAllowedEndpoint, isSafeTransport } from '#embeddings';
 import { LanguageModelError, ModelSettingsError } from './model-error.js';
-import { isInsideAddress } from './private-network.js';
-
-/** The addresses of a host name. */
-export type ResolveHost = (host: string) => Promise<readonly string[]>;
-
-const resolveBySystem: ResolveHost = async (host) =>
-  (await lookup(host, { all: true })).map(({ address }) => address);
 
 export interface EndpointOptions {
   /** Of `llm.allowedEndpoints`; null: any public one, and this machine. */
   readonly allowed: readonly string[] | null;
+  /** Default: as the system resolves names. */
   readonly resolve?: ResolveHost;
 }
 
@@ -24,13 +24,13 @@ const THIS_MACHINE = new Set(['127.0.0.1', 'localhost', '[::1]']);
  */
 export class ModelEndpoint {
   private readonly host: string;
-  private readonly trusted: boolean;
-  private readonly resolve: ResolveHost;
+  private readonly listed: boolean;
+  private readonly resolve: ResolveHost | undefined;
 
   /** @throws ModelSettingsError */
   constructor(
     readonly url: string,
-    { allowed, resolve = resolveBySystem }: EndpointOptions,
+    { allowed, resolve }: EndpointOptions,
   ) {
     this.resolve = resolve;
     if (!URL.canParse(url)) throw new ModelSettingsError('the endpoint of the model is no URL');
@@ -45,8 +45,8 @@ export class ModelEndpoint {
     if (!isAllowedEndpoint(url, allowed))
       throw new ModelSettingsError(`the endpoint ${parsed.origin} is not among llm.allowedEndpoints`);
     this.host = hostname;
-    this.trusted = allowed !== null || THIS_MACHINE.has(hostname);
-    if (this.trusted) return;
+    this.listed = allowed !== null;
+    if (this.listed || THIS_MACHINE.has(hostname)) return;
     if (!isSafeTransport(url))
       throw new ModelSettingsError(
         'the endpoint of the model must be https, or on this machine; name it in llm.allowedEndpoints otherwise',
@@ -54,17 +54,23 @@ export class ModelEndpoint {
     if (isLiteral(hostname) && isInsideAddress(hostname)) throw new ModelSettingsError(insideText(hostname));
   }
 
-  /** Asked before every request: where a name leads may change. @throws LanguageModelError */
-  async assertReachable(): Promise<void> {
-    if (this.trusted || isLiteral(this.host)) return;
-    let addresses: readonly string[];
+  /**
+   * Sends one request below the endpoint, to an address that was checked for it: where a name leads may change.
+   * @throws LanguageModelError for an address inside a network; otherwise as `pinnedRequest`
+   */
+  async request(path: string, request: Omit<PinnedRequest, 'rule' | 'resolve'>): Promise<Response> {
+    const url = this.url.replace(/\/+$/, '') + path;
     try {
-      addresses = await this.resolve(this.host);
-    } catch {
-      throw new LanguageModelError('unreachable', `the host ${this.host} has no address`);
+      return await pinnedRequest(url, {
+        ...request,
+        rule: this.listed ? 'any' : 'public',
+        resolve: this.resolve,
+      });
+    } catch (error) {
+      if (error instanceof TypeError && error.cause instanceof ForbiddenAddress)
+        throw new LanguageModelError('unreachable', insideText(this.host));
+      throw error;
     }
-    if (addresses.length === 0 || addresses.some(isInsideAddress))
-      throw new LanguageModelError('unreachable', insideText(this.host));
   }
 }
 

@@ -15,12 +15,17 @@ interface FaultDetails {
 
 /** A model could not be asked, or did not answer. The message is one line and holds no credential. */
 export class LanguageModelError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'LanguageModelError';
+  /** HTTP status that the server answered with, where it did. */
   readonly status: number | undefined;
+  /** Seconds that the server asks to wait. */
   readonly retryAfter: number | undefined;
+  /** The same request may do better in a moment. */
   readonly transient: boolean;
 
   constructor(
+    /** What went wrong. */
     readonly fault: ModelFault,
     message: string,
     { status, retryAfter, transient = false }: FaultDetails = {},
@@ -39,5 +44,6 @@ export class LanguageModelError extends Error {
 
 /** Settings with which no model can be asked; the message names the setting and the choices. */
 export class ModelSettingsError extends Error {
+  /** Stays the same where two copies of the package meet. */
   override readonly name = 'ModelSettingsError';
 }

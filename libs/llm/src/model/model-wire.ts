@@ -87,14 +87,12 @@ export class ModelWire {
   ): Promise<T> {
     signal.throwIfAborted();
     const { label, path, headers, maxDuration, timeout } = this.#options;
-    await this.endpoint.assertReachable();
     const silence = new Silence(timeout);
     const limit = AbortSignal.timeout(maxDuration * 1000);
     try {
-      const response = await fetch(this.endpoint.url.replace(/\/+$/, '') + path, {
+      // A redirect is not followed: it would carry the conversation, and the key with it, to a place that nobody allowed.
+      const response = await this.endpoint.request(path, {
         method: 'POST',
-        // Followed, a redirect would carry the conversation, and the key with it, to a place that nobody allowed.
-        redirect: 'manual',
         headers: {
           ...headers,
           'Content-Type': 'application/json',

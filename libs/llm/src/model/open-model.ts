@@ -1,13 +1,15 @@
 import { AnthropicModel } from '../anthropic/anthropic-model.js';
 import { OpenAiModel } from '../openai/openai-model.js';
 import type { LanguageModel } from './language-model.js';
-import { ModelEndpoint, type ResolveHost } from './model-endpoint.js';
+import type { ResolveHost } from '#agent';
+import { ModelEndpoint } from './model-endpoint.js';
 import { ModelSettingsError } from './model-error.js';
 import { ModelWire, type WireOptions } from './model-wire.js';
 
 export const PROVIDERS = ['openai', 'anthropic', 'lmstudio'] as const;
 export type Provider = (typeof PROVIDERS)[number];
 
+/** Which language model is asked, where and within which limits. */
 export interface ModelSettings {
   /** `lmstudio` stands for every server of one's own that speaks OpenAI's wire. */
   readonly provider: string | null;
@@ -15,6 +17,7 @@ export interface ModelSettings {
   readonly model?: string | null;
   /** Base URL. Default: the provider's own; `lmstudio`: `http://localhost:1234/v1`. */
   readonly endpoint?: string | null;
+  /** Key of the provider. Default: none, which only `lmstudio` permits. */
   readonly apiKey?: string | null;
   /** The only endpoints that may be asked; null: any public one, and this machine. */
   readonly allowedEndpoints?: readonly string[] | null;
@@ -28,6 +31,7 @@ export interface ModelSettings {
   readonly maxTokens?: number;
   /** Bytes of one answer. Default 8 MiB. */
   readonly maxBytes?: number;
+  /** Looks up addresses; for tests. */
   readonly resolve?: ResolveHost;
 }
 

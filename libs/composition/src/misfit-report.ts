@@ -1,0 +1,19 @@
+import { Logger } from '@nestjs/common';
+import type { ReportMisfits } from '#policy';
+
+/**
+ * Tells the operator which classes are refused because their rules do not fit their fields: a line for each mistake, once for
+ * as long as it stays, and one when all fit again.
+ */
+export function misfitReport(log: Pick<Logger, 'warn'> = new Logger('Policy')): ReportMisfits {
+  let told = '';
+  return (faults) => {
+    const lines = faults.map(
+      ({ className, path, message }) => `class '${className}' is refused to agents: ${path}: ${message}`,
+    );
+    if (lines.join() === told) return;
+    told = lines.join();
+    for (const line of lines) log.warn(line);
+    if (lines.length === 0) log.warn('every class fits its rules again');
+  };
+}

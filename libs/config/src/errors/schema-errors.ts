@@ -1,0 +1,214 @@
+import { isDeepStrictEqual } from 'node:util';
+import { nearKey } from './near-key.js';
+import { accepts, acceptsType, inWords, listedValues, type SchemaNode, typeOf } from './schema-node.js';
+
+/** One mistake in a value, at the place where it was made. */
+export interface SchemaFinding {
+  readonly path: readonly string[];
+  readonly message: string;
+  /** The keys, or values, that are accepted there. */
+  readonly accepted?: readonly string[];
+  /** The one of them that was most likely meant. */
+  readonly suggestion?: string;
+  /** Of a key that is missing: the object that cannot be read without it. */
+  readonly missing?: true;
+}
+
+type Path = readonly string[];
+type PlainObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Every mistake in a value: one finding for each, also where the schema has alternatives. Nothing of the value is repeated
+ * but names of keys.
+ */
+export function schemaErrors(schema: SchemaNode, value: unknown, path: Path = []): SchemaFinding[] {
+  if (schema.anyOf) return unionErrors(schema, schema.anyOf, value, path);
+  const listed = listedValues(schema);
+  if (listed) {
+    const values: readonly unknown[] = schema.enum ?? [schema.const];
+    if (values.some((one) => isDeepStrictEqual(one, value))) return [];
+    const message = listed.length === 1 ? `must be ${listed[0]}` : `must be one of ${listed.join(', ')}`;
+    return [{ path, message, accepted: listed }];
+  }
+  if (!acceptsType(schema, value)) return [wrongType(schema, value, path)];
+  if (schema.not) return [];
+  if (Array.isArray(value)) return arrayErrors(schema, value, path);
+  if (typeof value === 'object' && value !== null) return objectErrors(schema, value as PlainObject, path);
+  return isInBounds(schema, value) ? [] : [{ path, message: `must be ${accepts(schema)}` }];
+}
+
+function wrongType(schema: SchemaNode, value: unknown, path: Path): SchemaFinding {
+  const own = typeOf(value);
+  const told = own === 'number' ? '' : `, not ${inWords(own)}`;
+  // Which keys an object needs is told once there is an object.
+  const isObject = schema.anyOf === undefined && schema.type === 'object' && schema.description === undefined;
+  return { path, message: `must be ${isObject ? inWords('object') : accepts(schema)}${told}` };
+}
+
+function isInBounds(schema: SchemaNode, value: unknown): boolean {
+  if (typeof value === 'string') {
+    const { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern } = schema;
+    const { length } = [...value];
+    if (length < minLength || length > maxLength) return false;
+    return pattern === undefined || new RegExp(pattern, 'u').test(value);
+  }
+  if (typeof value !== 'number') return true;
+  const { minimum, maximum, exclusiveMinimum } = schema;
+  return (
+    (minimum === undefined || value >= minimum) &&
+    (maximum === undefined || value <= maximum) &&
+    (exclusiveMinimum === undefined || value > exclusiveMinimum)
+  );
+}
+
+function arrayErrors(schema: SchemaNode, value: readonly unknown[], path: Path): SchemaFinding[] {
+  const { items, minItems = 0, maxItems = Number.POSITIVE_INFINITY, uniqueItems = false } = schema;
+  if (value.length < minItems || value.length > maxItems) {
+    const most = maxItems === Number.POSITIVE_INFINITY ? '' : `, and at most ${maxItems}`;
+    return [{ path, message: `must have at least ${minItems} entries${most}` }];
+  }
+  const found = items
+    ? Array.from(value).flatMap((entry, index) => schemaErrors(items, entry, [...path, String(index)]))
+    : [];
+  const twice = uniqueItems
+    ? value.findIndex((entry, index) => value.slice(0, index).some((one) => isDeepStrictEqual(one, entry)))
+    : -1;
+  return twice < 0
+    ? found
+    : [...found, { path: [...path, String(twice)], message: 'is in the list already' }];
+}
+
+/** What would be read through a prototype, no check of keys would see. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function objectErrors(schema: SchemaNode, value: PlainObject, path: Path): SchemaFinding[] {
+  const { properties = {}, additionalProperties = true, propertyNames, required = [] } = schema;
+  if (schema.properties === undefined && typeof additionalProperties === 'boolean') return [];
+  if (!isPlain(value))
+    return [{ path, message: 'must be a plain object: write { ...options } of another one' }];
+  const keys = Object.keys(value);
+  const count = countError(schema, keys.length, path);
+  if (count) return [count];
+  const accepted = Object.keys(properties);
+  const found: SchemaFinding[] = [];
+  const suggested = new Set<string>();
+  let unknown = 0;
+  for (const key of keys) {
+    const at = [...path, key];
+    const own = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    if (own) {
+      if (value[key] !== undefined) found.push(...schemaErrors(own, value[key], at));
+      continue;
+    }
+    if (additionalProperties === false) {
+      const finding = unknownKey(key, accepted, schema, path);
+      if (finding.suggestion !== undefined) suggested.add(finding.suggestion);
+      unknown += 1;
+      found.push(finding);
+      continue;
+    }
+    if (propertyNames && schemaErrors(propertyNames, key).length > 0)
+      found.push({ path: at, message: `cannot be the name here: it must be ${accepts(propertyNames)}` });
+    else if (typeof additionalProperties === 'object')
+      found.push(...schemaErrors(additionalProperties, value[key], at));
+  }
+  const missing = required.filter((key) => value[key] === undefined && !suggested.has(key));
+  // A key that is written in another way is not missing as well.
+  if (missing.length <= unknown - suggested.size) return found;
+  return [...found, ...missing.map((key): SchemaFinding => missingKey(key, properties, path))];
+}
+
+function missingKey(
+  key: string,
+  properties: Readonly<Record<string, SchemaNode>>,
+  path: Path,
+): SchemaFinding {
+  const schema = properties[key];
+  return { path: [...path, key], message: `is needed${schema ? `: ${accepts(schema)}` : ''}`, missing: true };
+}
+
+function countError(
+  { minProperties, maxProperties }: SchemaNode,
+  count: number,
+  path: Path,
+): SchemaFinding | null {
+  const tooFew = minProperties !== undefined && count < minProperties;
+  const tooMany = maxProperties !== undefined && count > maxProperties;
+  if (!tooFew && !tooMany) return null;
+  const wanted =
+    minProperties === maxProperties
+      ? `exactly ${minProperties}`
+      : tooFew
+        ? `at least ${minProperties}`
+        : `at most ${maxProperties}`;
+  return { path, message: `must have ${wanted} ${wanted === 'exactly 1' ? 'key' : 'keys'}` };
+}
+
+function unknownKey(key: string, accepted: readonly string[], schema: SchemaNode, path: Path): SchemaFinding {
+  const { elsewhere = {} } = schema;
+  const at = [...path, key];
+  if (Object.hasOwn(elsewhere, key)) return { path: at, message: `unknown key: ${elsewhere[key]}`, accepted };
+  const near = nearKey(key, accepted);
+  const meant = near === null ? '' : `; did you mean '${near}'?`;
+  const message = `unknown key${meant}${meant === '' ? '; ' : ' '}accepted: ${accepted.join(', ')}`;
+  return { path: at, message, accepted, ...(near !== null && { suggestion: near }) };
+}
+
+function unionErrors(
+  schema: SchemaNode,
+  branches: readonly SchemaNode[],
+  value: unknown,
+  path: Path,
+): SchemaFinding[] {
+  if (branches.some((branch) => schemaErrors(branch, value, path).length === 0)) return [];
+  const alike = branches.filter((branch) => acceptsType(branch, value));
+  const objects = alike.filter((branch) => branch.properties !== undefined);
+  if (objects.length > 0 && typeOf(value) === 'object') {
+    if (!isPlain(value as object))
+      return [{ path, message: 'must be a plain object: write { ...options } of another one' }];
+    return variantErrors(objects, value as PlainObject, path);
+  }
+  const [only, ...others] = alike;
+  if (only && others.length === 0 && typeof value === 'object') return schemaErrors(only, value, path);
+  if (alike.length > 0) return [{ path, message: `must be ${accepts(schema)}` }];
+  return [wrongType(schema, value, path)];
+}
+
+/** Objects of which each kind is told by a key that it needs. */
+function variantErrors(variants: readonly SchemaNode[], value: PlainObject, path: Path): SchemaFinding[] {
+  const keys = Object.keys(value).filter((key) => value[key] !== undefined);
+  const telling = [...new Set(variants.flatMap(({ required = [] }) => [...required]))];
+  const given = telling.filter((key) => keys.includes(key));
+  if (given.length > 1) {
+    const message = `${given.join(', ')} are mutually exclusive: give one of ${telling.join(', ')}`;
+    return [{ path, message, accepted: telling }];
+  }
+  const all = Object.assign({}, ...variants.map(({ properties }) => properties)) as Record<
+    string,
+    SchemaNode
+  >;
+  const told = given[0];
+  const chosen = variants.find(({ required = [] }) =>
+    told === undefined ? required.length === 0 : required.includes(told),
+  );
+  const foreign = keys.filter((key) => !Object.hasOwn(chosen?.properties ?? {}, key));
+  if (chosen && told !== undefined) {
+    const beside = foreign.filter((key) => Object.hasOwn(all, key));
+    const rest = Object.fromEntries(Object.entries(value).filter(([key]) => !beside.includes(key)));
+    return [
+      ...schemaErrors(chosen, rest, path),
+      ...beside.map((key) => ({ path: [...path, key], message: `cannot be combined with '${told}'` })),
+    ];
+  }
+  const strange = keys.filter((key) => !Object.hasOwn(all, key));
+  if (strange.length > 0) {
+    const known = Object.fromEntries(Object.entries(value).filter(([key]) => !strange.includes(key)));
+    const others = chosen && Object.keys(known).length > 0 ? schemaErrors(chosen, known, path) : [];
+    return [...strange.map((key) => unknownKey(key, Object.keys(all), {}, path)), ...others];
+  }
+  if (chosen) return schemaErrors(chosen, value, path);
+  return [{ path, message: `needs one of ${telling.join(', ')}`, accepted: telling }];
+}
