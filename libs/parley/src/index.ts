@@ -1,5 +1,6 @@
 /** What an application or a plugin builds tools, prompts, resources and class rules with (docs/plugins.md). */
 export {
+  actingAs,
   type Agent,
   type AgentShapeOptions,
   type CallContext,
@@ -16,6 +17,7 @@ export {
   Refused,
   SubAgentError,
   type SubAgentFault,
+  type SubAgentIdentity,
   type SubAgentOptions,
   type Tier,
   type ToolFilterOptions,
@@ -86,6 +88,8 @@ export {
   type AuditRecord,
   AuditSink,
   AuditTrail,
+  type OperationEntry,
+  OperationLog,
 } from '#audit';
 export { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
 export { openSharedState, SharedState, SharedStateUnavailable } from '#cluster';
@@ -97,12 +101,13 @@ export {
   EmbeddedDatabase,
   type EmbeddedDatabaseOptions,
   loadWithPlugins,
+  type LoadOptions,
   type RehearsalRoom,
-  type UngovernedData,
+  UngovernedData,
   type UngovernedQuery,
   type UngovernedRecords,
 } from '#composition';
-export { ConfigError, type ConfigFault, type LoadedConfig } from '#config';
+export { AgentOptionsError, ConfigError, type ConfigFault, type LoadedConfig, type StartKind } from '#config';
 export {
   type AggregateQuery,
   CachedPrincipalDirectory,
@@ -111,9 +116,13 @@ export {
   type FacetCounts,
   type FacetQuery,
   type FindQuery,
+  type ImpersonateOptions,
+  Impersonation,
+  ImpersonationError,
   type OperationContext,
   type ParseRow,
   PrincipalDirectory,
+  PrincipalResolver,
   type QueryPlan,
   RecordReader,
   RecordSearcher,
@@ -129,20 +138,47 @@ export {
   type VectorSearchQuery,
 } from '#data';
 export {
+  type AfterToolCall,
+  AgentIntrospection,
   type AgentSurface,
+  type AnnouncedCall,
   type ApprovalDecision,
   type ApprovalRequest,
   Approver,
+  type AuditedMetadata,
+  type BeforeToolCall,
   type ClassSurface,
   type ClientLink,
   type ClientReply,
   ClientUnreachable,
+  type DescribedAgent,
+  type DescribedClass,
   type DispatchContext,
   Kernel,
   type KernelReply,
+  MetadataAudit,
+  type PermitAnswer,
+  type PermitQuestion,
   type Rehearsal,
+  type ToolCallError,
   ToolCallbacks,
 } from '#dispatcher';
+export {
+  type Answer,
+  type AskOptions,
+  Conversation,
+  ConversationBusy,
+  ConversationFileError,
+  type ConversationListener,
+  type ConversationOptions,
+  type HistoryEntry,
+  HistoryError,
+  LanguageModelError,
+  type MadeCall,
+  type ModelSettings,
+  ModelSettingsError,
+  type Usage,
+} from '#llm';
 export { openTaskQueue, type TaskJob, TaskQueue } from '#jobs';
 export {
   type ClassSchema,
@@ -151,9 +187,16 @@ export {
   type IndexSchema,
   type SchemaSnapshot,
 } from '#policy';
+export type { AnsweredMessage, MessageOptions } from './module/answer-message.js';
 export { ParleyHealthIndicator } from './module/health-indicator.js';
 export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
-export type { ParleyEndpoints, ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
+export type {
+  CodeAgentConfig,
+  ParleyEndpoints,
+  ParleyModuleExtras,
+  ParleyModuleOptions,
+} from './module/parley-options.js';
 export { AGENT_FACTORY } from './module/seams.js';
+export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
 export { refusals } from './tool-refusals.js';

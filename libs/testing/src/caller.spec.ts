@@ -103,7 +103,7 @@ describe('a caller', () => {
     expect(() => app.as('portal')).toThrow('reads with what callers show');
     expect(() => app.as('clerk', { user: 'ada', role: 'admins' })).toThrow('only one of them');
     expect(() => app.as('clerk', { user: '$ne' })).toThrow('an identity that is nobody');
-    expect(() => app.as({ permissions: 'root' as 'admin' })).toThrow('expected readonly, write or admin');
+    expect(() => app.as({ permissions: 'root' as 'admin' })).toThrow('must be one of readonly, write, admin');
   });
 
   it('may have limits of its own, under the policy of all', async () => {

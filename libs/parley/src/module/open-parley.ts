@@ -11,7 +11,7 @@ import {
   TaskService,
   warnOfPostures,
 } from '#composition';
-import { assertMayStart, configOf, type ParleyConfig } from '#config';
+import { configOf, type ParleyConfig } from '#config';
 import { FilterNames } from '#dispatcher';
 import { openTaskQueue, type TaskQueue } from '#jobs';
 import { type ClassDeclaration, readEnvironmentGates } from '#policy';
@@ -22,6 +22,7 @@ import type { BoundSeams } from './seams.js';
 /** One running instance, before the application shows it to anybody. */
 export interface OpenParley {
   readonly context: INestApplicationContext;
+  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Once the application's tools are registered. @throws ConfigError */
   begin(): Promise<void>;
   /** Takes nothing more, and lets what runs come to its end. */
@@ -53,10 +54,10 @@ export async function openParley(
   options: ParleyModuleOptions,
   { name, declared, seams }: Opening,
 ): Promise<OpenParley> {
-  const loaded = configOf(configurationOf(options, { name, admits: seams.admits }), { declared });
-  const { config } = loaded;
+  const { configuration, filters, faults } = configurationOf(options, { name, admits: seams.admits });
   const { environment = process.env } = options;
-  assertMayStart(config, environment);
+  const loaded = configOf(configuration, { declared, filters, environment, found: faults });
+  const { config } = loaded;
   const ends: Closing[] = [];
   const close = async () => {
     for (const end of ends.splice(0).toReversed()) await end();
@@ -89,6 +90,7 @@ export async function openParley(
     ends.push(() => context.close());
     return {
       context,
+      environment,
       begin: async () => {
         warnOfPostures(loaded, log);
         await checkFilterNames(loaded, context.get(FilterNames), log);

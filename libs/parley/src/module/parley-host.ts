@@ -16,6 +16,7 @@ import { Logger } from '@nestjs/common';
 import { Editions } from '#composition';
 import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
 import { agentMethodsOf, MethodRegistry } from '#tools';
+import { publishEvents } from './application-events.js';
 import { listedInstances, unlistedTools } from './features.js';
 import { followFurtherServers } from './further-servers.js';
 import { basesOf } from './mount-paths.js';
@@ -47,7 +48,7 @@ export class ParleyHost
   readonly parley: Parley;
 
   constructor(private readonly parts: HostParts) {
-    this.parley = new Parley(parts.name, parts.opened.context);
+    this.parley = new Parley(parts.name, parts.opened.context, parts.opened.environment);
   }
 
   /** @throws ToolDeclarationError, MethodDeclarationError */
@@ -56,10 +57,11 @@ export class ParleyHost
     if (config.getGlobalRequestGuards().length > 0)
       new Logger('Parley').warn('global guards that are made for each request do not run on tools');
     this.nameUnlisted();
+    publishEvents(this.parts.opened.context, discovery);
     const context = new ToolContext(contexts);
     const methods = this.parts.opened.context.get(MethodRegistry);
     for (const instance of listedInstances(name, discovery)) {
-      for (const tool of toolsOf(instance, context)) this.parley.tools.register(tool);
+      this.parley.tools.registerDeclared(toolsOf(instance, context));
       for (const prompt of promptsOf(instance)) this.parley.prompts.register(prompt);
       for (const { className, method } of agentMethodsOf(instance)) methods.register(className, method);
     }
@@ -105,7 +107,7 @@ export class ParleyHost
 
   /** Before anything that tools use is taken away. */
   async onModuleDestroy(): Promise<void> {
-    await this.parts.opened.drain();
+    await Promise.all([this.parley.closeListeners(), this.parts.opened.drain()]);
   }
 
   async onApplicationShutdown(): Promise<void> {

@@ -3,7 +3,7 @@ import { configurationOf } from './parley-options.js';
 
 describe('a named instance', () => {
   const redisOf = (name: string, redis: object | undefined) =>
-    configurationOf({ ...(redis && { redis }) }, { name, admits: false })['redis'];
+    configurationOf({ ...(redis && { redis }) }, { name, admits: false }).configuration['redis'];
   const url = 'redis://127.0.0.1';
 
   it('never keeps its state where the default one does, because a prefix was given as nothing', () => {

@@ -1,11 +1,22 @@
 import type { ModuleMetadata, Provider } from '@nestjs/common';
-import { ConfigError, type ParleyConfig } from '#config';
+import type { AgentShapeOptions } from '#agent';
+import {
+  type AgentConfig,
+  ConfigError,
+  type ConfigFault,
+  type DeclaredFilters,
+  isSection,
+  type ParleyConfig,
+} from '#config';
 import type { EnvironmentGates } from '#policy';
 import { endpointFaults, type ParleyEndpoints } from './endpoints.js';
 
 export type { ParleyEndpoints };
 
-type Sections = Omit<ParleyConfig, 'console' | 'reload' | 'logging' | 'liveQuery' | 'llm'>;
+type Sections = Omit<ParleyConfig, 'agents' | 'console' | 'reload' | 'logging' | 'liveQuery' | 'llm'>;
+
+/** A named agent as code may give it: a row filter may be a function of the agent (docs/agents.md#filters-that-are-functions). */
+export type CodeAgentConfig = Omit<AgentConfig, 'filters'> & Pick<AgentShapeOptions, 'filters'>;
 
 /**
  * The options of the configuration file (docs/configuration.md), of each section only what is not the default. Without
@@ -16,6 +27,8 @@ export type ParleyModuleOptions = {
     ? Sections[Section]
     : Partial<NonNullable<Sections[Section]>>;
 } & {
+  /** By name. Default: one named `default`, which reads everything that the policy leaves. */
+  readonly agents?: Readonly<Record<string, CodeAgentConfig>>;
   /** What the environment would open. Default: what it does open. */
   readonly gates?: EnvironmentGates;
   /** What is read of the environment besides: whether it may start, and where traces go. Default `process.env`. */
@@ -38,6 +51,14 @@ export interface ParleyModuleExtras {
   readonly version?: string;
 }
 
+/** The options in two parts: what a file could say, and the row filters that only code can give. */
+interface CodeConfiguration {
+  readonly configuration: Record<string, unknown>;
+  readonly filters: DeclaredFilters;
+  /** What only the service has, and what else no check of a file could find. */
+  readonly faults: readonly ConfigFault[];
+}
+
 /** Options that no file has. */
 const OF_CODE = ['gates', 'endpoints', 'environment'];
 
@@ -45,20 +66,32 @@ const OF_CODE = ['gates', 'endpoints', 'environment'];
 const OF_THE_SERVICE = ['console', 'reload', 'logging', 'plugins', 'llm'];
 
 /**
- * What code gave, as a file would say it.
+ * What code gave, as a file would say it, and what only the service has.
  * @param admits whether the application itself says who is calling
- * @throws ConfigError for what only the service has
+ * @throws ConfigError where nothing was given
  */
 export function configurationOf(
   options: ParleyModuleOptions,
   { name, admits }: { readonly name: string; readonly admits: boolean },
-): Record<string, unknown> {
+): CodeConfiguration {
   if (!(options as unknown))
     throw new ConfigError('options', [{ path: 'useFactory', message: 'returned no options' }]);
-  const given = Object.entries(options).filter(
+  const prototype: unknown = Object.getPrototypeOf(options);
+  // What they inherit is read, and no check of keys would see it. A `__proto__` of JSON becomes a prototype on its way here.
+  if (prototype !== null && prototype !== Object.prototype)
+    return {
+      configuration: { auth: [] },
+      filters: {},
+      faults: [
+        Object.hasOwn(prototype as object, 'constructor')
+          ? { path: '', message: 'must be a plain object: write { ...options } of another one' }
+          : { path: '__proto__', message: "the name '__proto__' is refused everywhere" },
+      ],
+    };
+  const written = Object.entries(options).filter(
     ([section, value]) => !OF_CODE.includes(section) && value !== undefined,
   );
-  const faults = given
+  const faults: ConfigFault[] = written
     .filter(([section]) => OF_THE_SERVICE.includes(section))
     .map(([path]) => ({ path, message: 'belongs to the service; an application has its own' }));
   faults.push(...endpointFaults(options.endpoints));
@@ -66,16 +99,44 @@ export function configurationOf(
     faults.push({ path: 'server.path', message: 'is where files of exports are looked for' });
   if (admits && options.auth !== undefined)
     faults.push({ path: 'auth', message: 'is given beside code that says who is calling: one must go' });
-  if (faults.length > 0) throw new ConfigError('options', faults);
+  const sections = written.filter(([section]) => !OF_THE_SERVICE.includes(section));
   // Instances of one application never meet in one place of shared state.
   const redis =
-    name === 'default'
+    name === 'default' || (options.redis !== undefined && !isSection(options.redis))
       ? options.redis
       : { ...options.redis, prefix: options.redis?.prefix ?? `parley-${name}` };
+  const { agents, filters } = withoutFunctions(options.agents);
   return {
-    ...Object.fromEntries(given),
-    ...(redis && { redis }),
-    // In a file, no rules mean the callers of this machine; code that forgets them means nobody.
-    auth: options.auth ?? [],
+    configuration: {
+      ...Object.fromEntries(sections),
+      ...(redis !== undefined && { redis }),
+      ...(agents !== undefined && { agents }),
+      // In a file, no rules mean the callers of this machine; code that forgets them means nobody.
+      auth: options.auth ?? [],
+    },
+    filters,
+    faults,
   };
 }
+
+/** Separates the filters that are functions, which no file has. What is no object is left to the check of the configuration. */
+function withoutFunctions(agents: ParleyModuleOptions['agents']): {
+  readonly agents: unknown;
+  readonly filters: DeclaredFilters;
+} {
+  if (!isObject(agents)) return { agents, filters: {} };
+  const filters: [string, NonNullable<AgentShapeOptions['filters']>][] = [];
+  const plain = Object.entries(agents).map(([name, agent]) => {
+    if (!isObject(agent) || !isObject(agent.filters)) return [name, agent] as const;
+    const entries = Object.entries(agent.filters);
+    const functions = entries.filter(([, entry]) => typeof entry === 'function');
+    if (functions.length === 0) return [name, agent] as const;
+    filters.push([name, Object.fromEntries(functions)]);
+    const others = entries.filter(([, entry]) => typeof entry !== 'function');
+    return [name, { ...agent, filters: Object.fromEntries(others) }] as const;
+  });
+  return { agents: Object.fromEntries(plain), filters: Object.fromEntries(filters) };
+}
+
+const isObject = <T>(value: T): value is T & object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -15,7 +15,16 @@ import {
   ModulesContainer,
 } from '@nestjs/core';
 import { UngovernedData } from '#composition';
-import { PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
+import { OperationLog } from '#audit';
+import { Impersonation, PrincipalResolver } from '#data';
+import {
+  AgentIntrospection,
+  MetadataAudit,
+  PromptRegistry,
+  ResourceRegistry,
+  SubAgents,
+  ToolCallbacks,
+} from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { declaredClasses, FeatureList } from './features.js';
 import { ParleyHealthIndicator } from './health-indicator.js';
@@ -34,6 +43,12 @@ const SHOWN: readonly Provider[] = [
   { provide: ToolRunner, useFactory: ({ runner }: Parley) => runner, inject: [Parley] },
   { provide: UngovernedData, useFactory: ({ ungoverned }: Parley) => ungoverned, inject: [Parley] },
   { provide: SubAgents, useFactory: ({ subAgents }: Parley) => subAgents, inject: [Parley] },
+  { provide: AgentIntrospection, useFactory: ({ introspection }: Parley) => introspection, inject: [Parley] },
+  { provide: MetadataAudit, useFactory: ({ metadataAudit }: Parley) => metadataAudit, inject: [Parley] },
+  { provide: OperationLog, useFactory: ({ operationLog }: Parley) => operationLog, inject: [Parley] },
+  { provide: Impersonation, useFactory: ({ impersonation }: Parley) => impersonation, inject: [Parley] },
+  { provide: PrincipalResolver, useFactory: ({ principals }: Parley) => principals, inject: [Parley] },
+  { provide: ToolCallbacks, useFactory: ({ callbacks }: Parley) => callbacks, inject: [Parley] },
 ];
 
 const EXTRAS: ParleyModuleExtras = {

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
 import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentShape } from '#agent';
 import {
+  type AgentChoice,
   agentWithin,
+  assertNamesOf,
   chosenAgent,
   type CodeChoice,
   Editions,
@@ -12,9 +15,31 @@ import {
   type RehearsalRoom,
   UngovernedData,
 } from '#composition';
-import { RecordReader, RecordSearcher, RecordWriter, SchemaWriter } from '#data';
-import { Kernel, PromptRegistry, ResourceRegistry, SubAgents } from '#dispatcher';
+import { OperationLog } from '#audit';
+import { SessionStreams } from '#cluster';
+import {
+  Impersonation,
+  PrincipalResolver,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaWriter,
+} from '#data';
+import {
+  AgentIntrospection,
+  type ClientLink,
+  Kernel,
+  MetadataAudit,
+  PromptRegistry,
+  ResourceRegistry,
+  SubAgents,
+  ToolCallbacks,
+} from '#dispatcher';
+import { Conversation, type ConversationOptions, KernelTools, type ModelSettings, openModel } from '#llm';
+import { assertChoiceOfLimits } from '#config';
 import { ToolRegistry, ToolRunner } from '#tools';
+import { type AnsweredMessage, answerMessage, type MessageOptions } from './answer-message.js';
+import { openListener, type StandaloneListener, type StandaloneOptions } from './standalone-listener.js';
 
 /** They know no policy, or hand out what knows none. */
 const PAST_THE_POLICY: readonly unknown[] = [
@@ -29,15 +54,17 @@ const PAST_THE_POLICY: readonly unknown[] = [
 /** One instance of Parley in an application. */
 export class Parley {
   private readonly adHoc = new WeakMap<AgentShapeOptions, AgentShape>();
+  private readonly listeners = new Set<StandaloneListener>();
 
   /** @internal Made by the module. */
   constructor(
     /** Of the instance. */
     readonly name: string,
     private readonly context: INestApplicationContext,
+    private readonly environment: Readonly<Record<string, string | undefined>> = process.env,
   ) {}
 
-  /** Answers MCP messages in process, without HTTP. */
+  /** Answers MCP messages in process, for transports that speak for a protocol revision themselves; see `handle`. */
   get kernel(): Kernel {
     return this.context.get(Kernel);
   }
@@ -67,16 +94,130 @@ export class Parley {
     return this.context.get(SubAgents);
   }
 
+  /** What an agent may do and why not, for operators. */
+  get introspection(): AgentIntrospection {
+    return this.context.get(AgentIntrospection);
+  }
+
+  /** Compares the policy with the schema of the database. */
+  get metadataAudit(): MetadataAudit {
+    return this.context.get(MetadataAudit);
+  }
+
+  /** The latest calls of this process. */
+  get operationLog(): OperationLog {
+    return this.context.get(OperationLog);
+  }
+
+  /** Acting as a user by a session of that user. */
+  get impersonation(): Impersonation {
+    return this.context.get(Impersonation);
+  }
+
+  /** The rights of users, roles and sessions as they are in the database. */
+  get principals(): PrincipalResolver {
+    return this.context.get(PrincipalResolver);
+  }
+
+  /** Functions that are called before and after tools, and for errors. */
+  get callbacks(): ToolCallbacks {
+    return this.context.get(ToolCallbacks);
+  }
+
   /**
-   * The agent that a request would run as for which this is chosen: to call tools from code (`runner`, `kernel`).
+   * Answers one JSON-RPC message of MCP as an agent, through every gate, without HTTP.
+   * @param body the parsed message
+   * @returns the envelope of the answer and its HTTP status; never rejects
+   */
+  handle(body: unknown, agent: Agent, options: MessageOptions = {}): Promise<AnsweredMessage> {
+    return answerMessage(this.kernel, body, agent, options);
+  }
+
+  /**
+   * Sends a JSON-RPC notification to the listening stream of a session, on whichever replica that is open. What is sent must be the
+   * session owner's to know: no gate is asked.
+   * @param session the `Mcp-Session-Id`; of a running call `call.correlationId`
+   * @param method not empty: `notifications/…`
+   * @returns whether a stream received it; without one it is dropped
+   * @throws TypeError for a method that is no text
+   */
+  async notify(
+    session: string,
+    method: string,
+    params?: Readonly<Record<string, unknown>>,
+  ): Promise<boolean> {
+    if (typeof session !== 'string' || session === '')
+      throw new TypeError('session: expected the id of a session');
+    return this.context.get(SessionStreams).notify(session, { method, ...(params && { params }) });
+  }
+
+  /**
+   * A conversation with a language model that answers with the tools of an agent (docs/chat.md#from-code). Every call passes every
+   * gate and leaves its record.
+   * @throws ModelSettingsError when no model can be asked with these settings
+   */
+  converse(
+    agent: Agent,
+    {
+      model,
+      person,
+      ...options
+    }: ConversationOptions & { readonly model: ModelSettings; readonly person?: ClientLink },
+  ): Conversation {
+    const tools = new KernelTools({
+      kernel: this.kernel,
+      agent: () => Promise.resolve(agent),
+      correlationId: randomUUID(),
+      ...(person && { person }),
+    });
+    return new Conversation(openModel(model), tools, { permissions: agent.permissions, ...options });
+  }
+
+  /**
+   * Opens a port of its own for this instance; mounting in the application needs none. It ends with the application.
+   * @throws ConfigError without `standalone: true` and `PARSE_MCP_ENABLED=true`, for an address that needs credentials, and for a
+   * port that is taken
+   */
+  async listen(options: StandaloneOptions): Promise<StandaloneListener> {
+    const { config } = this.context.get(Editions).current;
+    const opened = await openListener(this.context, config, this.environment, options);
+    const listener: StandaloneListener = {
+      url: opened.url,
+      close: async () => {
+        this.listeners.delete(listener);
+        await opened.close();
+      },
+    };
+    this.listeners.add(listener);
+    return listener;
+  }
+
+  /** @internal With the application. */
+  async closeListeners(): Promise<void> {
+    await Promise.all([...this.listeners].map((listener) => listener.close()));
+  }
+
+  /**
+   * The agent that a request would run as for which this is chosen: to call tools from code (`runner`, `kernel`). The options
+   * of an agent pass the checks of the configuration file; names of tools and classes that nothing has are errors where
+   * names are strict, and warnings otherwise.
+   * @throws AgentOptionsError, a TypeError, listing unknown options and values that cannot be meant
    * @throws TypeError for a choice that cannot be
    */
   agentFor(choice: CodeChoice): Agent {
-    const { agent, ...as } = choice;
-    if (typeof agent === 'string') return chosenAgent(this.context.get(Editions), { ...as, agent });
-    const shape = this.adHoc.get(agent) ?? compileAgentShape('ad hoc', agent);
+    const given: unknown = choice;
+    if (isNamed(given)) return chosenAgent(this.context.get(Editions), given, 'agentFor');
+    assertChoiceOfLimits('agentFor', choice);
+    const { agent, ...as } = choice as Omit<CodeChoice, 'agent'> & { readonly agent: AgentShapeOptions };
+    const shape = this.adHoc.get(agent) ?? this.shapeOf(agent);
     this.adHoc.set(agent, shape);
     return agentWithin(shape, as);
+  }
+
+  private shapeOf(options: AgentShapeOptions): AgentShape {
+    const shape = compileAgentShape('ad hoc', options);
+    assertNamesOf(shape, this.context);
+    return shape;
   }
 
   /**
@@ -107,6 +248,9 @@ export class Parley {
     return this.context.get<T>(token as Type<T>);
   }
 }
+
+const isNamed = (choice: unknown): choice is AgentChoice =>
+  typeof choice === 'object' && choice !== null && typeof (choice as AgentChoice).agent === 'string';
 
 /** Token of a named instance; that of `default` is `Parley` itself. */
 export function getParleyToken(name = 'default'): typeof Parley | string {

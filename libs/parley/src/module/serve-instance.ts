@@ -51,7 +51,7 @@ export function serveInstance(
     ...(on.approvals ? [routes.approvals] : []),
     ...(on.health ? [routes.health, routes.ready] : []),
   ];
-  const neighbours = new Neighbours(besides);
+  const neighbours = new Neighbours(besides, edge.unread);
   for (const base of bases) {
     const endpoint = `${base}${path}`;
     mountings.mount(endpoint, below(base, edge), { deep: true });
@@ -62,7 +62,8 @@ export function serveInstance(
   const [first = path] = mcpAt;
   context.get(ServedAt).settle({ endpoints: mcpAt, downloads: on.exports ? `${first}/exports` : null });
   const resource = resourceUrlOf(config);
-  if (on.documents && resource !== null) mountDocuments(mountings, routes, { resource, mcpAt });
+  if (on.documents && resource !== null)
+    mountDocuments(mountings, routes, { resource, mcpAt, unread: edge.unread });
   return mountings;
 }
 
@@ -73,7 +74,15 @@ const definedOf = (given: ParleyEndpoints = {}): ParleyEndpoints =>
 function mountDocuments(
   mountings: Mountings,
   { protectedResource, authorizationServer }: ReturnType<typeof neighboursOf>,
-  { resource, mcpAt }: { readonly resource: string; readonly mcpAt: readonly string[] },
+  {
+    resource,
+    mcpAt,
+    unread,
+  }: {
+    readonly resource: string;
+    readonly mcpAt: readonly string[];
+    readonly unread: McpEdge['unread'];
+  },
 ): void {
   const known = new URL(resource).pathname.replace(/\/$/, '');
   if (!mcpAt.includes(known))
@@ -81,7 +90,7 @@ function mountDocuments(
       `access tokens are meant for ${resource}, and MCP is served at ${mcpAt.join(', ')}: unless a proxy stands between, ` +
         'clients do not take one for the other (server.publicUrl)',
     );
-  const documents = new Neighbours([protectedResource, authorizationServer]);
+  const documents = new Neighbours([protectedResource, authorizationServer], unread);
   const serve = below('', documents);
   for (const place of new Set([known, ...mcpAt])) {
     mountings.mount(`${protectedResource.path}${place}`, serve, { deep: false });

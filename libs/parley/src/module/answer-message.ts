@@ -1,0 +1,94 @@
+import { type Agent, type ProgressUpdate, sanitizeCorrelationId } from '#agent';
+import {
+  type ClientLink,
+  isJsonObject,
+  type JsonObject,
+  type Kernel,
+  type KernelReply,
+  StreamedResult,
+} from '#dispatcher';
+
+/** How a message is answered without a transport. */
+export interface MessageOptions {
+  /** Revision of MCP that the message is written in, one with sessions. Default `2025-11-25`. */
+  readonly version?: string;
+  /** Ends the call. Default: nothing does but its time-out. */
+  readonly signal?: AbortSignal;
+  /** `[A-Za-z0-9._-]{1,128}`: threads audit records and database comments. Default none. */
+  readonly correlationId?: string;
+  /** Receives the progress of the call. Default: nobody. */
+  readonly progress?: (update: ProgressUpdate) => void;
+  /** What the client could be asked, as in `initialize`. Default: nothing. */
+  readonly clientCapabilities?: Readonly<Record<string, unknown>>;
+  /** How the client is asked (elicitation, sampling, approvals). Default: it cannot be. */
+  readonly link?: ClientLink;
+}
+
+/** A JSON-RPC envelope and the HTTP status that a web transport would send with it. */
+export interface AnsweredMessage {
+  /** 200; 202 for a notification; 400 for what is no message; 401 where the agent's session has ended. */
+  readonly status: number;
+  /** Null for a notification, which has no answer. */
+  readonly body: Readonly<Record<string, unknown>> | null;
+}
+
+const VERSION = '2025-11-25';
+const INVALID_REQUEST = -32_600;
+const METHOD_NOT_FOUND = -32_601;
+
+const isId = (id: unknown): id is string | number =>
+  typeof id === 'string' || (typeof id === 'number' && Number.isFinite(id));
+
+const failure = (id: unknown, code: number, message: string, status: number): AnsweredMessage => ({
+  status,
+  body: { jsonrpc: '2.0', id: isId(id) ? id : null, error: { code, message } },
+});
+
+/** What is wrong with the envelope; null: it is a request or a notification. */
+function envelopeFault(body: JsonObject): string | null {
+  if (body['jsonrpc'] !== '2.0') return "jsonrpc must be '2.0'";
+  if (typeof body['method'] !== 'string' || body['method'] === '') return 'method must be a text';
+  const { id } = body;
+  return id === undefined || isId(id) ? null : 'id must be a text or a number';
+}
+
+/**
+ * Answers one JSON-RPC message of MCP as an agent, through every gate: for transports of one's own and for tests
+ * (docs/module.md#messages-without-http). Never rejects.
+ */
+export async function answerMessage(
+  kernel: Kernel,
+  body: unknown,
+  agent: Agent,
+  options: MessageOptions = {},
+): Promise<AnsweredMessage> {
+  if (Array.isArray(body))
+    return failure(null, INVALID_REQUEST, 'Invalid Request: send one message at a time', 400);
+  if (!isJsonObject(body))
+    return failure(null, INVALID_REQUEST, 'Invalid Request: expected a JSON-RPC object', 400);
+  const fault = envelopeFault(body);
+  if (fault !== null) return failure(body['id'], INVALID_REQUEST, `Invalid Request: ${fault}`, 400);
+  const { id, method, params } = body as { id?: string | number; method: string; params?: unknown };
+  const correlationId = agent.correlationId ?? sanitizeCorrelationId(options.correlationId);
+  const reply = await kernel.dispatch(method, params, {
+    era: 'legacy',
+    version: options.version ?? VERSION,
+    agent,
+    signal: options.signal ?? new AbortController().signal,
+    clientCapabilities: options.clientCapabilities ?? {},
+    progress: (update) => options.progress?.(update),
+    ...(id !== undefined && { requestId: id }),
+    ...(correlationId !== undefined && { correlationId }),
+    ...(options.link && { link: options.link }),
+  });
+  return enveloped(id, reply);
+}
+
+function enveloped(id: string | number | undefined, reply: KernelReply): AnsweredMessage {
+  if ('accepted' in reply || id === undefined) return { status: 202, body: null };
+  if (reply instanceof StreamedResult)
+    return failure(id, METHOD_NOT_FOUND, 'Method not found: it needs a stream', 404);
+  if ('error' in reply)
+    return { status: reply.status, body: { jsonrpc: '2.0', id, error: { ...reply.error } } };
+  return { status: 200, body: { jsonrpc: '2.0', id, result: reply.result } };
+}

@@ -1,0 +1,84 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import type { INestApplicationContext } from '@nestjs/common';
+import { mountEdges, Neighbours, neighboursOf } from '#composition';
+import { ConfigError, type ParleyConfig, startFaults } from '#config';
+import { isTruthy } from '#policy';
+import { McpEdge } from '#streaming';
+
+/** A port of its own for an instance inside an application. */
+export interface StandaloneOptions {
+  /** Says in code that a port is meant to be opened. */
+  readonly standalone: true;
+  /** Default 3001; 0: a free one. */
+  readonly port?: number;
+  /** Default `127.0.0.1`. Any other than a loopback address needs `auth` without anonymous rules. */
+  readonly host?: string;
+}
+
+/** A port that was opened. */
+export interface StandaloneListener {
+  /** Where MCP is served. */
+  readonly url: string;
+  /** Takes no further connection and ends those that are idle. The instance goes on. */
+  close(): Promise<void>;
+}
+
+const SWITCH = 'PARSE_MCP_ENABLED';
+
+/**
+ * Serves an instance at the root of a port of its own, with `/health`, `/ready` and `/tools` beside it, as the service does.
+ * @throws ConfigError without `standalone: true` and `PARSE_MCP_ENABLED=true`, and where the address needs credentials
+ */
+export async function openListener(
+  context: INestApplicationContext,
+  config: ParleyConfig,
+  environment: Readonly<Record<string, string | undefined>>,
+  options: StandaloneOptions,
+): Promise<StandaloneListener> {
+  const { standalone, port = 3001, host = '127.0.0.1' } = options;
+  if ((standalone as unknown) !== true)
+    throw new ConfigError('listen', [
+      { path: 'standalone', message: 'must be true for a port to be opened' },
+    ]);
+  const { [SWITCH]: enabled = '' } = environment;
+  if (!isTruthy(enabled))
+    throw new ConfigError('environment', [{ path: SWITCH, message: 'must be true for a port to be opened' }]);
+  const faults = startFaults({ ...config, server: { ...config.server, host } }, environment, 'http');
+  if (faults.length > 0) throw new ConfigError('listen', faults);
+  const server = createServer((_request, response) => {
+    response.writeHead(404, { 'Content-Type': 'application/json' }).end('{"error":"Not Found"}');
+  });
+  server.keepAliveTimeout = 75_000;
+  server.headersTimeout = 15_000;
+  server.requestTimeout = 60_000;
+  server.maxConnections = config.server.maxConnections;
+  const edge = context.get(McpEdge);
+  const neighbours = new Neighbours(Object.values(neighboursOf(context)), edge.unread);
+  mountEdges(server, [edge, neighbours], edge.unread);
+  await listening(server, port, host);
+  const { port: opened } = server.address() as AddressInfo;
+  const named = host.includes(':') ? `[${host}]` : host;
+  return { url: `http://${named}:${opened}${config.server.path}`, close: () => closed(server) };
+}
+
+async function listening(server: Server, port: number, host: string): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new ConfigError('listen', [
+      { path: 'port', message: `cannot listen on ${host}:${port} (${code})` },
+    ]);
+  }
+}
+
+async function closed(server: Server): Promise<void> {
+  if (!server.listening) return;
+  const ended = once(server, 'close');
+  server.close();
+  server.closeIdleConnections();
+  await ended;
+}
