@@ -44,7 +44,7 @@ export default defineConfig({
           // A bound for what hangs: tests wait for conditions, and start several processes each.
           testTimeout: 120_000,
           hookTimeout: 180_000,
-          setupFiles: ['reflect-metadata'],
+          setupFiles: ['reflect-metadata', './test/filter-order.setup.ts'],
         },
       },
     ],

@@ -203,7 +203,7 @@ describe('an approval in the stateless era', () => {
 
   it('is not asked for a call that would be refused anyway', async () => {
     const missing = await call(change('x', 'nothere'));
-    expect(missing.toolError?.code).toBe('parse_error');
+    expect(missing.toolError?.code).toBe('access_denied');
     const hidden = await call({ class_name: 'Contract', object_id: 'c1', fields: { clause: 'x' } });
     expect(hidden.toolError?.code).toBe('access_denied');
     expect(hidden.text).not.toContain(SECRET);

@@ -161,8 +161,8 @@ describe('a tool call with bad arguments', () => {
       'an object that is not there',
       'get_object',
       { class_name: 'Post', object_id: 'nope' },
-      'parse_error',
-      /^Parse error: Object not found: Post#nope$/,
+      'access_denied',
+      /^This agent's tenant has no object of class 'Post' under the id: 'nope'$/,
     ],
     [
       'too many ids',

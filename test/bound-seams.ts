@@ -113,13 +113,18 @@ class OwnCatalogue extends SchemaCatalogue {
   private readonly schemas = new ClassSchemas([
     classOf('Ledger', { entry: text }),
     classOf('Contract', { clause: text }),
-    classOf('Author', { name: text, ssn: text, orgId: text }),
+    classOf('Author', { name: text, ssn: text, orgId: text, bio: text, favourites: text }),
     classOf('Post', {
       title: text,
       status: text,
       orgId: text,
       archived: { type: 'Boolean' },
       internalNote: text,
+      body: text,
+      likes: { type: 'Number' },
+      publishedAt: { type: 'Date' },
+      tags: { type: 'Array' },
+      contract: { type: 'Pointer', targetClass: 'Contract' },
       author: { type: 'Pointer', targetClass: 'Author' },
     }),
   ]);

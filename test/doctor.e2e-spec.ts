@@ -75,7 +75,7 @@ describe('parley doctor', () => {
         parse: { serverUrl: parse.url, appId: parse.appId, restApiKey: parse.restAPIKey },
         agents: { analyst: { tools: { only: ['count_object'] } } },
         auth: [{ apiKey: '${MCP_API_KEY}', agent: 'analyst' }],
-        policy: { classes: { Post: { fields: ['title', 'titel'] } } },
+        policy: { classes: { Post: { fields: ['title'], properties: { titel: { description: 'x' } } } } },
       },
       {
         MONGODB_URI: database.uri,
@@ -146,6 +146,8 @@ describe('parley doctor', () => {
     expect(faulty.code).toBe(1);
     expect(told(JSON.parse(faulty.text) as Report, 'config')).toEqual([
       `fail auth.0.apiKey: ${join(folder, 'nowhere')} cannot be read (ENOENT)`,
+      expect.stringContaining("fail server.prot: unknown key; did you mean 'port'?"),
+      "fail auth.0.agent: no agent named 'x'; there are: default",
     ]);
     const open = await doctor({ server: { host: '0.0.0.0' } });
     expect(open.code).toBe(1);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { callTool, rpc, type Service, startService } from './service.js';
 import { NEWSROOM, NEWSROOM_CONFIG, NEWSROOM_POLICY, SECRET } from './seeds.js';
 
@@ -205,18 +205,41 @@ describe('tenants', () => {
     expect(answer.wire).not.toContain(SECRET);
   });
 
-  it('get a refusal, not a row, for a row of another tenant', async () => {
-    for (const probe of [
-      callTool(service, 'get_object', { class_name: 'Post', object_id: 'foreign' }),
-      callTool(service, 'get_objects', { class_name: 'Post', ids: ['p01', 'foreign'] }),
-    ]) {
-      const answer = await probe;
-      expect(answer).toMatchObject({
-        isError: true,
-        code: 'access_denied',
-        details: { kind: 'tenant_scope' },
+  it.each<[string, string, (id: string) => object]>([
+    ['get_object', 'get_object', (object_id) => ({ object_id })],
+    ['get_object with an include', 'get_object', (object_id) => ({ object_id, include: ['author'] })],
+    ['get_objects', 'get_objects', (id) => ({ ids: [id] })],
+    ['get_objects beside rows of its own', 'get_objects', (id) => ({ ids: ['p01', id, 'p02'] })],
+    ['get_objects with more that are missing', 'get_objects', (id) => ({ ids: ['nobody', id] })],
+    ['query_class', 'query_class', (objectId) => ({ where: { objectId } })],
+    ['count_objects', 'count_objects', (objectId) => ({ where: { objectId } })],
+  ])('learn the same of a row of another tenant and of none: %s', async (_, tool, args) => {
+    const [foreign, missing] = await Promise.all(
+      ['foreign', 'missing'].map((id) => callTool(service, tool, { class_name: 'Post', ...args(id) })),
+    );
+    const told = (answer = foreign) => [answer?.text.replaceAll("'missing'", "'foreign'"), answer?.code];
+    if (tool.startsWith('get')) expect(told(missing)).toEqual(told());
+    else expect(missing?.text.replaceAll('missing', 'foreign')).toBe(foreign?.text);
+    expect(foreign?.wire).not.toContain(SECRET);
+    if (!tool.startsWith('get')) return;
+    expect(foreign).toMatchObject({ code: 'access_denied', details: { kind: 'tenant_scope' } });
+    expect(foreign?.text).toContain("'foreign'");
+    expect(foreign?.text).not.toContain('p01');
+  });
+
+  it('are told by the audit alone which of both an id was', async () => {
+    for (const [ids, cause] of [
+      [['foreign'], 'foreign'],
+      [['missing'], 'missing'],
+      [['foreign', 'missing', 'p01'], 'foreign and missing'],
+    ] as const) {
+      const answer = await callTool(service, 'get_objects', { class_name: 'Post', ids });
+      expect(answer.wire).not.toContain('cause');
+      const noted = new RegExp(`cause\\\\?":\\\\?"${cause}\\\\?"`);
+      await vi.waitFor(() => {
+        const { stdout, stderr } = service.output();
+        expect(stdout + stderr).toMatch(noted);
       });
-      expect(answer.wire).not.toContain(SECRET);
     }
   });
 
@@ -284,14 +307,15 @@ describe('filters', () => {
     );
     expect(all.data).toMatchObject({ count: 0, constraints: { status: 'draft' } });
     const named = await callTool(service, 'get_object', { class_name: 'Post', object_id: 'p00' }, liveOnly);
-    expect(named).toMatchObject({ code: 'parse_error', text: 'Parse error: Object not found: Post#p00' });
+    expect(named).toMatchObject({ code: 'access_denied', details: { kind: 'tenant_scope' } });
     const many = await callTool(
       service,
       'get_objects',
       { class_name: 'Post', ids: ['p00', 'p01'] },
       liveOnly,
     );
-    expect(many.data).toMatchObject({ found: 1, missing: ['p00'] });
+    expect(many).toMatchObject({ code: 'access_denied', details: { kind: 'tenant_scope' } });
+    expect(many.text).toContain("'p00'");
     const grouped = await aggregate([{ $group: { _id: '$status', n: { $sum: 1 } } }], {}, liveOnly);
     expect(grouped.data['results']).toEqual([{ _id: 'live', n: 40 }]);
   });

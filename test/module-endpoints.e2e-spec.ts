@@ -11,6 +11,7 @@ import { json } from 'node:stream/consumers';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ParleyModule, type ParleyModuleExtras, type ParleyModuleOptions } from '@parley/server';
+import { pipelined } from './pipelined-requests.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
 import { callTool, rpc, startDatabase } from './service.js';
 
@@ -118,6 +119,12 @@ describe.each(adapters)('beside MCP, an application on %s', (_, adapter) => {
       ['/api/v1/tools', 404],
       ['/api/v1/agents/tools', 404],
     ]);
+  });
+
+  it('works on the requests of one connection one after another, however many are sent', async () => {
+    const statuses = await pipelined(origin, '/api/v1/agents/mcp/tools', as('desk'), 150);
+    expect(new Set(statuses)).toEqual(new Set(['200', '503']));
+    expect(statuses.filter((status) => status === '200').length).toBeGreaterThan(100);
   });
 
   it('shows approvals to approvers alone', async () => {

@@ -380,7 +380,11 @@ describe('Parley in a testing module', () => {
     await compiled.init();
     const parley = compiled.get(Parley);
     await expect(
-      parley.get(Authenticator).authenticate({ headers: {}, remoteAddress: '127.0.0.1', method: 'POST' }),
+      parley.get(Authenticator).authenticate({
+        headers: { 'x-mcp-api-key': 'wrong' },
+        remoteAddress: '127.0.0.1',
+        method: 'POST',
+      }),
     ).rejects.toThrow('Unauthorized');
     expect(heard.length).toBeGreaterThan(0);
     await compiled.close();

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { pipelined } from './pipelined-requests.js';
 import { callTool, rpc, type Service, startService } from './service.js';
 import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
 
@@ -141,6 +142,18 @@ describe('a crowd beside MCP', () => {
     );
     expect(new Set(states)).toEqual(new Set([200]));
   });
+
+  it.each(['/tools', '/approvals', '/health', '/ready', '/nowhere'])(
+    'that sends without waiting is answered one after another on each connection, and refused beyond: %s',
+    async (path) => {
+      const once = String((await fetch(`${service.origin}${path}`, { headers: as('chief') })).status);
+      const crowd = Array.from({ length: 4 }, () => pipelined(service.origin, path, as('chief'), 150));
+      for (const statuses of await Promise.all(crowd)) {
+        expect(statuses.slice(0, 101)).toEqual(Array<string>(101).fill(once));
+        expect(statuses.slice(101)).toEqual(Array<string>(49).fill('503'));
+      }
+    },
+  );
 
   it('that leaves in the middle of a decision is no fault of the service', async () => {
     const { port } = new URL(service.origin);

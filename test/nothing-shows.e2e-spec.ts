@@ -4,11 +4,17 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { BUILT_IN_TOOLS, toolDeclarations } from '#tools';
-import { kindsOfRequests, kindsOfWorlds } from './properties/asked-kinds.js';
+import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../libs/policy/src/pipeline/filter-operators.js';
+import { assertCannotFail } from '../libs/policy/src/pipeline/total-filter.js';
+import { kindsOfRequests, kindsOfWorlds, placesOf } from './properties/asked-kinds.js';
 import { type AskedWorld, askedWorlds } from './properties/asked-of-world.js';
+import { filterExpressionsIn } from './properties/filter-expressions.js';
+import { isHolding } from './properties/held-objects.js';
+import { AgentSight } from './properties/sight.js';
 import { described, type Services, type Tally, violationIn } from './properties/compare-worlds.js';
 import { openService } from './properties/service-in-process.js';
 import { openHttpService } from './properties/service-over-http.js';
+import { CLASS_NAMES, columnNames, COLUMNS } from './properties/vocabulary.js';
 
 /** `npm run properties` asks in hundreds of worlds, and names a seed to repeat. */
 const WORLDS = Number(process.env['PROPERTY_WORLDS'] ?? 12);
@@ -124,8 +130,15 @@ const RULES: Readonly<Record<string, string>> = {
   '.switches.includeSourceProvenance': 'true false',
 };
 
+/** By what stands around the column, and by the operator under it. */
+const COMPARING = [
+  'order,key,field,value_field,where,where $gt,where $in,where $regex,where $select,localField,foreignField',
+  'connectFromField,connectToField,startWith,restrictSearchWithMatch,$match,$match $gt,$match $type,$sort,$sortByCount',
+  '$unwind,_id,$min,$max,groupBy,let,$eq,$gt,$in',
+].flatMap((line) => line.split(','));
+
 describe('random worlds and requests', () => {
-  const asked = fc.sample(askedWorlds(ASKED), { seed: 1, numRuns: 100 });
+  const asked = fc.sample(askedWorlds(ASKED), { seed: 1, numRuns: 300 });
 
   it('hold every argument of every tool that reads, every format and every operator', () => {
     const kinds = kindsOfRequests(asked.flatMap((one) => one.asked));
@@ -141,6 +154,52 @@ describe('random worlds and requests', () => {
     });
     expect(expected.length).toBeGreaterThan(60);
     expect([...expected, ...OPERATORS].filter((kind) => !kinds.has(kind))).toEqual([]);
+  });
+
+  it('hold expressions in filters, those that can fail and those that cannot, with every operator of these', () => {
+    const expressions = asked.flatMap((one) =>
+      one.asked.flatMap(({ params }) => filterExpressionsIn(params)),
+    );
+    const standing = expressions.filter((expression) => {
+      try {
+        assertCannotFail({ $expr: expression });
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    expect(standing.length).toBeGreaterThan(100);
+    expect(expressions.length - standing.length).toBeGreaterThan(20);
+    const text = JSON.stringify(standing);
+    expect(Object.keys(FILTER_OPERATORS).filter((operator) => !text.includes(`"${operator}"`))).toEqual([]);
+    const refused = JSON.stringify(expressions);
+    const partial = Object.keys(REFUSED_IN_FILTERS).filter((operator) => refused.includes(`"${operator}"`));
+    expect(partial.length).toBeGreaterThan(10);
+  });
+
+  it('compare columns that hold objects of others wherever a database compares', () => {
+    const columns = [COLUMNS.Orchard, COLUMNS.Crate].flat().filter(isHolding);
+    const places = placesOf(
+      columns.map(({ name }) => name),
+      asked.flatMap((one) => one.asked),
+    );
+    expect(COMPARING.filter((place) => !places.has(place))).toEqual([]);
+    const held = asked.filter(({ world }) => {
+      const sight = new AgentSight(world);
+      return CLASS_NAMES.some((name) => sight.isWithheld(name)) && sight.permits('Orchard', 'find');
+    });
+    expect(held.length).toBeGreaterThan(asked.length / 5);
+  });
+
+  it('hold columns of every spelling, and in each class some that only their spelling tells apart', () => {
+    const alike = (name: string) => name.replaceAll('_', '').toLowerCase();
+    for (const className of CLASS_NAMES) {
+      const names = columnNames(className);
+      expect([className, new Set(names.map(alike)).size < names.length]).toEqual([className, true]);
+    }
+    const all = CLASS_NAMES.flatMap(columnNames);
+    for (const form of [/^[a-z]+(_[a-z]+)+$/, /^[a-z]+[A-Z]/, /^[A-Z_]+$/, /^[A-Z][a-z]/, /\d/])
+      expect(all).toContainEqual(expect.stringMatching(form));
   });
 
   it('hold every rule in each of its forms', () => {

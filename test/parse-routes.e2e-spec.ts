@@ -75,6 +75,21 @@ describe('reading with a Parse Server', { timeout: 60_000 }, () => {
       expect((await notes(headers, { include: ['vault'] })).isError).toBe(true);
       const foreign = await call('get_object', { class_name: 'Note', object_id: 'foreign' }, headers);
       expect(foreign.details?.['kind']).toBe('tenant_scope');
+      for (const [tool, args] of [
+        ['get_object', (object_id: string) => ({ object_id })],
+        ['get_objects', (id: string) => ({ ids: [id] })],
+        ['update_object', (object_id: string) => ({ object_id, fields: { title: 'x' } })],
+        ['delete_object', (object_id: string) => ({ object_id })],
+      ] as const) {
+        const [one, other] = await Promise.all(
+          ['foreign', 'missing'].map((id) => call(tool, { class_name: 'Note', ...args(id) }, headers)),
+        );
+        expect([tool, other?.text.replaceAll('missing', 'foreign'), other?.code]).toEqual([
+          tool,
+          one?.text,
+          one?.code,
+        ]);
+      }
     }
   });
 

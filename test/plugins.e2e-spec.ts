@@ -10,7 +10,7 @@ import { callTool, rpc, type Service, startAndFail, startService } from './servi
 
 const plugin = (name: string) => fileURLToPath(new URL(`./plugins/${name}.mjs`, import.meta.url));
 const key = { 'X-MCP-API-Key': 'k' };
-const config = { ...NEWSROOM_CONFIG, plugins: [plugin('counting')] };
+const config = { ...NEWSROOM_CONFIG, plugins: [plugin('counting'), plugin('delegating')] };
 const env = { MCP_API_KEY: 'k' };
 
 let service: Service;
@@ -24,6 +24,7 @@ describe('a plugin', () => {
     const { body } = await rpc(service, 'tools/list', {}, key);
     const { tools } = body['result'] as { tools: { name: string; _meta: object }[] };
     expect(tools.at(-1)).toMatchObject({ name: 'rows_of', _meta: { category: 'custom' } });
+    expect(tools.at(-2)).toMatchObject({ name: 'research' });
     const { data } = await callTool(service, 'rows_of', { className: 'Post' }, key);
     expect(data['rows']).toBeGreaterThan(0);
   });
@@ -31,6 +32,15 @@ describe('a plugin', () => {
   it('reads through the same gates as every tool', async () => {
     const refused = await callTool(service, 'rows_of', { className: 'Contract' }, key);
     expect([refused.isError, refused.code]).toEqual([true, 'access_denied']);
+  });
+
+  it('injects sub-agents, the runner of tools and callbacks', async () => {
+    const { text } = await callTool(service, 'research', {}, key);
+    expect(JSON.parse(text)).toEqual({
+      live: expect.any(Number),
+      refused: 'tool_filtered',
+      announced: expect.arrayContaining(['research', 'count_objects']),
+    });
   });
 
   it('narrows a class of the file, never widens it', async () => {

@@ -87,7 +87,7 @@ describe('parley explain', () => {
       '--as',
       AGENT,
     ]);
-    expect(code).toBe(0);
+    expect(code).toBe(1);
     expect(stdout).toMatch(/refused/);
     expect(stdout).toMatch(/security_blocked/);
     expect(stdout).toMatch(/told +Invalid params/);
@@ -108,7 +108,7 @@ describe('parley explain', () => {
     ['arguments that are no object', ['list_tools', '[]', '--as', AGENT], /must be a JSON object/],
   ])('fails for %s', async (_, args, text) => {
     const { code, stderr } = await parley(['explain', ...args]);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toMatch(text);
     expect(stderr).not.toMatch(/ at .*\.js:\d+/);
   });

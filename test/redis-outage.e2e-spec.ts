@@ -156,7 +156,12 @@ describe('two replicas that share one Redis', () => {
       expect([opened.status, opened.body.error?.code]).toEqual([503, -32000]);
       // Of the stateless revision: no session stands between the caller and the limits.
       const modern = await callModern(service, 'analyst');
-      expect(modern.text).toContain('Rate limit exceeded');
+      expect(modern.text).toContain('The rate limit cannot be counted at the moment');
+      expect(modern.text).not.toContain('exceeded');
+      expect(modern.text).toContain('"parse.retry_after"');
+      for (const answer of [used, opened]) {
+        expect(answer.headers.get('retry-after')).toBe('5');
+      }
       for (const { text } of [used, opened, modern]) expect(text).not.toMatch(/redis|ECONN|127\.0\.0\.1/i);
     }
     await comes();

@@ -557,10 +557,10 @@ describe('find_similar', () => {
   it('compares with no row that the agent may not read', async () => {
     for (const object_id of ['tea9', 'aclx', 'none'])
       expect(await like('ada', { object_id })).toMatchObject({
-        code: 'parse_error',
-        text: `Parse error: Object not found: Doc#${object_id}`,
+        code: 'access_denied',
+        text: `This agent's tenant has no object of class 'Doc' under the id: '${object_id}'`,
       });
-    expect((await like('narrowed', { object_id: 'tea1' })).code).toBe('parse_error');
+    expect((await like('narrowed', { object_id: 'tea1' })).details).toMatchObject({ kind: 'tenant_scope' });
   });
 
   it.each([

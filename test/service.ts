@@ -36,8 +36,8 @@ export interface Service {
 }
 
 function environment(extra: Record<string, string>): Record<string, string> {
-  const { PATH = '', HOME = '' } = process.env;
-  return { PATH, HOME, ...extra };
+  const { PATH = '', HOME = '', EMBEDDED_MONGO_REORDER_FILTERS = '' } = process.env;
+  return { PATH, HOME, EMBEDDED_MONGO_REORDER_FILTERS, ...extra };
 }
 
 function configText({ config = {}, seed }: ServiceOptions): string {

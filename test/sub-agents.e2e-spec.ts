@@ -128,7 +128,7 @@ function configure(more: { agents?: object; policy?: object } = {}) {
         tokenCostPerMillionInput: 1000,
         classes: {
           Vault: { hidden: true },
-          Post: { description: 'Posts', fields: ['status', 'topic', 'gone'] },
+          Post: { description: 'Posts', fields: ['status', 'topic'] },
         },
         ...more.policy,
       },
@@ -370,7 +370,7 @@ describe('introspection', () => {
       per_class: {
         Post: {
           accessible: 'permitted',
-          agent_fields: ['status', 'topic', 'gone'],
+          agent_fields: ['status', 'topic'],
           per_agent_filter: ['status'],
         },
         Note: { accessible: 'permitted', agent_fields: null, per_agent_filter: null },
@@ -440,8 +440,8 @@ describe('introspection', () => {
       classes_audited: 2,
       visible_classes_declared: false,
       missing_class_descriptions: ['Note'],
-      missing_field_descriptions: { Note: ['status', 'topic'], Post: ['gone', 'status', 'topic'] },
-      unresolvable_allowlist_entries: { Post: ['gone'] },
+      missing_field_descriptions: { Note: ['status', 'topic'], Post: ['status', 'topic'] },
+      unresolvable_allowlist_entries: {},
       canonical_filter_summary: {},
     });
     expect(lines).toContain('classes audited: 2');

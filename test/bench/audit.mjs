@@ -33,7 +33,7 @@ const WAYS = {
 const services = [];
 for (const sinks of Object.values(WAYS)) {
   const config = {
-    server: { port: 0 },
+    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
     database: { uri: database.url, name: 'parley' },
     agents: { bench: { rateLimit: 1_000_000_000 } },
     auth: [{ apiKey: 'bench-key', agent: 'bench' }],

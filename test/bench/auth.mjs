@@ -9,7 +9,7 @@ const TOKENS = 3_000;
 const agent = { rateLimit: 1_000_000_000 };
 const issuer = await startIssuer('RS256');
 const config = stringify({
-  server: { port: 0 },
+  server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
   agents: { bench: agent },
   auth: [
     { apiKey: 'bench-key', agent: 'bench' },

@@ -20,7 +20,7 @@ const database = await start(
 );
 const redis = await startRedisServer();
 const config = stringify({
-  server: { port: 0 },
+  server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
   database: { uri: database.url, name: 'parley' },
   redis: { url: redis.url },
   agents: { bench: { rateLimit: 1_000_000 } },

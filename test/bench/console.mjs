@@ -12,7 +12,7 @@ const executablePath =
 const service = await start(['--enable-source-maps', join(root, 'dist/bundle/main.js')], {
   cwd: folderWith({
     'parley.yaml': stringify({
-      server: { port: 0 },
+      server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
       agents: { operator: { rateLimit: 1_000_000 } },
       auth: [{ apiKey: KEY, agent: 'operator' }],
       console: { operators: ['operator'] },

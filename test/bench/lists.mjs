@@ -11,7 +11,7 @@ const made = Array.from({ length: Math.max(...SIZES) }, (_, index) => `made_${in
 
 for (const size of SIZES) {
   const config = {
-    server: { port: 0 },
+    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
     // Only tools of its own, so that there are as many as are asked for.
     agents: {
       bench: { tenantId: 'northside', rateLimit: 1_000_000_000, tools: { only: made.slice(0, size) } },

@@ -12,7 +12,7 @@ const openToAdmin = (masks) =>
 
 const configuration = (uri, masks) =>
   stringify({
-    server: { port: 0 },
+    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
     database: { uri, name: 'parley' },
     agents: { reader: agent, admin: { ...agent, permissions: 'admin' } },
     auth: ['reader', 'admin'].map((name) => ({ apiKey: `${name}-key`, agent: name })),

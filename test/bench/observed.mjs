@@ -21,7 +21,7 @@ const service = (more, main = join(root, 'dist/bundle/main.js')) =>
   start(['--enable-source-maps', main], {
     cwd: folderWith({
       'parley.yaml': stringify({
-        server: { port: 0 },
+        server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
         database: { uri: database.url, name: 'parley' },
         agents: { bench: { rateLimit: 1_000_000_000 } },
         auth: [{ apiKey: 'bench-key', agent: 'bench' }],

@@ -25,7 +25,7 @@ function configuration(classes, uri) {
     ]),
   );
   return stringify({
-    server: { port: 0 },
+    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
     database: { uri, name: 'parley' },
     agents: {
       bench: { tenantId: 'northside', rateLimit: 1_000_000_000 },
@@ -124,7 +124,7 @@ async function commandsPerCall(service, uri) {
   const calls = [
     { name: 'query_class', args: { class_name: 'Listing', limit: 50 } },
     { name: 'count_objects', args: { class_name: 'Listing' } },
-    { name: 'get_object', args: { class_name: 'Listing', object_id: 'none' } },
+    { name: 'get_object', args: { class_name: 'Listing', object_id: 'WvR7oekaQL' } },
     {
       name: 'aggregate',
       args: { class_name: 'Listing', pipeline: [{ $group: { _id: '$format', n: { $sum: 1 } } }] },

@@ -14,7 +14,7 @@ const database = await start(
   { ready: /listening on (mongodb\S+)/ },
 );
 const config = stringify({
-  server: { port: 0 },
+  server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
   database: { uri: database.url, name: 'parley' },
   agents: { bench: { tenantId: 'northside', rateLimit: 1_000_000_000 } },
   auth: [{ apiKey: 'bench-key', agent: 'bench' }],

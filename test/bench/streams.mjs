@@ -13,7 +13,12 @@ const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 const service = await start(['--expose-gc', '--enable-source-maps', join(root, 'dist/bundle/main.js')], {
   cwd: folderWith({
     'parley.yaml': stringify({
-      server: { port: 0, maxConcurrentDispatchers: null },
+      server: {
+        port: 0,
+        requestRateLimit: { limit: 1_000_000_000, window: 60 },
+        maxRunningCalls: null,
+        maxConcurrentDispatchers: null,
+      },
       agents: { bench: { rateLimit: 1_000_000 } },
       auth: [{ anonymous: true, agent: 'bench' }],
       policy: { suppressMasterKeyWarning: true },

@@ -25,13 +25,17 @@ export function askSomething(dice: Dice, world: World): Question {
   const className = folder ? one.folderClass : one.name;
   const roll = dice.next();
   const include =
-    !folder && dice.chance(0.3) ? { include: dice.pick(['folder', 'owner', 'folder.owner']) } : {};
+    !folder && dice.chance(0.3)
+      ? { include: dice.pick(['folder', 'in_folder', 'owner', 'in_folder.owner']) }
+      : {};
   if (roll < 0.2)
     return { kind: 'get', className, objectId: dice.pick(folder ? one.folderIds : one.ids), ...include };
   const where = folder ? folderWhere(dice, world, one) : noteWhere(dice, world, one, 2);
   // Parse Server counts along a relation without knowing who asks.
   if (roll < 0.35) return { kind: 'count', className, where: plain(where) };
-  const order = folder ? ['label', 'objectId', 'secret'] : ['rank', '-title', 'secret', '-objectId'];
+  const order = folder
+    ? ['label', 'objectId', 'secret']
+    : ['rank', '-title', 'Title', 'secret', '-SECRET', '-objectId'];
   return {
     kind: 'find',
     className,
@@ -41,7 +45,9 @@ export function askSomething(dice: Dice, world: World): Question {
     ...(!folder &&
       one.mayAskKeys &&
       !('include' in include) &&
-      dice.chance(0.3) && { keys: ['title', ...dice.some(['secret', 'rank', 'owner', 'meta'])] }),
+      dice.chance(0.3) && {
+        keys: ['title', ...dice.some(['Title', 'secret', 'SECRET', 'rank', 'owner', 'meta_data'])],
+      }),
   };
 }
 
@@ -72,11 +78,16 @@ function noteWhere(dice: Dice, world: World, one: WorldClass, depth: number): Re
   const user = pointer('_User', dice.pick(world.users).id);
   const simple = [
     { title: 'Title 1' },
+    { Title: 'Title 1' },
+    { SECRET: 'secret 1' },
+    { sECRET: { $ne: 'secret 1' } },
+    { in_folder: pointer(one.folderClass, dice.pick(one.folderIds)) },
+    { in_folder: { $inQuery: { className: one.folderClass, where: folderCondition(dice, world, one) } } },
     { rank: { $gt: dice.upTo(10) } },
     { secret: dice.chance(0.5) ? 'secret 1' : { $exists: true } },
     { owner: user },
     { members: user },
-    { 'meta.colour': 'red' },
+    { 'meta_data.colour': 'red' },
     { folder: pointer(one.folderClass, dice.pick(one.folderIds)) },
     { objectId: { $in: dice.some(one.ids) } },
     { owner: { $inQuery: { className: '_User', where: { nick: { $exists: true } } } } },

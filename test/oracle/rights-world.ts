@@ -23,7 +23,8 @@ export interface World {
 const OPERATIONS = ['find', 'count', 'get'] as const;
 const OWNER_FIELDS = ['owner', 'members'];
 /** Columns that permissions may hide. */
-const HIDEABLE = ['secret', 'rank', 'title', 'owner', 'folder', 'members', 'updatedAt', 'meta'];
+const HIDEABLE =
+  'secret SECRET sECRET rank title Title owner folder in_folder members updatedAt meta_data'.split(' ');
 const USER_COLUMNS = ['email', 'phone', 'nick'];
 
 export function makeWorld(dice: Dice, pairs: number): World {
@@ -85,12 +86,16 @@ function schemasOf({ name, folderClass, mayAskKeys }: WorldClass, chance: Chance
       className: name,
       fields: {
         title: { type: 'String' },
+        Title: { type: 'String' },
         rank: { type: 'Number' },
         secret: { type: 'String' },
+        SECRET: { type: 'String' },
+        sECRET: { type: 'String' },
         owner: user,
         members: { type: 'Array' },
-        meta: { type: 'Object' },
+        meta_data: { type: 'Object' },
         folder: { type: 'Pointer', targetClass: folderClass },
+        in_folder: { type: 'Pointer', targetClass: folderClass },
       },
       classLevelPermissions: chance.permissions(OWNER_FIELDS, HIDEABLE, !mayAskKeys),
     },
@@ -116,12 +121,16 @@ function rowsOf({ name, folderClass, ids, folderIds }: WorldClass, chance: Chanc
   const notes = ids.map((objectId, index) => ({
     objectId,
     title: `Title ${dice.upTo(4)}`,
+    Title: `Title ${dice.upTo(4)}`,
     rank: index,
     secret: `secret ${dice.upTo(4)}`,
+    SECRET: `secret ${dice.upTo(4)}`,
+    sECRET: `secret ${dice.upTo(4)}`,
     ...(dice.chance(0.8) && { owner: chance.user() }),
     ...(dice.chance(0.7) && { members: dice.some(chance.users(), 0.3) }),
-    ...(dice.chance(0.5) && { meta: { colour: dice.pick(['red', 'blue']), friend: chance.user() } }),
+    ...(dice.chance(0.5) && { meta_data: { colour: dice.pick(['red', 'blue']), friend: chance.user() } }),
     ...(dice.chance(0.8) && { folder: pointer(folderClass, dice.pick([...folderIds, 'gone'])) }),
+    ...(dice.chance(0.8) && { in_folder: pointer(folderClass, dice.pick([...folderIds, 'gone'])) }),
     ...chance.acl(),
   }));
   const folders = folderIds.map((objectId) => ({

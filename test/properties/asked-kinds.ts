@@ -36,6 +36,26 @@ function operatorsIn(value: unknown): string[] {
   ]);
 }
 
+/** Where a request names one of the columns: the member or operator that stands around each mention, innermost first. */
+export function placesOf(columns: readonly string[], requests: Iterable<Request>): Kinds {
+  const names = new RegExp(`^\\$?-?(${columns.join('|')})(\\.|$)`);
+  return counted([...requests].flatMap(({ params }) => placesIn(params, names, ['', ''])));
+}
+
+type Around = readonly [outer: string, inner: string];
+
+function placesIn(value: unknown, names: RegExp, around: Around): string[] {
+  const [outer, inner] = around;
+  if (typeof value === 'string') return names.test(value) ? [inner, `${outer} ${inner}`] : [];
+  if (Array.isArray(value)) return value.flatMap((one) => placesIn(one, names, around));
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([key, member]) =>
+    names.test(key)
+      ? [inner, ...Object.keys((member ?? {}) as object).map((operator) => `${inner} ${operator}`)]
+      : placesIn(member, names, /^[xyabvw]$/.test(key) ? around : [inner, key]),
+  );
+}
+
 const ENTRIES = new Set<string>([...CLASS_NAMES, ...CLASS_NAMES.flatMap(columnNames), 'createdAt']);
 const CHOICE = /^(true|false|null|[a-z]+|exceptMaster)$/;
 

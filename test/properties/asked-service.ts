@@ -35,7 +35,10 @@ export function withoutToday(text: string): string {
   });
 }
 
-/** Without what differs between any two calls: when, how long, and which agent object. */
+/**
+ * Without what differs between any two calls: when, how long, and which agent object; and without what the operator alone is
+ * told of an id that leads to no row of the tenant: whether there is one.
+ */
 export function settledAudit(record: AuditRecord): object {
   const {
     at: _,
@@ -44,7 +47,9 @@ export function settledAudit(record: AuditRecord): object {
     parent_agent_id: ____,
     correlation_id: _____,
     database_ms: ______,
+    cause,
     ...rest
-  } = record;
-  return rest;
+  } = record as AuditRecord & { cause?: unknown };
+  const tellsOfRows = 'denial_kind' in rest && rest.denial_kind === 'tenant_scope';
+  return { ...rest, ...(cause !== undefined && !tellsOfRows && { cause }) };
 }

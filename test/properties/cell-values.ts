@@ -1,3 +1,4 @@
+import { holding } from './held-objects.js';
 import { type Column, COLUMNS, rowId, TENANTS } from './vocabulary.js';
 
 /** Values that rows share, so that joining, grouping and comparing have something to find. */
@@ -11,13 +12,20 @@ const related = (className: string, ids: readonly string[]) => ({
   objects: ids.map((id) => pointer(className, id)),
 });
 
+/** Columns that hold the name of a tenant: there are two. */
+const holdsTenant = (name: string) => /org$/i.test(name);
+
+/** How many values the pool of a column has; beyond them they begin again. */
+export const poolOf = ({ name, kind }: Column): number =>
+  kind === 'text' && holdsTenant(name) ? TENANTS.length : POOL;
+
 /** What anyone might write in a request: the value of that number in a column's pool. */
 export function ordinary({ name, kind, target }: Column, index: number): unknown {
   const pick = index % POOL;
   const id = rowId(target ?? 'Orchard', pick);
   switch (kind) {
     case 'text':
-      return name.endsWith('Org') ? TENANTS[pick % 2] : `plain ${pick}`;
+      return holdsTenant(name) ? TENANTS[pick % TENANTS.length] : `plain ${pick}`;
     case 'number':
       return pick + 1;
     case 'date':
@@ -36,6 +44,9 @@ export function ordinary({ name, kind, target }: Column, index: number): unknown
       return [pointer(String(target), id), pointer(String(target), rowId(target ?? 'Orchard', pick + 1))];
     case 'relation':
       return related(String(target), [id]);
+    case 'bag':
+    case 'pile':
+      return holding({ name, kind }, pick);
   }
 }
 
@@ -59,8 +70,10 @@ export function marked({ name, kind, target }: Column, row: number): { value: un
     }
     case 'flag':
       return { value: true, traces: [] };
+    case 'bag':
     case 'object':
       return { value: { tone: text, [`K${text}`]: { level: number } }, traces: [text, String(number)] };
+    case 'pile':
     case 'texts':
       return { value: [text], traces: [text] };
     case 'pointer':
@@ -82,7 +95,7 @@ const markNumber = (name: string) => NUMBERS.get(name) ?? 99;
 /** As a request would compare it. */
 export function asOperand(column: Column, index: number, secret: boolean): unknown {
   const value = secret ? marked(column, index).value : ordinary(column, index);
-  if (column.kind === 'pointers' || column.kind === 'texts') return (value as unknown[])[0];
+  if (['pointers', 'texts', 'pile'].includes(column.kind)) return (value as unknown[])[0];
   if (column.kind === 'relation') return ((value as { objects: unknown[] }).objects[0] ?? null) as unknown;
   return value;
 }

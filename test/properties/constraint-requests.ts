@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { madeOnce } from './made-once.js';
 import { asOperand, POOL } from './cell-values.js';
+import { GUESSES, INNER_PATHS, isHolding } from './held-objects.js';
 import {
   type ClassName,
   CLASS_NAMES,
@@ -64,7 +65,7 @@ export const anyName = madeOnce((name: ClassName): fc.Arbitrary<string> =>
       arbitrary: fc
         .tuple(
           anyColumn(name),
-          fc.constantFrom('tone', 'deep.level', 'objectId', 'className', 'frmTitle', '0'),
+          fc.constantFrom('tone', 'deep.level', 'objectId', 'className', 'frmTitle', '0', ...INNER_PATHS),
         )
         .map(([column, inner]) => `${column.name}.${inner}`),
     },
@@ -89,6 +90,7 @@ function plain(column: Column, index: number, secret: boolean): unknown {
 function conditionOn(column: Column): fc.Arbitrary<unknown> {
   const value = operand(column);
   const several = fc.array(value, { minLength: 0, maxLength: 3 });
+  const guess = fc.constantFrom(...GUESSES);
   return fc.oneof(
     { weight: 3, arbitrary: value },
     { weight: 3, arbitrary: fc.tuple(fc.constantFrom('$gt', '$gte', '$lt', '$lte'), value).map(pair) },
@@ -100,7 +102,22 @@ function conditionOn(column: Column): fc.Arbitrary<unknown> {
       arbitrary: fc.constantFrom('^plain', '^ZEK', '^ZEKRET.*r[0-2]$', '1').map((it) => ({ $regex: it })),
     },
     {
-      weight: column.kind === 'place' ? 6 : 0,
+      weight: isHolding(column) ? 8 : 0,
+      arbitrary: fc.oneof(
+        guess,
+        fc.tuple(fc.constantFrom('$gt', '$lt', '$ne', '$eq'), guess).map(pair),
+        fc
+          .tuple(fc.constantFrom('$in', '$nin', '$all'), fc.array(guess, { minLength: 1, maxLength: 6 }))
+          .map(pair),
+        fc.constantFrom(
+          { $gt: 'Ledger' },
+          { $regex: 'row[01]' },
+          { $lt: { __type: 'Pointer', className: 'Orchard', objectId: 'z' } },
+        ),
+      ),
+    },
+    {
+      weight: column.kind === 'place' ? 14 : 0,
       arbitrary: fc.constantFrom(
         { $nearSphere: { __type: 'GeoPoint', latitude: 11, longitude: 21 } },
         {
@@ -133,7 +150,9 @@ const pair = ([key, value]: [string, unknown]): Json => ({ [key]: value });
 /** A constraint in Parse's words; every nesting asks something of some class. */
 export const where = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
   const simple = anyColumn(name).chain((column) =>
-    condition(column).map((asked): Json => ({ [column.name]: asked })),
+    fc
+      .tuple(condition(column), isHolding(column) ? fc.constantFrom('', ...INNER_PATHS) : fc.constant(''))
+      .map(([asked, inner]): Json => ({ [inner === '' ? column.name : `${column.name}.${inner}`]: asked })),
   );
   const odd = fc
     .tuple(anyName(name), fc.constantFrom<unknown>('plain 1', 2, { $exists: true }, { $regex: '^Z' }))
@@ -149,6 +168,12 @@ export const where = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Jso
     { weight: 3, arbitrary: acrossClasses(name, depth - 1) },
   );
 });
+
+/** Half of them hold objects, where there are such: what stands inside is compared as well. */
+const comparedColumn = (name: ClassName): fc.Arbitrary<Column> => {
+  const holding = columnsOf(name).filter(isHolding);
+  return holding.length === 0 ? anyColumn(name) : fc.oneof(anyColumn(name), fc.constantFrom(...holding));
+};
 
 const acrossClasses = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
   const inQuery = fc.constantFrom(...CLASS_NAMES).chain((target) =>
@@ -173,10 +198,16 @@ const acrossClasses = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Js
         anyColumn(name),
         fc.constantFrom('$select', '$dontSelect'),
         where(target, depth),
-        anyColumn(target),
+        comparedColumn(target),
+        fc.constantFrom('', '.inner', '.1'),
       )
-      .map(([column, operator, inner, key]) => ({
-        [column.name]: { [operator]: { query: { className: target, where: inner }, key: key.name } },
+      .map(([column, operator, inner, { name: key, ...rest }, path]) => ({
+        [column.name]: {
+          [operator]: {
+            query: { className: target, where: inner },
+            key: isHolding({ name: key, ...rest }) ? key + path : key,
+          },
+        },
       })),
   );
   const related = fc

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { anyColumn, anyName, columnsOf, type Json, operand, where } from './constraint-requests.js';
+import { GUESSES, isHolding } from './held-objects.js';
 import { madeOnce } from './made-once.js';
+import { filterExpression } from './filter-expressions.js';
 import { type ClassName, CLASS_NAMES, columnNames } from './vocabulary.js';
 
 /** Names that stages of ours give to what they compute. */
@@ -27,6 +29,12 @@ const anyNameAnywhere: fc.Arbitrary<string> = fc.constantFrom(
   ...CLASS_NAMES.flatMap((name) => columnNames(name)),
 );
 
+/** As many guesses as somebody likes, in no column at all. */
+const guessed: fc.Arbitrary<unknown> = fc.constantFrom<unknown>(
+  { $literal: GUESSES },
+  ...GUESSES.map(($literal) => ({ $literal })),
+);
+
 /** An expression over rows of a class, with every way to bring a value under another name. */
 const expression = madeOnce((name: ClassName, depth: number): fc.Arbitrary<unknown> => {
   const leaf = fc.oneof(
@@ -38,6 +46,7 @@ const expression = madeOnce((name: ClassName, depth: number): fc.Arbitrary<unkno
         .chain(operand)
         .map((value) => ({ $literal: value })),
     },
+    { weight: 1, arbitrary: guessed },
   );
   if (depth === 0) return leaf;
   const inner = expression(name, depth - 1);
@@ -129,6 +138,16 @@ const expression = madeOnce((name: ClassName, depth: number): fc.Arbitrary<unkno
   );
 });
 
+/** Fails on rows where a column holds a mark, and on no other. */
+const failingOnMarks = madeOnce((name: ClassName): fc.Arbitrary<unknown> => {
+  const columns = columnsOf(name).filter(({ kind }) => kind === 'text' || kind === 'number');
+  return fc.constantFrom(...columns).map(({ name: column, kind }) => {
+    const [least, beyond] = kind === 'text' ? ['ZEKRET', 'ZEKREU'] : [770_000_000, 780_000_000];
+    const isMarked = { $and: [{ $gte: [`$${column}`, least] }, { $lt: [`$${column}`, beyond] }] };
+    return { $gt: [{ $divide: [1, { $cond: [isMarked, 0, 1] }] }, 5] };
+  });
+});
+
 const accumulator = madeOnce((name: ClassName): fc.Arbitrary<Json> =>
   fc.oneof(
     fc
@@ -188,7 +207,7 @@ const join = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> =>
       {
         weight: 2,
         arbitrary: fc
-          .tuple(expression(name, 0), foreign, foreign, where(target, 0))
+          .tuple(fc.oneof(expression(name, 0), guessed), foreign, foreign, where(target, 0))
           .map(([startWith, connectFromField, connectToField, restrict]) => ({
             $graphLookup: {
               from,
@@ -207,7 +226,7 @@ const join = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> =>
 
 const pointerNames = (name: ClassName): readonly string[] =>
   columnsOf(name)
-    .filter(({ kind }) => kind === 'pointer')
+    .filter((column) => column.kind === 'pointer' || isHolding(column))
     .map((column) => column.name);
 
 /** Any stage, also those that no caller may use. */
@@ -217,9 +236,25 @@ const stage = madeOnce((name: ClassName, depth: number): fc.Arbitrary<Json> => {
     { weight: 1, arbitrary: expression(name, 2) },
   );
   const made = fc.constantFrom('x', 'y', 'joined');
+  const reliable = filterExpression(reference(name));
   const simple = fc.oneof(
     { weight: 4, arbitrary: where(name, 1).map((it) => ({ $match: it })) },
     { weight: 3, arbitrary: value.map((it) => ({ $match: { $expr: it } })) },
+    { weight: 3, arbitrary: reliable.map((it) => ({ $match: { $expr: it } })) },
+    {
+      weight: 2,
+      arbitrary: fc
+        .tuple(fc.constantFrom('$or', '$and', '$nor'), where(name, 0), reliable)
+        .map(([operator, asked, it]) => ({ $match: { [operator]: [asked, { $expr: it }] } })),
+    },
+    { weight: 2, arbitrary: failingOnMarks(name).map((x) => ({ $addFields: { x } })) },
+    { weight: 1, arbitrary: fc.boolean().map((x) => ({ $match: { x } })) },
+    {
+      weight: 3,
+      arbitrary: fc
+        .tuple(fc.constantFrom('$or', '$and'), where(name, 0), failingOnMarks(name))
+        .map(([operator, asked, it]) => ({ $match: { [operator]: [asked, { $expr: it }] } })),
+    },
     {
       weight: 3,
       arbitrary: fc.tuple(made, value, anyName(name)).map(([key, it, kept]) => ({

@@ -67,11 +67,19 @@ const READS: readonly fc.Arbitrary<Request>[] = [
   ),
   call(
     'get_object',
-    about((name) => ({ object_id: id(name), include: optional(include(name)) })),
+    about((name) => ({
+      object_id: id(name),
+      include: optional(include(name)),
+      keys: optional(keys(name)),
+    })),
   ),
   call(
     'get_objects',
-    about((name) => ({ ids: fc.array(id(name), { maxLength: 5 }), include: optional(include(name)) })),
+    about((name) => ({
+      ids: fc.array(id(name), { maxLength: 5 }),
+      include: optional(include(name)),
+      keys: optional(keys(name)),
+    })),
   ),
   call(
     'get_sample_objects',
@@ -138,7 +146,7 @@ const GROUPS: readonly fc.Arbitrary<Request>[] = [
   call(
     'group_by_date',
     about((name) => ({
-      field: fc.oneof(anyName(name), fc.constantFrom('createdAt', 'orcPlanted', 'crtSealed')),
+      field: fc.oneof(anyName(name), fc.constantFrom('createdAt', 'orcPlanted', 'orc_planted', 'crt_sealed')),
       interval: fc.constantFrom('year', 'month', 'day', 'second'),
       where: optional(where(name, 1)),
       operation: optional(fc.constantFrom('count', 'sum', 'average', 'min', 'max')),
@@ -196,11 +204,11 @@ const fields = (name: ClassName) =>
 const WRITES: readonly fc.Arbitrary<Request>[] = [
   call(
     'update_object',
-    about((name) => ({ object_id: id(name), fields: fields(name) })),
+    about((name) => ({ object_id: id(name), fields: fields(name), idempotency_key: seldom(fc.uuid()) })),
   ),
   call(
     'delete_object',
-    about((name) => ({ object_id: id(name) })),
+    about((name) => ({ object_id: id(name), idempotency_key: seldom(fc.uuid()) })),
   ),
 ];
 

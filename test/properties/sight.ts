@@ -20,10 +20,10 @@ export type Sight = 'all' | 'rest' | 'presence' | 'equality' | 'ending' | 'nothi
 
 /** The column that filters and default filters limit rows by; kept below this. */
 export const LIMITED_BY: Readonly<Record<OwnClass, string>> = {
-  Orchard: 'orcRank',
-  Farmer: 'frmAge',
-  Crate: 'crtWeight',
-  Ledger: 'lgrSum',
+  Orchard: 'ORC_RANK',
+  Farmer: 'frm_age',
+  Crate: 'crt_weight',
+  Ledger: 'LgrSum',
 };
 export const FILTER_LIMIT = 3;
 /** The row that the filter for every class leaves out. */
@@ -78,7 +78,7 @@ export class AgentSight {
     return !(tenant.bypass && this.world.agent.permissions === 'admin' && !this.world.agent.child);
   }
 
-  /** Of another tenant: named by id it is refused as such, so its being there is no secret. */
+  /** Of another tenant: named by id it is refused as one that is not there. */
   isForeign(className: ClassName, row: RowSpec): boolean {
     if (!this.isBound(className)) return false;
     return tenantOf(className, row) !== this.world.agent.tenantId;
@@ -179,6 +179,17 @@ export class AgentSight {
     const exceptions = hiddenFrom.owner ? [hiddenFrom.owner] : [];
     if (general.length === 0) return true;
     return [...general, ...(this.isUser ? exceptions : [])].some((list) => !list.includes(field));
+  }
+
+  /**
+   * The default view names its column outside the allowlist too, so that a caller can write the filter itself; not one that is masked
+   * or protected.
+   */
+  isToldByDefaultView(className: ClassName, field: string): boolean {
+    if (className === '_User' || field !== LIMITED_BY[className]) return false;
+    const { canonical, fields, masks, hiddenFrom } = this.world.classes[className];
+    const guarded = Object.values(hiddenFrom ?? {}).some((list) => list?.includes(field) ?? false);
+    return canonical && fields !== null && !masks[field] && !guarded;
   }
 
   private generalLists(className: ClassName): (readonly string[])[] {

@@ -2,7 +2,19 @@ import type { PolicyConfig } from '#policy';
 
 /** How a column's values look, and so how they are written in a request. */
 type Kind =
-  'text' | 'number' | 'date' | 'place' | 'flag' | 'object' | 'texts' | 'pointer' | 'pointers' | 'relation';
+  | 'text'
+  | 'number'
+  | 'date'
+  | 'place'
+  | 'flag'
+  | 'object'
+  | 'texts'
+  | 'pointer'
+  | 'pointers'
+  | 'relation'
+  /** An object and a list that hold objects of other classes, unknown to the schema. */
+  | 'bag'
+  | 'pile';
 
 export interface Column {
   readonly name: string;
@@ -22,60 +34,74 @@ const column = (name: string, kind: Kind, target?: ClassName): Column => ({
   ...(target && { target }),
 });
 
-/** Every name stands for itself: none is part of another, or of what the service says of its own accord. */
+/**
+ * Every name stands for itself: none is part of another, or of what the service says of its own accord. They are spelled in
+ * every way, and in each class there are columns that only their spelling tells apart.
+ */
 export const COLUMNS: Readonly<Record<ClassName, readonly Column[]>> = {
   Orchard: [
     column('orcTitle', 'text'),
-    column('orcRank', 'number'),
+    column('ORC_RANK', 'number'),
+    column('oRCRANK', 'number'),
     column('orcWage', 'number'),
+    column('orc_wage', 'number'),
     column('orcPlanted', 'date'),
+    column('orc_planted', 'date'),
     column('orcSpot', 'place'),
-    column('orcFlag', 'flag'),
-    column('orcMeta', 'object'),
-    column('orcTags', 'texts'),
-    column('orcOwner', 'pointer', '_User'),
+    column('OrcFlag', 'flag'),
+    column('orc_meta', 'object'),
+    column('orcOrg', 'text'),
+    column('orcTags2', 'texts'),
+    column('orc_owner', 'pointer', '_User'),
     column('orcKeeper', 'pointer', 'Farmer'),
-    column('orcBoxes', 'pointers', 'Crate'),
+    column('ORC_BOXES', 'pointers', 'Crate'),
     column('orcPeers', 'relation', 'Crate'),
+    column('orcBag', 'bag'),
+    column('orcPile', 'pile'),
   ],
   Farmer: [
     column('frmTitle', 'text'),
+    column('frm_age', 'number'),
     column('frmAge', 'number'),
-    column('frmMentor', 'pointer', 'Farmer'),
-    column('frmHome', 'pointer', 'Orchard'),
+    column('frm_mentor', 'pointer', 'Farmer'),
+    column('FrmHome', 'pointer', 'Orchard'),
     column('frmOwner', 'pointer', '_User'),
     column('frmMeta', 'object'),
   ],
   Crate: [
     column('crtTitle', 'text'),
+    column('crt_weight', 'number'),
     column('crtWeight', 'number'),
-    column('crtSealed', 'date'),
+    column('crt_sealed', 'date'),
     column('crtFrom', 'pointer', 'Orchard'),
     column('crtKeeper', 'pointer', 'Farmer'),
     column('crtOwner', 'pointer', '_User'),
+    column('crtBag', 'bag'),
+    column('crtPile', 'pile'),
   ],
   Ledger: [
     column('lgrTitle', 'text'),
+    column('LgrSum', 'number'),
     column('lgrSum', 'number'),
-    column('lgrFlag', 'flag'),
+    column('lgr_flag', 'flag'),
     column('lgrAbout', 'pointer', 'Orchard'),
     column('lgrOwner', 'pointer', '_User'),
     column('lgrPaid', 'relation', 'Farmer'),
   ],
-  _User: [column('usrNick', 'text'), column('usrPhone', 'number')],
+  _User: [column('usr_nick', 'text'), column('usrNick', 'text'), column('usrPhone', 'number')],
 };
 
 /** The column that holds the tenant of a row. */
 export const TENANT_COLUMN: Readonly<Record<ClassName, string>> = {
-  Orchard: 'orcOrg',
+  Orchard: 'orc_org',
   Farmer: 'frmOrg',
-  Crate: 'crtOrg',
+  Crate: 'CRT_ORG',
   Ledger: 'lgrOrg',
   _User: 'usrOrg',
 };
 export const TENANTS = ['acme', 'blue'] as const;
 export const OWNER_COLUMN: Readonly<Record<(typeof OWN_CLASSES)[number], string>> = {
-  Orchard: 'orcOwner',
+  Orchard: 'orc_owner',
   Farmer: 'frmOwner',
   Crate: 'crtOwner',
   Ledger: 'lgrOwner',

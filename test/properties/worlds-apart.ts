@@ -1,4 +1,5 @@
-import { marked, ordinary } from './cell-values.js';
+import { marked, ordinary, poolOf } from './cell-values.js';
+import { isHolding, withOthers } from './held-objects.js';
 import { AgentSight } from './sight.js';
 import {
   allColumns,
@@ -68,6 +69,8 @@ function schema(className: ClassName, rules: ClassRules): object {
     object: 'Object',
     texts: 'Array',
     pointers: 'Array',
+    bag: 'Object',
+    pile: 'Array',
     pointer: 'Pointer',
     relation: 'Relation',
   } as const;
@@ -107,7 +110,17 @@ export function worldsApart(world: World): WorldsApart {
   const sight = new AgentSight(world);
   const traces = new Set<string>(['ZEKRETtoken', HASH(0, 'Z').slice(0, 40)]);
 
+  /** What stands inside others and is withheld differs wherever it stands. */
   const cell = (className: ClassName, column: Column, row: RowSpec, index: number, secret: boolean) => {
+    const value = plainCell(className, column, row, index, secret);
+    if (!isHolding(column)) return value;
+    const isReplaced = (name: ClassName) => sight.isWithheld(name) && !sight.isReachable(name);
+    const held = withOthers(value, isReplaced, { column, row: index, secret });
+    for (const trace of held.traces) traces.add(trace);
+    return held.value;
+  };
+
+  const plainCell = (className: ClassName, column: Column, row: RowSpec, index: number, secret: boolean) => {
     const own = row.values[column.name] ?? null;
     const given = own === null ? undefined : ordinary(column, own);
     const seen = sight.of(className, row, index, column.name);
@@ -134,7 +147,7 @@ export function worldsApart(world: World): WorldsApart {
 
   /** Another value for each value: equal ones stay equal, and what may be seen of an object stays. */
   const exchanged = (column: Column, own: number, seen: 'rest' | 'equality', secret: boolean): unknown => {
-    const mark = secret && column.kind !== 'flag' ? marked(column, own) : null;
+    const mark = secret && column.kind !== 'flag' ? marked(column, own % poolOf(column)) : null;
     const value = mark?.value ?? ordinary(column, secret ? own : own + 1);
     if (seen === 'equality') for (const trace of mark?.traces ?? []) traces.add(trace);
     if (seen === 'equality') return value;
@@ -145,7 +158,7 @@ export function worldsApart(world: World): WorldsApart {
 
   const rowsOf = (className: ClassName, secret: boolean) =>
     world.rows[className].flatMap((row, index) => {
-      const gone = !secret && row.absent && className !== '_User' && !sight.exists(className, row, index);
+      const gone = !secret && row.absent && className !== '_User' && !sight.sees(className, row, index);
       if (gone) return [];
       const values = allColumns(className).map(
         (column) => [column.name, cell(className, column, row, index, secret)] as const,
@@ -213,6 +226,8 @@ function unspeakable(world: World, sight: AgentSight): string[] {
     }
     return columnNames(className)
       .filter((name) => !sight.mayName(className, name))
-      .flatMap((name) => [name, `INFO${name}`]);
+      .flatMap((name) =>
+        sight.isToldByDefaultView(className, name) ? [`INFO${name}`] : [name, `INFO${name}`],
+      );
   });
 }

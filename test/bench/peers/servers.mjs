@@ -35,7 +35,7 @@ async function startMongoServer({ uri }) {
 
 function startParley({ uri, database }) {
   const config = {
-    server: { port: 0 },
+    server: { port: 0, requestRateLimit: { limit: 1_000_000_000, window: 60 }, maxRunningCalls: null },
     database: { uri, name: database },
     agents: { bench: { tenantId: TENANT, rateLimit: 1_000_000_000 } },
     auth: [{ apiKey: KEY, agent: 'bench' }],
