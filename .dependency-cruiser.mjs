@@ -3,14 +3,14 @@
 export const mayImport = {
   agent: [],
   policy: ['agent'],
-  data: ['agent', 'policy'],
+  data: ['agent', 'policy', 'cluster'],
   'embedded-mongo': [],
   'data-mongo': ['agent', 'policy', 'data', 'audit'],
   'data-parse': ['agent', 'policy', 'data'],
   cluster: ['agent'],
   audit: ['agent', 'cluster'],
   telemetry: ['agent'],
-  embeddings: ['agent'],
+  embeddings: ['agent', 'cluster'],
   tools: ['agent', 'policy', 'data', 'audit', 'embeddings'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster', 'telemetry'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
@@ -18,7 +18,7 @@ export const mayImport = {
   // prettier-ignore
   console: ['agent', 'policy', 'audit', 'auth', 'cluster', 'streaming', 'dispatcher', 'approvals', 'jobs', 'exports'],
   jobs: ['agent', 'tools', 'dispatcher', 'cluster', 'audit'],
-  auth: ['agent', 'policy', 'audit'],
+  auth: ['agent', 'policy', 'audit', 'cluster'],
   views: ['tools', 'dispatcher'],
   config: [
     'agent',
@@ -46,6 +46,7 @@ export const mayImport = {
     'composition',
     'streaming',
     'jobs',
+    'llm',
   ],
   // By its published name alone.
   testing: ['parley'],
