@@ -38,7 +38,7 @@ export function build({ ifNeeded = false } = {}) {
   if (ifNeeded) process.stderr.write('Building, once and after every change of the sources …\n');
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   const status =
-    run('node_modules/typescript/bin/tsc', '-p', 'tsconfig.build.json') ||
+    run('node_modules/typescript-native/bin/tsc', '-p', 'tsconfig.build.json') ||
     run('tools/bundle.mjs') ||
     run('tools/pages.mjs');
   if (status === 0) writeFileSync(stamp, '');

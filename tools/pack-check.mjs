@@ -55,7 +55,7 @@ const CELLS = [
   {
     name: 'NestJS 12, newer Node, Redis',
     module: 'module',
-    nest: { ...TWELVE, ...ours(['ioredis', 'bullmq']) },
+    nest: { ...TWELVE, ...ours(['ioredis', 'bullmq']), typescript: '~7.0.0' },
     nodes: ['22', '24'],
     redis: true,
     larger: true,
