@@ -44,6 +44,8 @@ export default defineConfig({
           // A bound for what hangs: tests wait for conditions, and start several processes each.
           testTimeout: 120_000,
           hookTimeout: 180_000,
+          // Several processes on few cores: one second try in CI, which `tools/retried-tests.mjs` reports. None elsewhere.
+          retry: process.env['CI'] ? 1 : 0,
           setupFiles: ['reflect-metadata', './test/filter-order.setup.ts'],
         },
       },

@@ -56,7 +56,14 @@ const failedSteps = await runSteps(steps, { cwd: root, env });
 const started = Date.now();
 const tests = spawnSync(
   bin('vitest'),
-  ['run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...forTests],
+  [
+    'run',
+    '--reporter=default',
+    '--reporter=json',
+    '--reporter=./tools/retried-tests.mjs',
+    `--outputFile=${report}`,
+    ...forTests,
+  ],
   { cwd: root, stdio: 'inherit', env },
 );
 console.log(
