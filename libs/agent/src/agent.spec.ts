@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
-import { type AgentShapeOptions, compileAgentShape } from './agent-shape.js';
+import { type AgentShapeOptions, compileAgentShape } from './agent-definition.js';
 import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
 import { sanitizeCorrelationId } from './call-context.js';
-import { parseNameFilter } from './name-filter.js';
-import { ProcessRateLimiter } from './process-rate-limiter.js';
-import { fieldDenied } from './refusals.js';
-import { tierCovers, TIERS } from './tier.js';
+import { parseNameFilter } from './filters.js';
+import { ProcessRateLimiter } from './rate-limiter.js';
+import { fieldDenied } from './refusals/index.js';
+import { tierCovers, TIERS } from './identity.js';
 
 describe('tiers', () => {
   it('each include the tools of the lower ones', () => {

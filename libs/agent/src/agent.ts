@@ -1,60 +1,60 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentShape } from './agent-shape.js';
+import type { AgentShape } from './agent-definition.js';
 import { type Identity, MASTER } from './identity.js';
 
 export interface AgentOptions {
-  /** What the configuration says of it: name, tier, filters and limits. */
+  /** Its definition in the configuration: name, permission level, filters and limits. */
   readonly shape: AgentShape;
-  /** Whose rights its reads have. */
+  /** The identity whose rights its reads have. */
   readonly identity?: Identity;
-  /** Who is calling, stable over requests: the key of limits, budgets and session ownership. */
+  /** The caller's name, stable over requests: the key of limits, budgets and session ownership. */
   readonly principal: string;
-  /** The only tenant whose rows exist for it; null: it is bound to none. */
+  /** The only tenant whose rows it can see; null: it is bound to none. */
   readonly tenantId?: string | number | null;
   /** Claims of the token that admitted the caller. Default: those of its parent, else none. */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** Whose session `identity` is, when an operator's order chose it and not the caller. */
+  /** The user behind the session in `identity`, when the operator's configuration chose that user and not the caller. */
   readonly impersonatedUserId?: string;
-  /** Default: the shape's. */
+  /** Default: that of the definition. */
   readonly impersonationLabel?: string | null;
-  /** What threads the records of its calls, chosen by the application. Default: that of the request. */
+  /** The correlation id of the records of its calls, chosen by the application. Default: that of the request. */
   readonly correlationId?: string | null;
-  /** The agent that made it, whose shape `shape` narrows (see `deriveAgent`). */
+  /** The agent that made it, whose definition `shape` narrows (see `deriveAgent`). */
   readonly parent?: Agent;
 }
 
 const NO_CLAIMS: Readonly<Record<string, unknown>> = Object.freeze({});
 
 /**
- * The immutable identity and limits a call runs under. One per request; shapes are compiled once and shared.
- * Everything on it may only ever narrow on the way down to data.
+ * The immutable identity and limits a call runs under. One per request; definitions are compiled once and shared.
+ * Every later step may only narrow what it permits.
  */
 export class Agent {
-  /** Of this agent alone; log and audit know it by this. */
+  /** Unique to this agent; identifies it in logs and audit records. */
   readonly agentId: string = randomUUID();
   /** 0 for the agent of a request, one more for each sub-agent below it. */
   readonly depth: number;
-  /** Whose sub-agent it is; null: nobody's. */
+  /** The agent that made it; null: it is no sub-agent. */
   readonly parent: Agent | null;
-  /** What the configuration says of it: name, tier, filters and limits. */
+  /** Its definition in the configuration: name, permission level, filters and limits. */
   readonly shape: AgentShape;
-  /** Whose rights its reads have. */
+  /** The identity whose rights its reads have. */
   readonly identity: Identity;
-  /** Who is calling: the name that limits and audit records know the caller by. */
+  /** The caller's name in limits and audit records. */
   readonly principal: string;
-  /** The only tenant whose rows exist for it; null: it is bound to none. */
+  /** The only tenant whose rows it can see; null: it is bound to none. */
   readonly tenantId: string | number | null;
-  /** What is known of the caller beside its name: the claims of its access token, or what the application chose. */
+  /** The claims of the caller's access token, or those that the application passed. */
   readonly claims: Readonly<Record<string, unknown>>;
-  /** Set once a session of that user was found or made, and not before. */
+  /** Set as soon as a session of that user was found or created. */
   readonly impersonatedUserId: string | null;
-  /** Why it acts for somebody else, as audit records tell it; null: it does not. */
+  /** The reason for acting as another user, for audit records; null: none was given. */
   readonly impersonationLabel: string | null;
 
-  /** What threads the records of its calls in place of the `Mcp-Session-Id`; null: the application chose none. */
+  /** Replaces the `Mcp-Session-Id` as the correlation id of its records; null: the application chose none. */
   readonly correlationId: string | null;
 
-  /** @internal Made by `Parley.agentFor` and `SubAgents`. @throws TypeError when a sub-agent's shape was not narrowed from its parent's */
+  /** @internal Made by `Parley.agentFor` and `SubAgents`. @throws TypeError when a sub-agent's definition was not narrowed from its parent's */
   constructor(options: AgentOptions) {
     this.shape = options.shape;
     this.parent = options.parent ?? null;
@@ -74,13 +74,21 @@ export class Agent {
     Object.freeze(this);
   }
 
-  /** Its tier. */
+  /** Its permission level. */
   get permissions() {
     return this.shape.permissions;
   }
 
-  /** True master posture: no session token, no ACL user or role, not client mode. */
+  /** Whether it reads with the master key: no session token, no ACL user or role, not client mode. */
   get usesMasterKey(): boolean {
     return this.identity.kind === 'master' && !this.shape.clientMode;
   }
+}
+
+/**
+ * A key of the admitted caller: its principal, tenant and agent. Two tokens of one person with different tenants or agents
+ * give two keys: one must not receive what is sent to the other, nor answer for it.
+ */
+export function admittedAs({ principal, tenantId, shape }: Agent): string {
+  return JSON.stringify([principal, tenantId, shape.name]);
 }

@@ -1,22 +1,78 @@
 import type { Agent } from './agent.js';
-import type { CallTelemetry } from './call-telemetry.js';
-import type { CallTrace } from './call-trace.js';
-import type { ClientAsks } from './client-question.js';
-import type { DataMeter } from './data-meter.js';
+import type { ClientAsks } from './client-requests.js';
 
-/** How far a call is. */
+/**
+ * What a request carries from the edge to the database: the caller, the cancellation signal and the way back to the client.
+ * Three optional observers come with it, none of which can change a decision: `CallTrace` receives decisions, `DataMeter`
+ * database operations, `CallTelemetry` what traces and metrics need.
+ */
+export interface CallContext {
+  /** The caller, its rights and its limits. */
+  readonly agent: Agent;
+  /** Aborts when the client disconnects or cancels, or the timeout expires. */
+  readonly signal: AbortSignal;
+  /** `[A-Za-z0-9._-]{1,128}`; connects audit records and database comments. Never an identity. */
+  readonly correlationId?: string;
+  /** Receives the decisions of the gates. Default none. */
+  readonly trace?: CallTrace;
+  /** Absent when nothing limits or measures what the call uses. */
+  readonly meter?: DataMeter;
+  /** Absent when neither traces nor metrics are collected. */
+  readonly telemetry?: CallTelemetry;
+  /** Requests to the client: elicitation, sampling, roots. Absent when none can be sent. */
+  readonly asks?: ClientAsks;
+  /**
+   * `offered`: the call may become a task that continues in the background. `running`: this is such a task, whose call
+   * was counted and approved. Absent: neither (docs/tasks.md).
+   */
+  readonly background?: 'offered' | 'running';
+  /** Who approved the call, when this is a later run of it. */
+  readonly approver?: string;
+  /** Sends progress. Does nothing when the transport cannot carry it or `progress` is not finite. Never throws. */
+  progress(update: ProgressUpdate): void;
+  /** Sends a log message, when the client requested that level. Absent when the transport can only carry the response. */
+  log?(entry: LogEntry): void;
+  /**
+   * Closes the response stream while the call continues: the client reconnects for the rest. Absent when it could not.
+   */
+  endStream?(): void;
+}
+
+/** The context of the same request for a sub-agent: only the agent differs. */
+export function actingAs(context: CallContext, agent: Agent): CallContext {
+  return {
+    ...context,
+    agent,
+    // The spread does not copy a method of a class.
+    progress: (update) => context.progress(update),
+  };
+}
+
+const CORRELATION_ID = /^[A-Za-z0-9._-]+$/;
+
+/** Whether the value is a valid correlation id. */
+export function isCorrelationId(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= 128 && CORRELATION_ID.test(value);
+}
+
+/** Drops an id with other characters and cuts a long one to 128. */
+export function sanitizeCorrelationId(value: string | undefined): string | undefined {
+  return value !== undefined && CORRELATION_ID.test(value) ? value.slice(0, 128) : undefined;
+}
+
+/** The progress of a call. */
 export interface ProgressUpdate {
   /** Grows with every update. */
   readonly progress: number;
-  /** What `progress` ends at. Default: unknown. */
+  /** The final value of `progress`. Default: unknown. */
   readonly total?: number;
-  /** For the person who waits. Default none. */
+  /** Shown to the user. Default none. */
   readonly message?: string;
 }
 
 /**
- * What a tool reports, as it may be sent on: what is null or of another type counts as not given.
- * @returns null for a report without a finite `progress`, which nobody could be told
+ * The progress that a tool reported, as it may be sent. Members of another type are left out.
+ * @returns null without a finite `progress`
  */
 export function readProgress(update: unknown): ProgressUpdate | null {
   if (update === null || typeof update !== 'object') return null;
@@ -46,67 +102,95 @@ export function isLogLevel(value: unknown): value is LogLevel {
   return LOG_LEVELS.includes(value as LogLevel);
 }
 
-/** A line that a running call tells its client. */
+/** A log message from a running call to its client. */
 export interface LogEntry {
-  /** How urgent it is; the client may have asked for the more urgent ones alone. */
+  /** Its severity; the client may have requested a higher minimum. */
   readonly level: LogLevel;
   /** Any JSON value. */
   readonly data: unknown;
-  /** Who says so. Default: nobody in particular. */
+  /** The name of the logger. Default none. */
   readonly logger?: string;
 }
 
-/** What travels with one request from the edge to the database. */
-export interface CallContext {
-  /** Who is calling, and with which rights. */
-  readonly agent: Agent;
-  /** Ends when the client goes away or cancels, or the time is up. */
-  readonly signal: AbortSignal;
-  /** `[A-Za-z0-9._-]{1,128}`; threads audit records and database comments, and is never an identity. */
-  readonly correlationId?: string;
-  /** Hears what the gates decide. Default none. */
-  readonly trace?: CallTrace;
-  /** Absent where nothing limits or measures what the call uses. */
-  readonly meter?: DataMeter;
-  /** Absent where neither traces nor metrics are kept. */
-  readonly telemetry?: CallTelemetry;
-  /** Absent where the caller cannot be asked anything. */
-  readonly asks?: ClientAsks;
-  /**
-   * `offered`: the call may be answered with a task that goes on. `running`: this is such a task, whose call has been
-   * counted and approved. Absent: neither (docs/tasks.md).
-   */
-  readonly background?: 'offered' | 'running';
-  /** Who decided upon the call that this is a later run of. */
-  readonly approver?: string;
-  /** A no-op when the transport cannot carry progress, and for a report without a finite `progress`. Never throws. */
-  progress(update: ProgressUpdate): void;
-  /** Tells the client, when it asked for lines of that level. Absent where the transport can carry nothing but the answer. */
-  log?(entry: LogEntry): void;
-  /**
-   * Ends the stream of the answer while the call goes on: its client comes back for the rest. Absent where it could not.
-   */
-  endStream?(): void;
+/** The rule behind a row limit that the caller did not write. */
+export type LimitOrigin = 'tenant' | 'agent filter' | 'canonical filter' | 'row rights';
+
+/**
+ * Receives the decisions of one call from the code that makes them; it cannot change them. Present in simulations and in
+ * calls whose trace is recorded.
+ */
+export interface CallTrace {
+  /** The gate passed the call. @param subject the class that it checked, if any */
+  passed(gate: string, subject?: string): void;
+  /** Every row that is read of the class must match this. */
+  limited(className: string, origin: LimitOrigin, where: Readonly<Record<string, unknown>>): void;
+  /** The masks of these fields of the class: path and description. */
+  masked(className: string, fields: ReadonlyMap<string, string>): void;
 }
 
-/** The same request, on whose behalf a sub-agent now acts: signal, correlation and progress stay what they were. */
-export function actingAs(context: CallContext, agent: Agent): CallContext {
-  return {
-    ...context,
-    agent,
-    // Not part of the copy where it is a method of a class.
-    progress: (update) => context.progress(update),
-  };
+/** A database operation: its kind and its class, never a value. */
+export interface DataOperation {
+  readonly name:
+    | 'find'
+    | 'count'
+    | 'aggregate'
+    | 'related'
+    | 'explain'
+    | 'create'
+    | 'update'
+    | 'delete'
+    | 'search'
+    | 'facets'
+    | 'nearest';
+  readonly className: string;
 }
 
-const CORRELATION_ID = /^[A-Za-z0-9._-]+$/;
+/** @param error what the operation failed with; absent when it succeeded */
+export type OperationEnds = (rows: number, error?: unknown) => void;
 
-/** Whether a value can thread records as it is. */
-export function isCorrelationId(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= 128 && CORRELATION_ID.test(value);
+/** Receives the database operations of one call as they happen. */
+export interface DataMeter {
+  /** An operation starts. @returns called once at its end, with the number of rows that it returned */
+  begins(operation: DataOperation): OperationEnds;
 }
 
-/** Ids with other characters are dropped, long ones cut to 128 characters. */
-export function sanitizeCorrelationId(value: string | undefined): string | undefined {
-  return value !== undefined && CORRELATION_ID.test(value) ? value.slice(0, 128) : undefined;
+/** How a tool call ended, in the members of its audit record: names and counts, never a value. */
+export interface ToolEnding {
+  readonly success: boolean;
+  readonly duration_ms: number;
+  readonly error_code?: string;
+  readonly gate?: string;
+  readonly denial_kind?: string;
+  readonly result_size?: number;
+  readonly est_input_tokens?: number;
+  readonly est_cost_usd?: number;
+  readonly embed_calls?: number;
+  readonly embed_tokens?: number;
+  readonly embed_cost_usd?: number;
+}
+
+/** The observers of one tool call. */
+export interface ToolTelemetry {
+  readonly trace?: CallTrace | undefined;
+  readonly meter?: DataMeter | undefined;
+  /** Every gate passed the call: its handler starts now. */
+  begins(): void;
+  /** Only the first counts. Without `ending` the call continues elsewhere, or waits for its client. */
+  ends(ending?: ToolEnding): void;
+  /** Runs work of the call so that spans of its own code become children of the call's span. */
+  within<T>(work: () => T): T;
+}
+
+/**
+ * Receives what traces and metrics need of one request: names, counts and outcomes, never a value. It changes nothing and
+ * never throws.
+ */
+export interface CallTelemetry {
+  /** 32 lower-case hexadecimal digits; absent when no traces are made. */
+  readonly traceId?: string | undefined;
+  /** W3C `traceparent` of the call, for work that continues after it. */
+  readonly traceParent?: string | undefined;
+  readonly trace?: CallTrace | undefined;
+  readonly meter?: DataMeter | undefined;
+  tool(name: string): ToolTelemetry;
 }

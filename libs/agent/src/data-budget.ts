@@ -1,20 +1,20 @@
 import { SHORTEST_RETRY } from './rate-limiter.js';
 
-/** What a call takes from the data of an operator. */
+/** The data and database time that a call used. */
 export interface DataUse {
   readonly calls: number;
-  /** Rows that the database handed out, before any was withheld. */
+  /** Rows that the database returned, before any was withheld. */
   readonly rows: number;
   /** Of the results sent. */
   readonly bytes: number;
-  /** Milliseconds that the database worked, as seen from here. */
+  /** Milliseconds from the start to the end of the database operations, measured in this process. */
   readonly databaseTime: number;
 }
 
 export const QUANTITIES = ['calls', 'rows', 'bytes', 'databaseTime'] as const;
 export type Quantity = (typeof QUANTITIES)[number];
 
-/** A budget as written in the configuration. What it does not name is not limited. */
+/** A budget as written in the configuration. Quantities that are left out are not limited. */
 export interface BudgetOptions extends Partial<DataUse> {
   /** Seconds. Default 3600. */
   readonly window?: number;
@@ -28,33 +28,33 @@ export interface DataBudget {
   readonly limits: Readonly<Partial<Record<Quantity, number>>>;
 }
 
-/** A quantity that is used up. */
+/** A quantity that is exhausted. */
 export interface BudgetVerdict {
   readonly quantity: Quantity;
   readonly limit: number;
   readonly window: number;
-  /** Seconds, at least 0.1, until something of it is free again. */
+  /** Seconds, at least 0.1, until some of it is available again. */
   readonly retryAfter: number;
 }
 
 /**
- * Keeps what accounts used. The window slides in steps of a twentieth, so that a use counts for its window and at most one
- * step more; `DataBudget.limits` are never exceeded by calls that begin later.
+ * Stores what each account used. The window slides in steps of a twentieth, so that a use counts for its window and at most
+ * one step more.
  */
 export abstract class BudgetLedger {
   /**
-   * Counts a call that begins, unless something is used up. A call that was refused is not counted.
-   * @param counts false for the later run of a call that was counted when it was made: its number is not looked at again
-   * @throws whatever keeps the ledger from being read: the caller refuses
+   * Counts a call that starts, unless a quantity is exhausted. A refused call is not counted.
+   * @param counts false for a later run of a call that was counted already: the limit of calls is not checked again
+   * @throws when the store cannot be read: the caller refuses the call
    */
   abstract admit(account: string, budget: DataBudget, counts?: boolean): Promise<BudgetVerdict | null>;
-  /** Adds what a call used, which is known only afterwards. @throws as `admit` */
+  /** Adds what a finished call used. @throws as `admit` */
   abstract charge(account: string, budget: DataBudget, use: Partial<DataUse>): Promise<void>;
-  /** What counts at this moment. */
+  /** What counts in the current window. */
   abstract used(account: string, budget: DataBudget): Promise<DataUse>;
 }
 
-/** Parts of a window. */
+/** Steps of a window. */
 export const BUDGET_STEPS = 20;
 
 /** @throws TypeError naming what is wrong, a budget that limits nothing included */
@@ -73,7 +73,7 @@ export function compileBudget(options: BudgetOptions | null | undefined): DataBu
   return Object.freeze({ window, limits: Object.freeze(given) });
 }
 
-/** The verdict on a used-up quantity. */
+/** The verdict on an exhausted quantity. */
 export function exhausted(budget: DataBudget, quantity: Quantity, retryAfter: number): BudgetVerdict {
   const limit = budget.limits[quantity] ?? 0;
   return { quantity, limit, window: budget.window, retryAfter: Math.max(retryAfter, SHORTEST_RETRY) };

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { DENIAL_KINDS, ERROR_CODES, GATES, type Refusal } from './refusal.js';
-import * as refusals from './refusals.js';
+import * as refusals from './refusals/index.js';
 
 const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
 

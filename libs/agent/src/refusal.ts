@@ -21,7 +21,7 @@ export const ERROR_CODES = [
 /** One of `ERROR_CODES`. */
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** What kind of access rule refused; the `kind` member of `parse.details`. */
+/** The kind of the access rule that refused; the `kind` member of `parse.details`. */
 export const DENIAL_KINDS = [
   'hidden_class',
   'class_filter',
@@ -43,7 +43,7 @@ export const DENIAL_KINDS = [
 /** One of `DENIAL_KINDS`. */
 export type DenialKind = (typeof DENIAL_KINDS)[number];
 
-/** Every check that refuses or is a step of a call (docs/refusals.md#gates). Not told to agents. */
+/** Every gate: a check that refuses, or a step of a call (docs/refusals.md#gates). Not sent to agents. */
 export const GATES = [
   'rate_limit',
   'running_calls',
@@ -105,68 +105,68 @@ export interface RefusalDetails {
   /** At most 20 names. */
   readonly allowed_fields?: readonly string[];
   readonly suggested_rewrite?: string;
-  /** Of a write: whether it happened is not known. Absent: it did not. */
+  /** Of a write: it is unknown whether it happened. Absent: it did not. */
   readonly outcome?: 'unknown';
 }
 
 /**
- * A named "no". `message` is what the agent is told; `cause` is for the log alone and never leaves the process.
- * An `opaque` refusal is answered on the wire as JSON-RPC -32602 `Invalid params` and nothing more.
+ * Why a call is refused. The agent receives `message`; `cause` is logged and never leaves the process. An `opaque` refusal
+ * is sent as JSON-RPC -32602 `Invalid params` and nothing more.
  */
 export interface Refusal {
-  /** What programs tell it by. */
+  /** Stable, for programs. */
   readonly code: ErrorCode;
-  /** The check that refused, as named in docs/life-of-a-call.md. */
+  /** The gate that refused, as named in docs/life-of-a-call.md. */
   readonly gate: string;
-  /** What the agent is told. */
+  /** The text for the agent. */
   readonly message: string;
-  /** More of it, for programs. Default nothing. */
+  /** Structured details, for programs. Default none. */
   readonly details?: RefusalDetails;
   /** Seconds. */
   readonly retryAfter?: number;
-  /** Answered with nothing but that it was refused. Default false. */
+  /** Sent without any reason. Default false. */
   readonly opaque?: boolean;
   /** Extra members of the failed result body (a refused collection scan adds `refused`, `reason`, `suggestion`). */
   readonly body?: Readonly<Record<string, unknown>>;
-  /** Told in words alone, without `_meta`: the code is for the audit record. */
+  /** Sent as text alone, without `_meta`: the code is for the audit record. */
   readonly wordsOnly?: boolean;
-  /** Private: why, for the operator's log. */
+  /** Private: the reason, for the operator's log. */
   readonly cause?: string;
 }
 
 const STRAY_ROWS = ['foreign', 'missing', 'foreign and missing'] as const;
 
-/** Where ids lead that lead to no row of the agent's tenant: for the audit record alone. */
+/** Why an id matched no row of the agent's tenant; for the audit record alone. */
 export type StrayRows = (typeof STRAY_ROWS)[number];
 
-/** Whether a row by its id was refused because the tenant has none: no rule of the policy, but what is stored. */
+/** Whether a lookup by id was refused because the tenant has no such row: because of stored data, not of a policy rule. */
 export function isForStrayRow({ gate, details, cause }: Refusal): boolean {
   return gate === 'tenant' && details?.kind === 'tenant_scope' && STRAY_ROWS.some((stray) => stray === cause);
 }
 
 /**
- * Carries a refusal through code that cannot return it: recursive translators, guards, tool handlers. Intrinsic to the
- * application, so that Nest does not log it as a fault.
+ * Throws a refusal from code that cannot return it: recursive translators, guards, tool handlers. An `IntrinsicException`,
+ * so that Nest does not log it as an error.
  */
 export class Refused extends IntrinsicException {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant, so that it is the same in two copies of the package. */
   override readonly name = 'Refused';
   constructor(
-    /** What is told, and to whom. */
+    /** What the agent receives. */
     readonly refusal: Refusal,
   ) {
     super(refusal.message);
   }
 }
 
-/** Throws when a gate returned a refusal. */
+/** @throws Refused when a gate returned a refusal */
 export function orThrow(refusal: Refusal | null | undefined): void {
   if (refusal) throw new Refused(refusal);
 }
 
 /** The caller's credentials were not recognised: HTTP 401, JSON-RPC -32001, never a reason. */
 export class Unauthorized extends IntrinsicException {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant, so that it is the same in two copies of the package. */
   override readonly name = 'Unauthorized';
   constructor(
     /** Why, for the log only. */

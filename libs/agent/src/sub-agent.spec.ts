@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
-import { type AgentShapeOptions, compileAgentShape } from './agent-shape.js';
+import { type AgentShapeOptions, compileAgentShape } from './agent-definition.js';
 import { actingAs } from './call-context.js';
-import { type Identity, sessionIdentity } from './identity.js';
+import { type Identity, sessionIdentity, tierCovers, TIERS } from './identity.js';
 import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js';
-import { tierCovers, TIERS } from './tier.js';
 
 const root = (options: AgentShapeOptions = {}, identity?: Identity) =>
   new Agent({ shape: compileAgentShape('root', options), principal: 'p', ...(identity && { identity }) });

@@ -1,31 +1,29 @@
 import { Agent } from './agent.js';
-import { type AgentShape, type AgentShapeOptions, compileAgentShape } from './agent-shape.js';
-import { type Identity, MASTER, sessionIdentity } from './identity.js';
-import { narrowMethods } from './method-filter.js';
-import type { NameFilter } from './name-filter.js';
-import { isUserId, roleNameOf } from './principals.js';
+import { type AgentShape, type AgentShapeOptions, compileAgentShape } from './agent-definition.js';
+import { type Identity, isUserId, MASTER, roleNameOf, sessionIdentity, tierCovers } from './identity.js';
+import { type NameFilter, narrowMethods } from './filters.js';
 import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
-import { tierCovers } from './tier.js';
 
 /**
- * What a sub-agent may be told apart from its parent. Tools, methods, classes and filters narrow the parent's; what is
- * left out is the parent's, but for `permissions`, which start at `readonly`.
+ * How a sub-agent differs from its parent. Tools, methods, classes and filters narrow those of the parent; options that are
+ * left out are those of the parent, except `permissions`, which defaults to `readonly`.
  */
 export interface SubAgentOptions extends Omit<AgentShapeOptions, 'recursionDepth' | 'budget'> {
-  /** As records name it. Default: the parent's name. */
+  /** Its name in audit records. Default: the parent's. */
   readonly name?: string;
   /**
-   * As whom it reads, in the same form as everywhere else, or in that of `Agent.identity`. It never widens: whose rights the
-   * parent lacks is refused. Left out, and for an empty token of `{ kind: 'sessionToken' }`: the parent's. Null is an error.
+   * The identity under which it reads, in the form below or in that of `Agent.identity`. An identity with rights that the
+   * parent does not have is refused. Default, also for `{ kind: 'sessionToken' }` with an empty token: the parent's. Null is
+   * an error.
    */
   readonly identity?: SubAgentIdentity;
 }
 
-/** With whose rights a sub-agent reads. `master` is refused below a parent that has not the master key. */
+/** The identity of a sub-agent. `master` is refused when the parent does not have the master key. */
 export type SubAgentIdentity =
   'master' | { readonly user: string } | { readonly role: string } | { readonly session: string } | Identity;
 
-/** Which rule of sub-agents an option broke. */
+/** The rule of sub-agents that an option violates. */
 export type SubAgentFault =
   | 'parent'
   | 'recursion_limit'
@@ -37,12 +35,12 @@ export type SubAgentFault =
   | 'classes'
   | 'identity';
 
-/** A sub-agent that would have been more than its parent, or less than nothing. */
+/** The sub-agent would have more rights than its parent, or an option is invalid. */
 export class SubAgentError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant, so that it is the same in two copies of the package. */
   override readonly name = 'SubAgentError';
   constructor(
-    /** Which rule it would have broken. */
+    /** The violated rule. */
     readonly fault: SubAgentFault,
     message: string,
   ) {
@@ -51,15 +49,15 @@ export class SubAgentError extends Error {
 }
 
 /**
- * A sub-agent: never more than its parent in tools, methods, classes, rows, tenant, tier, mutations, mode or calls per
- * window. Whether its identity is one its parent may act for is asked of the database, on creation by `SubAgents` and
+ * Creates a sub-agent. It never has more than its parent: tools, methods, classes, rows, tenant, permission level, mutations,
+ * mode, calls per window. Whether its parent may use its identity is checked in the database, by `SubAgents` on creation and
  * again on every call.
- * @throws SubAgentError when an option asks for more than the parent has
- * @throws TypeError when an option has the wrong shape
+ * @throws SubAgentError when an option exceeds what the parent has
+ * @throws TypeError when an option is invalid
  */
 export function deriveAgent(parent: Agent, options: SubAgentOptions = {}): Agent {
   if (!(parent instanceof Agent)) throw new SubAgentError('parent', 'parent must be an agent');
-  const shape = narrowedShape(parent, options);
+  const shape = narrowedDefinition(parent, options);
   const identity = ownIdentity(options.identity) ?? parent.identity;
   if (shape.clientMode && identity.kind !== 'sessionToken') {
     throw new SubAgentError('identity', 'a sub-agent in client mode has no master key: it needs a session');
@@ -67,11 +65,11 @@ export function deriveAgent(parent: Agent, options: SubAgentOptions = {}): Agent
   return new Agent({ shape, identity, principal: parent.principal, tenantId: shape.tenantId, parent });
 }
 
-/** @throws SubAgentError for what is nobody's */
+/** @throws SubAgentError for an identity that is invalid or empty */
 function ownIdentity(identity: SubAgentIdentity | undefined): Identity | undefined {
   if (identity === undefined) return undefined;
   if (identity === 'master') return MASTER;
-  // Code without types gives anything.
+  // JavaScript callers may pass anything.
   if (typeof (identity as unknown) !== 'object' || (identity as unknown) === null)
     throw new SubAgentError('identity', 'sub-agent identity: expected { user }, { role } or { session }');
   if ('kind' in identity) return identityOfKind(identity);
@@ -101,7 +99,7 @@ function identityOfKind(identity: Identity): Identity | undefined {
   throw new SubAgentError('identity', 'sub-agent identity: it is nobody');
 }
 
-function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
+function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentShape {
   const outer = parent.shape;
   const recursionDepth = outer.recursionDepth - 1;
   if (recursionDepth < 0)
@@ -131,17 +129,17 @@ function narrowedShape(parent: Agent, options: SubAgentOptions): AgentShape {
   });
 }
 
-function lineOf(shape: AgentShape): string {
-  return shape.outer ? `${lineOf(shape.outer)} > ${shape.name}` : shape.name;
+function lineageOf(shape: AgentShape): string {
+  return shape.outer ? `${lineageOf(shape.outer)} > ${shape.name}` : shape.name;
 }
 
-/** Its own limit counts where the parent's does, by the names of both: making such a sub-agent anew gives nothing back. */
+/** Its own limit counts under the names of both agents: creating the sub-agent again does not reset it. */
 function narrowedLimiter(options: SubAgentOptions, own: AgentShape, outer: AgentShape): RateLimiter {
   const { rateLimiter, rateLimit, rateWindow } = options;
   if (rateLimiter === undefined && rateLimit === undefined && rateWindow === undefined)
     return outer.rateLimiter;
   const limiter = own.rate
-    ? outer.limiters.limiter(`agent ${lineOf(outer)} > ${own.name}`, own.rate)
+    ? outer.limiters.limiter(`agent ${lineageOf(outer)} > ${own.name}`, own.rate)
     : own.rateLimiter;
   return new NarrowedRateLimiter(outer.rateLimiter, limiter);
 }
@@ -159,7 +157,7 @@ function narrowedClasses(own: NameFilter, outer: NameFilter): NameFilter {
 const isBlank = (tenant: string | number | null) =>
   tenant === null || (typeof tenant === 'string' && tenant.trim() === '');
 
-/** A parent without a tenant binds nothing here; classes with a tenant scope ask it again (see `tenantBinding`). */
+/** A parent without a tenant does not restrict it here; `tenantBinding` checks the parent again per class. */
 function narrowedTenant(own: string | number | null, outer: string | number | null): string | number | null {
   if (isBlank(own)) return outer;
   if (isBlank(outer) || own === outer) return own;
@@ -181,6 +179,6 @@ function narrowedMasterAtlas(own: boolean | null, outer: boolean): boolean {
 function narrowedMutations(options: SubAgentOptions, own: AgentShape, outer: AgentShape): boolean {
   if (options.allowMutations === true && !outer.allowMutations)
     throw new SubAgentError('mutations', 'sub-agent allowMutations: true under a parent that allows none');
-  // Left out: the parent's, but a client that is told nothing allows none.
+  // Default: as the parent; in client mode none.
   return outer.allowMutations && (options.allowMutations ?? (outer.clientMode || own.allowMutations));
 }

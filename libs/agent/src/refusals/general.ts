@@ -1,16 +1,16 @@
 import type { DenialKind, Refusal, RefusalDetails } from '../refusal.js';
 
-/** An argument that cannot be; the message says which and why. */
+/** An invalid argument; the message names it and the reason. */
 export function invalidArgument(message: string, gate = 'arguments'): Refusal {
   return { code: 'invalid_argument', gate, message: `Invalid arguments: ${message}` };
 }
 
-/** A query that cannot be; the message says where. */
+/** An invalid query; the message names the place. */
 export function invalidQuery(message: string): Refusal {
   return { code: 'invalid_query', gate: 'where', message };
 }
 
-/** What the caller may not do. `gate` says in audit records which check spoke. */
+/** The caller may not do this. @param gate the check that refused, for audit records */
 export function accessDenied(
   gate: string,
   message: string,
@@ -25,7 +25,7 @@ export function accessDenied(
   };
 }
 
-/** Opaque on the wire; `reason` is one of the reason tokens of docs/refusals.md and goes to the log. */
+/** Opaque on the wire. @param reason one of the reason tokens of docs/refusals.md; logged only */
 export function securityBlocked(
   gate: 'where' | 'pipeline' | 'canary' | 'arguments',
   reason: string,
@@ -44,7 +44,7 @@ export function parseError(message: string, cause?: string): Refusal {
   return { code: 'parse_error', gate: 'data', message: `Parse error: ${message}`, ...(cause && { cause }) };
 }
 
-/** The same, of a write that was sent: nothing says whether it happened. */
+/** The refusal of a write that was sent: it is unknown whether it happened. */
 export function outcomeUnknown(refusal: Refusal): Refusal {
   return {
     ...refusal,
@@ -55,7 +55,7 @@ export function outcomeUnknown(refusal: Refusal): Refusal {
   };
 }
 
-/** The first call with the key was sent, and nothing says what became of it. */
+/** An earlier call with the same key was sent, and its outcome is unknown. */
 export function keyedOutcomeUnknown(): Refusal {
   return {
     code: 'parse_error',
@@ -67,7 +67,7 @@ export function keyedOutcomeUnknown(): Refusal {
   };
 }
 
-/** Keys cannot be looked up, so that a second write could not be told from the first. */
+/** Idempotency keys cannot be looked up, so a repeated write could not be recognised. */
 export function keysUnavailable(): Refusal {
   return {
     code: 'parse_error',
@@ -78,7 +78,7 @@ export function keysUnavailable(): Refusal {
   };
 }
 
-/** What this installation has not got. */
+/** This installation does not provide the feature. */
 export function notImplemented(message: string): Refusal {
   return { code: 'not_implemented', gate: 'availability', message };
 }

@@ -1,20 +1,21 @@
+/** How much work runs at once and how much may wait. */
 export interface FairTurnsOptions {
-  /** Pieces of work that run at once. */
+  /** Tasks that run at once. */
   readonly atOnce: number;
-  /** Pieces of one key that run at once. Default: `atOnce`. */
+  /** Tasks of one key that run at once. Default: `atOnce`. */
   readonly perKey?: number;
-  /** Pieces of one key that may wait; a further one is refused. */
+  /** Tasks of one key that may wait; a further one is refused. */
   readonly waitingPerKey: number;
-  /** Pieces that may wait altogether; a further one is refused. Default: no bound but those of the keys. */
+  /** Tasks of all keys that may wait; a further one is refused. Default: only `waitingPerKey` limits them. */
   readonly waiting?: number;
-  /** Milliseconds that a piece waits before it is refused. */
+  /** Milliseconds that a task waits before it is refused. */
   readonly patience: number;
 }
 
-/** There was no turn in time. */
+/** The queue is full, or the task waited longer than the timeout. */
 export class NoTurn extends Error {
   constructor(
-    /** True: the key's own work takes all that one key may have. False: the work of everybody together does. */
+    /** True: the limit of the key itself was reached. False: the limit of all keys together. */
     readonly own: boolean,
   ) {
     super(own ? 'too much work of one key at once' : 'too much work at once');
@@ -27,19 +28,19 @@ interface Waiting {
 }
 
 /**
- * Lets so many pieces of work run at once and has the rest wait, in one queue for each key. The keys that wait are served in
- * turn, so that whoever brings much waits for itself and not others for it.
+ * Limits how many tasks run at once; the others wait in one queue per key. Waiting keys are served round robin, so that a
+ * key with many tasks delays only its own.
  */
 export class FairTurns {
   private running = 0;
   private waiting = 0;
   private readonly runningOf = new Map<string, number>();
-  /** In the order in which the keys are served next. */
+  /** In the order in which the keys are served. */
   private readonly queues = new Map<string, Waiting[]>();
 
   constructor(private readonly options: FairTurnsOptions) {}
 
-  /** @throws NoTurn; the reason of the signal when it aborts while the work waits */
+  /** @throws NoTurn; the reason of the signal when it aborts while the task waits */
   async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const end = await this.turn(key, signal);
     try {
@@ -50,9 +51,9 @@ export class FairTurns {
   }
 
   /**
-   * Waits for a turn.
-   * @returns ends it; may be called more than once
-   * @throws NoTurn; the reason of the signal when it aborts before
+   * Waits for a slot.
+   * @returns releases the slot; may be called more than once
+   * @throws NoTurn; the reason of the signal when it aborts while waiting
    */
   async turn(key: string, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
@@ -126,7 +127,7 @@ export class FairTurns {
     });
   }
 
-  /** The key goes to the end of the line, or out of it. */
+  /** Moves the key to the end of the order, or removes it when its queue is empty. */
   private leave(key: string, entry: Waiting): void {
     const queue = this.queues.get(key);
     const at = queue?.indexOf(entry) ?? -1;

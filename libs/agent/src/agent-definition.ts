@@ -1,44 +1,49 @@
-import { type ClassFilters, type FilterEntry, parseClassFilters } from './class-filters.js';
+import {
+  type ClassFilters,
+  type FilterEntry,
+  NameFilter,
+  type NameFilterOptions,
+  parseClassFilters,
+  parseNameFilter,
+} from './filters.js';
 import { canonicalClassName } from './class-names.js';
-import { impersonationLabel } from './identity-options.js';
+import { impersonationLabel, isTier, type Tier } from './identity.js';
 import { type BudgetOptions, compileBudget, type DataBudget } from './data-budget.js';
 import {
-  type NameFilter,
-  NameFilter as Filter,
-  type NameFilterOptions,
-  parseNameFilter,
-} from './name-filter.js';
-import { ProcessRateLimiters } from './process-rate-limiter.js';
-import { DEFAULT_RATE_LIMIT, type RateLimit, type RateLimiter, type RateLimiters } from './rate-limiter.js';
-import { isTier, type Tier } from './tier.js';
+  DEFAULT_RATE_LIMIT,
+  ProcessRateLimiters,
+  type RateLimit,
+  type RateLimiter,
+  type RateLimiters,
+} from './rate-limiter.js';
 
-/** Sub-agents of sub-agents below a root, when neither agent nor policy says otherwise. */
+/** Levels of sub-agents when neither the agent nor the policy sets a limit. */
 export const DEFAULT_RECURSION_DEPTH = 4;
 
-/** Which tools: by their names, or a named list of them. */
+/** Tools by name, or a named list of them. */
 export type ToolFilterOptions = NameFilterOptions | { readonly profile: 'lean' };
 
 /** The options of a named agent, as written in the configuration (docs/configuration.md#agents). */
 export interface AgentShapeOptions {
-  /** The tier of its tools at most. Default `readonly`. */
+  /** The highest permission level of its tools. Default `readonly`. */
   readonly permissions?: Tier;
-  /** Another spelling of `permissions`; both at once are an error. */
+  /** Alternative spelling of `permissions`; both at once are an error. */
   readonly permission?: Tier;
-  /** Which tools it may call. Default: all that tier and gates leave. */
+  /** Which tools it may call. Default: all that its permission level and the environment gates permit. */
   readonly tools?: ToolFilterOptions;
-  /** Which declared methods it may call, as `Class.method` or `method`. Default: all that its tier covers. */
+  /** Which declared methods it may call, as `Class.method` or `method`. Default: all of its permission level. */
   readonly methods?: NameFilterOptions;
-  /** Which classes it may use, of those that the policy shows. Default: all of them. */
+  /** Which of the classes that the policy shows it may use. Default: all of them. */
   readonly classes?: NameFilterOptions;
-  /** Per class name, plus `default`: added to every read. In code also a function of the agent. */
+  /** Constraints per class name, plus `default`, that are added to every read. In code also functions of the agent. */
   readonly filters?: Readonly<Record<string, FilterEntry>>;
-  /** Whose rows it reads of classes with a tenant. Default and null: of none, and such classes are refused. */
+  /** The tenant whose rows it reads of classes with a tenant scope. Default and null: such classes are refused. */
   readonly tenantId?: string | number | null;
-  /** May create, change and delete rows directly, beside the environment gates. Default: not in client mode. */
+  /** May create, change and delete rows directly, if the environment gates permit it. Default: not in client mode. */
   readonly allowMutations?: boolean;
-  /** Acts as a client without the master key: tools that are not `clientSafe` are refused. Default false. */
+  /** Acts like a client without the master key: tools that are not `clientSafe` are refused. Default false. */
   readonly clientMode?: boolean;
-  /** May count facets, which no row filter can narrow. Null: the parent's, false for a root. */
+  /** May count facets, which row filters cannot narrow. Null: as its parent, false without one. */
   readonly masterAtlas?: boolean | null;
   /** Calls of a principal within `rateWindow`. Default 60. */
   readonly rateLimit?: number;
@@ -46,19 +51,19 @@ export interface AgentShapeOptions {
   readonly rateWindow?: number;
   /** Replaces the limiter built from `rateLimit` and `rateWindow`. */
   readonly rateLimiter?: RateLimiter;
-  /** What a principal may take of the data. Default: no limit. */
+  /** How much data a principal may use. Default: no limit. */
   readonly budget?: BudgetOptions | null;
   /** Levels of sub-agents below it. Default 4. */
   readonly recursionDepth?: number;
-  /** Who or what is behind an assumed identity, for records; see `IdentityOptions`. */
+  /** The reason for an assumed identity, for audit records; see `IdentityOptions`. */
   readonly impersonationLabel?: string | null;
-  /** Unknown names in `tools` are faults instead of warnings. Default: the policy's switch. */
+  /** Unknown names in `tools` are errors instead of warnings. Default: the policy's switch. */
   readonly strictToolFilter?: boolean;
   /** The same for unknown names in `classes.only`. */
   readonly strictClassFilter?: boolean;
 }
 
-/** A named set of limits, compiled once and shared by all agents made from it. */
+/** A named agent of the configuration: its limits, compiled once and shared by every `Agent` with this definition. */
 export interface AgentShape {
   readonly name: string;
   readonly permissions: Tier;
@@ -66,24 +71,24 @@ export interface AgentShape {
   readonly methods: NameFilter;
   /** Over canonical class names. */
   readonly classes: NameFilter;
-  /** Its own; those of `outer` hold as well. */
+  /** Its own; those of `outer` apply as well. */
   readonly filters: ClassFilters;
   readonly tenantId: string | number | null;
   readonly allowMutations: boolean;
   readonly clientMode: boolean;
   readonly masterAtlas: boolean;
   readonly rateLimiter: RateLimiter;
-  /** What `rateLimiter` permits; null for one that was injected. */
+  /** The limit of `rateLimiter`; null for an injected one. */
   readonly rate: RateLimit | null;
-  /** Where its limiters count, and those of its sub-agents. */
+  /** Creates its limiters and those of its sub-agents. */
   readonly limiters: RateLimiters;
-  /** Of a principal; sub-agents use that of the agent at their root. */
+  /** Of a principal; sub-agents share that of the root agent. */
   readonly budget: DataBudget | null;
   readonly recursionDepth: number;
   readonly impersonationLabel: string | null;
   readonly strictToolFilter: boolean | null;
   readonly strictClassFilter: boolean | null;
-  /** Of the agent that a sub-agent was made by: nothing here permits what that one does not. */
+  /** The definition of the parent of a sub-agent: nothing here permits more than it. */
   readonly outer: AgentShape | null;
 }
 
@@ -96,10 +101,10 @@ const LEAN_TOOLS = [
   'aggregate',
 ];
 const PROFILES: Readonly<Record<string, readonly string[]>> = { lean: LEAN_TOOLS };
-/** The lists of tools that have a name. */
+/** The named lists of tools. */
 export const TOOL_PROFILES: readonly string[] = Object.keys(PROFILES);
 
-/** An option that is not known would leave the agent without the limit that it was to be. */
+/** An unknown option is an error: it may have been meant as a limit. */
 const KNOWN_OPTIONS: Readonly<Record<keyof AgentShapeOptions, true>> = {
   permissions: true,
   permission: true,
@@ -138,7 +143,7 @@ function parseToolFilter(value: unknown): NameFilter {
     typeof profile === 'string' && Object.hasOwn(PROFILES, profile) ? PROFILES[profile] : undefined;
   if (!names)
     throw new TypeError(`tools.profile: unknown profile; known: ${Object.keys(PROFILES).join(', ')}`);
-  return new Filter(new Set(names), null);
+  return new NameFilter(new Set(names), null);
 }
 
 function readRecursionDepth(value: number | undefined): number {
@@ -159,8 +164,8 @@ function readRate({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptions): Ra
 }
 
 /**
- * The same shape, whose limiter counts where `limiters` count; one that was injected stays. Done once, before agents are
- * made of it.
+ * The same definition with a rate limiter of `limiters`; an injected limiter stays. Called once, before agents are created
+ * from it.
  */
 export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape {
   const { rate, name } = shape;
@@ -172,7 +177,7 @@ export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape
 }
 
 /**
- * @throws TypeError naming the option when a value has the wrong shape
+ * @throws TypeError naming the option when a value is invalid
  */
 export function compileAgentShape(name: string, options: AgentShapeOptions = {}): AgentShape {
   assertKnown(options);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FairTurns, NoTurn } from './fair-turns.js';
+import { FairTurns, NoTurn } from './fair-queue.js';
 
 const turnsOf = (more: object = {}) =>
   new FairTurns({ atOnce: 2, waitingPerKey: 3, patience: 60_000, ...more });

@@ -1,37 +1,37 @@
 import { lookup } from 'node:dns/promises';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { callbackify } from 'node:util';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { isInsideAddress, isLocalAddress, namesThisMachine } from './address-ranges.js';
 
-/** The addresses of a host name. */
+/** Resolves a host name to its addresses. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>;
 
 /**
- * Where a name may lead. `public`: nowhere inside a network. `elsewhere`: not to this machine or its link. `any`: anywhere. Of
- * the first two, a name of this machine, such as `localhost`, leads to this machine alone.
+ * The addresses that a request may connect to. `public`: public ones. `elsewhere`: all but those of this machine and its link.
+ * `any`: all. With the first two, a name of this machine, such as `localhost`, may resolve to this machine alone.
  */
 export type AddressRule = 'public' | 'elsewhere' | 'any';
 
+/** The options of one outgoing request. */
 export interface PinnedRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal: AbortSignal;
   readonly rule: AddressRule;
-  /** Default: as the system resolves names. */
+  /** Default: the resolver of the system. */
   readonly resolve?: ResolveHost | undefined;
 }
 
-/** A name leads, with one of its addresses at least, where it may not. */
+/** At least one address of the host is not permitted. */
 export class ForbiddenAddress extends Error {
   readonly code = 'EADDRFORBIDDEN';
 
   constructor(
-    /** As in the URL. */
+    /** As written in the URL. */
     readonly host: string,
   ) {
     super(`${host} leads to an address that is not permitted`);
@@ -43,9 +43,9 @@ export const resolveBySystem: ResolveHost = async (host) =>
   (await lookup(host, { all: true })).map(({ address }) => address);
 
 /**
- * Sends one HTTP request to an address that was checked: the name is looked up once, every answer is checked, and the connection
- * goes to one of these answers. TLS and `Host` keep the name. A redirect is an answer like any other and is not followed.
- * @throws TypeError with the fault of the network as its cause, as `fetch` does; the reason of the signal
+ * Sends one HTTP request to a checked address: the host name is resolved once, every address is checked, and the connection uses
+ * one of them. TLS and `Host` keep the name. Redirects are returned and not followed.
+ * @throws TypeError with the network error as its cause, as `fetch` does; the reason of the signal
  */
 export async function pinnedRequest(url: string, options: PinnedRequest): Promise<Response> {
   const { signal, body, method = 'GET', headers = {} } = options;
@@ -64,11 +64,11 @@ export async function pinnedRequest(url: string, options: PinnedRequest): Promis
           method,
           headers: { 'Accept-Encoding': 'gzip, deflate, br', ...headers, ...length },
           lookup: checkedLookup(parsed.hostname, options),
-          // A connection of its own: one that was kept was checked for another moment.
+          // A new connection: a pooled one was checked earlier.
           agent: false,
           signal,
         },
-        (answer) => resolve(responseOf(answer)),
+        (message) => resolve(responseOf(message)),
       );
       request.on('error', reject);
       request.end(body);
@@ -118,24 +118,83 @@ const DECODERS: Readonly<Record<string, () => NodeJS.ReadWriteStream>> = {
   br: createBrotliDecompress,
 };
 
-function responseOf(answer: IncomingMessage): Response {
-  const { statusCode = 502 } = answer;
+function responseOf(message: IncomingMessage): Response {
+  const { statusCode = 502 } = message;
   const headers = new Headers();
-  for (const [name, value] of Object.entries(answer.headers))
+  for (const [name, value] of Object.entries(message.headers))
     for (const one of Array.isArray(value) ? value : [value ?? '']) headers.append(name, one);
   if (BODYLESS.has(statusCode)) {
-    answer.resume();
+    message.resume();
     return new Response(null, { status: statusCode, headers });
   }
-  const body = Readable.toWeb(decoded(answer)) as ReadableStream<Uint8Array>;
-  // What is no status of HTTP is no answer.
+  const body = Readable.toWeb(decoded(message)) as ReadableStream<Uint8Array>;
+  // `Response` rejects a status outside of this range.
   return new Response(body, { status: statusCode >= 200 && statusCode <= 599 ? statusCode : 502, headers });
 }
 
-function decoded(answer: IncomingMessage): Readable {
-  const decoder = DECODERS[answer.headers['content-encoding'] ?? '']?.();
-  if (!decoder) return answer;
-  answer.on('error', (error) => (decoder as unknown as Readable).destroy(error));
-  (decoder as unknown as Readable).on('close', () => answer.destroy());
-  return answer.pipe(decoder) as unknown as Readable;
+function decoded(message: IncomingMessage): Readable {
+  const decoder = DECODERS[message.headers['content-encoding'] ?? '']?.();
+  if (!decoder) return message;
+  message.on('error', (error) => (decoder as unknown as Readable).destroy(error));
+  (decoder as unknown as Readable).on('close', () => message.destroy());
+  return message.pipe(decoder) as unknown as Readable;
+}
+
+/** Address ranges that are not public: loopback, private, link-local, multicast and reserved ones. */
+const INSIDE = new BlockList();
+const RANGES: readonly (readonly [string, number, 'ipv4' | 'ipv6'])[] = [
+  ['0.0.0.0', 8, 'ipv4'],
+  ['10.0.0.0', 8, 'ipv4'],
+  ['100.64.0.0', 10, 'ipv4'],
+  ['127.0.0.0', 8, 'ipv4'],
+  ['169.254.0.0', 16, 'ipv4'],
+  ['172.16.0.0', 12, 'ipv4'],
+  ['192.0.0.0', 24, 'ipv4'],
+  ['192.168.0.0', 16, 'ipv4'],
+  ['198.18.0.0', 15, 'ipv4'],
+  ['224.0.0.0', 3, 'ipv4'],
+  ['::', 127, 'ipv6'],
+  ['64:ff9b::', 96, 'ipv6'],
+  ['2002::', 16, 'ipv6'],
+  ['fc00::', 7, 'ipv6'],
+  ['fe80::', 10, 'ipv6'],
+  ['ff00::', 8, 'ipv6'],
+];
+for (const [network, bits, family] of RANGES) INSIDE.addSubnet(network, bits, family);
+
+/** Whether an IP address is not public: loopback, private, link-local or reserved. Text that is no address counts as one. */
+export function isInsideAddress(address: string): boolean {
+  const bare = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
+  const version = isIP(bare);
+  if (version === 0) return true;
+  // `BlockList` checks a mapped IPv4 address as the IPv4 one.
+  return INSIDE.check(bare, version === 4 ? 'ipv4' : 'ipv6');
+}
+
+/** Addresses of this machine and of its link. */
+const LOCAL = new BlockList();
+const LOCAL_RANGES: typeof RANGES = [
+  ['0.0.0.0', 8, 'ipv4'],
+  ['127.0.0.0', 8, 'ipv4'],
+  ['169.254.0.0', 16, 'ipv4'],
+  ['224.0.0.0', 3, 'ipv4'],
+  ['::', 127, 'ipv6'],
+  ['fe80::', 10, 'ipv6'],
+  ['ff00::', 8, 'ipv6'],
+];
+for (const [network, bits, family] of LOCAL_RANGES) LOCAL.addSubnet(network, bits, family);
+
+/** Whether an IP address is of this machine or its link. Text that is no address counts as one. */
+function isLocalAddress(address: string): boolean {
+  const bare = address.replace(/^\[|\]$/g, '').replace(/%.*$/, '');
+  const version = isIP(bare);
+  return version === 0 || LOCAL.check(bare, version === 4 ? 'ipv4' : 'ipv6');
+}
+
+/** Whether a host name means this machine without a lookup. */
+function namesThisMachine(hostname: string): boolean {
+  const bare = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  return (
+    bare === 'localhost' || bare.endsWith('.localhost') || bare === '::1' || /^127(\.\d{1,3}){3}$/.test(bare)
+  );
 }

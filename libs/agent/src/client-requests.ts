@@ -1,0 +1,139 @@
+import { Refused } from './refusal.js';
+import { clientCannotAnswer } from './refusals/index.js';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Form elicitation: a flat form with text, number, yes/no and choice fields. */
+export interface FormQuestion {
+  readonly kind: 'form';
+  readonly message: string;
+  /** JSON Schema of the submitted form, of type object. */
+  readonly schema: Members;
+  /** Sent as `_meta` with the message, for hosts that show more than text. */
+  readonly meta?: Members;
+  /** Sessions only: an accepted but empty form is a valid answer. Default false. */
+  readonly acceptedAsIs?: boolean;
+}
+
+/** URL elicitation: the user opens a page. The answer does not say whether they finished there. */
+export interface UrlQuestion {
+  readonly kind: 'url';
+  readonly message: string;
+  readonly url: string;
+}
+
+/** Sampling: text from the client's model. */
+export interface SamplingQuestion {
+  readonly kind: 'sampling';
+  /** Of `sampling/createMessage`. */
+  readonly params: Members;
+}
+
+/** Roots: the folders that the client works in. */
+export interface RootsQuestion {
+  readonly kind: 'roots';
+}
+
+/** A request from a running call to its client. */
+export type ClientQuestion = FormQuestion | UrlQuestion | SamplingQuestion | RootsQuestion;
+
+/** `content` is valid against the schema that was sent. */
+export type FormAnswer =
+  | { readonly action: 'accept'; readonly content: Members }
+  | { readonly action: 'decline' }
+  | { readonly action: 'cancel' };
+
+export interface UrlAnswer {
+  readonly action: 'accept' | 'decline' | 'cancel';
+}
+
+/** The result of `sampling/createMessage`. */
+export type SamplingAnswer = Members & { readonly content: unknown };
+
+export interface RootsAnswer {
+  readonly roots: readonly (Members & { readonly uri: string })[];
+}
+
+export type AnswerTo<Question extends ClientQuestion> = Question extends FormQuestion
+  ? FormAnswer
+  : Question extends UrlQuestion
+    ? UrlAnswer
+    : Question extends SamplingQuestion
+      ? SamplingAnswer
+      : RootsAnswer;
+
+export interface AskOptions {
+  /**
+   * The answer is a decision that only one run may use, on any replica. Default: any run may use it. `holdsFor` identifies what was
+   * decided upon; if it differs from what it was then, `QuestionChanged` is thrown.
+   */
+  readonly once?: { readonly holdsFor: string };
+}
+
+/** Sends requests to the client of a running call, in every supported protocol version. */
+export interface ClientAsks {
+  /** Whether the client declared the capability for the request. */
+  canAnswer(question: ClientQuestion): boolean;
+  /**
+   * Sends the request and resolves with the answer. In the stateless protocol the call returns its requests and runs again
+   * from the start, so code before this must have no effects; concurrent requests (`Promise.all`) are sent together.
+   * @param key identifies the request within the call: the same in every run
+   * @throws a protocol error when the client cannot be reached or does not answer; handlers must not catch it
+   */
+  ask<Question extends ClientQuestion>(
+    key: string,
+    question: Question,
+    options?: AskOptions,
+  ): Promise<AnswerTo<Question>>;
+  /** For nested calls: a decision of a nested call never counts for the outer one. */
+  within(): ClientAsks;
+  /**
+   * Ends the run with "not yet, call again", when the protocol has such a response. Throws; handlers must not catch it.
+   * Absent when a call can wait.
+   */
+  postpone?(): never;
+  /**
+   * Stores approvals that came from elsewhere for later runs of the call, which would otherwise need them again. Absent when
+   * a call runs once, and for nested calls.
+   */
+  readonly granted?: GrantsOfCall;
+}
+
+/** The approvals of a call from its earlier runs. */
+export interface GrantsOfCall {
+  keep(key: string, holdsFor: string, by: string): void;
+  /** Who approved the same thing in an earlier run; may be used once. @throws a protocol error */
+  recall(key: string, holdsFor: string): Promise<string | undefined>;
+}
+
+/** The part of `ClientAsks` that tools and prompts receive. */
+export interface AskingCall {
+  canAsk(question: ClientQuestion): boolean;
+  /** As `ClientAsks.ask`. The timeout of the tool is suspended until the client answers. */
+  ask<Question extends ClientQuestion>(key: string, question: Question): Promise<AnswerTo<Question>>;
+}
+
+/** The call has changed since its approval, which no longer applies. */
+export class QuestionChanged extends Error {
+  override readonly name = 'QuestionChanged';
+  constructor() {
+    super('what was decided upon has changed since');
+  }
+}
+
+/** Runs work while the timeout of the caller is suspended. */
+export type Suspended = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** The client requests of a handler. Without `asks` every request is refused. */
+export function askingCall(
+  asks: ClientAsks | undefined,
+  suspended: Suspended = (work) => work(),
+): AskingCall {
+  return {
+    canAsk: (question) => asks?.canAnswer(question) ?? false,
+    ask: (key, question) => {
+      if (!asks) return Promise.reject(new Refused(clientCannotAnswer(question.kind)));
+      return suspended(() => asks.ask(key, question));
+    },
+  };
+}
