@@ -1,6 +1,6 @@
 // oxlint-disable unicorn/no-thenable -- $cond and $switch call a field "then".
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../libs/policy/src/pipeline/filter-operators.js';
+import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../libs/policy/src/pipeline/total-filter.js';
 import { applied } from './operator-arguments.js';
 import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
 import { callTool, type Service, startService, type ToolAnswer } from './service.js';

@@ -17,8 +17,11 @@ import {
 } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { FILTER_OPERATORS, REFUSED_IN_FILTERS } from '../libs/policy/src/pipeline/filter-operators.js';
-import { assertCannotFail } from '../libs/policy/src/pipeline/total-filter.js';
+import {
+  assertCannotFail,
+  FILTER_OPERATORS,
+  REFUSED_IN_FILTERS,
+} from '../libs/policy/src/pipeline/total-filter.js';
 import { applied } from './operator-arguments.js';
 
 /** Values of every BSON type, at the ends of what they hold. */

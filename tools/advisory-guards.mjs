@@ -19,7 +19,7 @@ export const GUARDS = [
     advisory: 'GHSA-72hp-qff8-4pvv',
     guard: 'and in pipelines',
     file: policy('pipeline/match.ts'),
-    find: 'return [operator, value.map((branch) => resolveMatch(branch, frame, rules))];',
+    find: 'return [operator, value.map((branch) => resolveFilter(branch, frame, rules))];',
     replace: 'return [operator, value];',
   },
   {
@@ -42,8 +42,8 @@ export const GUARDS = [
     advisory: 'GHSA-j7mm-f4rv-6q6q',
     guard: 'no query names a protected column',
     file: policy('model/class-access.ts'),
-    find: 'if (access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);',
-    replace: 'if (access.guarded?.hidden.has(root)) return null;',
+    find: 'if (!secret && access.guarded?.hidden.has(root)) return refusals.protectedFieldRef(context, written, root);',
+    replace: 'if (!secret && access.guarded?.hidden.has(root)) return null;',
   },
   {
     advisory: 'GHSA-mmg8-87c5-jrc2',
@@ -57,7 +57,7 @@ export const GUARDS = [
     advisory: 'GHSA-mmg8-87c5-jrc2',
     guard: 'and in pipelines',
     file: policy('pipeline/match.ts'),
-    find: "if (!Array.isArray(value)) throw pipelineBlocked('invalid_stage_value', operator);",
+    find: "      if (!Array.isArray(value))\n        throw pipelineSlip(`$match ${operator}`, 'its value is a list of conditions');",
     replace: 'if (!Array.isArray(value)) return [operator, Array.from(value as ArrayLike<unknown>)];',
   },
   {
@@ -128,21 +128,21 @@ export const GUARDS = [
   {
     advisory: 'GHSA-2m6g-crv8-p3c6',
     guard: 'nor named in a pipeline, by key or by reference',
-    file: policy('model/internal-fields.ts'),
+    file: policy('model/field-names.ts'),
     find: 'return INTERNAL.has(segment) || segment.startsWith(AUTH_DATA_PREFIX) || INTERNAL.has(toLowerCamel(segment));',
     replace: 'return false;',
   },
   {
     advisory: 'GHSA-prm5-8g2m-24gg',
     guard: 'no member is called __proto__',
-    file: policy('model/magic-names.ts'),
+    file: policy('model/field-names.ts'),
     find: "new Set(['__proto__', '_bsontype'])",
     replace: "new Set(['_bsontype'])",
   },
   {
     advisory: 'GHSA-prm5-8g2m-24gg',
     guard: 'no member is called _bsontype',
-    file: policy('model/magic-names.ts'),
+    file: policy('model/field-names.ts'),
     find: "new Set(['__proto__', '_bsontype'])",
     replace: "new Set(['__proto__'])",
   },
@@ -156,8 +156,8 @@ export const GUARDS = [
   {
     advisory: 'GHSA-93vw-8fm5-p2jf',
     guard: 'a member called __proto__ is redacted as data',
-    file: policy('redaction/redact.ts'),
-    find: "    if (key === '__proto__')\n      Object.defineProperty(kept, key, { value: walk(member, isWithheld, depth + 1), enumerable: true });\n    else kept[key]",
+    file: policy('masking/redact.ts'),
+    find: "    if (key === '__proto__')\n      Object.defineProperty(kept, key, { value: redacted(member, isWithheld, depth + 1), enumerable: true });\n    else kept[key]",
     replace: '    kept[key]',
   },
 ];

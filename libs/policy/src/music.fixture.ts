@@ -1,8 +1,7 @@
-import { isClassName, type Refusal, Refused, refusals } from '#agent';
+import { isClassName, type Refusal, refusals, Refused } from '#agent';
 import type { ClassAccess, ClassReach } from './model/class-access.js';
-import { ALWAYS_KEEP } from './model/class-policy.js';
 import type { ClassSchema, FieldSchema } from './model/class-schema.js';
-import { FieldNames } from './model/field-names.js';
+import { ALWAYS_KEEP, FieldNames } from './model/field-names.js';
 
 const FIELDS: Record<string, Record<string, FieldSchema>> = {
   Song: {

@@ -1,6 +1,6 @@
 import type { BudgetOptions } from '#agent';
-import type { BypassFunction, TenantSource } from '../model/class-policy.js';
-import { type MasksConfig, MASKS_SCHEMA } from '../masking/mask-config.js';
+import type { BypassFunction, TenantSource } from '../model/policy.js';
+import { type MasksConfig, MASKS_SCHEMA } from '../masking/compile-masks.js';
 
 /**
  * The `policy` section of the configuration as JSON Schema: unknown keys and wrong types are faults.
@@ -170,7 +170,7 @@ export interface ClassConfig {
 }
 
 export interface PolicyConfig extends Partial<
-  Omit<import('../model/class-policy.js').PolicySwitches, 'strictPointerShapes'>
+  Omit<import('../model/policy.js').PolicySwitches, 'strictPointerShapes'>
 > {
   readonly classes?: Readonly<Record<string, ClassConfig>>;
   readonly tenantBudget?: BudgetOptions | null;

@@ -2,7 +2,7 @@ import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { compilePolicy } from '../compile/compile-policy.js';
 import { POLICY_CONFIG_SCHEMA } from '../compile/policy-config.js';
-import type { MasksConfig } from './mask-config.js';
+import type { MasksConfig } from './compile-masks.js';
 
 const KEY = 'a-secret-of-at-least-32-characters!!';
 const faultsOf = (masks: MasksConfig, maskingKey: string | null = KEY) =>

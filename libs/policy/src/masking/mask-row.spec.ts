@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentShape, type Tier } from '#agent';
-import { compileMasks } from './compile-masks.js';
+import { compileMasks, type MasksConfig } from './compile-masks.js';
 import { maskedColumns } from './column-masks.js';
-import type { MasksConfig } from './mask-config.js';
-import { MASKED, maskRow } from './mask-row.js';
-import { Pseudonyms } from './pseudonyms.js';
+import { MASKED, maskRow, Pseudonyms } from './mask-row.js';
 
 const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);
 

@@ -1,8 +1,8 @@
 import { type Refusal, refusals } from '#agent';
 import type { ClassSchema } from './class-schema.js';
 import { columnOf, type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
-import type { ProtectedColumns } from '../rights/protected-columns.js';
-import type { WithheldNames } from '../redaction/withheld-names.js';
+import type { ProtectedColumns } from '../rights/class-permissions.js';
+import type { WithheldNames } from '../masking/redact.js';
 import { type FieldNames, rootOf } from './field-names.js';
 
 /** One class as one agent may see it: the answer of the class gate when it did not refuse. */

@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { collidingPairs, columnName, columnNames } from '../binding/column-names.fixture.js';
-import { FieldNames, toLowerCamel } from './field-names.js';
+import { collidingPairs, columnName, columnNames } from './column-names.fixture.js';
+import {
+  CREDENTIAL_FIELDS,
+  FieldNames,
+  hasInternalSegment,
+  INTERNAL_FIELDS,
+  isInternalField,
+  toLowerCamel,
+} from './field-names.js';
 
 const BUILT_IN = ['objectId', 'createdAt', 'updatedAt', 'ACL'];
 const namesOf = (columns: readonly string[], aliases: Record<string, string> = {}) =>
@@ -79,5 +86,36 @@ describe('in any class', () => {
     const pairs = new Set(classes.flatMap(collidingPairs).map((pair) => [...pair].sort().join(' ')));
     for (const pair of ['created_on createdOn', 'SSN ssn', 'SSN sSN', 'fullText full_text', 'line2 line_2'])
       expect([...pairs]).toContain(pair.split(' ').sort().join(' '));
+  });
+});
+
+describe('internal fields', () => {
+  it.each([...INTERNAL_FIELDS, '_auth_data_facebook', 'auth_data', 'AuthData', 'Session_Token'])(
+    'knows %s in any position of a path',
+    (name) => {
+      expect(isInternalField(name)).toBe(true);
+      expect([name, `a.${name}`, `${name}.b`, `a.${name}.b`].every(hasInternalSegment)).toBe(true);
+    },
+  );
+
+  it.each([
+    'token',
+    'password_hint',
+    '_p_author',
+    '_id',
+    '_created_at',
+    'aclNote',
+    'auth',
+    'data._auth',
+    '__proto',
+    '',
+  ])('leaves %j to the class’s own rules', (name) => {
+    expect(hasInternalSegment(name)).toBe(false);
+  });
+
+  it('counts row rights as internal, but not as credentials', () => {
+    expect(
+      ['_rperm', '_wperm', '_acl', '_tombstone'].filter((name) => CREDENTIAL_FIELDS.includes(name)),
+    ).toEqual([]);
   });
 });

@@ -65,3 +65,101 @@ export function rootOf(path: string): string {
   const dot = path.indexOf('.');
   return dot < 0 ? path : path.slice(0, dot);
 }
+
+/** Columns that hold secrets: never read, filtered, sorted, grouped or returned, for any agent. */
+export const CREDENTIAL_FIELDS: readonly string[] = [
+  '_hashed_password',
+  '_password_history',
+  '_password_changed_at',
+  '_session_token',
+  '_sessionToken',
+  'sessionToken',
+  'session_token',
+  '_email_verify_token',
+  '_email_verify_token_expires_at',
+  '_perishable_token',
+  '_perishable_token_expires_at',
+  '_failed_login_count',
+  '_account_lockout_expires_at',
+  '_auth_data',
+  'authData',
+  'bcryptPassword',
+];
+
+/** Columns that Parse keeps for itself: the credentials, and what carries row rights. */
+export const INTERNAL_FIELDS: readonly string[] = [
+  ...CREDENTIAL_FIELDS,
+  'ACL',
+  '_acl',
+  '_rperm',
+  '_wperm',
+  '_tombstone',
+];
+
+/** One column per login provider: `_auth_data_facebook`, … Only on `_User`. */
+export const AUTH_DATA_PREFIX = '_auth_data_';
+
+const INTERNAL = new Set(INTERNAL_FIELDS);
+
+/** One segment of a path, in whatever spelling it would be resolved from. */
+export function isInternalField(segment: string): boolean {
+  return INTERNAL.has(segment) || segment.startsWith(AUTH_DATA_PREFIX) || INTERNAL.has(toLowerCamel(segment));
+}
+
+/** A dotted path is internal when any of its segments is: `user._hashed_password`, `_rperm.0`. */
+export function hasInternalSegment(path: string): boolean {
+  return path.split('.').some(isInternalField);
+}
+
+/**
+ * Member names that are more than data to what handles them: the language takes `__proto__` for an object's prototype, the
+ * database driver takes an object with `_bsontype` for a value of its own, code included.
+ */
+const MAGIC_NAMES: ReadonlySet<string> = new Set(['__proto__', '_bsontype']);
+
+export function isMagicName(segment: string): boolean {
+  return MAGIC_NAMES.has(segment);
+}
+
+/** Names are compared without case and separators: `className` is `class_name`, `User` is `_User`. */
+const compared = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
+
+/** Edits between two texts; letters that changed places are one edit. */
+function distance(a: string, b: string): number {
+  let before: number[] = [];
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i += 1) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j += 1) {
+      const substitution = (previous[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      current.push(
+        Math.min(
+          (previous[j] as number) + 1,
+          (current[j - 1] as number) + 1,
+          substitution,
+          swapped ? (before[j - 2] as number) + 1 : Infinity,
+        ),
+      );
+    }
+    [before, previous] = [previous, current];
+  }
+  return previous[b.length] as number;
+}
+
+/** At most three candidates that the name may be a slip of, nearest first: one edit for every four letters. */
+export function suggestNames(name: string, candidates: readonly string[]): string[] {
+  const written = compared(name);
+  const limit = Math.max(1, Math.ceil(written.length / 4));
+  return candidates
+    .map((candidate) => ({ candidate, other: compared(candidate) }))
+    .filter(({ other }) => Math.abs(other.length - written.length) <= limit)
+    .map(({ candidate, other }) => ({ candidate, edits: distance(written, other) }))
+    .filter(({ edits }) => edits <= limit)
+    .sort((a, b) => a.edits - b.edits || (a.candidate < b.candidate ? -1 : 1))
+    .slice(0, 3)
+    .map(({ candidate }) => candidate);
+}
+
+/** Readable on every class, whatever its allowlist. */
+export const ALWAYS_KEEP = ['objectId', 'createdAt', 'updatedAt'] as const;

@@ -1,4 +1,4 @@
-import { isPlainObject, type PlainObject } from '../model/plain-object.js';
+import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
 import type { Frame } from './frame.js';
 import { pipelineBlocked, pipelineSlip } from './stages.js';

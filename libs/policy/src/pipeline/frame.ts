@@ -1,7 +1,6 @@
 import { orThrow, Refused, refusals } from '#agent';
 import { type ClassAccess, columnRefusal } from '../model/class-access.js';
-import { rootOf } from '../model/field-names.js';
-import { hasInternalSegment } from '../model/internal-fields.js';
+import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { pipelineBlocked } from './stages.js';
 
 /** A name a stage gave to its output: how the caller may write it → how the document holds it. */

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { rootOf } from '../model/field-names.js';
-import { hasInternalSegment } from '../model/internal-fields.js';
-import { isPlainObject } from '../model/plain-object.js';
+import { hasInternalSegment, rootOf } from '../model/field-names.js';
+import { isPlainObject } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline } from './govern-pipeline.js';
 import { HIDDEN, newNames, pipelines } from './pipelines.fixture.js';

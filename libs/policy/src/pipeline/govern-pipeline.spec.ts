@@ -1,6 +1,6 @@
 import { refusals } from '#agent';
 import { describe, expect, it } from 'vitest';
-import { INTERNAL_FIELDS } from '../model/internal-fields.js';
+import { INTERNAL_FIELDS } from '../model/field-names.js';
 import type { Where } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline, type JoinScope, joinTargets } from './govern-pipeline.js';

@@ -1,17 +1,15 @@
-import { type Refusal, Refused, refusals } from '#agent';
+import { type Refusal, refusals, Refused } from '#agent';
+import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import type { ClassAccess } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
-import { isPlainObject, type PlainObject } from '../model/plain-object.js';
-import { allOf, type GovernedPipeline, type Where } from '../model/where.js';
-import { inexactColumns, noneWithheldWithin } from '../redaction/withheld-inside.js';
-import { asksOtherClasses } from '../where/map-cross-class.js';
+import { allOf, type GovernedPipeline, isPlainObject, type PlainObject, type Where } from '../model/where.js';
+import { asksOtherClasses } from '../where/cross-class.js';
 import { readsWholeDocument } from './expression.js';
 import { hasExpression, hasMemberCondition } from './match.js';
 import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';
-import { joinedClass, subPipelines } from './stage-shape.js';
-import { openStage, type Pipeline, type Stage } from './stages.js';
+import { joinedClass, openStage, type Pipeline, type Stage, subPipelines } from './stages.js';
 import { validatePipeline } from './validate-pipeline.js';
-import { walkPipeline, type WalkOptions } from './walk-pipeline.js';
+import { type WalkOptions, walkPipeline } from './walk-pipeline.js';
 
 /** A class as this call may read it. */
 export interface JoinScope {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { INTERNAL_FIELDS } from '../model/internal-fields.js';
+import { INTERNAL_FIELDS } from '../model/field-names.js';
 import { refusalOf } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';
 

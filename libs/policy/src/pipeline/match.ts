@@ -1,11 +1,16 @@
 import { type Refusal, Refused, refusals } from '#agent';
 import { rootOf } from '../model/field-names.js';
-import { isPlainObject } from '../model/plain-object.js';
-import type { Where } from '../model/where.js';
-import { assertComparable, noneWithheldOn } from '../redaction/withheld-inside.js';
-import { type Column, columnOf, columnValue, columnValues, type ValueRules } from '../where/column-values.js';
+import { isPlainObject, type Where } from '../model/where.js';
+import { assertComparable, noneWithheldOn } from '../masking/withheld-objects.js';
+import {
+  type Column,
+  columnOf,
+  columnValue,
+  columnValues,
+  isTyped,
+  type ValueRules,
+} from '../where/column-values.js';
 import { assertNotWithheld, assertNoTextOfOthers } from '../where/field-path.js';
-import { isTyped } from '../where/typed-value.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
 import { pipelineBlocked, pipelineSlip } from './stages.js';

@@ -1,9 +1,8 @@
-import type { ClassAccess } from '../model/class-access.js';
-import { ALWAYS_KEEP } from '../model/class-policy.js';
 import { storedPointerColumn } from '../masking/column-masks.js';
-import { INTERNAL_FIELDS } from '../model/internal-fields.js';
-import { withPlaceholders } from '../redaction/withheld-inside.js';
-import { readableFields } from '../where/keys.js';
+import { withPlaceholders } from '../masking/withheld-objects.js';
+import type { ClassAccess } from '../model/class-access.js';
+import { ALWAYS_KEEP, INTERNAL_FIELDS } from '../model/field-names.js';
+import { readableFields } from '../where/requested-fields.js';
 import type { Stage } from './stages.js';
 
 /** Internal columns by one name each: stored, `ACL` is three of them and `sessionToken` another, and none may be listed twice. */

@@ -1,6 +1,6 @@
-import { Refused, refusals } from '#agent';
-import type { PlainObject } from '../model/plain-object.js';
-import { blocked, type SecurityReason } from '../security-reason.js';
+import { canonicalClassName, refusals, Refused } from '#agent';
+import { blocked, type SecurityReason } from '../model/security-reason.js';
+import { isPlainObject, type PlainObject } from '../model/where.js';
 
 /** Every stage a caller may use. */
 export const STAGE_NAMES = [
@@ -54,4 +54,19 @@ export function pipelineSlip(at: string, what: string): Refused {
 
 export function pipelineBlocked(reason: SecurityReason, at?: string): Refused {
   return blocked('pipeline', reason, at);
+}
+
+/** The pipelines inside a stage of valid shape, each with its place. */
+export function subPipelines(name: StageName, value: unknown): [string, readonly Stage[]][] {
+  if (!isPlainObject(value)) return [];
+  if (name === '$facet') return Object.entries(value).map(([branch, stages]) => [branch, stages as Stage[]]);
+  const inner = name === '$lookup' || name === '$unionWith' ? value['pipeline'] : undefined;
+  return inner === undefined ? [] : [[name, inner as Stage[]]];
+}
+
+/** The class a join stage of valid shape reads from, else null. */
+export function joinedClass(name: StageName, value: unknown): string | null {
+  if (name !== '$lookup' && name !== '$graphLookup' && name !== '$unionWith') return null;
+  const target = isPlainObject(value) ? (value['coll'] ?? value['from']) : value;
+  return typeof target === 'string' ? canonicalClassName(target) : null;
 }

@@ -3,11 +3,13 @@ import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { allOf, type Where } from '../model/where.js';
 import {
   type ClassOperation,
+  isReadableProtection,
   judgeOperation,
   type PermissionVerdict,
+  type ProtectedColumns,
+  protectedColumns,
   type ReadOperation,
 } from './class-permissions.js';
-import { isReadableProtection, type ProtectedColumns, protectedColumns } from './protected-columns.js';
 
 /** Parse Server keeps these for the master key, whatever their permissions say. */
 const MASTER_ONLY = new Set([

@@ -1,4 +1,4 @@
-import { Policies } from '../edition/policies.js';
+import { Policies } from '../model/policy.js';
 import { describe, expect, it } from 'vitest';
 import {
   Agent,
@@ -12,7 +12,7 @@ import { compilePolicy } from '../compile/compile-policy.js';
 import type { FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { AgentScopes } from './agent-scope.js';
 import { tenantBinding } from './tenant.js';
-import { boundClass } from '../binding/bound-class.fixture.js';
+import { boundClass } from '../compile/bound-class.fixture.js';
 
 const classes = new Map(
   ['Post', 'Author'].map((className) => [

@@ -1,26 +1,25 @@
 import {
   type Agent,
+  type AgentShape,
   canonicalClassName,
+  type ClassFilterSite,
   isClassName,
   MASTER_PRINCIPALS,
   type Principals,
   type Refusal,
   refusals,
 } from '#agent';
-import type { AgentShape, ClassFilterSite } from '#agent';
-import type { BindingFault } from '../binding/bind-class.js';
-import { BoundPolicy } from '../binding/bind-policy.js';
+import type { BindingFault } from '../compile/bind-class.js';
+import { BoundPolicy } from '../compile/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';
-import type { ClassAccess, ClassReach, ReachSite } from '../model/class-access.js';
-import { isRefusal } from '../model/class-access.js';
-import type { Policies } from '../edition/policies.js';
-import { ALWAYS_KEEP, type ClassPolicy, type Policy } from '../model/class-policy.js';
+import { type ClassAccess, type ClassReach, isRefusal, type ReachSite } from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
+import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
+import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import { AccessRights } from '../rights/access-rights.js';
 import type { ClassOperation, ReadOperation } from '../rights/class-permissions.js';
 import { DeclaredScope } from './declared-scope.js';
-import { suggestNames } from './suggest-names.js';
 
 /** Underscore classes that may be joined; a floor below any policy. */
 const JOINABLE_SYSTEM_CLASSES = new Set(['_User', '_Role', '_Installation', '_Session']);

@@ -1,16 +1,28 @@
-import { type Agent, type AgentShape, canonicalClassName, type DenialKind, refusals } from '#agent';
-import type { BindingFault } from '../binding/bind-class.js';
-import type { BoundPolicy } from '../binding/bind-policy.js';
-import { missingColumns } from '../binding/named-columns.js';
-import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-class.js';
+import {
+  type Agent,
+  type AgentShape,
+  canonicalClassName,
+  type ClassFilters,
+  type DenialKind,
+  type FilterConstraint,
+  filterEntries,
+  type FilterEntry,
+  type FilterSubject,
+  isConstraint,
+  refusals,
+  Refused,
+} from '#agent';
+import { type BindingFault, type MissingColumn, missingColumns } from '../compile/bind-class.js';
+import type { BoundPolicy } from '../compile/bind-policy.js';
+import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { maskedColumns } from '../masking/column-masks.js';
+import { withheldNames, type WithheldNames } from '../masking/redact.js';
 import type { ClassAccess, WithheldObjects, WithheldTarget } from '../model/class-access.js';
-import { ALWAYS_KEEP, type ClassPolicy, type Hiding, type Policy } from '../model/class-policy.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
+import { ALWAYS_KEEP } from '../model/field-names.js';
+import type { ClassPolicy, Hiding, Policy } from '../model/policy.js';
 import { allOf, type Where } from '../model/where.js';
-import { withheldNames, type WithheldNames } from '../redaction/withheld-names.js';
 import { translateWhere } from '../where/translate-where.js';
-import { evaluateFilter, fixedFilter, unnamedColumn, untranslatable } from './filter-evaluation.js';
 
 /**
  * What the operator declared, for one policy over one schema snapshot and one agent shape: the same for every caller
@@ -225,4 +237,59 @@ function readableOf(
   if (!searchable) return null;
   const columns = [...(schema?.fields.keys() ?? [])].filter((name) => name !== searchable.field);
   return new Set([...columns, ...ALWAYS_KEEP]);
+}
+
+const isFixed = (entry: FilterEntry): entry is FilterConstraint => typeof entry !== 'function';
+
+/** The constraint on a class; null when there is none, undefined when it takes a function to know it. */
+export function fixedFilter(filters: ClassFilters, className: string): FilterConstraint | null | undefined {
+  const entries = filterEntries(filters, className);
+  if (entries.length === 0) return null;
+  return entries.every(isFixed)
+    ? entries.reduce((merged, entry) => ({ ...merged, ...entry }), {})
+    : undefined;
+}
+
+/** @throws Refused when a function throws, or returns anything but a constraint object */
+export async function evaluateFilter(
+  filters: ClassFilters,
+  subject: FilterSubject,
+  className: string,
+): Promise<FilterConstraint> {
+  let merged: FilterConstraint = {};
+  for (const entry of filterEntries(filters, className)) {
+    const constraint = isFixed(entry) ? entry : await ask(entry, subject, className);
+    merged = { ...merged, ...constraint };
+  }
+  return merged;
+}
+
+async function ask(
+  filter: Exclude<FilterEntry, FilterConstraint>,
+  subject: FilterSubject,
+  className: string,
+): Promise<FilterConstraint> {
+  let constraint: unknown;
+  try {
+    constraint = await filter(subject);
+  } catch (error) {
+    throw failed(className, error instanceof Error ? `${error.name}: ${error.message}` : 'it threw');
+  }
+  if (isConstraint(constraint)) return constraint;
+  throw failed(className, 'it returned no constraint object');
+}
+
+/** What the translator said of a constraint that a function gave is for the operator, not for the caller. */
+export function untranslatable(error: unknown, className: string): unknown {
+  if (!(error instanceof Refused)) return error;
+  return failed(className, error.refusal.cause ?? error.refusal.message);
+}
+
+/** A filter that names what the class does not have would leave out nothing, or everything. */
+export function unnamedColumn({ className, written }: MissingColumn, filtered: string): Refused {
+  return failed(filtered, `it names '${written}', which is no field of '${className}'`);
+}
+
+function failed(className: string, cause: string): Refused {
+  return new Refused(refusals.agentFilterFailed(className, cause));
 }

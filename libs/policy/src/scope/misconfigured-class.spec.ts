@@ -7,10 +7,10 @@ import {
   MASTER_PRINCIPALS,
   Refused,
 } from '#agent';
-import { schemaOf, schemasOf } from '../binding/bound-class.fixture.js';
+import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { PolicyConfig } from '../compile/policy-config.js';
-import { Policies } from '../edition/policies.js';
+import { Policies } from '../model/policy.js';
 import { isRefusal, type ReachSite } from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { AgentScopes } from './agent-scope.js';

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, deriveAgent, refusals } from '#agent';
-import { compileClass, type PolicyFault } from '../compile/compile-class.js';
+import { boundClass } from '../compile/bound-class.fixture.js';
+import { compileClass } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';
-import { boundClass } from '../binding/bound-class.fixture.js';
-import { FieldNames } from '../model/field-names.js';
 import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
-import { joinProjection } from './join-projection.js';
-import { suggestNames } from './suggest-names.js';
+import { FieldNames, suggestNames } from '../model/field-names.js';
+import type { PolicyFault } from '../model/policy.js';
+import { joinProjection } from '../where/requested-fields.js';
 import { isOwnRow, tenantBinding, tenantConflict } from './tenant.js';
 
 const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonly') =>

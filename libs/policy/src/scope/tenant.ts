@@ -1,10 +1,5 @@
 import { type Agent, type Refusal, refusals } from '#agent';
-import {
-  type ClassPolicy,
-  type TenantScope,
-  type TenantSource,
-  tierBypasses,
-} from '../model/class-policy.js';
+import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } from '../model/policy.js';
 import type { FieldNames } from '../model/field-names.js';
 import type { Where } from '../model/where.js';
 

@@ -1,17 +1,139 @@
-import { canonicalClassName, isClassName, type Refusal, Refused, refusals } from '#agent';
+import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#agent';
 import type { ClassAccess } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
-import { isPlainObject } from '../model/plain-object.js';
-import {
-  isPointer,
-  isTyped,
-  parseIsoDate,
-  parsePrefixedPointer,
-  pointer,
-  reduceTyped,
-  typedDate,
-  type TypedValue,
-} from './typed-value.js';
+import { isPlainObject, type PlainObject } from '../model/where.js';
+
+export interface Pointer {
+  readonly __type: 'Pointer';
+  readonly className: string;
+  readonly objectId: string;
+}
+
+/** Parse's JSON form of a value that JSON itself cannot say. */
+export type TypedValue = PlainObject & { readonly __type: string };
+
+export function isTyped(value: unknown): value is TypedValue {
+  return isPlainObject(value) && typeof value['__type'] === 'string';
+}
+
+export function isPointer(value: unknown): value is TypedValue {
+  return isTyped(value) && value.__type === 'Pointer';
+}
+
+export function pointer(className: string, objectId: string): Pointer {
+  return { __type: 'Pointer', className: canonicalClassName(className), objectId };
+}
+
+/** `Class$id` as stored, else null. */
+export function parsePrefixedPointer(text: string): Pointer | null {
+  const dollar = text.indexOf('$');
+  const className = text.slice(0, Math.max(dollar, 0));
+  return isClassName(className) && dollar < text.length - 1
+    ? pointer(className, text.slice(dollar + 1))
+    : null;
+}
+
+const ISO_DATE = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:?\d{2})?)?$/;
+
+/** Without an offset the text is UTC: the answer must not depend on where the server stands. */
+export function parseIsoDate(text: string): Date | null {
+  const match = ISO_DATE.exec(text);
+  if (!match) return null;
+  const zone = match[3] ?? 'Z';
+  const offset = /^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
+  const date = new Date(`${match[1]}T${match[2] ?? '00:00'}${offset}`);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+export function typedDate(date: Date): TypedValue {
+  if (Number.isNaN(date.getTime())) throw malformed('Date', 'a valid date');
+  return { __type: 'Date', iso: date.toISOString() };
+}
+
+/** Which members each type keeps; everything else that rode along is left behind. */
+const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = {
+  Pointer: ({ className, objectId }) => {
+    if (!isClassName(className) || typeof objectId !== 'string' || objectId === '') {
+      throw malformed('Pointer', 'className and objectId');
+    }
+    return { ...pointer(className, objectId) };
+  },
+  Date: ({ iso }) => {
+    const date = typeof iso === 'string' ? parseIsoDate(iso) : null;
+    if (!date) throw malformed('Date', 'iso, an ISO 8601 date');
+    return typedDate(date);
+  },
+  File: ({ name, url }) => {
+    if (typeof name !== 'string') throw malformed('File', 'name');
+    return { __type: 'File', name, ...(typeof url === 'string' && { url }) };
+  },
+  GeoPoint: ({ latitude, longitude }) => {
+    if (!isWithin(latitude, 90) || !isWithin(longitude, 180)) {
+      throw malformed('GeoPoint', 'latitude (-90 to 90) and longitude (-180 to 180)');
+    }
+    return { __type: 'GeoPoint', latitude, longitude };
+  },
+  Bytes: ({ base64 }) => {
+    if (typeof base64 !== 'string') throw malformed('Bytes', 'base64');
+    return { __type: 'Bytes', base64 };
+  },
+  Polygon: ({ coordinates }) => {
+    if (!isRing(coordinates))
+      throw malformed('Polygon', 'coordinates, at least three [latitude, longitude] pairs');
+    return {
+      __type: 'Polygon',
+      coordinates: coordinates.map(([latitude, longitude]) => [latitude, longitude]),
+    };
+  },
+  Relation: ({ className }) => {
+    if (!isClassName(className)) throw malformed('Relation', 'className');
+    return { __type: 'Relation', className: canonicalClassName(className) };
+  },
+};
+
+/** Only the members of the value's own type. @throws Refused `invalid_query` */
+export function reduceTyped(value: TypedValue): TypedValue {
+  const smuggled = Object.keys(value).find((key) => key.startsWith('$'));
+  if (smuggled !== undefined) {
+    throw new Refused(
+      refusals.invalidQuery(`A ${value.__type} value cannot carry the operator '${smuggled}'`),
+    );
+  }
+  const reduce = Object.hasOwn(REDUCTIONS, value.__type) ? REDUCTIONS[value.__type] : undefined;
+  if (!reduce) {
+    throw new Refused(
+      refusals.invalidQuery(`Unknown __type. Known types: ${Object.keys(REDUCTIONS).join(', ')}`),
+    );
+  }
+  return reduce(value);
+}
+
+function malformed(type: string, needs: string): Refused {
+  return new Refused(refusals.invalidQuery(`A ${type} value needs ${needs}`));
+}
+
+export function isWithin(value: unknown, limit: number): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && Math.abs(value) <= limit;
+}
+
+function isRing(value: unknown): value is [number, number][] {
+  return (
+    Array.isArray(value) &&
+    value.length >= 3 &&
+    value.every(
+      (pair) => Array.isArray(pair) && pair.length === 2 && isWithin(pair[0], 90) && isWithin(pair[1], 180),
+    )
+  );
+}
+
+export function isScalar(value: unknown): value is string | number | boolean | null {
+  return (
+    value === null ||
+    typeof value === 'string' ||
+    typeof value === 'boolean' ||
+    (typeof value === 'number' && Number.isFinite(value))
+  );
+}
 
 /** What is known of the column a condition speaks of. `type` is absent for undeclared columns and inside objects. */
 export interface Column {

@@ -1,11 +1,18 @@
-import { Refused, refusals } from '#agent';
-import type { Where } from '../model/where.js';
-import { isPlainObject, type PlainObject } from '../model/plain-object.js';
-import { type Column, columnValue, columnValues, type ValueRules } from './column-values.js';
-import { distance, geoCondition } from './geo-condition.js';
-import { regexCondition } from './regex-condition.js';
-import { isScalar } from './scan-where.js';
-import { isTyped } from './typed-value.js';
+import { refusals, Refused } from '#agent';
+import { blocked } from '../model/security-reason.js';
+import { isPlainObject, type PlainObject, type Where } from '../model/where.js';
+import {
+  type Column,
+  columnValue,
+  columnValues,
+  isScalar,
+  isTyped,
+  isWithin,
+  reduceTyped,
+  type TypedValue,
+  type ValueRules,
+} from './column-values.js';
+import { regexFault } from './regex-safety.js';
 
 /** What a field's conditions need from the constraint they stand in. */
 export interface ConditionRules extends ValueRules {
@@ -29,12 +36,12 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
   $containedIn: list('$in'),
   $containsAll: list('$all'),
   $exists: (operand) => {
-    if (typeof operand !== 'boolean') throw refused("'$exists' needs true or false");
+    if (typeof operand !== 'boolean') throw invalidQuery("'$exists' needs true or false");
     return { $exists: operand };
   },
   $regex: (operand, _column, _rules, beside) => regexCondition(operand, beside['$options']),
   $options: (_operand, _column, _rules, beside) => {
-    if (!('$regex' in beside)) throw refused("'$options' needs '$regex' beside it");
+    if (!('$regex' in beside)) throw invalidQuery("'$options' needs '$regex' beside it");
     return {};
   },
   $near: (operand) => geoCondition('$near', operand),
@@ -57,13 +64,13 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
  */
 export function fieldConditions(value: unknown, column: Column, rules: ConditionRules): Where[] {
   if (column.type === 'Relation') {
-    throw refused(`'${column.path}' is a relation: ask for its members with $relatedTo`);
+    throw invalidQuery(`'${column.path}' is a relation: ask for its members with $relatedTo`);
   }
   if (isPlainObject(value) && !isTyped(value) && hasOperators(value)) {
     const operators = Object.keys(value).filter((key) => key.startsWith('$'));
     if (operators.length === 0) {
       if (column.type === 'Pointer') {
-        throw refused(
+        throw invalidQuery(
           `'${column.path}' points to another class: compare it with a Pointer, or ask with $inQuery`,
         );
       }
@@ -72,7 +79,7 @@ export function fieldConditions(value: unknown, column: Column, rules: Condition
       );
     }
     if (operators.length < Object.keys(value).length) {
-      throw refused(`The condition on '${column.path}' mixes operators and field names`);
+      throw invalidQuery(`The condition on '${column.path}' mixes operators and field names`);
     }
     return operatorConditions(value, column, rules);
   }
@@ -83,10 +90,10 @@ function operatorConditions(value: PlainObject, column: Column, rules: Condition
   const conditions: Record<string, unknown>[] = [];
   for (const [operator, operand] of Object.entries(value)) {
     if (operator === '$text') {
-      throw refused("'$text' searches the whole class: write it at the top of the query");
+      throw invalidQuery("'$text' searches the whole class: write it at the top of the query");
     }
     const translate = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
-    if (!translate) throw refused(`Operator '${operator}' cannot stand under '${column.path}'`);
+    if (!translate) throw invalidQuery(`Operator '${operator}' cannot stand under '${column.path}'`);
     place(translate(operand, column, rules, value), conditions);
   }
   return conditions.map((condition) => ({ [column.path]: condition }));
@@ -101,7 +108,7 @@ function place(condition: Where, conditions: Record<string, unknown>[]): void {
   else conditions.push({ ...condition });
 }
 
-/** Objects only: an array is a value, and what it holds is refused there when it holds operators. */
+/** Objects only: an array is a value, and what it holds is invalidQuery there when it holds operators. */
 function hasOperators(value: PlainObject): boolean {
   return Object.entries(value).some(
     ([key, member]) =>
@@ -112,7 +119,7 @@ function hasOperators(value: PlainObject): boolean {
 function comparison(operator: string): Translate {
   return (operand, column, rules) => {
     if (!isScalar(operand) && !isTyped(operand) && !(operand instanceof Date)) {
-      throw refused(`'${operator}' compares with one value, not with an array or object`);
+      throw invalidQuery(`'${operator}' compares with one value, not with an array or object`);
     }
     return { [operator]: columnValue(operand, column, rules) };
   };
@@ -120,7 +127,7 @@ function comparison(operator: string): Translate {
 
 function list(operator: string): Translate {
   return (operand, column, rules) => {
-    if (!Array.isArray(operand)) throw refused(`'${operator}' needs an array`);
+    if (!Array.isArray(operand)) throw invalidQuery(`'${operator}' needs an array`);
     return { [operator]: columnValues(operand, column, rules) };
   };
 }
@@ -128,12 +135,126 @@ function list(operator: string): Translate {
 function nearOnly(operator: string): Translate {
   return (operand, _column, _rules, beside) => {
     if (!('$near' in beside) && !('$nearSphere' in beside)) {
-      throw refused(`'${operator}' needs '$near' or '$nearSphere' beside it`);
+      throw invalidQuery(`'${operator}' needs '$near' or '$nearSphere' beside it`);
     }
     return { [operator]: distance(operator, operand) };
   };
 }
 
-function refused(message: string): Refused {
+function invalidQuery(message: string): Refused {
   return new Refused(refusals.invalidQuery(message));
+}
+
+const MAX_CHARACTERS = 256;
+const OPTIONS = /^[imx]{0,8}$/;
+
+/** `$regex` with its `$options`, both judged. @throws Refused `security_blocked` */
+export function regexCondition(pattern: unknown, options: unknown): Record<string, unknown> {
+  if (typeof pattern !== 'string') throw blocked('where', 'invalid_regex');
+  if (options !== undefined && (typeof options !== 'string' || !OPTIONS.test(options))) {
+    throw blocked('where', 'invalid_regex');
+  }
+  if (Array.from(pattern).length > MAX_CHARACTERS) throw blocked('where', 'regex_too_long');
+  const fault = regexFault(pattern, options);
+  if (fault) throw blocked('where', fault);
+  return { $regex: pattern, ...(options !== undefined && options !== '' && { $options: options }) };
+}
+
+/**
+ * Geo conditions in one form, whatever the caller wrote: points are GeoPoint values; `$near` and `$nearSphere` hold a
+ * point, their distance stands beside them; `$geoWithin` holds exactly one of `$centerSphere: [point, radians]`,
+ * `$box: [point, point]`, `$polygon: [points] | Polygon`, `$geometry: GeoJSON`; `$geoIntersects` holds `$geometry`.
+ */
+export function geoCondition(operator: string, operand: unknown): Record<string, unknown> {
+  if (operator === '$geoWithin') return { $geoWithin: region(operand) };
+  if (operator === '$geoIntersects')
+    return { $geoIntersects: { $geometry: geometry(only(operand, '$geometry')) } };
+  if (isPlainObject(operand) && '$geometry' in operand) return nearGeometry(operator, operand);
+  return { [operator]: point(operand) };
+}
+
+export function distance(operator: string, operand: unknown): number {
+  if (typeof operand === 'number' && Number.isFinite(operand) && operand >= 0) return operand;
+  throw invalidQuery(`'${operator}' needs a number that is not negative`);
+}
+
+/** GeoJSON distances are metres, Parse's are radians unless named otherwise. */
+function nearGeometry(operator: string, operand: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { $geometry, $maxDistance, ...others } = operand;
+  const shape = geometry($geometry);
+  if (Object.keys(others).length > 0 || shape.type !== 'Point') {
+    throw invalidQuery(
+      `'${operator}' takes a GeoPoint, or $geometry with a Point and $maxDistance in metres`,
+    );
+  }
+  return {
+    [operator]: point(shape.coordinates),
+    ...($maxDistance !== undefined && {
+      $maxDistanceInKilometers: distance('$maxDistance', $maxDistance) / 1000,
+    }),
+  };
+}
+
+function region(operand: unknown): Record<string, unknown> {
+  const [shape, ...others] = isPlainObject(operand) ? Object.keys(operand) : [];
+  const value = isPlainObject(operand) && shape !== undefined ? operand[shape] : undefined;
+  if (others.length === 0 && shape === '$geometry') return { $geometry: geometry(value) };
+  if (others.length === 0 && shape === '$box' && Array.isArray(value) && value.length === 2) {
+    return { $box: value.map(point) };
+  }
+  if (others.length === 0 && shape === '$centerSphere' && Array.isArray(value) && value.length === 2) {
+    return { $centerSphere: [point(value[0]), distance('$centerSphere', value[1])] };
+  }
+  if (others.length === 0 && shape === '$polygon') {
+    if (isTyped(value) && value.__type === 'Polygon') return { $polygon: reduceTyped(value) };
+    if (Array.isArray(value) && value.length >= 3) return { $polygon: value.map(point) };
+  }
+  throw invalidQuery(
+    "'$geoWithin' takes one of $centerSphere: [point, radians], $box: [point, point], $polygon: [three or more points], $geometry",
+  );
+}
+
+function only(operand: unknown, key: string): unknown {
+  if (isPlainObject(operand) && Object.keys(operand).length === 1 && key in operand) return operand[key];
+  throw invalidQuery(`'$geoIntersects' takes exactly ${key}`);
+}
+
+/** A GeoPoint, or a `[longitude, latitude]` pair as GeoJSON orders it. */
+function point(value: unknown): TypedValue {
+  if (isTyped(value) && value.__type === 'GeoPoint') return reduceTyped(value);
+  if (Array.isArray(value) && value.length === 2 && isWithin(value[0], 180) && isWithin(value[1], 90)) {
+    return { __type: 'GeoPoint', latitude: value[1], longitude: value[0] };
+  }
+  throw invalidQuery('A point is a GeoPoint or [longitude, latitude]');
+}
+
+/** How deep the coordinates of each GeoJSON shape are nested above one position. */
+const NESTING: Readonly<Record<string, number>> = {
+  Point: 0,
+  MultiPoint: 1,
+  LineString: 1,
+  Polygon: 2,
+  MultiLineString: 2,
+  MultiPolygon: 3,
+};
+
+function geometry(value: unknown): { readonly type: string; readonly coordinates: unknown } {
+  if (isTyped(value) && value.__type === 'GeoPoint') {
+    const { longitude, latitude } = reduceTyped(value);
+    return { type: 'Point', coordinates: [longitude, latitude] };
+  }
+  if (isPlainObject(value) && Object.keys(value).length === 2) {
+    const { type, coordinates } = value;
+    const levels = typeof type === 'string' && Object.hasOwn(NESTING, type) ? NESTING[type] : undefined;
+    if (typeof type === 'string' && levels !== undefined && isNested(coordinates, levels)) {
+      return { type, coordinates };
+    }
+  }
+  throw invalidQuery(`'$geometry' takes a GeoPoint or GeoJSON: ${Object.keys(NESTING).join(', ')}`);
+}
+
+function isNested(value: unknown, levels: number): boolean {
+  if (!Array.isArray(value) || value.length === 0) return false;
+  if (levels > 0) return value.every((element) => isNested(element, levels - 1));
+  return value.length === 2 && isWithin(value[0], 180) && isWithin(value[1], 90);
 }

@@ -1,10 +1,8 @@
 import { orThrow, type Refusal, Refused, refusals } from '#agent';
 import { type ClassAccess, columnRefusal, withheldTarget } from '../model/class-access.js';
-import { rootOf } from '../model/field-names.js';
-import { hasInternalSegment } from '../model/internal-fields.js';
-import { isMagicName } from '../model/magic-names.js';
-import { isPlainObject } from '../model/plain-object.js';
-import { blocked } from '../security-reason.js';
+import { hasInternalSegment, isMagicName, rootOf } from '../model/field-names.js';
+import { isPlainObject } from '../model/where.js';
+import { blocked } from '../model/security-reason.js';
 
 /** A segment that could mean something else to the database or to the language than a column. */
 function isOddSegment(segment: string): boolean {

@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { find } from 'mingo';
 import { describe, expect, it } from 'vitest';
-import { rootOf } from '../model/field-names.js';
-import { hasInternalSegment } from '../model/internal-fields.js';
-import { isPlainObject } from '../model/plain-object.js';
-import type { Where } from '../model/where.js';
+import { hasInternalSegment, rootOf } from '../model/field-names.js';
+import { isPlainObject, type Where } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
-import { asksOtherClasses } from './map-cross-class.js';
+import { asksOtherClasses } from './cross-class.js';
 import { translateWhere } from './translate-where.js';
 
 const translate = (where: unknown) =>

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { scanWhere } from './scan-where.js';
+import { scanWhere, translateWhere, type WhereOptions } from './translate-where.js';
 import { music, shopReach } from '../music.fixture.js';
-import { translateWhere, type WhereOptions } from './translate-where.js';
 
 const song = (where: unknown, options: Partial<WhereOptions> = {}) =>
   translateWhere(where, music('Song'), shopReach, { strictPointerShapes: true, ...options });

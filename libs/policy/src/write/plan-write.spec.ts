@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, type AgentShapeOptions, compileAgentShape, Refused } from '#agent';
-import { boundClass } from '../binding/bound-class.fixture.js';
+import { boundClass } from '../compile/bound-class.fixture.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import { maskedColumns } from '../masking/column-masks.js';
 import type { ClassAccess } from '../model/class-access.js';
 import type { IndexSchema } from '../model/class-schema.js';
-import { INTERNAL_FIELDS } from '../model/internal-fields.js';
+import { INTERNAL_FIELDS } from '../model/field-names.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { planWrite, type WriteContext } from './plan-write.js';
 

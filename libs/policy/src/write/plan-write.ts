@@ -1,15 +1,14 @@
 import { type Agent, Refused, refusals } from '#agent';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
-import type { ClassPolicy } from '../model/class-policy.js';
+import type { ClassPolicy } from '../model/policy.js';
 import type { FieldSchema, IndexSchema } from '../model/class-schema.js';
 import { rootOf, toLowerCamel } from '../model/field-names.js';
-import { isPlainObject, type PlainObject } from '../model/plain-object.js';
-import { withheldClassIn } from '../redaction/withheld-names.js';
-import { blocked } from '../security-reason.js';
+import { isPlainObject, type PlainObject } from '../model/where.js';
+import { withheldClassIn } from '../masking/redact.js';
+import { blocked } from '../model/security-reason.js';
 import type { TenantBinding } from '../scope/tenant.js';
-import { assertFits, type FieldRules } from './field-fit.js';
-import { isNeverGiven } from './refused-keys.js';
-import { isOperation, type JudgeClass, refuseFields, writtenValue } from './written-value.js';
+import { assertFits, type FieldRules } from './field-types.js';
+import { isNeverGiven, isOperation, type JudgeClass, refuseFields, writtenValue } from './written-value.js';
 
 /** Bytes of the whole `fields` argument as JSON. */
 const MAX_BYTES = 65_536;

@@ -1,0 +1,109 @@
+import { type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#agent';
+import { compileClass } from './compile-policy.js';
+import type { ClassPolicy, Policy } from '../model/policy.js';
+import type { SchemaSnapshot } from '../model/class-schema.js';
+import { bindClass, type BindingFault, type BoundClass, filterFaults } from './bind-class.js';
+
+/** One policy over one schema snapshot: every declared name as the column that it means. Worked out once and shared. */
+export class BoundPolicy {
+  private readonly classes: ReadonlyMap<string, BoundClass>;
+  private readonly undeclared = new Map<string, BoundClass>();
+
+  constructor(
+    readonly policy: Policy,
+    readonly schemas: SchemaSnapshot,
+  ) {
+    this.classes = new Map(
+      [...policy.classes].map(([name, declared]) => [name, bindClass(declared, this.site)]),
+    );
+  }
+
+  /** @param className canonical */
+  classPolicy(className: string): ClassPolicy {
+    return this.boundClass(className).policy;
+  }
+
+  /** Why the class is refused to everybody. Empty: it fits. @param className canonical */
+  faultsOf(className: string): readonly BindingFault[] {
+    return this.classes.get(className)?.faults ?? [];
+  }
+
+  /** Of every class that was declared. */
+  get faults(): readonly BindingFault[] {
+    return [...this.classes.values()].flatMap(({ faults }) => faults);
+  }
+
+  /**
+   * Why the filters of an agent do not fit a class, which is refused to it then. A filter given as a function is judged when it
+   * is asked.
+   * @param className canonical
+   */
+  filterFaults(shape: AgentShape, className: string): readonly BindingFault[] {
+    return [...shape.filters].flatMap(([name, entry]) => {
+      if ((name !== DEFAULT_FILTER && canonicalClassName(name) !== className) || typeof entry === 'function')
+        return [];
+      return filterFaults(entry, className, this.site).map((message) => ({
+        className,
+        path: `agents.${shape.name}.filters.${name}`,
+        message,
+      }));
+    });
+  }
+
+  private get site() {
+    return { classes: this.policy.classes, schemas: this.schemas };
+  }
+
+  private boundClass(className: string): BoundClass {
+    const known = this.classes.get(className) ?? this.undeclared.get(className);
+    if (known) return known;
+    const bound = bindClass(compileClass(className, {}), this.site);
+    // Names of classes come from callers and rows, too.
+    if (this.schemas.get(className)) this.undeclared.set(className, bound);
+    return bound;
+  }
+}
+
+export interface PolicyBinding {
+  /** The declared classes, by canonical name. */
+  readonly classes: ReadonlyMap<string, ClassPolicy>;
+  /** Configuration that names what the database does not have: one line for each mistake. A start or reload with any is refused. */
+  readonly errors: readonly BindingFault[];
+}
+
+/**
+ * Compares a policy, and the row filters of agents, with the classes of a database. A class that does not exist is no error:
+ * there is nothing to protect.
+ */
+export function bindPolicy(
+  policy: Policy,
+  schemas: SchemaSnapshot,
+  shapes: Iterable<AgentShape> = [],
+): PolicyBinding {
+  const bound = new BoundPolicy(policy, schemas);
+  const classes = new Map([...policy.classes.keys()].map((name) => [name, bound.classPolicy(name)]));
+  const errors = [...shapes].flatMap((shape) => [
+    ...[...shape.filters.keys()]
+      .filter((name) => name !== DEFAULT_FILTER)
+      .flatMap((name) => bound.filterFaults(withoutDefault(shape), canonicalClassName(name))),
+    ...defaultFilterFaults(shape, bound),
+  ]);
+  return { classes, errors: [...bound.faults, ...errors] };
+}
+
+const withoutDefault = (shape: AgentShape): AgentShape => ({
+  ...shape,
+  filters: new Map([...shape.filters].filter(([name]) => name !== DEFAULT_FILTER)),
+});
+
+/** The filter for every class is a mistake where it fits none; a class that it does not fit is refused to the agent. */
+function defaultFilterFaults(shape: AgentShape, bound: BoundPolicy): readonly BindingFault[] {
+  const entry = shape.filters.get(DEFAULT_FILTER);
+  if (!entry || typeof entry === 'function') return [];
+  const alone = { ...shape, filters: new Map([[DEFAULT_FILTER, entry]]) };
+  const [first, ...others] = bound.schemas.classNames().map((name) => bound.filterFaults(alone, name));
+  const fitsNone = first && [first, ...others].every((faults) => faults.length > 0);
+  return fitsNone
+    ? first.slice(0, 1).map((fault) => ({ ...fault, message: `fits no class: ${fault.message}` }))
+    : [];
+}

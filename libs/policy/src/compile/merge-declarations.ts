@@ -1,0 +1,190 @@
+import { canonicalClassName, type FilterSubject } from '#agent';
+import { joinMasks } from '../masking/compile-masks.js';
+import { toLowerCamel } from '../model/field-names.js';
+import type { PolicyFault } from '../model/policy.js';
+import type { ClassConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from './policy-config.js';
+
+/** What code declares for one class, in the words of the configuration. */
+export interface ClassDeclaration {
+  readonly className: string;
+  readonly config: ClassConfig;
+}
+
+/**
+ * The policy with what code declares laid over it. Where both speak of the same thing, what returns less holds; code can
+ * add a rule, never take one away.
+ * @param faults gets declarations that cannot be joined
+ */
+export function withDeclaredClasses(
+  policy: PolicyConfig,
+  declarations: readonly ClassDeclaration[],
+  faults: PolicyFault[] = [],
+): PolicyConfig {
+  if (declarations.length === 0) return policy;
+  const classes: Record<string, ClassConfig> = { ...policy.classes };
+  for (const { className, config } of declarations) {
+    const known = Object.keys(classes).find(
+      (name) => canonicalClassName(name) === canonicalClassName(className),
+    );
+    const name = known ?? className;
+    classes[name] = known ? narrowClassConfig(name, classes[known] as ClassConfig, config, faults) : config;
+  }
+  return { ...policy, classes };
+}
+
+/** One class from two declarations. Texts are the first one's; rules are those of both. */
+export function narrowClassConfig(
+  className: string,
+  first: ClassConfig,
+  second: ClassConfig,
+  faults: PolicyFault[] = [],
+): ClassConfig {
+  const properties = joinProperties(first.properties, second.properties);
+  // Which columns the names mean is not known yet: two spellings may be two columns, and each its own secret.
+  const common = (
+    option: string,
+    one: readonly string[] | undefined,
+    other: readonly string[] | undefined,
+  ) => {
+    if (!one || !other) return one ?? other;
+    const kept = new Set(other);
+    for (const name of one.filter((own) => !kept.has(own))) {
+      const alike = other.find((its) => !one.includes(its) && toLowerCamel(its) === toLowerCamel(name));
+      if (alike !== undefined)
+        faults.push({
+          path: `policy.classes.${className}.${option}`,
+          message: `is declared with '${name}' and with '${alike}'; write the name of the column in both`,
+        });
+    }
+    return one.filter((name) => kept.has(name));
+  };
+  const joined: Record<keyof ClassConfig, unknown> = {
+    description: first.description ?? second.description,
+    usage: first.usage ?? second.usage,
+    visible: first.visible ?? second.visible,
+    hidden: strictest(first.hidden, second.hidden),
+    fields: common('fields', first.fields, second.fields),
+    // What one side joins with is also held to the other side's allowlist.
+    joinFields: common(
+      'joinFields',
+      first.joinFields && common('joinFields', first.joinFields, second.fields),
+      second.joinFields && common('joinFields', second.joinFields, first.fields),
+    ),
+    largeFields: union(first.largeFields, second.largeFields),
+    masks: joinMasks(first.masks, second.masks),
+    canonicalFilter: both(first.canonicalFilter, second.canonicalFilter),
+    tenantScope: tenantScopeOf(className, first, second, faults),
+    allowCollscan: every(first.allowCollscan, second.allowCollscan),
+    searchable: searchableOf(className, first, second, common, faults),
+    searchIndex: first.searchIndex ?? second.searchIndex,
+    properties,
+  };
+  return Object.fromEntries(Object.entries(joined).filter(([, value]) => value !== undefined));
+}
+
+function strictest(one: ClassConfig['hidden'], other: ClassConfig['hidden']): ClassConfig['hidden'] {
+  if (one === undefined || other === undefined) return one ?? other;
+  if (one === true || other === true) return true;
+  return one === false ? other : one;
+}
+
+function every(one: boolean | undefined, other: boolean | undefined): boolean | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : one && other;
+}
+
+function union(
+  one: readonly string[] | undefined,
+  other: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return one && other ? [...new Set([...one, ...other])] : (one ?? other);
+}
+
+function both(
+  one: ClassConfig['canonicalFilter'],
+  other: ClassConfig['canonicalFilter'],
+): ClassConfig['canonicalFilter'] {
+  return one && other ? { $and: [one, other] } : (one ?? other);
+}
+
+function tenantScopeOf(
+  className: string,
+  { tenantScope: one }: ClassConfig,
+  { tenantScope: other }: ClassConfig,
+  faults: PolicyFault[],
+): ClassConfig['tenantScope'] {
+  if (!one || !other) return one ?? other;
+  if (one.field !== other.field) {
+    faults.push({
+      path: `policy.classes.${className}.tenantScope`,
+      message: `is declared over '${one.field}' and over '${other.field}'`,
+    });
+  }
+  if (one.from !== undefined && other.from !== undefined && one.from !== other.from) {
+    faults.push({
+      path: `policy.classes.${className}.tenantScope.from`,
+      message: 'is declared twice, differently',
+    });
+  }
+  const from = one.from ?? other.from;
+  return { field: one.field, ...(from !== undefined && { from }), bypass: bypassOfBoth(one, other) };
+}
+
+/** An agent is outside of the scope where both declarations say so. */
+function bypassOfBoth(
+  { bypass: one = [] }: TenantScopeConfig,
+  { bypass: other = [] }: TenantScopeConfig,
+): NonNullable<TenantScopeConfig['bypass']> {
+  if (typeof one !== 'function' && typeof other !== 'function')
+    return one.filter((tier) => other.includes(tier));
+  const says = (bypass: typeof one, agent: FilterSubject) =>
+    typeof bypass === 'function' ? bypass(agent) === true : bypass.includes(agent.permissions);
+  return (agent) => says(one, agent) && says(other, agent);
+}
+
+function searchableOf(
+  className: string,
+  { searchable: one }: ClassConfig,
+  { searchable: other }: ClassConfig,
+  common: (
+    option: string,
+    one: readonly string[] | undefined,
+    other: readonly string[] | undefined,
+  ) => readonly string[] | undefined,
+  faults: PolicyFault[],
+): ClassConfig['searchable'] {
+  // Null says: not searchable; undefined says nothing.
+  if (one === undefined || other === undefined) return one ?? other;
+  if (one === null || other === null) return null;
+  if (one.field !== other.field) {
+    faults.push({
+      path: `policy.classes.${className}.searchable`,
+      message: `is declared over '${one.field}' and over '${other.field}'`,
+    });
+  }
+  const textFields = common('searchable.textFields', one.textFields, other.textFields);
+  const index = one.index ?? other.index;
+  return {
+    field: one.field,
+    filterFields: common('searchable.filterFields', one.filterFields ?? [], other.filterFields ?? []) ?? [],
+    ...(textFields && { textFields }),
+    ...(index !== undefined && { index }),
+  };
+}
+
+function joinProperties(
+  one: ClassConfig['properties'],
+  other: ClassConfig['properties'],
+): ClassConfig['properties'] {
+  if (!one || !other) return one ?? other;
+  const joined: Record<string, PropertyConfig> = { ...other };
+  for (const [name, property] of Object.entries(one)) {
+    const values = commonValues(property.enum, other[name]?.enum);
+    joined[name] = { ...other[name], ...property, ...(values && { enum: values }) };
+  }
+  return joined;
+}
+
+function commonValues(one: PropertyConfig['enum'], other: PropertyConfig['enum']): PropertyConfig['enum'] {
+  if (!one || !other) return one ?? other;
+  return Object.fromEntries(Object.entries(one).filter(([value]) => Object.hasOwn(other, value)));
+}

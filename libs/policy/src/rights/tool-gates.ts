@@ -1,0 +1,149 @@
+import { type Agent, isSystemClassName, type Refusal, refusals, type Tier, tierCovers } from '#agent';
+
+/** What the tool gates need to know of a tool. */
+export interface GatedTool {
+  readonly name: string;
+  readonly permission: Tier;
+  readonly clientSafe: boolean;
+  /** What it does beyond reading. */
+  readonly needs?: readonly string[];
+}
+
+const RAW_CRUD = new Set(['create_object', 'update_object', 'delete_object']);
+const RAW_SCHEMA = new Set(['create_class', 'delete_class']);
+
+/** The four gates that only the process environment can open (docs/configuration.md#environment-gates). */
+export interface EnvironmentGates {
+  /** Tools that change rows, those of applications included. Default false, as of all. */
+  readonly PARSE_AGENT_ALLOW_WRITE_TOOLS: boolean;
+  /** Tools that make and remove classes, those of applications included. */
+  readonly PARSE_AGENT_ALLOW_SCHEMA_OPS: boolean;
+  /** `create_object`, `update_object` and `delete_object`, beside the first gate. */
+  readonly PARSE_AGENT_ALLOW_RAW_CRUD: boolean;
+  /** `create_class` and `delete_class`, beside the second gate. */
+  readonly PARSE_AGENT_ALLOW_RAW_SCHEMA: boolean;
+}
+
+/** `1`, `true`, `yes`, `on` in any case; anything else is off. */
+export function isTruthy(value: string | undefined): boolean {
+  return value !== undefined && /^(1|true|yes|on)$/i.test(value);
+}
+
+export function readEnvironmentGates(env: Readonly<Record<string, string | undefined>>): EnvironmentGates {
+  return Object.freeze({
+    PARSE_AGENT_ALLOW_WRITE_TOOLS: isTruthy(env['PARSE_AGENT_ALLOW_WRITE_TOOLS']),
+    PARSE_AGENT_ALLOW_SCHEMA_OPS: isTruthy(env['PARSE_AGENT_ALLOW_SCHEMA_OPS']),
+    PARSE_AGENT_ALLOW_RAW_CRUD: isTruthy(env['PARSE_AGENT_ALLOW_RAW_CRUD']),
+    PARSE_AGENT_ALLOW_RAW_SCHEMA: isTruthy(env['PARSE_AGENT_ALLOW_RAW_SCHEMA']),
+  });
+}
+
+/**
+ * May this agent use this tool at all: operator filter, client-mode mutation gate, client-mode ceiling, tier, in that order.
+ * Listing and calling both ask here.
+ */
+export function toolGate(
+  agent: Agent,
+  name: string,
+  tool: GatedTool | undefined,
+  clientSafeNames: () => readonly string[],
+): Refusal | null {
+  const { shape } = agent;
+  const tierPermits = tool !== undefined && tierCovers(shape.permissions, tool.permission);
+  if (tierPermits && !shape.tools.permits(name)) return refusals.toolFiltered(name);
+  if (shape.clientMode && RAW_CRUD.has(name) && !shape.allowMutations)
+    return refusals.mutationsNotAllowed(name);
+  if (shape.clientMode && tool && !tool.clientSafe && !RAW_CRUD.has(name))
+    return refusals.notClientSafe(name, clientSafeNames());
+  if (!tierPermits) return refusals.tierTooLow(name, tool?.permission ?? 'unknown', shape.permissions);
+  return null;
+}
+
+/**
+ * What the environment must open: a pair of gates for raw object and class tools (and `allowMutations` for the former),
+ * one for an application's own tool that declares that it writes. Names only what is missing.
+ */
+export function envGate(
+  agent: Agent,
+  name: string,
+  gates: EnvironmentGates,
+  tool?: Pick<GatedTool, 'needs'>,
+): Refusal | null {
+  const missing = (...needed: (keyof EnvironmentGates)[]) =>
+    needed.filter((gate) => !gates[gate]).map((gate) => `${gate}=true`);
+  if (RAW_CRUD.has(name)) {
+    const open = missing('PARSE_AGENT_ALLOW_WRITE_TOOLS', 'PARSE_AGENT_ALLOW_RAW_CRUD');
+    if (!agent.shape.allowMutations) open.push('allow_mutations: true (per-agent kwarg)');
+    return open.length > 0 ? refusals.envGateClosed('Raw CRUD', name, open) : null;
+  }
+  if (RAW_SCHEMA.has(name)) {
+    const open = missing('PARSE_AGENT_ALLOW_SCHEMA_OPS', 'PARSE_AGENT_ALLOW_RAW_SCHEMA');
+    return open.length > 0 ? refusals.envGateClosed('Raw schema-mutating', name, open) : null;
+  }
+  const open = (tool?.needs ?? []).flatMap((need) => missing(...(GATES_OF_NEEDS[need] ?? [])));
+  return open.length > 0 ? refusals.writeGatesClosed(name, open) : null;
+}
+
+/** Whether both gates let the agent use the tool: what is listed. */
+export function mayUse(agent: Agent, tool: GatedTool, gates: EnvironmentGates): boolean {
+  const { name } = tool;
+  return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
+}
+
+/** Declared methods ask by their own tier instead. */
+const GATES_OF_NEEDS: Readonly<Record<string, readonly (keyof EnvironmentGates)[]>> = {
+  rows: ['PARSE_AGENT_ALLOW_WRITE_TOOLS'],
+  classes: ['PARSE_AGENT_ALLOW_SCHEMA_OPS'],
+};
+
+/** What the method gates need to know of a declared method. */
+export interface GatedMethod {
+  /** Canonical. */
+  readonly className: string;
+  readonly name: string;
+  readonly permission: Tier;
+}
+
+/** May this agent call this declared method at all: tier, the agent's method filter, environment, in that order. */
+export function methodGate(agent: Agent, method: GatedMethod, gates: EnvironmentGates): Refusal | null {
+  const { className, name, permission } = method;
+  const qualified = `${className}.${name}`;
+  if (!tierCovers(agent.permissions, permission))
+    return refusals.tierTooLow(qualified, permission, agent.permissions);
+  // An entry may leave out the class, or the underscore of a system class; any match counts, for `except` too.
+  const spellings = [name, qualified, ...(className.startsWith('_') ? [qualified.slice(1)] : [])];
+  if (!agent.shape.methods.permitsAny(spellings)) return refusals.methodFiltered(qualified);
+  if (permission === 'write' && !gates.PARSE_AGENT_ALLOW_WRITE_TOOLS)
+    return refusals.methodEnvClosed('Write', qualified, 'PARSE_AGENT_ALLOW_WRITE_TOOLS');
+  if (permission === 'admin' && !gates.PARSE_AGENT_ALLOW_SCHEMA_OPS)
+    return refusals.methodEnvClosed('Admin', qualified, 'PARSE_AGENT_ALLOW_SCHEMA_OPS');
+  return null;
+}
+
+/** Parse's own classes that an admin may write raw; the others keep rights, sessions and the server's own state. */
+const WRITABLE_SYSTEM_CLASSES = new Set(['_User', '_Installation']);
+
+/** Rows of a system class are changed by admins only, and of two classes only. */
+export function rawWriteGate(agent: Agent, className: string): Refusal | null {
+  if (!isSystemClassName(className)) return null;
+  if (WRITABLE_SYSTEM_CLASSES.has(className) && agent.permissions === 'admin') return null;
+  return refusals.accessDenied(
+    'system_class',
+    WRITABLE_SYSTEM_CLASSES.has(className)
+      ? `System class '${className}' is written by admin agents only`
+      : `System class '${className}' cannot be changed by raw writes`,
+  );
+}
+
+/** Classes are made and removed under the master key, as in Parse; system classes never. */
+export function schemaChangeGate(agent: Agent, className: string): Refusal | null {
+  if (isSystemClassName(className)) {
+    return refusals.invalidArgument('class_name must not name a system class', 'system_class');
+  }
+  if (agent.usesMasterKey) return null;
+  return refusals.accessDenied(
+    'class_permission',
+    'Classes can only be made or removed by an agent in master posture',
+    'unenforceable_scope',
+  );
+}

@@ -1,0 +1,237 @@
+import { orThrow, refusals, Refused } from '#agent';
+import { isDeniedPath } from '../masking/column-masks.js';
+import { mayHoldWithheld } from '../masking/withheld-objects.js';
+import {
+  type ClassAccess,
+  columnRefusal,
+  mayShow,
+  shownColumns,
+  withheldTarget,
+} from '../model/class-access.js';
+import type { ClassSchema, FieldType } from '../model/class-schema.js';
+import { ALWAYS_KEEP, hasInternalSegment, isInternalField, rootOf } from '../model/field-names.js';
+import type { ClassPolicy } from '../model/policy.js';
+import { assertReadable, resolveFieldPath } from './field-path.js';
+
+const KEY_NAME = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
+const MAX_KEYS = 64;
+
+/**
+ * The effective projection in wire names; `undefined` when a class without allowlist is read whole. Never empty: keys
+ * that may not be read leave the always-kept three, not an unprojected row.
+ * @throws Refused `invalid_argument`, `access_denied` for a field whose mask is `deny`
+ */
+export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefined {
+  const asked = requestedKeys(keys);
+  if (asked.length === 0) {
+    const shown = shownColumns(access);
+    return shown === null ? undefined : readableFields(shown);
+  }
+  const wire = asked
+    .map((key) => access.names.wirePath(key))
+    .filter((path) => !hasInternalSegment(path) && isAskable(path, access));
+  return [...new Set([...wire, ...ALWAYS_KEEP])];
+}
+
+/** An allowlist as a projection: what a declaration let in by mistake is left out here. */
+export function readableFields(readable: Iterable<string>): string[] {
+  return [...new Set([...readable, ...ALWAYS_KEEP])].filter((name) => !hasInternalSegment(name));
+}
+
+/**
+ * Whether a projection may hold the wire path. What may not be read is passed over.
+ * @throws Refused `access_denied` for a field whose mask is `deny`
+ */
+export function isAskable(path: string, access: ClassAccess): boolean {
+  if (access.masks && isDeniedPath(access.masks, path))
+    orThrow(columnRefusal('keys', path, rootOf(path), access));
+  return mayShow(access, rootOf(path));
+}
+
+function requestedKeys(keys: unknown): string[] {
+  if (keys === undefined || keys === null) return [];
+  if (!Array.isArray(keys)) throw invalidArgument('keys is an array of field names');
+  if (keys.length > MAX_KEYS) throw invalidArgument(`keys holds at most ${MAX_KEYS} names`);
+  return keys.map((key: unknown) => {
+    if (typeof key === 'string' && isKeyName(key)) return key;
+    throw invalidArgument(
+      'keys entries are field names of letters, digits, _ and dots; underscore-prefixed names are not permitted',
+    );
+  });
+}
+
+function isKeyName(key: string): boolean {
+  return KEY_NAME.test(key) && key.split('.').every((segment) => /^[A-Za-z]/.test(segment));
+}
+
+function invalidArgument(message: string): Refused {
+  return new Refused(refusals.invalidArgument(message));
+}
+
+/** What of a class is returned when it comes along as an included pointer. */
+export interface JoinProjection {
+  readonly source: 'join_fields' | 'allowlist_minus_large' | 'field_map_minus_large';
+  /** Without the always-kept three. */
+  readonly fields: readonly string[];
+  /** Large fields that are left out. */
+  readonly dropped: readonly string[];
+}
+
+/** First non-empty of: join fields; allowlist − large fields; all fields − large fields. Null: nothing to project. */
+export function joinProjection(policy: ClassPolicy, schema: ClassSchema | undefined): JoinProjection | null {
+  const large = new Set(policy.largeFields);
+  const projection = (source: JoinProjection['source'], fields: readonly string[]): JoinProjection => {
+    const kept = fields.filter((name) => !isInternalField(name));
+    return { source, fields: kept, dropped: policy.largeFields.filter((name) => !kept.includes(name)) };
+  };
+  if (policy.joinFields && policy.joinFields.length > 0) return projection('join_fields', policy.joinFields);
+  const readable = policy.fields?.filter((name) => !large.has(name));
+  if (readable && readable.length > 0) return projection('allowlist_minus_large', readable);
+  if (large.size === 0 || !schema) return null;
+  const own = [...schema.fields.keys()].filter(
+    (name) => !large.has(name) && name !== 'ACL' && !(ALWAYS_KEEP as readonly string[]).includes(name),
+  );
+  return projection('field_map_minus_large', own);
+}
+
+/** One key of a sort order. */
+export interface SortKey {
+  /** Wire name, may be dotted. */
+  readonly field: string;
+  readonly descending: boolean;
+}
+
+const ORDER_ENTRY = /^-?[A-Za-z][A-Za-z0-9_.]{0,127}$/;
+/** The database's own limit. */
+const MAX_SORT_KEYS = 32;
+
+/**
+ * `"-createdAt,title"` as sort keys; nothing, when nothing is asked. A field named twice sorts by its first mention.
+ * @throws Refused `invalid_argument`, `access_denied`
+ */
+export function parseOrder(order: unknown, access: ClassAccess): SortKey[] {
+  if (order === undefined || order === null || order === '') return [];
+  if (typeof order !== 'string') throw invalidArgument("order is text such as '-createdAt,title'");
+  const keys = new Map<string, SortKey>();
+  for (const entry of order.split(',').map((part) => part.trim())) {
+    const key = sortKey(entry, access);
+    if (!keys.has(key.field)) keys.set(key.field, key);
+  }
+  if (keys.size > MAX_SORT_KEYS) throw invalidArgument(`order names at most ${MAX_SORT_KEYS} fields`);
+  return [...keys.values()];
+}
+
+function sortKey(entry: string, access: ClassAccess): SortKey {
+  const name = entry.replace(/^-/, '');
+  if (!ORDER_ENTRY.test(entry) || name.split('.').some((segment) => !/^[A-Za-z]/.test(segment))) {
+    throw invalidArgument("order entries are field names, with '-' in front for descending");
+  }
+  const field = access.names.wirePath(name);
+  if (hasInternalSegment(name) || hasInternalSegment(field))
+    throw invalidArgument(`order cannot use '${name}'`);
+  assertReadable('order field', name, field, access);
+  const withheld = withheldTarget(field, access);
+  if (withheld) throw new Refused(withheld.refusal);
+  assertHasMembers(field, access);
+  // Rows are sorted as they are stored, so their order would tell of ids.
+  if (mayHoldWithheld(field, access)) {
+    throw invalidArgument(
+      `'${rootOf(field)}' may hold objects of classes that are not yours: order cannot use it; ` +
+        'aggregate can, by a $sort, which sees placeholders in their place',
+    );
+  }
+  return { field, descending: entry.startsWith('-') };
+}
+
+/** A path leads into objects and lists of them. Behind a pointer stands another class, in the rest nothing. */
+function assertHasMembers(path: string, { schema }: ClassAccess): void {
+  const root = rootOf(path);
+  const type = schema?.fields.get(root)?.type;
+  if (path === root || type === undefined || type === 'Object' || type === 'Array') return;
+  throw invalidArgument(
+    type === 'Pointer' || type === 'Relation'
+      ? `'${root}' points to another class: order cannot follow it`
+      : `'${root}' is a ${type}: order cannot look inside it`,
+  );
+}
+
+const TEXT: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object']);
+/** What a search looks through when it is not told where. Objects hold anything, so they are searched by name alone. */
+const SEARCHED: ReadonlySet<FieldType> = new Set(['String', 'Array']);
+const COUNTED: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object', 'Number', 'Date', 'Boolean']);
+
+/**
+ * Every column with text that the agent may read. A wildcard would reach further: into internal columns, hidden ones and
+ * ids of withheld classes.
+ * @throws Refused `invalid_argument` when there is none
+ */
+export function allTextFields(access: ClassAccess): readonly string[] {
+  return textFields(access, () => true);
+}
+
+/** Those of them where nothing of a withheld class can be found: for counts, which no row limits. */
+export function countedTextFields(access: ClassAccess): readonly string[] {
+  return textFields(access, (name) => !mayHoldWithheld(name, access));
+}
+
+function textFields(access: ClassAccess, isMeant: (name: string) => boolean): readonly string[] {
+  const names = [...(access.schema?.fields ?? [])]
+    .filter(([name, { type }]) => SEARCHED.has(type) && isOpen(name, access) && isMeant(name))
+    .map(([name]) => name);
+  if (names.length === 0)
+    throw new Refused(
+      refusals.invalidArgument(`class '${access.className}' has no text that could be searched`),
+    );
+  return names;
+}
+
+/** The columns of type String among them: whole texts. */
+export function stringFields(access: ClassAccess): readonly string[] {
+  return [...(access.schema?.fields ?? [])]
+    .filter(([name, { type }]) => type === 'String' && isOpen(name, access))
+    .map(([name]) => name);
+}
+
+/** A field to search in, in any spelling, as its wire path. @throws Refused */
+export function searchedField(written: string, access: ClassAccess, argument: string): string {
+  return checkedField(written, access, argument, TEXT, 'holds no text');
+}
+
+/** A field to count by. @throws Refused */
+export function facetField(written: string, access: ClassAccess, argument: string): string {
+  const path = checkedField(written, access, argument, COUNTED, 'cannot be counted by');
+  if (!mayHoldWithheld(path, access)) return path;
+  // Counts are made by the search itself, where nothing can stand for an object.
+  throw new Refused(
+    refusals.invalidArgument(
+      `${argument}: '${written.slice(0, 128)}' may hold objects of classes that are not yours: count it by group_by`,
+    ),
+  );
+}
+
+function checkedField(
+  written: string,
+  access: ClassAccess,
+  argument: string,
+  types: ReadonlySet<FieldType>,
+  fault: string,
+): string {
+  const path = resolveFieldPath(written, access, argument);
+  const withheld = withheldTarget(path, access);
+  if (withheld) throw new Refused(withheld.refusal);
+  const type = access.schema?.fields.get(rootOf(path))?.type;
+  const told = written.slice(0, 128);
+  if (type === undefined)
+    throw new Refused(refusals.invalidArgument(`${argument}: there is no field '${told}'`));
+  if (!types.has(type)) throw new Refused(refusals.invalidArgument(`${argument}: '${told}' ${fault}`));
+  return path;
+}
+
+function isOpen(name: string, access: ClassAccess): boolean {
+  return (
+    name !== 'objectId' &&
+    !isInternalField(name) &&
+    (access.readable?.has(name) ?? true) &&
+    !withheldTarget(name, access)
+  );
+}

@@ -1,0 +1,168 @@
+import { canonicalClassName, isClassName } from '#agent';
+import { FIELD_TYPES, type FieldSchema, type FieldType } from '../model/class-schema.js';
+import type { PropertyPolicy } from '../model/policy.js';
+import { isPlainObject } from '../model/where.js';
+import { isTyped } from '../where/column-values.js';
+import { isNeverGiven, isOperation, type JudgeClass, refuseFields } from './written-value.js';
+
+export interface FieldRules {
+  /** As the database knows the field; absent for a new one. */
+  readonly column: FieldSchema | undefined;
+  /** As the operator declared it. */
+  readonly declared: PropertyPolicy | undefined;
+}
+
+const FORMS: Readonly<Record<string, string>> = {
+  Date: '{"__type":"Date","iso":"2025-01-31T09:00:00.000Z"}',
+  Pointer: '{"__type":"Pointer","className":"…","objectId":"…"}',
+  GeoPoint: '{"__type":"GeoPoint","latitude":0,"longitude":0}',
+  File: '{"__type":"File","name":"…"}',
+  Bytes: '{"__type":"Bytes","base64":"…"}',
+  Polygon: '{"__type":"Polygon","coordinates":[[0,0],[0,1],[1,0]]}',
+};
+
+/**
+ * Holds a value against the column's type, the declared type and the declared values.
+ * @returns the type it asks for; null when it fits any (null, `Delete`)
+ * @throws Refused `invalid_argument`
+ */
+export function assertFits(
+  name: string,
+  value: unknown,
+  { column, declared }: FieldRules,
+): FieldSchema | null {
+  const asked = fieldTypeOf(value);
+  if (column?.type === 'Relation') refuseFields(`${name}: relations are not changed by raw writes`);
+  if (!asked) {
+    if (column?.required) refuseFields(`${name} is required`);
+    return null;
+  }
+  const expected = column ?? declaredType(declared);
+  if (expected && !isSameType(expected, asked)) {
+    const form = FORMS[expected.type];
+    refuseFields(
+      `${name} takes a ${typeName(expected)}, not a ${typeName(asked)}${form ? `; write it as ${form}` : ''}`,
+    );
+  }
+  assertDeclaredValue(name, value, declared?.enum);
+  return asked;
+}
+
+function declaredType(declared: PropertyPolicy | undefined): FieldSchema | null {
+  if (declared?.type === undefined) return null;
+  const { type, targetClass } = declared;
+  return {
+    type: type as FieldSchema['type'],
+    ...(targetClass !== undefined && { targetClass: canonicalClassName(targetClass) }),
+  };
+}
+
+function assertDeclaredValue(
+  name: string,
+  value: unknown,
+  allowed: ReadonlyMap<string, string> | undefined,
+): void {
+  if (!allowed) return;
+  const isDeclared = (entry: unknown) =>
+    ['string', 'number', 'boolean'].includes(typeof entry) && allowed.has(String(entry));
+  if (valuesLeft(value).every(isDeclared)) return;
+  refuseFields(`${name} must be one of ${[...allowed.keys()].slice(0, 20).join(', ')}`);
+}
+
+/** The values a write leaves in the field; the sum of an Increment is none that was declared. */
+function valuesLeft(value: unknown): readonly unknown[] {
+  if (isOperation(value)) return Array.isArray(value['objects']) ? value['objects'] : [null];
+  return Array.isArray(value) ? value : [value];
+}
+
+const SIMPLE_TYPES: ReadonlySet<string> = new Set(['Date', 'GeoPoint', 'File', 'Bytes', 'Polygon']);
+
+const OPERATOR_TYPES: Readonly<Record<string, FieldType>> = {
+  Increment: 'Number',
+  Add: 'Array',
+  AddUnique: 'Array',
+  Remove: 'Array',
+};
+
+function firstPointerClass(objects: unknown): string | undefined {
+  const first: unknown = Array.isArray(objects) ? objects[0] : undefined;
+  return isTyped(first) && typeof first['className'] === 'string' ? first['className'] : undefined;
+}
+
+/** The column type a value asks for; null when it fits any (null, `Delete`) or none. */
+export function fieldTypeOf(value: unknown): FieldSchema | null {
+  if (typeof value === 'string') return { type: 'String' };
+  if (typeof value === 'number') return { type: 'Number' };
+  if (typeof value === 'boolean') return { type: 'Boolean' };
+  if (Array.isArray(value)) return { type: 'Array' };
+  if (value instanceof Date) return { type: 'Date' };
+  if (isTyped(value)) return typedFieldType(value.__type, value['className']);
+  if (!isPlainObject(value)) return null;
+  const operator = value['__op'];
+  if (operator === 'AddRelation' || operator === 'RemoveRelation') {
+    const targetClass = firstPointerClass(value['objects']);
+    return targetClass ? { type: 'Relation', targetClass } : null;
+  }
+  if (operator === undefined) return { type: 'Object' };
+  const type = typeof operator === 'string' ? OPERATOR_TYPES[operator] : undefined;
+  return type ? { type } : null;
+}
+
+function typedFieldType(name: string, className: unknown): FieldSchema | null {
+  if (SIMPLE_TYPES.has(name)) return { type: name as FieldType };
+  if (name !== 'Pointer' && name !== 'Relation') return null;
+  return typeof className === 'string' ? { type: name, targetClass: className } : null;
+}
+
+/** Whether a column can hold what a value asks for. */
+export function isSameType(column: FieldSchema, asked: FieldSchema): boolean {
+  if (column.type !== asked.type) return false;
+  return column.targetClass === undefined || column.targetClass === asked.targetClass;
+}
+
+export function typeName({ type, targetClass }: FieldSchema): string {
+  return targetClass === undefined ? type : `${type}<${targetClass}>`;
+}
+
+const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const MAX_FIELDS = 500;
+const TARGETED: ReadonlySet<string> = new Set(['Pointer', 'Relation']);
+const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES.filter((type) => type !== 'ACL'));
+
+/**
+ * The columns of a class to be made: `{ name: 'String' }` or `{ name: { type: 'Pointer', targetClass: 'Author' } }`.
+ * @param judge the class gate, asked about every target but the new class itself
+ * @throws Refused `invalid_argument`
+ */
+export function readNewClassFields(
+  className: string,
+  given: unknown,
+  judge: JudgeClass,
+): ReadonlyMap<string, FieldSchema> {
+  const fields = new Map<string, FieldSchema>();
+  if (given === undefined || given === null) return fields;
+  if (!isPlainObject(given)) return refuseFields('fields must be an object of name: type');
+  if (Object.keys(given).length > MAX_FIELDS)
+    refuseFields(`a class is made with at most ${MAX_FIELDS} fields`);
+  for (const [name, declared] of Object.entries(given)) {
+    if (!FIELD_NAME.test(name) || isNeverGiven(name) || name === 'password')
+      refuseFields(`'${name.slice(0, 128)}' cannot be the name of a field`);
+    fields.set(name, fieldOf(name, declared));
+  }
+  for (const { targetClass } of fields.values())
+    if (targetClass !== undefined && targetClass !== className) judge(targetClass);
+  return fields;
+}
+
+function fieldOf(name: string, declared: unknown): FieldSchema {
+  const { type, targetClass, ...others } = isPlainObject(declared) ? declared : { type: declared };
+  if (Object.keys(others).length > 0) refuseFields(`${name} takes only type and targetClass`);
+  if (typeof type !== 'string' || !TYPES.has(type))
+    return refuseFields(`${name}: type must be one of ${[...TYPES].join(', ')}`);
+  if (!TARGETED.has(type)) {
+    if (targetClass !== undefined) refuseFields(`${name}: only Pointer and Relation have a targetClass`);
+    return { type: type as FieldType };
+  }
+  if (!isClassName(targetClass)) return refuseFields(`${name}: a ${type} needs a targetClass`);
+  return { type: type as FieldType, targetClass: canonicalClassName(targetClass) };
+}
