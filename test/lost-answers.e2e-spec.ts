@@ -66,8 +66,11 @@ async function startEmbedded(file: string, port = 0): Promise<Embedded> {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What holds on every route. */
-function writesOnce(title: string, route: () => Route): void {
+/**
+ * What holds on every route.
+ * @param takesIds a derived id makes a second creation impossible, and a time stamp tells whether an update was applied
+ */
+function writesOnce(title: string, takesIds: boolean, route: () => Route): void {
   describe(`${title}: a write whose answer was lost`, { timeout: 120_000 }, () => {
     const call: Call = (tool, args, agent) => route().call(tool, args, agent);
     const rows = (where: object) => route().db.collection('Note').find(where).toArray();
@@ -98,7 +101,7 @@ function writesOnce(title: string, route: () => Route): void {
       expect(await lost('create_object', args, title)).toMatchObject(unknown);
       await served();
       const again = await call('create_object', args);
-      if (route().takesIds) {
+      if (takesIds) {
         expect(again).toMatchObject({ isError: false, data: { class_name: 'Note', object: { title } } });
         expect(again.data['object_id']).toBe((await rows({ title }))[0]?._id);
         expect(await call('create_object', args)).toMatchObject({ data: again.data });
@@ -106,25 +109,115 @@ function writesOnce(title: string, route: () => Route): void {
       expect(await rows({ title })).toHaveLength(1);
     });
 
-    it('is refused while its key cannot say what became of it, and done under another one', async () => {
+    /** An increment by ten of a row of its own, under a key. */
+    const increment = async () => {
       const title = newTitle();
       const { data } = await call('create_object', { fields: { title, n: 1 } });
-      const id = String(data['object_id']);
       const update = {
-        object_id: id,
+        object_id: String(data['object_id']),
         fields: { n: { __op: 'Increment', amount: 10 } },
         idempotency_key: title,
       };
-      expect(await lost('update_object', update, route().takesIds ? '$inc' : 'Increment')).toMatchObject(
-        unknown,
-      );
+      return { title, update, sent: takesIds ? '$inc' : 'Increment' };
+    };
+
+    it('is refused while its key cannot say what became of it, and done under another one', async () => {
+      const { title, update, sent } = await increment();
+      expect(await lost('update_object', update, sent)).toMatchObject(unknown);
       await served();
+      if (takesIds)
+        await route()
+          .db.collection('Note')
+          .updateOne({ title }, { $set: { _updated_at: new Date(Date.now() + 1) } });
       expect(await call('update_object', update)).toMatchObject(unknown);
       expect((await rows({ title }))[0]?.['n']).toBe(11);
       expect(await call('update_object', { ...update, idempotency_key: `${title}.2` })).toMatchObject({
         isError: false,
       });
       expect((await rows({ title }))[0]?.['n']).toBe(21);
+    });
+  });
+
+  describe(`${title}: an update or a deletion whose answer was lost`, { timeout: 120_000 }, () => {
+    const call: Call = (tool, args, agent) => route().call(tool, args, agent);
+    const rows = (where: object) => route().db.collection('Note').find(where).toArray();
+    const cut = async (when: 'after' | 'before', tool: string, args: object, text: string) => {
+      const [answer] = await Promise.all([call(tool, args), route().proxy.cut(when, text)]);
+      route().proxy.heal();
+      expect(answer).toMatchObject(unknown);
+      await expect.poll(async () => (await call('query_class', { limit: 1 })).isError, PATIENT).toBe(false);
+    };
+    const note = async () => {
+      const title = newTitle();
+      const { data } = await call('create_object', { fields: { title, n: 1 } });
+      const object_id = String(data['object_id']);
+      const fields = { n: { __op: 'Increment', amount: 10 } };
+      return {
+        title,
+        update: { object_id, fields, idempotency_key: `${title}:u` },
+        removal: { object_id, idempotency_key: `${title}:d` },
+      };
+    };
+    const [increments, deletes] = takesIds ? ['$inc', 'deletes'] : ['Increment', 'DELETE /'];
+
+    it.skipIf(!takesIds)('is an update that is found done, or done now: once', async () => {
+      for (const when of ['after', 'before'] as const) {
+        const { title, update } = await note();
+        await cut(when, 'update_object', update, increments);
+        expect((await rows({ title }))[0]?.['n']).toBe(when === 'after' ? 11 : 1);
+        for (let turn = 0; turn < 2; turn += 1) {
+          const again = await call('update_object', update);
+          expect(again).toMatchObject({ isError: false, data: { object: { title, n: 11 } } });
+          expect((await rows({ title }))[0]?.['n']).toBe(11);
+        }
+      }
+    });
+
+    it.skipIf(!takesIds)('is an update that many repeat at once, and one does', async () => {
+      const { title, update } = await note();
+      await cut('before', 'update_object', update, increments);
+      const answers = await Promise.all(Array.from({ length: 8 }, () => call('update_object', update)));
+      expect(answers.some(({ isError }) => !isError)).toBe(true);
+      for (const answer of answers) if (answer.isError) expect(answer).toMatchObject(unknown);
+      expect((await rows({ title }))[0]?.['n']).toBe(11);
+      expect(await call('update_object', update)).toMatchObject({ isError: false });
+      expect((await rows({ title }))[0]?.['n']).toBe(11);
+    });
+
+    it('is a deletion that is found done', async () => {
+      const { title, removal } = await note();
+      await cut('after', 'delete_object', removal, deletes);
+      await expect.poll(() => rows({ title }), PATIENT).toEqual([]);
+      for (let turn = 0; turn < 2; turn += 1)
+        expect(await call('delete_object', removal)).toMatchObject({
+          isError: false,
+          data: { deleted: true },
+        });
+    });
+
+    it('is a deletion that is done now, where nobody else may be at it', async () => {
+      const { title, removal } = await note();
+      await cut('before', 'delete_object', removal, deletes);
+      const again = await call('delete_object', removal);
+      if (takesIds) expect(again).toMatchObject({ isError: false, data: { deleted: true } });
+      else expect(again).toMatchObject(unknown);
+      expect(await rows({ title })).toHaveLength(takesIds ? 0 : 1);
+    });
+
+    it('never deletes a row that was made later under the same id', async () => {
+      const { title, removal } = await note();
+      await cut('after', 'delete_object', removal, deletes);
+      await expect.poll(() => rows({ title }), PATIENT).toEqual([]);
+      await route()
+        .db.collection('Note')
+        .insertOne({
+          _id: removal.object_id as never,
+          title,
+          _created_at: new Date(),
+          _updated_at: new Date(),
+        });
+      expect(await call('delete_object', removal)).toMatchObject({ isError: false });
+      expect(await rows({ title })).toHaveLength(1);
     });
   });
 
@@ -207,8 +300,6 @@ interface Route {
   readonly proxy: CuttingProxy;
   readonly db: Db;
   readonly call: Call;
-  /** A derived id makes a second creation impossible. */
-  readonly takesIds: boolean;
 }
 
 describe('over MongoDB', () => {
@@ -244,12 +335,11 @@ describe('over MongoDB', () => {
     await redis?.stop();
   });
 
-  writesOnce('MongoDB', () => ({
+  writesOnce('MongoDB', true, () => ({
     name: 'mongo',
     proxy,
     db: client.db('lost'),
     call: callerOf(() => service),
-    takesIds: true,
   }));
 
   it('a write that could not be sent is not called unknown', async () => {
@@ -348,11 +438,10 @@ describe('over Parse Server', () => {
     await parse?.stop();
   });
 
-  writesOnce('Parse Server', () => ({
+  writesOnce('Parse Server', false, () => ({
     name: 'parse',
     proxy,
     db: parse.database.db as unknown as Db,
     call: callerOf(() => service),
-    takesIds: false,
   }));
 });

@@ -33,9 +33,31 @@ describe.each([
     const store = keys();
     expect(await store.begin('b', 'k', 'd')).toBeNull();
     expect(await store.begin('c', 'k', 'd')).toBeNull();
-    await store.forget('b', 'k');
+    await store.forget('b', 'k', undefined);
     expect(await store.begin('b', 'k', 'e')).toBeNull();
     expect(await store.begin('c', 'k', 'e')).toEqual({ digest: 'd', state: 'begun' });
+  });
+
+  it('belong to the attempt that noted its mark last', async () => {
+    const store = keys();
+    const mark = (attempt: string) => ({ attempt, before: 't0', after: ['t1'] });
+    const write = (attempt: string) => ({ digest: 'd', objectId: 'x', mark: mark(attempt) });
+    await store.begin('f', 'k', 'd');
+    expect(await store.sending('f', 'k', write('1'), undefined)).toBe(true);
+    expect(await store.begin('f', 'k', 'd')).toEqual({ ...write('1'), state: 'begun' });
+    const taken = ['2', '3', '4'].map((attempt) => store.sending('f', 'k', write(attempt), mark('1')));
+    expect((await Promise.all(taken)).filter(Boolean)).toHaveLength(1);
+    expect(await store.sending('f', 'k', write('5'), mark('1'))).toBe(false);
+    await store.forget('f', 'k', mark('1'));
+    await store.forget('f', 'k', undefined);
+    const held = await store.begin('f', 'k', 'd');
+    expect(held?.mark).toBeDefined();
+    await store.forget('f', 'k', held?.mark);
+    expect(await store.begin('f', 'k', 'e')).toBeNull();
+    await store.done('f', 'k', { digest: 'e', objectId: 'x' });
+    expect(await store.sending('f', 'k', write('6'), undefined)).toBe(false);
+    await store.forget('f', 'k', undefined);
+    expect(await store.begin('f', 'k', 'e')).toEqual({ digest: 'e', objectId: 'x', state: 'done' });
   });
 
   it('are as many as one principal may have, and others have theirs', async () => {

@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { RateLimiter } from '#agent';
 import { type SharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
-import { type KeyedWrite, WRITE_KEY_LIFETIME, WriteKeys, WriteKeysSpent, WriteKeysUnavailable } from '#data';
+import {
+  type KeyedWrite,
+  WRITE_KEY_LIFETIME,
+  type WriteMark,
+  WriteKeys,
+  WriteKeysSpent,
+  WriteKeysUnavailable,
+} from '#data';
 
 /** Keys of writes in the state that replicas share. */
 export class StoredWriteKeys extends WriteKeys {
@@ -38,8 +45,36 @@ export class StoredWriteKeys extends WriteKeys {
     });
   }
 
-  forget(principal: string, key: string): Promise<void> {
-    return reached(() => this.records.remove(idOf(principal, key)));
+  sending(
+    principal: string,
+    key: string,
+    write: Omit<KeyedWrite, 'state'>,
+    previous: WriteMark | undefined,
+  ): Promise<boolean> {
+    const id = idOf(principal, key);
+    return reached(async () => {
+      const revision = await this.revisionOf(id, previous);
+      if (revision === undefined) return false;
+      return this.records.replace(id, revision, { ...write, state: 'begun' }, WRITE_KEY_LIFETIME);
+    });
+  }
+
+  forget(principal: string, key: string, mark: WriteMark | undefined): Promise<void> {
+    const id = idOf(principal, key);
+    return reached(async () => {
+      const revision = await this.revisionOf(id, mark);
+      if (revision === undefined) return;
+      // Nobody takes over what is released, so that no other attempt's record is removed.
+      if (await this.records.replace(id, revision, { state: 'released' }, WRITE_KEY_LIFETIME))
+        await this.records.remove(id);
+    });
+  }
+
+  /** @returns undefined when the key is not in the state in which the attempt with this mark left it */
+  private async revisionOf(id: string, mark: WriteMark | undefined): Promise<number | undefined> {
+    const held = await this.records.find(id);
+    const known = held && keyedWriteOf(held.value);
+    return known?.state === 'begun' && known.mark?.attempt === mark?.attempt ? held?.revision : undefined;
   }
 }
 
@@ -53,7 +88,15 @@ function idOf(principal: string, key: string): string {
 function keyedWriteOf(value: Readonly<Record<string, unknown>>): KeyedWrite | undefined {
   const { digest, state, objectId } = value;
   if (typeof digest !== 'string' || (state !== 'begun' && state !== 'done')) return undefined;
-  return { digest, state, ...(typeof objectId === 'string' && { objectId }) };
+  const mark = markOf(value['mark']);
+  return { digest, state, ...(typeof objectId === 'string' && { objectId }), ...(mark && { mark }) };
+}
+
+function markOf(value: unknown): WriteMark | undefined {
+  if (value === null || typeof value !== 'object') return undefined;
+  const { attempt, before, after } = value as Partial<Record<keyof WriteMark, unknown>>;
+  if (typeof attempt !== 'string' || typeof before !== 'string' || !Array.isArray(after)) return undefined;
+  return { attempt, before, after: after.filter((stamp) => typeof stamp === 'string') };
 }
 
 async function reached<T>(work: () => Promise<T>): Promise<T> {

@@ -139,7 +139,10 @@ export abstract class RecordWriter {
     return this;
   }
 
-  /** Whether `create` takes the id of the new row: then a second creation with it is refused as `duplicate`. */
+  /**
+   * Whether `create` takes the id of the new row: then a second creation with it is refused as `duplicate`. Such a writer also
+   * applies the `where` of `update` and `delete` in the write itself, and takes the time stamp that an update gives the row.
+   */
   get takesObjectIds(): boolean {
     return false;
   }
@@ -151,13 +154,17 @@ export abstract class RecordWriter {
     operation: OperationContext,
     objectId?: string,
   ): Promise<ParseRow>;
-  /** Applies `fields` (values or `{ __op }`) to the row that `where` admits. @returns the stored row, or null when none */
+  /**
+   * Applies `fields` (values or `{ __op }`) to the row that `where` admits.
+   * @param updatedAt ISO time for a writer that takes ids. Default: now. @returns the stored row, or null when none
+   */
   abstract update(
     className: string,
     objectId: string,
     fields: ParseRow,
     where: Where,
     operation: OperationContext,
+    updatedAt?: string,
   ): Promise<ParseRow | null>;
   /** Whether there was such a row that `where` permits; it is gone. */
   abstract delete(

@@ -59,10 +59,12 @@ export class MongoRecordWriter extends RecordWriter {
     fields: ParseRow,
     where: Where,
     operation: OperationContext,
+    updatedAt?: string,
   ): Promise<ParseRow | null> {
     return this.write(operation, () =>
       this.widened(className, fields, operation, async (names) => {
-        const changes = updateOf(fields, names, this.now());
+        const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
+        const changes = updateOf(fields, names, at);
         const document: Document | null = await sentWrite(this.connection, () =>
           this.connection.collection(className).findOneAndUpdate(rowFilter(objectId, where, names), changes, {
             ...limits(operation),

@@ -1,11 +1,34 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { Refused, refusals } from '#agent';
-import { type KeyedWrite, type WriteKeys, WriteKeysSpent, WriteKeysUnavailable } from '../write-keys.js';
+import {
+  type KeyedWrite,
+  type WriteKeys,
+  WriteKeysSpent,
+  WriteKeysUnavailable,
+  type WriteMark,
+} from '../write-keys.js';
 
 const KEY = /^[A-Za-z0-9._:-]{1,128}$/;
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 /** Long enough that two keys never meet, and within what Parse takes for an id. */
 const ID_LENGTH = 24;
+
+/** Attempts at one write whose time stamps are remembered at most. */
+const MAX_ATTEMPTS = 16;
+
+/** One attempt at a keyed write. */
+export interface KeyedAttempt {
+  /** For the row of a creation: the same in every attempt. */
+  readonly objectId: string;
+  /** Of the attempt before, whose outcome is not known. Absent: there was none, or it was not applied. */
+  readonly previous: WriteMark | undefined;
+  /**
+   * To be called before the write is sent.
+   * @param stamps by which the row tells later whether the write was applied. Absent: it cannot
+   * @throws Refused when another attempt has begun meanwhile, or the mark cannot be kept
+   */
+  sending(objectId: string, stamps?: { readonly before: string; readonly after?: string }): Promise<void>;
+}
 
 /** What one keyed write does, and how it is answered when it was done before. */
 export interface KeyedAction<T> {
@@ -13,8 +36,8 @@ export interface KeyedAction<T> {
   readonly named: readonly unknown[];
   /** Whether doing it again changes nothing that the first time did not: then a lost answer is made good by doing it again. */
   readonly repeatable: boolean;
-  /** @returns the result, and the id of the row */
-  readonly write: (objectId: string) => Promise<{ readonly result: T; readonly objectId: string }>;
+  /** @returns the result, and the id of the row. @throws Refused `outcome: unknown` when what became of `previous` cannot be told */
+  readonly write: (attempt: KeyedAttempt) => Promise<{ readonly result: T; readonly objectId: string }>;
   /** The answer to a repetition. */
   readonly again: (objectId: string) => Promise<T>;
 }
@@ -44,7 +67,7 @@ export class KeyedWrites {
     const known = await this.reached(() => this.keys.begin(this.principal, checked, digest));
     if (known && known.digest !== digest) throw otherArguments();
     if (known?.state === 'done') return action.again(known.objectId ?? '');
-    if (known && !action.repeatable) throw new Refused(refusals.keyedOutcomeUnknown());
+    if (known && !known.mark && !action.repeatable) throw new Refused(refusals.keyedOutcomeUnknown());
     return this.write(checked, digest, action, known);
   }
 
@@ -55,15 +78,27 @@ export class KeyedWrites {
     known: KeyedWrite | null,
   ): Promise<T> {
     const { principal, keys } = this;
+    let mark = known?.mark;
+    const attempt: KeyedAttempt = {
+      objectId: objectIdFor(principal, key, digest),
+      previous: mark,
+      sending: async (objectId, stamps) => {
+        const next = stamps && nextMark(stamps, known?.mark);
+        const write = { digest, objectId, ...(next && { mark: next }) };
+        if (!(await this.reached(() => keys.sending(principal, key, write, mark))))
+          throw new Refused(refusals.keyedOutcomeUnknown());
+        mark = next;
+      },
+    };
     try {
-      const { result, objectId } = await action.write(objectIdFor(principal, key, digest));
+      const { result, objectId } = await action.write(attempt);
       // It is done, whether or not that can be remembered: then a repetition is refused.
       await keys.done(principal, key, { digest, objectId }).catch(() => undefined);
       return result;
     } catch (error) {
       // What an earlier attempt did stays unknown.
       if (!known && error instanceof Refused && error.refusal.details?.outcome !== 'unknown')
-        await keys.forget(principal, key).catch(() => undefined);
+        await keys.forget(principal, key, mark).catch(() => undefined);
       throw error;
     }
   }
@@ -79,6 +114,16 @@ export class KeyedWrites {
       throw error instanceof WriteKeysUnavailable ? new Refused(refusals.keysUnavailable()) : error;
     }
   }
+}
+
+/** @throws Refused when there were so many attempts that the row can no longer tell whether one was applied */
+function nextMark(
+  { before, after }: { readonly before: string; readonly after?: string },
+  previous: WriteMark | undefined,
+): WriteMark {
+  const stamps = [...(previous?.after ?? []), ...(after === undefined ? [] : [after])];
+  if (stamps.length > MAX_ATTEMPTS) throw new Refused(refusals.keyedOutcomeUnknown());
+  return { attempt: randomUUID(), before, after: stamps };
 }
 
 function checkedKey(key: unknown): string {

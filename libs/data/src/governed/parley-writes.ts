@@ -15,13 +15,16 @@ import type { GovernedWrites, JudgedWrite, ProposedWrite, WriteOptions } from '.
 import type { ParseRow, RecordWriter } from '../record-store.js';
 import { tracePassed } from './class-entry.js';
 import { everyIndex } from './class-indexes.js';
-import type { WriteKeys } from '../write-keys.js';
+import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { assertClassPermits } from './class-permission.js';
-import { KeyedWrites } from './keyed-writes.js';
+import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
 import { presentRow } from './presented-row.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
 import { atStore, atWriter } from './store-faults.js';
+
+/** Times that a keyed update is tried again because somebody else changed its row meanwhile. */
+const CONTENDED_TRIES = 5;
 
 export interface WritesParts extends RecordsParts {
   readonly writer: RecordWriter;
@@ -49,7 +52,7 @@ export class ParleyWrites implements GovernedWrites {
     return this.keyed.run(idempotencyKey, {
       named: ['create', access.className, fields],
       repeatable: writer.takesObjectIds,
-      write: async (id) => {
+      write: async ({ objectId: id }) => {
         const row = await this.createdOnce(access, id, create);
         return { result: row, objectId: String(row['objectId']) };
       },
@@ -71,19 +74,50 @@ export class ParleyWrites implements GovernedWrites {
     return this.keyed.run(idempotencyKey, {
       named: ['update', access.className, id, fields],
       repeatable: false,
-      write: async () => ({ result: await this.updated(access, id, plan), objectId: id }),
+      write: async (attempt) => ({ result: await this.updatedOnce(access, id, plan, attempt), objectId: id }),
       again: () => this.shown(access, id),
     });
   }
 
   private async updated(access: ClassAccess, id: string, plan: WritePlan): Promise<ParseRow> {
-    const limits = await this.ownRow(access, id, 'update');
+    const { where } = await this.ownRow(access, id, 'update');
     const { writer, operation } = this.parts;
     const row = await atWriter(operation, () =>
-      writer.update(access.className, id, plan.fields, limits, operation),
+      writer.update(access.className, id, plan.fields, where, operation),
     );
     if (!row) throw new Refused(await this.rules.noSuchRow(access.className, [id]));
     return this.present(row, access);
+  }
+
+  /**
+   * Every attempt requires that the row is as its first attempt found it, and gives it a time stamp that was noted before: of all
+   * attempts one at most is applied, and the row says which. A row that somebody else changed since does not say it any more.
+   */
+  private async updatedOnce(
+    access: ClassAccess,
+    id: string,
+    plan: WritePlan,
+    attempt: KeyedAttempt,
+  ): Promise<ParseRow> {
+    const { writer, operation } = this.parts;
+    const { previous } = attempt;
+    for (let tries = 0; writer.takesObjectIds && tries < CONTENDED_TRIES; tries += 1) {
+      const { where, row: found } = await this.ownRow(access, id, 'update');
+      const before = found['updatedAt'];
+      if (previous?.after.includes(String(before))) return this.shown(access, id);
+      if (previous && previous.before !== before) throw new Refused(refusals.keyedOutcomeUnknown());
+      if (typeof before !== 'string') break;
+      const after = stampAfter(before);
+      await attempt.sending(id, { before, after });
+      const unchanged = allOf(where, { updatedAt: dateValue(before) });
+      const row = await atWriter(operation, () =>
+        writer.update(access.className, id, plan.fields, unchanged, operation, after),
+      );
+      if (row) return this.present(row, access);
+    }
+    if (previous) throw new Refused(refusals.keyedOutcomeUnknown());
+    await attempt.sending(id);
+    return this.updated(access, id, plan);
   }
 
   async delete(className: unknown, objectId: unknown, options: WriteOptions = {}): Promise<void> {
@@ -95,8 +129,8 @@ export class ParleyWrites implements GovernedWrites {
     return this.keyed.run(idempotencyKey, {
       named: ['delete', access.className, id],
       repeatable: false,
-      write: async () => {
-        await this.deleted(access, id);
+      write: async (attempt) => {
+        await this.deletedOnce(access, id, attempt);
         return { result: undefined, objectId: id };
       },
       again: () => Promise.resolve(),
@@ -104,10 +138,41 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   private async deleted(access: ClassAccess, id: string): Promise<void> {
-    const limits = await this.ownRow(access, id, 'delete');
+    const { where } = await this.ownRow(access, id, 'delete');
+    if (await this.deletedWhere(access, id, where)) return;
+    throw new Refused(await this.rules.noSuchRow(access.className, [id]));
+  }
+
+  /** A row that an attempt was to delete, and that is not there any more, is deleted: no attempt touches a row made later under its id. */
+  private async deletedOnce(access: ClassAccess, id: string, attempt: KeyedAttempt): Promise<void> {
+    const { takesObjectIds } = this.parts.writer;
+    const { previous } = attempt;
+    if (previous && !(await this.isStored(access, id, previous))) return;
+    // Parse Server may still be at it, and its triggers would run twice.
+    if (previous && !takesObjectIds) throw new Refused(refusals.keyedOutcomeUnknown());
+    const { where, row } = await this.ownRow(access, id, 'delete');
+    const before = row['createdAt'];
+    if (typeof before !== 'string') {
+      await attempt.sending(id);
+      return this.deleted(access, id);
+    }
+    await attempt.sending(id, { before });
+    const same = takesObjectIds ? allOf(where, { createdAt: dateValue(before) }) : where;
+    if (await this.deletedWhere(access, id, same)) return;
+    if (previous && !(await this.isStored(access, id, previous))) return;
+    throw new Refused(await this.rules.noSuchRow(access.className, [id]));
+  }
+
+  private deletedWhere(access: ClassAccess, id: string, where: Where): Promise<boolean> {
     const { writer, operation } = this.parts;
-    const deleted = await atWriter(operation, () => writer.delete(access.className, id, limits, operation));
-    if (!deleted) throw new Refused(await this.rules.noSuchRow(access.className, [id]));
+    return atWriter(operation, () => writer.delete(access.className, id, where, operation));
+  }
+
+  /** Whether the row that an attempt was to delete is there, whoever may see it: it existed for this caller when the attempt began. */
+  private async isStored({ className }: ClassAccess, id: string, { before }: WriteMark): Promise<boolean> {
+    const { operatorReader: reader, operation } = this.parts;
+    const where = { objectId: id, createdAt: dateValue(before) };
+    return (await atStore(operation, () => reader.count({ className, where }, operation))) > 0;
   }
 
   /** The id stands for the key: where a row has it, an earlier attempt made it. */
@@ -190,7 +255,11 @@ export class ParleyWrites implements GovernedWrites {
    * The stored row must be one that exists for this agent, and its tenant's own. What was verified is also the condition
    * of the write itself: a row that changed hands in between stays as it is.
    */
-  private async ownRow(access: ClassAccess, objectId: string, change: 'update' | 'delete'): Promise<Where> {
+  private async ownRow(
+    access: ClassAccess,
+    objectId: string,
+    change: 'update' | 'delete',
+  ): Promise<{ readonly where: Where; readonly row: ParseRow }> {
     // Its owner may write what it may not read: the row's rights are part of the constraint, not of who asks.
     const { operatorReader: reader, operation } = this.parts;
     const { className } = access;
@@ -202,7 +271,7 @@ export class ParleyWrites implements GovernedWrites {
     );
     if (!row || (tenant && !isOwnRow(tenant, row)))
       throw new Refused(await this.rules.noSuchRow(className, [objectId]));
-    return visible;
+    return { where: visible, row };
   }
 
   /** A caller with rights of its own may write what it may not read: the row is read again, as itself. */
@@ -223,6 +292,13 @@ async function readAsCaller(parts: RecordsParts, className: string, id: string):
     if (error instanceof Refused) return [];
     throw error;
   }
+}
+
+const dateValue = (iso: string) => ({ __type: 'Date', iso });
+
+/** Now, and later than the stamp that the row has. */
+function stampAfter(before: string): string {
+  return new Date(Math.max(Date.now(), Date.parse(before) + 1)).toISOString();
 }
 
 function readId(objectId: unknown): string {

@@ -34,9 +34,10 @@ export class ForgettingWriter extends RecordWriter {
     fields: ParseRow,
     where: Where,
     operation: OperationContext,
+    updatedAt?: string,
   ): Promise<ParseRow | null> {
     return this.forgetting(className, () =>
-      this.writer.update(className, objectId, fields, where, operation),
+      this.writer.update(className, objectId, fields, where, operation, updatedAt),
     );
   }
 

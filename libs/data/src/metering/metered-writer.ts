@@ -41,8 +41,9 @@ export class MeteredWriter extends RecordWriter {
     fields: ParseRow,
     where: Where,
     operation: OperationContext,
+    updatedAt?: string,
   ): Promise<ParseRow | null> {
-    const write = () => this.writer.update(className, objectId, fields, where, operation);
+    const write = () => this.writer.update(className, objectId, fields, where, operation, updatedAt);
     return metered(this.metering, { name: 'update', className, signal: operation.signal }, write, rowIn);
   }
 
