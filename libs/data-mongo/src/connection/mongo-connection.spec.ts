@@ -1,7 +1,7 @@
-import { createServer, type Server } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PATIENT, storeErrorCode, unhurried } from '#data-contracts';
+import { EmbeddedMongo } from '#embedded-mongo';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoConnection } from './mongo-connection.js';
@@ -34,6 +34,53 @@ describe('a connection', PATIENT, () => {
     const patient = new MongoConnection({ uri, database: 'x', patience: 60_000 });
     expect(await storeErrorCode(patient.ping(50))).toBe('unavailable');
     await patient.close();
+  });
+
+  it('finds a database again that closed every connection while it was checked', async () => {
+    const database = await EmbeddedMongo.start();
+    const sockets = new Set<Socket>();
+    let state: 'open' | 'closing' | 'away' = 'open';
+    const front = createServer((socket) => {
+      if (state === 'away') return socket.destroy();
+      const behind = connect(Number(new URL(database.uri).port), '127.0.0.1');
+      for (const one of [socket, behind]) {
+        sockets.add(one);
+        one.on('error', () => undefined).on('close', () => [socket, behind].map((end) => end.destroy()));
+      }
+      socket.on('data', (chunk) => behind.write(chunk));
+      return behind.on('data', (chunk) => {
+        if (state !== 'closing') return socket.write(chunk);
+        state = 'away';
+        for (const one of sockets) one.destroy();
+        return false;
+      });
+    });
+    await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+    const { port } = front.address() as AddressInfo;
+    const cut = new MongoConnection({
+      uri: `mongodb://127.0.0.1:${port}/?directConnection=true`,
+      database: 'x',
+      patience: 500,
+    });
+    await cut.ping(5_000);
+    // After the shortest time between two checks, the next one begins at once.
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    state = 'closing';
+    expect(await storeErrorCode(cut.ping(5_000))).toBe('unavailable');
+    state = 'open';
+    await expect
+      .poll(
+        () =>
+          cut.ping(1_000).then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe(true);
+    await cut.close();
+    front.close();
+    await database.close();
   });
 
   it('never repeats a URI it cannot read', () => {

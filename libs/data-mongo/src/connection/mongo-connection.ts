@@ -18,24 +18,30 @@ export interface StoredDocument extends Document {
   _id: string;
 }
 
+/** Milliseconds between two checks of a server by the driver: its own default. */
+const HEARTBEAT_MS = 10_000;
+
+/** Milliseconds that operations of a client that was replaced have to end. */
+const RETIREMENT_MS = 60_000;
+
 /**
- * One driver client and its pool, shared by everything that talks to this database. Connects at first use.
+ * One driver client and its pool, shared by everything that talks to this database. Connects at first use. A client whose check of
+ * a server never ends is replaced: the driver (7.9) waits for ever when that server closed the connection of the check in the
+ * moment in which the check was sent, and would take the server for unreachable until the process ends.
  * @throws TypeError when the URI cannot be read
  */
 export class MongoConnection {
-  private readonly client: MongoClient;
-  private readonly database: Db;
+  private client: MongoClient;
+  private database: Db;
   private ended = false;
+  private readonly patience: number;
+  /** When the check of a server that is under way must have ended, by its address. */
+  private readonly checks = new Map<string, NodeJS.Timeout>();
+  private readonly retired = new Map<MongoClient, NodeJS.Timeout>();
 
-  constructor(options: MongoConnectionOptions) {
-    const patience = options.patience ?? 3000;
-    this.client = clientFor(options.uri, {
-      appName: 'parley',
-      maxPoolSize: options.maxPoolSize ?? 100,
-      serverSelectionTimeoutMS: patience,
-      connectTimeoutMS: patience,
-      waitQueueTimeoutMS: patience,
-    });
+  constructor(private readonly options: MongoConnectionOptions) {
+    this.patience = options.patience ?? 3000;
+    this.client = this.opened();
     this.database = this.client.db(options.database);
   }
 
@@ -70,7 +76,61 @@ export class MongoConnection {
   /** Ends running operations and frees the pool. May be called more than once. */
   async close(): Promise<void> {
     this.ended = true;
-    await this.client.close();
+    this.forgetChecks();
+    const retired = [...this.retired.keys()];
+    for (const timer of this.retired.values()) clearTimeout(timer);
+    this.retired.clear();
+    await Promise.all([this.client, ...retired].map((client) => client.close()));
+  }
+
+  private opened(): MongoClient {
+    const { patience } = this;
+    const client = clientFor(this.options.uri, {
+      appName: 'parley',
+      maxPoolSize: this.options.maxPoolSize ?? 100,
+      serverSelectionTimeoutMS: patience,
+      connectTimeoutMS: patience,
+      waitQueueTimeoutMS: patience,
+      heartbeatFrequencyMS: HEARTBEAT_MS,
+    });
+    const ended = (address: string) => {
+      if (client === this.client) this.checkEnded(address);
+    };
+    client.on('serverHeartbeatStarted', ({ connectionId, awaited }) => {
+      if (client !== this.client || this.ended) return;
+      // To connect and to be answered take up to the patience each; what is awaited is answered within the frequency.
+      this.checkStarted(connectionId, 2 * patience + (awaited ? HEARTBEAT_MS : 0) + 1000);
+    });
+    client.on('serverHeartbeatSucceeded', ({ connectionId }) => ended(connectionId));
+    client.on('serverHeartbeatFailed', ({ connectionId }) => ended(connectionId));
+    client.on('serverClosed', ({ address }) => ended(address));
+    return client;
+  }
+
+  private checkStarted(address: string, limit: number): void {
+    this.checkEnded(address);
+    this.checks.set(address, setTimeout(() => this.replaceClient(), limit).unref());
+  }
+
+  private checkEnded(address: string): void {
+    clearTimeout(this.checks.get(address));
+    this.checks.delete(address);
+  }
+
+  private forgetChecks(): void {
+    for (const address of [...this.checks.keys()]) this.checkEnded(address);
+  }
+
+  private replaceClient(): void {
+    const { client } = this;
+    this.forgetChecks();
+    this.client = this.opened();
+    this.database = this.client.db(this.options.database);
+    const retire = () => {
+      this.retired.delete(client);
+      void client.close().catch(() => undefined);
+    };
+    this.retired.set(client, setTimeout(retire, RETIREMENT_MS).unref());
   }
 }
 
