@@ -10,9 +10,10 @@ const fields = {
   title: { type: 'String' },
   author: { type: 'Pointer', targetClass: 'Author' },
   next: { type: 'String' },
+  editors: { type: 'Array' },
 };
 const rows = [
-  { objectId: 'r1', title: 'one', author: author('zekret1'), next: 'r2' },
+  { objectId: 'r1', title: 'one', author: author('zekret1'), next: 'r2', editors: [author('zekret1')] },
   { objectId: 'r2', title: 'two', author: author('zekret2') },
   { objectId: 'r3', title: 'three', author: null },
   { objectId: 'r4', title: 'four' },
@@ -35,7 +36,14 @@ const CONFIG = {
   agents: { analyst: { permissions: 'readonly', rateLimit: 1_000_000 } },
   auth: [{ anonymous: true, agent: 'analyst' }],
   policy: {
-    classes: { Author: { hidden: true }, Listed: { fields: ['title', 'author', 'next'] } },
+    classes: {
+      Author: { hidden: true },
+      Book: { properties: { editors: { targetClass: 'Author' } } },
+      Listed: {
+        fields: ['title', 'author', 'next', 'editors'],
+        properties: { editors: { targetClass: 'Author' } },
+      },
+    },
   },
 };
 
@@ -86,6 +94,29 @@ describe.each(CASES)('pointers of %s into a hidden class, in a pipeline by %s', 
 
   it('are seen as query_class shows them', async () => {
     expect(seenIn(await results('query_class', { class_name: className, order: 'title' }))).toEqual(SEEN);
+  });
+
+  it('are not there at all in an array whose targetClass is the hidden one', async () => {
+    for (const seen of [
+      { $project: { title: 1, editors: 1 } },
+      { $project: { title: 1, editors: '$editors' } },
+      { $addFields: { copy: '$$ROOT.editors' } },
+      { $replaceWith: { title: '$title', editors: { $getField: 'editors' } } },
+    ])
+      for (const row of await aggregate(SORTED, seen)) {
+        expect(row).not.toHaveProperty('editors');
+        expect(row).not.toHaveProperty('copy');
+      }
+    for (const stage of [
+      { $match: { editors: author('zekret1') } },
+      { $match: { 'editors.objectId': 'zekret1' } },
+    ])
+      expect(
+        await callTool(service, 'aggregate', { class_name: className, pipeline: [stage] }),
+      ).toMatchObject({
+        isError: true,
+        code: 'access_denied',
+      });
   });
 
   it.each<[string, object[]]>([
