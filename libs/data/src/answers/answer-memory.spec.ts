@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { StoreError } from '../record-store.js';
-import { answerLeft } from './answer-limits.js';
-import { AnswerMemory } from './answer-memory.js';
+import { answerLeft, AnswerMemory } from './answer-memory.js';
 import { PlacedRows } from './placed-rows.js';
 
 const MB = 1024 * 1024;

@@ -1,6 +1,62 @@
 import { StoreError, type StoreName } from '../record-store.js';
-import { MAX_ANSWER_BYTES, SMALL_ANSWER_BYTES } from './answer-limits.js';
-import { Turns } from './turns.js';
+
+/** Bytes of one answer of a database or of Parse Server, at most. */
+export const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+
+/**
+ * What every value of an answer counts as at least, in bytes: a list of small values takes far more memory as objects than
+ * it has bytes on the wire.
+ */
+export const MIN_VALUE_BYTES = 64;
+
+/** Answers up to this size, in bytes as they arrive, are taken without being weighed or waiting for a turn. */
+const SMALL_ANSWER_BYTES = 256 * 1024;
+
+/** What several reads of one answer may take together, in bytes; each takes its own away. */
+export interface AnswerLeft {
+  bytes: number;
+}
+
+/** @param maxBytes Default: what the store reads for any answer */
+export const answerLeft = (maxBytes = Infinity): AnswerLeft => ({
+  bytes: Math.min(maxBytes, MAX_ANSWER_BYTES),
+});
+
+interface Waiting {
+  readonly principal: string;
+  readonly begin: (ends: () => void) => void;
+}
+
+/** One at a time; among those who wait, whoever had the last turn comes after the others. */
+class Turns {
+  private readonly waiting: Waiting[] = [];
+  private running = false;
+  private last: string | undefined;
+
+  /** Resolves when it is this principal's turn, with what ends it. */
+  next(principal: string): Promise<() => void> {
+    return new Promise((begin) => {
+      this.waiting.push({ principal, begin });
+      this.advance();
+    });
+  }
+
+  private advance(): void {
+    if (this.running) return;
+    const another = this.waiting.findIndex(({ principal }) => principal !== this.last);
+    const [next] = this.waiting.splice(Math.max(another, 0), 1);
+    if (!next) return;
+    this.running = true;
+    this.last = next.principal;
+    let ended = false;
+    next.begin(() => {
+      if (ended) return;
+      ended = true;
+      this.running = false;
+      this.advance();
+    });
+  }
+}
 
 export interface AnswerMemoryOptions {
   /** Bytes of one answer. Default 32 MiB. */

@@ -1,6 +1,28 @@
 import { type ParseRow, StoreError, type StoreName } from '../record-store.js';
-import type { AnswerLeft } from './answer-limits.js';
-import { valueWeight } from './value-weight.js';
+import { type AnswerLeft, MIN_VALUE_BYTES } from './answer-memory.js';
+
+/**
+ * Bytes that a JSON value counts for: its texts and names, where each value has at least `MIN_VALUE_BYTES`. What stands in
+ * several places counts in each of them.
+ * @param most where counting ends: a larger value counts for more than this, nobody knows how much
+ */
+export function valueWeight(value: unknown, most = Infinity): number {
+  if (typeof value === 'string') return Math.max(value.length, MIN_VALUE_BYTES);
+  let weight = MIN_VALUE_BYTES;
+  if (value === null || typeof value !== 'object') return weight;
+  if (Array.isArray(value)) {
+    for (const member of value) {
+      if (weight > most) return weight;
+      weight += valueWeight(member, most - weight);
+    }
+    return weight;
+  }
+  for (const name in value) {
+    if (weight > most) return weight;
+    weight += name.length + valueWeight((value as Record<string, unknown>)[name], most - weight);
+  }
+  return weight;
+}
 
 /**
  * Rows that were read once and stand in an answer as often as pointers lead to them: from the second time on, each place

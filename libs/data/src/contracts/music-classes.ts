@@ -1,5 +1,5 @@
 import type { ClassSchema, FieldSchema } from '#policy';
-import { ClassSchemas } from '../schema-catalogue.js';
+import { ClassSchemas } from '../schema-store.js';
 
 const pointer = (targetClass: string): FieldSchema => ({ type: 'Pointer', targetClass });
 

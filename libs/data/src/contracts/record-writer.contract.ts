@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParseRow, RecordReader, RecordWriter } from '../record-store.js';
-import type { SchemaCatalogue } from '../schema-catalogue.js';
+import type { SchemaCatalogue } from '../schema-store.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { PATIENT, storeErrorCode, unhurried } from './operation.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SchemaSnapshot } from '#policy';
-import type { SchemaCatalogue } from '../schema-catalogue.js';
+import type { SchemaCatalogue } from '../schema-store.js';
 import { MUSIC_SEED } from './music-seed.js';
 import { PATIENT } from './operation.js';
 

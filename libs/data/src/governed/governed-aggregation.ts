@@ -1,4 +1,4 @@
-import { type Refusal, Refused } from '#agent';
+import { type Refusal, refusals, Refused } from '#agent';
 import {
   type ClassAccess,
   type GovernedPipeline,
@@ -12,13 +12,32 @@ import {
   walkPipeline,
   type Where,
 } from '#policy';
-import type { AggregateOptions } from '../governed-records.js';
-import type { CallerConstraints } from './caller-constraints.js';
-import { tracePassed } from './class-entry.js';
-import { readOptOut } from './page-options.js';
-import type { RecordsParts, RowRules } from './row-rules.js';
+import type { AggregateOptions, FindOptions } from '../governed-access.js';
+import { type CallerConstraints, type RecordsParts, type RowRules, tracePassed } from './row-rules.js';
 
-export interface GovernedStages {
+const QUERY_LIMITS = { default: 100, max: 1000 } as const;
+
+/** Only `false` opts out of the canonical filter; what is neither boolean nor absent is refused. */
+export function readOptOut(applyCanonicalFilter: unknown): boolean {
+  if (applyCanonicalFilter === undefined || applyCanonicalFilter === true) return false;
+  if (applyCanonicalFilter === false) return true;
+  throw new Refused(refusals.invalidArgument('apply_canonical_filter must be true or false'));
+}
+
+/** Larger limits are cut to the maximum; anything but a whole number in range is refused. */
+export function readPage(options: Pick<FindOptions, 'limit' | 'skip' | 'ceiling'>): {
+  limit: number;
+  skip: number;
+} {
+  const { limit = QUERY_LIMITS.default, skip = 0, ceiling = QUERY_LIMITS.max } = options;
+  if (!Number.isInteger(limit) || limit < 1)
+    throw new Refused(refusals.invalidArgument('limit must be a whole number, at least 1'));
+  if (!Number.isInteger(skip) || skip < 0)
+    throw new Refused(refusals.invalidArgument('skip must be a whole number, at least 0'));
+  return { limit: Math.min(limit, ceiling), skip };
+}
+
+interface GovernedStages {
   readonly stages: GovernedPipeline;
   /** The leading filter, when the caller's request begins with one: what a collection-scan check looks at. */
   readonly scanned: Where | null;

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
 import { type CallContext, Refused } from '#agent';
 import { type AgentScope, allOf, isRefusal, type Where } from '#policy';
-import { type RowView, RowViews, type WatchedOperation } from '../row-view.js';
-import type { CallBudget } from './operation.js';
-import type { GovernedRecordsSource } from './records-source.js';
+import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
+import type { CallBudget, GovernedRecordsSource } from './governed-sources.js';
 import { type RecordsParts, RowRules } from './row-rules.js';
-import { atStore } from './store-faults.js';
+import { atStore } from './store-refusals.js';
 
 const WATCHING: CallBudget = { tool: 'subscription', timeout: 15 };
 

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, type Identity, MASTER } from '#agent';
-import { AgentScopes, Policies, compilePolicy } from '#policy';
+import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
 import { PrincipalResolver } from '../identity/principal-resolver.js';
 import { RecordReader } from '../record-store.js';
-import { ClassSchemas, SchemaCatalogue } from '../schema-catalogue.js';
-import { GovernedRecordsSource } from './records-source.js';
+import { ClassSchemas, SchemaCatalogue } from '../schema-store.js';
+import { GovernedRecordsSource } from './governed-sources.js';
 
 const touched = (): Promise<never> => Promise.reject(new Error('the store was asked'));
 

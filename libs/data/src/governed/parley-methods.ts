@@ -1,9 +1,7 @@
-import { Refused, refusals, type Tier } from '#agent';
-import { isRefusal } from '#policy';
-import type { GovernedMethods } from '../governed-methods.js';
-import { assertClassPermits, OPERATION_OF_TIER } from './class-permission.js';
-import { presentResult } from './presented-result.js';
-import type { RecordsParts } from './row-rules.js';
+import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#agent';
+import { type AgentScope, isRefusal, redact } from '#policy';
+import type { GovernedMethods } from '../governed-access.js';
+import { assertClassPermits, OPERATION_OF_TIER, type RecordsParts } from './row-rules.js';
 
 /** The governed side of running declared methods, for one call. */
 export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
@@ -31,5 +29,55 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
 
   async present(result: unknown): Promise<unknown> {
     return presentResult(result, this.parts.scope);
+  }
+}
+
+/** Deeper than a result has reason to be; what lies below becomes null. */
+const MAX_DEPTH = 32;
+
+/** Members that say what an object is; they stay whatever an allowlist names. */
+const IDENTIFYING = new Set(['className', '__type', '__redacted']);
+
+/**
+ * What code of the application returned, as plain JSON that this agent may see: objects that name their class are cut to
+ * its allowlist, everything is redacted, and what is not JSON becomes text.
+ */
+function presentResult(result: unknown, scope: AgentScope): unknown {
+  return redact(plain(result, scope, 0), (className) => scope.isWithheld(className));
+}
+
+function plain(value: unknown, scope: AgentScope, depth: number): unknown {
+  if (value === null || value === undefined) return null;
+  if (typeof value === 'number') return Number.isFinite(value) ? value : String(value);
+  if (typeof value === 'string' || typeof value === 'boolean') return value;
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
+  if (typeof value !== 'object') return printed(value);
+  if (depth >= MAX_DEPTH) return null;
+  if (Array.isArray(value) || value instanceof Set)
+    return [...value].map((entry) => plain(entry, scope, depth + 1));
+  if (value instanceof Map) return members(value as Map<unknown, unknown>, scope, depth);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return printed(value);
+  return members(new Map<unknown, unknown>(Object.entries(value)), scope, depth);
+}
+
+function members(entries: ReadonlyMap<unknown, unknown>, scope: AgentScope, depth: number): unknown {
+  const className = entries.get('className');
+  const readable = isClassName(className) ? scope.access(canonicalClassName(className)).readable : null;
+  return Object.fromEntries(
+    [...entries].flatMap(([key, member]) => {
+      const name = String(key);
+      if (readable && !readable.has(name) && !IDENTIFYING.has(name)) return [];
+      return [[name, plain(member, scope, depth + 1)]];
+    }),
+  );
+}
+
+/** Instances of a class may hold anything; only what they choose to print is shown. */
+function printed(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return '[unprintable]';
   }
 }

@@ -1,4 +1,4 @@
-import { isObjectId, Refused, type Refusal, refusals } from '#agent';
+import { isObjectId, type Refusal, refusals, Refused } from '#agent';
 import {
   allOf,
   type ClassAccess,
@@ -15,21 +15,14 @@ import type {
   GovernedClass,
   GovernedRecords,
   RowPage,
-} from '../governed-records.js';
+} from '../governed-access.js';
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
-import { enterClass } from './class-entry.js';
-import { toldIndexes } from './class-indexes.js';
-import { CallerConstraints } from './caller-constraints.js';
-import { explain } from './explanation.js';
-import { GovernedAggregation } from './governed-aggregation.js';
-import { IncludeResolver } from './include-plan.js';
-import { narrowing, widened } from './key-narrowing.js';
-import { readOptOut, readPage } from './page-options.js';
-import { type RecordsParts, RowRules } from './row-rules.js';
-import { refuseCollectionScan } from './scan-check.js';
+import { GovernedAggregation, readOptOut, readPage } from './governed-aggregation.js';
+import { explain, refuseCollectionScan, toldIndexes } from './query-plan.js';
+import { IncludeResolver, narrowing, walked, widened } from './read-plan.js';
+import { CallerConstraints, enterClass, type RecordsParts, RowRules } from './row-rules.js';
 import { shownClass, shownRows } from './shown-rows.js';
-import { walked } from './walked-rows.js';
-import { atStore } from './store-faults.js';
+import { atStore } from './store-refusals.js';
 
 /** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
 export class ParleyRecords implements GovernedRecords {

@@ -1,32 +1,41 @@
-import { isObjectId, Refused, refusals } from '#agent';
+import { isObjectId, refusals, Refused } from '#agent';
 import {
   allOf,
   ALWAYS_KEEP,
   type ClassAccess,
   type ClassOperation,
+  type FieldSchema,
   isOwnRow,
   isRefusal,
   planWrite,
   rawWriteGate,
+  readNewClassFields,
+  schemaChangeGate,
+  tenantBinding,
   type Where,
   type WritePlan,
 } from '#policy';
-import type { GovernedWrites, JudgedWrite, ProposedWrite, WriteOptions } from '../governed-writes.js';
-import type { ParseRow, RecordWriter } from '../record-store.js';
-import { tracePassed } from './class-entry.js';
-import { everyIndex } from './class-indexes.js';
+import type {
+  GovernedClassWrites,
+  GovernedWrites,
+  JudgedWrite,
+  ProposedWrite,
+  WriteOptions,
+} from '../governed-access.js';
+import { type ParseRow, type RecordWriter, StoreError } from '../record-store.js';
+import type { SchemaWriter } from '../schema-store.js';
 import type { WriteKeys, WriteMark } from '../write-keys.js';
-import { assertClassPermits } from './class-permission.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
-import { presentRow } from './presented-row.js';
-import { type RecordsParts, RowRules } from './row-rules.js';
-import { atStore, atWriter } from './store-faults.js';
+import { everyIndex } from './query-plan.js';
+import { assertClassPermits, type RecordsParts, RowRules, tracePassed } from './row-rules.js';
+import { presentRow } from './shown-rows.js';
+import { atStore, atWriter } from './store-refusals.js';
 
 /** Times that a keyed update is tried again because somebody else changed its row meanwhile. */
 const CONTENDED_TRIES = 5;
 
-export interface WritesParts extends RecordsParts {
+interface WritesParts extends RecordsParts {
   readonly writer: RecordWriter;
   readonly keys: WriteKeys;
 }
@@ -307,5 +316,71 @@ function readId(objectId: unknown): string {
   if (isObjectId(objectId)) return objectId;
   throw new Refused(
     refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
+  );
+}
+
+interface ClassWritesParts extends RecordsParts {
+  readonly schemaWriter: SchemaWriter;
+}
+
+/** The governed door to making and removing classes for one call. */
+export class ParleyClassWrites implements GovernedClassWrites {
+  constructor(private readonly parts: ClassWritesParts) {}
+
+  async createClass(given: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>> {
+    const className = this.admit(given);
+    const { scope, agent, operation, schemaWriter } = this.parts;
+    const reach = scope.reachFor(agent);
+    const columns = readNewClassFields(className, fields, (target) => {
+      const judged = reach.reach(target, 'pointer');
+      if (isRefusal(judged)) throw new Refused(judged);
+    });
+    if (scope.schemas.get(className)) throw exists(className);
+    await atStore(operation, async () => {
+      try {
+        await schemaWriter.createClass({ className, fields: columns }, operation);
+      } catch (error) {
+        throw error instanceof StoreError && error.code === 'duplicate' ? exists(className) : error;
+      }
+    });
+    return columns;
+  }
+
+  async deleteClass(given: unknown): Promise<void> {
+    const className = this.admit(given);
+    const { scope, agent, operation, schemaWriter } = this.parts;
+    const entered = scope.enter(agent, className, null);
+    if (isRefusal(entered)) throw new Refused(entered);
+    // Whether it is empty would tell one tenant of the others' rows.
+    if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
+    const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
+    if (outcome === 'not_empty')
+      throw new Refused(
+        refusals.invalidArgument(`class '${className}' still has objects; delete them first`),
+      );
+    if (outcome === 'absent') throw new Refused(refusals.unknownClass(className, []));
+  }
+
+  private admit(given: unknown): string {
+    const { scope, agent } = this.parts;
+    const admitted = scope.admit(agent, given);
+    if (typeof admitted !== 'string') throw new Refused(admitted);
+    const gate = schemaChangeGate(agent, admitted);
+    if (gate) throw new Refused(gate);
+    return admitted;
+  }
+}
+
+function exists(className: string): Refused {
+  return new Refused(refusals.invalidArgument(`class '${className}' exists already`));
+}
+
+function sharedByTenants(className: string): Refused {
+  return new Refused(
+    refusals.accessDenied(
+      'tenant',
+      `Class '${className}' is shared by tenants: only an agent that its scope does not bind may remove it`,
+      'tenant_scope',
+    ),
   );
 }

@@ -2,31 +2,40 @@ import {
   type Agent,
   type CallTrace,
   type LimitOrigin,
+  orThrow,
   type Refusal,
-  Refused,
   refusals,
+  Refused,
   type StrayRows,
+  type Tier,
 } from '#agent';
 import {
   type AgentScope,
   allOf,
   asksOtherClasses,
+  type ClassAccess,
+  type ClassOperation,
   type ClassSchema,
   type CrossClassQuery,
+  describeMasks,
   holdsWithheld,
   type IndexSchema,
+  isRefusal,
   isTenantRefusal,
   mapCrossClass,
+  type ReadOperation,
   type RowOperation,
   type TenantBinding,
   tenantBinding,
+  tenantConflict,
   tenantWhere,
+  translateWhere,
   type Where,
 } from '#policy';
-import type { Metering } from '../metering/metered.js';
+import { valueWeight } from '../answers/placed-rows.js';
+import type { Metering } from '../metering/metered-stores.js';
 import type { OperationContext, ParseRow, RecordReader, StoreCall } from '../record-store.js';
-import { valueWeight } from '../answers/value-weight.js';
-import { atStore } from './store-faults.js';
+import { atStore } from './store-refusals.js';
 
 /** Values that one question to another class may answer with. */
 const MAX_ANSWERS = 1000;
@@ -51,7 +60,7 @@ export interface RecordsParts {
 }
 
 /** Which rows of a class exist for an agent: what every read of it carries, however the class is reached. */
-export interface RowPredicate {
+interface RowPredicate {
   readonly tenant: TenantBinding | null;
   /** What the operator declared: tenant and agent filter; the canonical filter too when asked for. */
   readonly declared: Where;
@@ -61,7 +70,7 @@ export interface RowPredicate {
   readonly asked: boolean;
 }
 
-export interface PredicateOptions {
+interface PredicateOptions {
   readonly canonical: boolean;
   /** What is done with the rows, as class-level permissions call it. */
   readonly operation: RowOperation;
@@ -234,4 +243,76 @@ function valuesAt(row: ParseRow, path: string): unknown[] {
     value = value !== null && typeof value === 'object' ? (value as ParseRow)[segment] : undefined;
   }
   return value === undefined ? [] : [value];
+}
+
+/** The class gate of a call. @throws Refused */
+export function enterClass(
+  { scope, agent, trace }: RecordsParts,
+  className: unknown,
+  operation: ReadOperation | 'describe',
+): ClassAccess {
+  const entered = scope.enter(agent, className, operation);
+  if (isRefusal(entered)) throw new Refused(entered);
+  tracePassed(trace, 'class', entered);
+  return entered;
+}
+
+/** A class that the call may use, and what of it is masked. */
+export function tracePassed(trace: CallTrace | undefined, gate: string, access: ClassAccess): void {
+  trace?.passed(gate, access.className);
+  if (trace && access.masks) trace.masked(access.className, describeMasks(access.masks));
+}
+
+/** What class-level permissions are asked for where a declared method is called. */
+export const OPERATION_OF_TIER: Readonly<Record<Tier, ClassOperation>> = {
+  readonly: 'find',
+  write: 'update',
+  admin: 'delete',
+};
+
+/**
+ * Whether class-level permissions let this call's agent do this. The master key passes.
+ * @throws Refused `access_denied`, kind `clp_denied`
+ */
+export function assertClassPermits(
+  { scope }: RecordsParts,
+  className: string,
+  operation: ClassOperation,
+): void {
+  orThrow(scope.rights.gate(className, operation));
+}
+
+/** Constraints as callers write them: judged, put in wire names, and narrowed to the rows that exist for the agent. */
+export class CallerConstraints {
+  constructor(
+    private readonly parts: RecordsParts,
+    private readonly rules: RowRules,
+  ) {}
+
+  /** The caller's own part alone; nothing is read. @throws Refused */
+  judged(access: ClassAccess, where: unknown): Where {
+    const { scope, agent, trace } = this.parts;
+    const tenant = this.rules.tenant(access.className);
+    const conflict = tenant && tenantConflict(tenant, where, access.names, access.className);
+    if (conflict) throw new Refused(conflict);
+    const judged = translateWhere(where, access, scope.reachFor(agent), {
+      strictPointerShapes: scope.policy.switches.strictPointerShapes,
+    });
+    trace?.passed('where', access.className);
+    return judged;
+  }
+
+  /** Under every predicate that the class carries for this agent, questions to other classes answered. */
+  async composed(access: ClassAccess, where: unknown, options: PredicateOptions): Promise<ComposedWhere> {
+    const judged = this.judged(access, where);
+    const limits = await this.rules.predicate(access.className, options);
+    const answered = await this.rules.answered(judged, 'caller');
+    return { where: allOf(limits.where, answered), asked: allOf(limits.declared, answered) };
+  }
+}
+
+interface ComposedWhere {
+  readonly where: Where;
+  /** Without the rights that every caller but the master key carries: what can be told to be narrowed. */
+  readonly asked: Where;
 }

@@ -1,19 +1,101 @@
-import { TIERS } from '#agent';
+import { Logger } from '@nestjs/common';
+import { type Agent, TIERS } from '#agent';
 import {
+  type AgentScope,
   type ClassAccess,
+  fetchableColumns,
   isTenantRefusal,
+  MASKED,
+  maskRow,
+  type NamePseudonym,
+  parseKeys,
   type ReadOperation,
   redact,
+  rootOf,
   tenantBinding,
   toldMasks,
   withholdUnreadable,
 } from '#policy';
-import type { GovernedClass } from '../governed-records.js';
+import type { GovernedClass } from '../governed-access.js';
+import type { SearchHit } from '../record-search.js';
 import type { ParseRow } from '../record-store.js';
-import { reportMalformed } from './malformed-rights.js';
-import { guardRow, type Onlooker, type RowGuard } from './row-guard.js';
-import { OPERATION_OF_TIER } from './class-permission.js';
-import type { RecordsParts } from './row-rules.js';
+import { OPERATION_OF_TIER, type RecordsParts } from './row-rules.js';
+
+/** What one find asked of a class, and of the rows it brings along. */
+export interface RowGuard {
+  readonly access: ClassAccess;
+  /** Wire names that the caller gets; absent: every column it may see. */
+  readonly keys: readonly string[] | undefined;
+  /** By pointer field. */
+  readonly includes: ReadonlyMap<string, RowGuard>;
+}
+
+/** For whom rows are shown. */
+interface Onlooker {
+  readonly scope: AgentScope;
+  readonly agent: Agent;
+}
+
+/** The columns to fetch: those the caller gets the values of, and those that decide what it gets of a row. */
+export function fetchKeys({
+  access,
+  keys,
+}: Pick<RowGuard, 'access' | 'keys'>): readonly string[] | undefined {
+  const deciders = access.guarded?.perRow ? access.guarded.deciders : [];
+  const fetchable = access.masks && fetchableColumns(access);
+  const needed = fetchable ? keys?.filter((key) => fetchable.has(rootOf(key))) : keys;
+  return needed && (deciders.length > 0 ? [...new Set([...needed, ...deciders])] : needed);
+}
+
+/**
+ * Takes from a fetched row, and from the rows inside it, what class-level permissions hide on each of them, and puts the
+ * masked form in the place of what the policy masks.
+ */
+function guardRow(row: ParseRow, guard: RowGuard, onlooker: Onlooker): void {
+  const { access, keys, includes } = guard;
+  // Decided first: included rows may lose what the decision reads.
+  const hidden = access.guarded?.hiddenOn(row);
+  for (const [field, inner] of includes) {
+    const value = row[field];
+    for (const entry of Array.isArray(value) ? value : [value])
+      if (isRow(entry)) guardRow(entry, inner, onlooker);
+  }
+  if (!access.guarded && !access.masks) return;
+  for (const name of hidden ?? []) delete row[name];
+  const asked = keys && new Set(keys.map(rootOf));
+  const isShown = (name: string) => !hidden?.has(name) && (asked?.has(name) ?? true);
+  if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
+  if (!access.masks) return;
+  // A pseudonym of what is withheld would tell which of it is the same.
+  const isWithheld = (name: string) => onlooker.scope.isWithheld(name);
+  for (const name of access.masks.shown) if (name in row) row[name] = redact(row[name], isWithheld);
+  maskRow(row, access.masks, isShown, pseudonymsOf(access.className, onlooker));
+}
+
+function pseudonymsOf(className: string, { scope, agent }: Onlooker): NamePseudonym {
+  return (value, { path, rule }) => {
+    const { pseudonyms } = scope.policy;
+    if (pseudonyms === null || rule.kind !== 'hash') return MASKED;
+    const { domain, acrossTenants } = rule;
+    return pseudonyms.of(value, { domain, className, path, tenant: agent.tenantId, acrossTenants });
+  };
+}
+
+function isRow(value: unknown): value is ParseRow {
+  return typeof value === 'object' && value !== null && (value as ParseRow)['__type'] === 'Object';
+}
+
+const logger = new Logger('RowRights');
+const reported = new Set<string>();
+
+/** Row rights that nobody could read, and that so left everybody out: a line for each type of value, once per process. */
+function reportMalformed(type: string): void {
+  if (reported.has(type)) return;
+  reported.add(type);
+  logger.warn(
+    `[SECURITY] a row inside a row has _rperm of type ${type} instead of a list: nobody is shown such rows`,
+  );
+}
 
 /** The last passes over fetched rows: protected and masked columns, rows inside rows, withheld classes and internal columns. */
 export function shownRows(rows: readonly ParseRow[], onlooker: Onlooker, guard?: RowGuard): ParseRow[] {
@@ -48,4 +130,47 @@ export function shownClass(
       TIERS.filter((tier) => scope.rights.gate(className, OPERATION_OF_TIER[tier]) === null),
     ),
   };
+}
+
+/** A row that came back from a write, as a read of it would have answered. */
+export function presentRow(row: ParseRow, access: ClassAccess, onlooker: Onlooker): ParseRow {
+  const fetchable = fetchableColumns(access);
+  const kept = fetchable
+    ? Object.fromEntries(Object.entries(row).filter(([field]) => fetchable.has(field)))
+    : row;
+  guardRow(kept, { access, keys: parseKeys(undefined, access), includes: new Map() }, onlooker);
+  return redact(kept, (className) => onlooker.scope.isWithheld(className)) as ParseRow;
+}
+
+/** What a search fetches of its rows, and what it must take from them again. */
+interface HitColumns {
+  readonly keys?: readonly string[];
+  readonly guard: RowGuard;
+}
+
+/** Every column the agent may see, and those that decide about others row by row. */
+export function hitColumns(access: ClassAccess): HitColumns {
+  const keys = parseKeys(undefined, access);
+  const fetched = fetchKeys({ access, keys });
+  return { guard: { access, keys, includes: new Map() }, ...(fetched && { keys: fetched }) };
+}
+
+/** Found rows as any read would show them; passages are redacted as the rows are. */
+export function shownHits(
+  hits: readonly SearchHit[],
+  onlooker: Onlooker,
+  { guard }: HitColumns,
+): SearchHit[] {
+  const { scope } = onlooker;
+  const rows = shownRows(
+    hits.map(({ row }) => row),
+    onlooker,
+    guard,
+  );
+  return hits.flatMap(({ score, highlights }, index) => {
+    const row = rows[index];
+    if (!row) return [];
+    const passages = redact(highlights, (name) => scope.isWithheld(name)) as SearchHit['highlights'];
+    return [{ row, score, highlights: passages }];
+  });
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, type Identity, MASTER, Refused } from '#agent';
-import { AgentScopes, Policies, type ClassLevelPermissions, compilePolicy } from '#policy';
+import { AgentScopes, type ClassLevelPermissions, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
 import { PrincipalResolver } from '../identity/principal-resolver.js';
 import { type FindQuery, RecordReader } from '../record-store.js';
-import { ClassSchemas, SchemaCatalogue } from '../schema-catalogue.js';
-import { GovernedRecordsSource } from './records-source.js';
+import { ClassSchemas, SchemaCatalogue } from '../schema-store.js';
+import { GovernedRecordsSource } from './governed-sources.js';
 
 const unasked = (): Promise<never> => Promise.reject(new Error('the store was asked'));
 

@@ -9,8 +9,7 @@ import {
   Unauthorized,
 } from '#agent';
 import { StoreError, type StoreErrorCode } from '../record-store.js';
-import { CachedPrincipalDirectory } from './cached-directory.js';
-import { PrincipalDirectory, type SessionOwner } from './principal-directory.js';
+import { CachedPrincipalDirectory, PrincipalDirectory, type SessionOwner } from './principal-directory.js';
 import { PrincipalResolver } from './principal-resolver.js';
 
 /** A directory over plain maps that counts what it is asked and can be made to fail. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { unhurried } from '../contracts/operation.js';
 import { RecordWriter, StoreError } from '../record-store.js';
-import { ForgettingWriter } from './forgetting-writer.js';
+import { ForgettingWriter } from './principal-directory.js';
 
 class SmallWriter extends RecordWriter {
   create = async () => ({ objectId: 'x' });

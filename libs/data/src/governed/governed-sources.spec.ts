@@ -1,6 +1,6 @@
-import { Agent, type CallContext, compileAgentShape } from '#agent';
 import { describe, expect, it } from 'vitest';
-import { operationContext } from './operation.js';
+import { Agent, type CallContext, compileAgentShape } from '#agent';
+import { operationContext } from './governed-sources.js';
 
 const agent = new Agent({ shape: compileAgentShape('analyst', {}), principal: 'p' });
 const context: CallContext = { agent, signal: new AbortController().signal, progress: () => undefined };

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { RecordReader, RecordWriter, StoreError } from '../record-store.js';
 import { RecordSearcher } from '../record-search.js';
-import { MeteredReader } from './metered-reader.js';
-import { MeteredSearcher } from './metered-searcher.js';
-import { MeteredWriter } from './metered-writer.js';
+import { RecordReader, RecordWriter, StoreError } from '../record-store.js';
+import { MeteredReader, MeteredSearcher, MeteredWriter } from './metered-stores.js';
 
 const operation = { maxTimeMS: 1000, comment: 'test', signal: new AbortController().signal };
 

@@ -1,10 +1,32 @@
-import { type Agent, type Refusal, Refused, refusals } from '#agent';
+import { type Agent, type Refusal, refusals, Refused } from '#agent';
 import { type AgentScope, type ClassAccess, type IndexSchema, redact, rootOf, type Where } from '#policy';
-import type { QueryPlan } from '../record-store.js';
-import type { CallerConstraints } from './caller-constraints.js';
-import { toldIndexes } from './class-indexes.js';
-import type { RecordsParts } from './row-rules.js';
-import { atStore } from './store-faults.js';
+import { type QueryPlan, StoreError } from '../record-store.js';
+import type { CallerConstraints, RecordsParts } from './row-rules.js';
+import { atStore } from './store-refusals.js';
+
+type Parts = Pick<RecordsParts, 'indexesOf' | 'operation'>;
+
+/** For rules that nobody may judge by while one is missing. @throws Refused when the store does not tell them */
+export async function everyIndex(
+  { schema }: ClassAccess,
+  { indexesOf, operation }: Parts,
+): Promise<readonly IndexSchema[]> {
+  return schema ? atStore(operation, () => indexesOf(schema)) : [];
+}
+
+/** For telling the caller: over readable fields only. Where the store does not tell them, those that the class itself names. */
+export async function toldIndexes(
+  access: ClassAccess,
+  { indexesOf }: Pick<Parts, 'indexesOf'>,
+): Promise<readonly IndexSchema[]> {
+  const { schema, readable } = access;
+  if (!schema) return [];
+  const known = await indexesOf(schema).catch((error: unknown) => {
+    if (error instanceof StoreError) return schema.indexes;
+    throw error;
+  });
+  return known.filter(({ fields }) => fields.every((field) => readable?.has(rootOf(field)) ?? true));
+}
 
 /** The plan of a query under every predicate of the class; how much of it is told is `exposeExplain`'s to say. */
 export async function explain(
@@ -26,7 +48,7 @@ export async function explain(
 }
 
 /** The whole plan, for operators who chose to show it; internal columns and withheld classes stay out of it. */
-export function exposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
+function exposedPlan(plan: QueryPlan, scope: AgentScope): QueryPlan {
   return redact(plan, (className) => scope.isWithheld(className)) as QueryPlan;
 }
 
@@ -86,4 +108,53 @@ function listOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
 
 function textOr(value: unknown, fallback: string): string {
   return typeof value === 'string' ? value : fallback;
+}
+
+/** The plan of a query, walked through `inputStage` and `inputStages`. */
+function scansCollection(plan: unknown): boolean {
+  if (plan === null || typeof plan !== 'object') return false;
+  const { stage, inputStage, inputStages } = plan as {
+    stage?: unknown;
+    inputStage?: unknown;
+    inputStages?: unknown;
+  };
+  if (stage === 'COLLSCAN') return true;
+  return scansCollection(inputStage) || (Array.isArray(inputStages) && inputStages.some(scansCollection));
+}
+
+/**
+ * With `refuseCollscan` on, a query that would read the whole collection is refused before it runs.
+ * The plan is the operator's affair: it is asked for with nobody's rights but those in the constraint.
+ * An explain that fails lets the query through: it decides about cost, not about access.
+ */
+export async function refuseCollectionScan(
+  { scope, operatorReader, operation }: RecordsParts,
+  className: string,
+  where: Where,
+): Promise<void> {
+  const { switches } = scope.policy;
+  if (
+    !switches.refuseCollscan ||
+    scope.classPolicy(className).allowCollscan ||
+    Object.keys(where).length === 0
+  )
+    return;
+  let plan: QueryPlan;
+  try {
+    plan = await operatorReader.explain({ className, where }, operation);
+  } catch {
+    return;
+  }
+  if (!scansCollection(plan)) return;
+  const reason = `COLLSCAN on ${className}`;
+  throw new Refused({
+    ...refusals.collectionScan(reason),
+    body: {
+      refused: true,
+      reason,
+      suggestion:
+        'Filter on an indexed field (get_schema lists the indexes; explain_query shows the plan), or narrow the query.',
+      ...(switches.exposeExplain && { winning_plan: exposedPlan(plan, scope) }),
+    },
+  });
 }

@@ -1,4 +1,4 @@
-import { isObjectId, Refused, refusals } from '#agent';
+import { isObjectId, refusals, Refused } from '#agent';
 import {
   allOf,
   asksOtherClasses,
@@ -11,18 +11,16 @@ import {
   tenantWhere,
   type Where,
 } from '#policy';
-import type { LikenessFilters, LikenessSearch, NearestRequest } from '../governed-search.js';
+import type { LikenessFilters, LikenessSearch, NearestRequest } from '../governed-access.js';
 import type { RecordSearcher, SearchHit } from '../record-search.js';
-import type { CallerConstraints } from './caller-constraints.js';
-import { enterClass } from './class-entry.js';
-import type { RecordsParts, RowRules } from './row-rules.js';
-import { hitColumns, shownHits } from './shown-hits.js';
-import { atStore } from './store-faults.js';
+import { type CallerConstraints, enterClass, type RecordsParts, type RowRules } from './row-rules.js';
+import { hitColumns, shownHits } from './shown-rows.js';
+import { atStore } from './store-refusals.js';
 
 /** Rows asked of the search per row wanted, and at least: other limits leave some of them. */
 const CANDIDATES = { perRow: 10, least: 100 };
 
-export interface LikenessParts {
+interface LikenessParts {
   readonly parts: RecordsParts;
   readonly rules: RowRules;
   readonly constraints: CallerConstraints;

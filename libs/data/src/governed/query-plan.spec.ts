@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
-import { toldIndexes } from './class-indexes.js';
-import { explanation } from './explanation.js';
+import { explanation, toldIndexes } from './query-plan.js';
 
 const index = (name: string, ...fields: string[]): IndexSchema => ({ name, fields, unique: false });
 

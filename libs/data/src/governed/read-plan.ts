@@ -1,6 +1,7 @@
-import { type Agent, orThrow, Refused, refusals } from '#agent';
+import { type Agent, orThrow, refusals, Refused } from '#agent';
 import {
   type AgentScope,
+  allOf,
   ALWAYS_KEEP,
   type ClassAccess,
   columnRefusal,
@@ -10,19 +11,22 @@ import {
   isRefusal,
   joinProjection,
   mayShow,
+  parseOrder,
   rootOf,
   shownColumns,
+  type SortKey,
+  type Where,
   withheldTarget,
 } from '#policy';
-import type { IncludePlan } from '../record-store.js';
-import { tracePassed } from './class-entry.js';
-import { fetchKeys, type RowGuard } from './row-guard.js';
-import type { RowRules } from './row-rules.js';
+import type { FindOptions } from '../governed-access.js';
+import type { IncludePlan, ParseRow } from '../record-store.js';
+import { type RowRules, tracePassed } from './row-rules.js';
+import { fetchKeys, type RowGuard } from './shown-rows.js';
 
 const ENTRY = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const MAX_ENTRIES = 20;
 
-export interface ResolvedIncludes {
+interface ResolvedIncludes {
   readonly plans: readonly IncludePlan[];
   /** What the store must return of the class itself; absent: everything. */
   readonly keys: readonly string[] | undefined;
@@ -194,4 +198,95 @@ export class IncludeResolver {
     truncated[hop.spelling] = projection.dropped.filter((name) => mayShow(hop.target, name));
     return projection.fields;
   }
+}
+
+/** What of a row the caller asked for. */
+interface Request {
+  readonly keys?: readonly string[] | undefined;
+  readonly include: readonly IncludePlan[];
+}
+
+/**
+ * The same request with whole columns: redaction knows a withheld object by its class name, which a path to one of its
+ * members would leave behind in the store.
+ */
+export function widened({ keys, include }: Request): Request {
+  return {
+    ...(keys && { keys: [...new Set(keys.map(rootOf))] }),
+    include: include.map((plan) => ({ ...plan, ...widened(plan) })),
+  };
+}
+
+/** Cuts redacted rows down to the paths that were asked for, their included rows too. */
+export function narrowing({ keys, include }: Request): (row: ParseRow) => ParseRow {
+  const plans = new Map(include.map((plan) => [plan.field, narrowing(plan)]));
+  const paths = pathsByRoot(keys ?? []);
+  if (plans.size === 0 && paths.size === 0) return (row) => row;
+  return (row) =>
+    Object.fromEntries(
+      Object.entries(row).flatMap(([field, value]) => {
+        const narrow = plans.get(field);
+        if (narrow) return [[field, narrowedIncluded(value, narrow)]];
+        const within = paths.get(field);
+        if (!within || isTyped(value)) return [[field, value]];
+        return isObject(value) ? [[field, picked(value, within)]] : [];
+      }),
+    );
+}
+
+function narrowedIncluded(value: unknown, narrow: (row: ParseRow) => ParseRow): unknown {
+  if (Array.isArray(value)) return value.map((element) => narrowedIncluded(element, narrow));
+  return isTyped(value) && value['__type'] === 'Object' ? narrow(value) : value;
+}
+
+/** Root → paths below it, for roots that are not asked for whole. */
+function pathsByRoot(keys: readonly string[]): Map<string, string[]> {
+  const paths = new Map<string, string[]>();
+  for (const key of keys) {
+    const root = rootOf(key);
+    if (root === key) continue;
+    paths.set(root, [...(paths.get(root) ?? []), key.slice(root.length + 1)]);
+  }
+  for (const key of keys) paths.delete(key);
+  return paths;
+}
+
+/** As the database projects: members that are not objects have nothing below them; a placeholder stays whole. */
+function picked(value: object, paths: readonly string[]): unknown {
+  if (Array.isArray(value)) return value.filter(isObject).map((element) => picked(element, paths));
+  if ('__redacted' in value) return value;
+  const below = pathsByRoot(paths);
+  const whole = new Set(paths.filter((path) => !path.includes('.')));
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, member]): [string, unknown][] => {
+      if (whole.has(key)) return [[key, member]];
+      const within = below.get(key);
+      return within && isObject(member) ? [[key, picked(member, within)]] : [];
+    }),
+  );
+}
+
+function isObject(value: unknown): value is ParseRow {
+  return typeof value === 'object' && value !== null;
+}
+
+function isTyped(value: unknown): value is ParseRow {
+  return isObject(value) && typeof value['__type'] === 'string';
+}
+
+const BY_ID: readonly SortKey[] = [{ field: 'objectId', descending: false }];
+
+/**
+ * What a find reads, and in which order. A class that is walked in parts goes by id: that order is total and has an index,
+ * and rows that are created or removed meanwhile move no other row from one part to the next.
+ */
+export function walked(
+  where: Where,
+  { after, order, skip }: Pick<FindOptions, 'after' | 'order' | 'skip'>,
+  access: ClassAccess,
+): { readonly where: Where; readonly order: readonly SortKey[] } {
+  if (after === undefined) return { where, order: parseOrder(order, access) };
+  if (order !== undefined || skip !== undefined)
+    throw new Refused(refusals.invalidArgument('rows behind an id come in the order of ids'));
+  return { where: after === '' ? where : allOf(where, { objectId: { $gt: after } }), order: BY_ID };
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { Refused, refusals } from '#agent';
-import type { GovernedRecords } from '../governed-records.js';
-import { DeferredRecords } from './deferred-records.js';
+import { refusals, Refused } from '#agent';
+import type { GovernedRecords } from '../governed-access.js';
+import { DeferredRecords } from './deferred-access.js';
 
 const refusing = () =>
   new DeferredRecords(() => Promise.reject<GovernedRecords>(new Refused(refusals.invalidArgument('no'))));

@@ -1,4 +1,4 @@
-import { Refused, type Refusal, refusals, Unauthorized } from '#agent';
+import { type Refusal, refusals, Refused, Unauthorized } from '#agent';
 import { type OperationContext, StoreError } from '../record-store.js';
 
 const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({

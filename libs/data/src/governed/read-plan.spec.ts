@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames } from '#policy';
-import { walked } from './walked-rows.js';
+import { walked } from './read-plan.js';
 
 const ACCESS: ClassAccess = { className: 'Song', names: new FieldNames(), readable: null, schema: undefined };
 const BY_ID = [{ field: 'objectId', descending: false }];

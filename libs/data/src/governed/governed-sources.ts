@@ -1,0 +1,168 @@
+import type { Agent, CallContext } from '#agent';
+import type { AgentScope, AgentScopes } from '#policy';
+import type {
+  GovernedClassWrites,
+  GovernedMethods,
+  GovernedRecords,
+  GovernedSearch,
+  GovernedWrites,
+} from '../governed-access.js';
+import type { PrincipalResolver } from '../identity/principal-resolver.js';
+import {
+  DatabaseTurns,
+  MeteredReader,
+  MeteredSearcher,
+  MeteredWriter,
+  type Turn,
+} from '../metering/metered-stores.js';
+import type { RecordSearcher } from '../record-search.js';
+import type { OperationContext, RecordReader, RecordWriter } from '../record-store.js';
+import type { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
+import { NoWriteKeys, type WriteKeys } from '../write-keys.js';
+import {
+  DeferredClassWrites,
+  DeferredMethods,
+  DeferredRecords,
+  DeferredSearch,
+  DeferredWrites,
+} from './deferred-access.js';
+import { ParleyMethods } from './parley-methods.js';
+import { ParleyRecords } from './parley-records.js';
+import { ParleySearch } from './parley-search.js';
+import { ParleyClassWrites, ParleyWrites } from './parley-writes.js';
+import type { RecordsParts } from './row-rules.js';
+import { atStore } from './store-refusals.js';
+
+/** What a call may spend at the database, and the name it carries there. */
+export interface CallBudget {
+  readonly tool: string;
+  /** Seconds the tool may take as a whole. */
+  readonly timeout: number;
+}
+
+/**
+ * The database gives up before the tool does, so that a slow query is answered as one:
+ * five seconds earlier, at least one second; short tools leave a fifth.
+ */
+function maxTimeMs(timeoutSeconds: number): number {
+  return timeoutSeconds <= 6 ? Math.round(timeoutSeconds * 800) : Math.max(1000, (timeoutSeconds - 5) * 1000);
+}
+
+/** `parley:TOOL:CORRELATION`, and `:TRACE` where there is one; none of the three holds a colon (docs/observability.md). */
+function commentOf({ correlationId, agent, telemetry }: CallContext, { tool }: CallBudget): string {
+  const comment = `parley:${tool}:${correlationId ?? agent.agentId}`;
+  return telemetry?.traceId === undefined ? comment : `${comment}:${telemetry.traceId}`;
+}
+
+export function operationContext(context: CallContext, budget: CallBudget): OperationContext {
+  return {
+    maxTimeMS: maxTimeMs(budget.timeout),
+    comment: commentOf(context, budget),
+    signal: context.signal,
+    principal: context.agent.principal,
+  };
+}
+
+/** Requests outside a tool: completion, listings. */
+const PROTOCOL_BUDGET: CallBudget = { tool: 'protocol', timeout: 15 };
+
+/** Makes the governed door for a call; holds the only references to the store. */
+export class GovernedRecordsSource {
+  constructor(
+    private readonly scopes: AgentScopes,
+    private readonly reader: RecordReader,
+    private readonly catalogue: SchemaCatalogue,
+    private readonly identities: PrincipalResolver,
+    private readonly turns: DatabaseTurns = new DatabaseTurns(),
+  ) {}
+
+  /** Nothing is read until the first use: a call that needs no data needs no database. */
+  for(context: CallContext, budget: CallBudget = PROTOCOL_BUDGET): GovernedRecords {
+    return new DeferredRecords(async () => new ParleyRecords(await this.open(context, budget)));
+  }
+
+  /** What an agent may reach, without a way to read any of it: for introspection. */
+  async scopeOf(agent: Agent): Promise<AgentScope> {
+    const context = { agent, signal: new AbortController().signal, progress: () => undefined };
+    return (await this.open(context, PROTOCOL_BUDGET)).scope;
+  }
+
+  /** What every governed door of a call is made from. For the doors alone: it holds the ungoverned reader. */
+  async open(context: CallContext, budget: CallBudget): Promise<RecordsParts> {
+    const operation = operationContext(context, budget);
+    // Who asks is settled before anything is read on their behalf.
+    const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
+    const schemas = await atStore(operation, () => this.catalogue.snapshot());
+    const scope = this.scopes.of(schemas, context.agent, principals);
+    const { agent, trace, meter } = context;
+    const turn: Turn = (work, signal) => this.turns.run(rootOf(agent).principal, work, signal);
+    const metering = { meter, turn };
+    const measured = (reader: RecordReader) => new MeteredReader(reader, metering);
+    const call = { agent, scope, tool: budget.tool };
+    return {
+      agent,
+      operation,
+      reader: measured(this.reader.forCall(call)),
+      operatorReader: measured(this.reader),
+      scope,
+      indexesOf: (schema) => this.catalogue.indexesOf(schema),
+      call,
+      trace,
+      metering,
+    };
+  }
+}
+
+/** A sub-agent takes the turns of the agent at its root, whatever it is called. */
+function rootOf(agent: Agent): Agent {
+  return agent.parent ? rootOf(agent.parent) : agent;
+}
+
+/** Makes the governed search for a call. */
+export class GovernedSearchSource {
+  constructor(
+    private readonly records: GovernedRecordsSource,
+    private readonly searcher: RecordSearcher,
+  ) {}
+
+  /** Nothing is read until the first use. */
+  for(context: CallContext, budget: CallBudget): GovernedSearch {
+    return new DeferredSearch(async () => {
+      const parts = await this.records.open(context, budget);
+      const searcher = this.searcher.forCall(parts.call);
+      return new ParleySearch(parts, new MeteredSearcher(searcher, parts.metering));
+    });
+  }
+}
+
+/** Makes the governed doors that change something; holds the only references to the writers. */
+export class GovernedWritesSource {
+  constructor(
+    private readonly records: GovernedRecordsSource,
+    private readonly writer: RecordWriter,
+    private readonly schemaWriter: SchemaWriter,
+    private readonly keys: WriteKeys = new NoWriteKeys(),
+  ) {}
+
+  rows(context: CallContext, budget: CallBudget): GovernedWrites {
+    return new DeferredWrites(async () => {
+      const parts = await this.records.open(context, budget);
+      const writer = new MeteredWriter(this.writer.forCall(parts.call), parts.metering);
+      return new ParleyWrites({ ...parts, writer, keys: this.keys });
+    });
+  }
+
+  classes(context: CallContext, budget: CallBudget): GovernedClassWrites {
+    const { schemaWriter } = this;
+    return new DeferredClassWrites(
+      async () => new ParleyClassWrites({ ...(await this.records.open(context, budget)), schemaWriter }),
+    );
+  }
+
+  methods(context: CallContext, budget: CallBudget): GovernedMethods {
+    return new DeferredMethods(
+      async () => new ParleyMethods(await this.records.open(context, budget)),
+      () => this.rows(context, budget),
+    );
+  }
+}

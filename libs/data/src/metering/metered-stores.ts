@@ -1,0 +1,253 @@
+import { type DataMeter, type DataOperation, FairTurns, NoTurn, refusals, Refused } from '#agent';
+import type { Where } from '#policy';
+import {
+  type FacetCounts,
+  type FacetQuery,
+  RecordSearcher,
+  type SearchHit,
+  type TextSearchQuery,
+  type VectorSearchQuery,
+} from '../record-search.js';
+import {
+  type AggregateQuery,
+  type CountQuery,
+  type FindQuery,
+  type OperationContext,
+  type ParseRow,
+  type PipelineRoute,
+  type QueryPlan,
+  RecordReader,
+  RecordWriter,
+  type RelatedQuery,
+  type StoreCall,
+  StoreError,
+} from '../record-store.js';
+
+export interface DatabaseTurnsOptions {
+  /** Operations of agents that run at once. Default 90: of 100 connections, the rest are for sessions, roles, records and changes. */
+  readonly atOnce?: number;
+  /** Those of one principal. Default 10. */
+  readonly perPrincipal?: number;
+  /** Milliseconds that an operation waits. Default 10,000. */
+  readonly patience?: number;
+}
+
+/** Operations of one principal, and of all, that may wait. */
+const WAITING = { waitingPerKey: 1_000, waiting: 10_000 };
+
+/**
+ * Shares what the database can do at once among principals: each may have a part of it, and those that wait are served in
+ * turn. For this process: what other replicas ask of the database is not known here.
+ */
+export class DatabaseTurns {
+  private readonly turns: FairTurns;
+
+  constructor({ atOnce = 90, perPrincipal = 10, patience = 10_000 }: DatabaseTurnsOptions = {}) {
+    this.turns = new FairTurns({ atOnce, perKey: perPrincipal, patience, ...WAITING });
+  }
+
+  /** @throws Refused when the principal's own operations leave it no turn; StoreError when those of all do, or when it is cancelled */
+  async run<T>(principal: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const end = await this.turns.turn(principal, signal).catch((error: unknown) => {
+      if (signal.aborted) throw new StoreError('cancelled', { cause: error });
+      if (!(error instanceof NoTurn)) throw error;
+      if (error.own) throw new Refused(refusals.databaseShareTaken(1 + Math.random() * 4));
+      throw new StoreError('unavailable', { cause: error });
+    });
+    try {
+      return await work();
+    } finally {
+      end();
+    }
+  }
+}
+
+/** Waits until the principal of the call may ask the database. */
+export type Turn = <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T>;
+
+/** What every operation of one call goes through. */
+export interface Metering {
+  /** Absent where nothing is measured. */
+  readonly meter?: DataMeter | undefined;
+  /** Absent where nobody else asks. */
+  readonly turn?: Turn | undefined;
+}
+
+/** Runs one operation in its turn and under a meter; waiting is part of its time, and one that fails took its time all the same. */
+async function metered<T>(
+  { meter, turn }: Metering,
+  operation: DataOperation & { readonly signal: AbortSignal },
+  work: () => Promise<T>,
+  rowsOf: (result: T) => number,
+): Promise<T> {
+  const { name, className, signal } = operation;
+  const ends = meter?.begins({ name, className });
+  try {
+    const result = await (turn ? turn(work, signal) : work());
+    ends?.(rowsOf(result));
+    return result;
+  } catch (fault) {
+    ends?.(0, fault);
+    throw fault;
+  }
+}
+
+const rowsIn = (rows: readonly unknown[]): number => rows.length;
+const noRows = (): number => 0;
+
+/** Reads as the reader it wraps, in the turns of its principal, and tells the meter of one call what each operation took. */
+export class MeteredReader extends RecordReader {
+  constructor(
+    private readonly reader: RecordReader,
+    private readonly metering: Metering,
+  ) {
+    super();
+  }
+
+  override get pipelineRoute(): PipelineRoute {
+    return this.reader.pipelineRoute;
+  }
+
+  override forCall(call: StoreCall): RecordReader {
+    return new MeteredReader(this.reader.forCall(call), this.metering);
+  }
+
+  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return metered(
+      this.metering,
+      { name: 'find', className: query.className, signal: operation.signal },
+      () => this.reader.find(query, operation),
+      rowsIn,
+    );
+  }
+
+  count(query: CountQuery, operation: OperationContext): Promise<number> {
+    return metered(
+      this.metering,
+      { name: 'count', className: query.className, signal: operation.signal },
+      () => this.reader.count(query, operation),
+      noRows,
+    );
+  }
+
+  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return metered(
+      this.metering,
+      { name: 'aggregate', className: query.className, signal: operation.signal },
+      () => this.reader.aggregate(query, operation),
+      rowsIn,
+    );
+  }
+
+  related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    return metered(
+      this.metering,
+      { name: 'related', className: query.className, signal: operation.signal },
+      () => this.reader.related(query, operation),
+      rowsIn,
+    );
+  }
+
+  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+    return metered(
+      this.metering,
+      { name: 'explain', className: query.className, signal: operation.signal },
+      () => this.reader.explain(query, operation),
+      noRows,
+    );
+  }
+}
+
+const hitsIn = (hits: readonly SearchHit[]): number => hits.length;
+
+/** Searches as the searcher it wraps, in the turns of its principal, and tells the meter of one call what each search took. */
+export class MeteredSearcher extends RecordSearcher {
+  constructor(
+    private readonly searcher: RecordSearcher,
+    private readonly metering: Metering,
+  ) {
+    super();
+  }
+
+  override forCall(call: StoreCall): RecordSearcher {
+    return new MeteredSearcher(this.searcher.forCall(call), this.metering);
+  }
+
+  text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
+    return metered(
+      this.metering,
+      { name: 'search', className: query.className, signal: operation.signal },
+      () => this.searcher.text(query, operation),
+      hitsIn,
+    );
+  }
+
+  facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
+    return metered(
+      this.metering,
+      { name: 'facets', className: query.className, signal: operation.signal },
+      () => this.searcher.facets(query, operation),
+      () => 0,
+    );
+  }
+
+  nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
+    return metered(
+      this.metering,
+      { name: 'nearest', className: query.className, signal: operation.signal },
+      () => this.searcher.nearest(query, operation),
+      hitsIn,
+    );
+  }
+}
+
+const rowIn = (row: ParseRow | null): number => (row ? 1 : 0);
+
+/** Writes as the writer it wraps, in the turns of its principal, and tells the meter of one call what each operation took. */
+export class MeteredWriter extends RecordWriter {
+  constructor(
+    private readonly writer: RecordWriter,
+    private readonly metering: Metering,
+  ) {
+    super();
+  }
+
+  override get takesObjectIds(): boolean {
+    return this.writer.takesObjectIds;
+  }
+
+  override forCall(call: StoreCall): RecordWriter {
+    return new MeteredWriter(this.writer.forCall(call), this.metering);
+  }
+
+  create(
+    className: string,
+    fields: ParseRow,
+    operation: OperationContext,
+    objectId?: string,
+  ): Promise<ParseRow> {
+    return metered(
+      this.metering,
+      { name: 'create', className, signal: operation.signal },
+      () => this.writer.create(className, fields, operation, objectId),
+      rowIn,
+    );
+  }
+
+  update(
+    className: string,
+    objectId: string,
+    fields: ParseRow,
+    where: Where,
+    operation: OperationContext,
+    updatedAt?: string,
+  ): Promise<ParseRow | null> {
+    const write = () => this.writer.update(className, objectId, fields, where, operation, updatedAt);
+    return metered(this.metering, { name: 'update', className, signal: operation.signal }, write, rowIn);
+  }
+
+  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
+    const write = () => this.writer.delete(className, objectId, where, operation);
+    return metered(this.metering, { name: 'delete', className, signal: operation.signal }, write, () => 0);
+  }
+}

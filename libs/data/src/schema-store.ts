@@ -1,0 +1,132 @@
+import type { ClassLevelPermissions, ClassSchema, FieldSchema, IndexSchema, SchemaSnapshot } from '#policy';
+import type { OperationContext } from './record-store.js';
+
+/** What classes exist and how their fields are typed. */
+export abstract class SchemaCatalogue {
+  /** A recent snapshot; cheap, because it is cached and refreshed in the background. @throws StoreError */
+  abstract snapshot(): Promise<SchemaSnapshot>;
+  /**
+   * Every index of a class of a snapshot, and which are unique: asked when somebody must know, and kept as long as that snapshot.
+   * @throws StoreError rather than leave one out
+   */
+  abstract indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]>;
+  /** Reads anew at the next call: after a class was created or changed. */
+  abstract invalidate(): void;
+}
+
+/** A fixed set of class schemas: what every adapter's catalogue answers with. */
+export class ClassSchemas implements SchemaSnapshot {
+  private readonly classes: ReadonlyMap<string, ClassSchema>;
+  private readonly names: readonly string[];
+
+  constructor(schemas: Iterable<ClassSchema>) {
+    this.classes = new Map([...schemas].map((schema) => [schema.className, schema]));
+    this.names = [...this.classes.keys()].sort();
+  }
+
+  /** Undefined: no such class. */
+  get(className: string): ClassSchema | undefined {
+    return this.classes.get(className);
+  }
+
+  /** Sorted. */
+  classNames(): readonly string[] {
+    return this.names;
+  }
+}
+
+export interface CatalogueOptions {
+  /** Milliseconds after which a snapshot is renewed in the background. Default 30 000. */
+  readonly maxAge?: number;
+  /** Milliseconds; for tests. */
+  readonly now?: () => number;
+}
+
+/** A snapshot that could not be renewed for this many ages is no longer served: permissions may have changed. */
+const STALE_AGES = 10;
+
+/** When a snapshot is read anew, for every source of classes alike. One reading at a time, however many ask. */
+export abstract class RenewedCatalogue extends SchemaCatalogue {
+  private current: { readonly snapshot: SchemaSnapshot; readonly readAt: number } | null = null;
+  private reading: Promise<SchemaSnapshot> | null = null;
+  private readonly maxAge: number;
+  private readonly now: () => number;
+
+  constructor({ maxAge = 30_000, now = () => performance.now() }: CatalogueOptions = {}) {
+    super();
+    this.maxAge = maxAge;
+    this.now = now;
+  }
+
+  async snapshot(): Promise<SchemaSnapshot> {
+    const age = this.current ? this.now() - this.current.readAt : Number.POSITIVE_INFINITY;
+    if (!this.current || age > this.maxAge * STALE_AGES) return this.read();
+    // The caller is served the old snapshot; a failed renewal is tried again by the next one.
+    if (age > this.maxAge) this.read().catch(() => undefined);
+    return this.current.snapshot;
+  }
+
+  invalidate(): void {
+    this.current = null;
+    this.reading = null;
+  }
+
+  /** Reads the classes from where they are kept. @throws StoreError */
+  protected abstract load(): Promise<SchemaSnapshot>;
+
+  private read(): Promise<SchemaSnapshot> {
+    if (this.reading) return this.reading;
+    const reading: Promise<SchemaSnapshot> = this.load()
+      .then((snapshot) => {
+        // A reading that began before an invalidation may have missed what it was about.
+        if (this.reading === reading) this.current = { snapshot, readAt: this.now() };
+        return snapshot;
+      })
+      .finally(() => {
+        if (this.reading === reading) this.reading = null;
+      });
+    this.reading = reading;
+    return reading;
+  }
+}
+
+/** With what a new class begins: every operation named and given to nobody. */
+export const NO_PERMISSIONS: ClassLevelPermissions = Object.freeze({
+  find: {},
+  count: {},
+  get: {},
+  create: {},
+  update: {},
+  delete: {},
+  addField: {},
+  protectedFields: { '*': [] },
+});
+
+export interface NewClass {
+  readonly className: string;
+  /** Without the columns that every class has. */
+  readonly fields: ReadonlyMap<string, FieldSchema>;
+}
+
+/**
+ * Making, widening and removing classes, in Parse's words. It knows nothing of agents: only the governed doors may hold one.
+ * @throws StoreError
+ */
+export abstract class SchemaWriter {
+  /**
+   * The class starts closed: nobody but the master key has any right to it until an operator grants one.
+   * @throws StoreError `duplicate` when the class exists
+   */
+  abstract createClass(newClass: NewClass, operation: OperationContext): Promise<void>;
+  /** A column that is already there keeps its type. */
+  abstract addFields(
+    className: string,
+    fields: ReadonlyMap<string, FieldSchema>,
+    operation: OperationContext,
+  ): Promise<void>;
+  /** Removes a class without rows, and nothing of one that has any. */
+  abstract deleteClass(
+    className: string,
+    operation: OperationContext,
+  ): Promise<'deleted' | 'not_empty' | 'absent'>;
+}
