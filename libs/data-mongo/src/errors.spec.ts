@@ -1,9 +1,8 @@
-import { MongoNetworkError, MongoServerError } from 'mongodb';
 import fc from 'fast-check';
+import { MongoNetworkError, MongoServerError } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError, type StoreErrorCode } from '#data';
-import { asStoreOperation, storeErrorOf } from './errors.js';
-import { UnstorableValue } from './storage/unstorable-value.js';
+import { asStoreOperation, storeErrorOf, UnstorableValue } from './errors.js';
 
 const server = (code: number, errmsg = 'secret text of the driver') =>
   new MongoServerError({ ok: 0, code, errmsg, message: errmsg });

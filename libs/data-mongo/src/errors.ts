@@ -1,6 +1,21 @@
 import { MongoBulkWriteError, MongoNetworkError, MongoServerError, MongoServerSelectionError } from 'mongodb';
 import { StoreError, type StoreErrorCode } from '#data';
-import { UnstorableValue } from './storage/unstorable-value.js';
+
+/** A value that Parse's storage form cannot hold. `path` names the place inside the row. */
+export class UnstorableValue extends Error {
+  override readonly name = 'UnstorableValue';
+  constructor(
+    readonly path: string,
+    readonly problem: string,
+  ) {
+    super(path === '' ? problem : `${path}: ${problem}`);
+  }
+
+  /** The same problem seen from one level up. */
+  under(parent: string): UnstorableValue {
+    return new UnstorableValue(this.path === '' ? parent : `${parent}.${this.path}`, this.problem);
+  }
+}
 
 const TIMED_OUT = new Set([50, 262]);
 const DUPLICATE = new Set([11000, 11001, 12582]);
@@ -86,4 +101,34 @@ export async function asStoreOperation<T>(
 /** A query this adapter cannot translate; the reason is for the log. */
 export function untranslatable(reason: string): StoreError {
   return new StoreError('invalid_query', { cause: new Error(reason) });
+}
+
+/** How servers without a search process answer its stages; every other stage sent here is one all servers know. */
+const NOT_CONFIGURED = new Set([31082, 40324, 6047401]);
+const INDEX_NOT_FOUND = 27;
+/** The search process answers under the code for unknown errors; only its words tell what it means. */
+const FROM_THE_SEARCH_PROCESS = 8;
+const INDEX_WORDS = /index .*(not found|does not exist)|no such index/i;
+const PARAMETER_WORDS =
+  /is required|must (be|have|hold)|cannot be|unrecognized field|indexed (with|as)|one operator|no field path/i;
+
+function searchCodeOf(error: MongoServerError): StoreErrorCode | null {
+  const code = Number(error.code);
+  if (NOT_CONFIGURED.has(code)) return 'search_not_configured';
+  if (code === INDEX_NOT_FOUND) return 'search_index_missing';
+  if (code !== FROM_THE_SEARCH_PROCESS) return null;
+  if (INDEX_WORDS.test(error.message)) return 'search_index_missing';
+  return PARAMETER_WORDS.test(error.message) ? 'search_invalid' : null;
+}
+
+/** As `asStoreOperation`; what the server says about search itself is told apart from every other fault. */
+export function asSearchOperation<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+  return asStoreOperation(signal, async () => {
+    try {
+      return await work();
+    } catch (error) {
+      const code = error instanceof MongoServerError ? searchCodeOf(error) : null;
+      throw code === null ? error : new StoreError(code, { cause: error });
+    }
+  });
 }

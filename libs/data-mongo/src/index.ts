@@ -1,16 +1,19 @@
 export { MongoAuditCollection, type MongoAuditOptions } from './audit/mongo-audit-collection.js';
-export { MongoConnection, type MongoConnectionOptions } from './connection/mongo-connection.js';
-export { inspectMongo, type MongoFacts } from './connection/inspect-mongo.js';
+export {
+  inspectMongo,
+  MongoConnection,
+  type MongoConnectionOptions,
+  type MongoFacts,
+} from './connection/mongo-connection.js';
 export { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 export { MongoUserSessions } from './identity/mongo-user-sessions.js';
-export { ExtendedJsonPipelines } from './query/extended-json-pipelines.js';
+export { ExtendedJsonPipelines } from './query/pipeline-to-storage.js';
 export { MongoRecordReader } from './read/mongo-record-reader.js';
 export { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
-export { DatabaseSnapshot } from './seed/database-snapshot.js';
-export { loadSeed, type LoadedSeed, type LoadSeedOptions } from './seed/load-seed.js';
+export { DatabaseSnapshot, type LoadedSeed, loadSeed, type LoadSeedOptions } from './seed/load-seed.js';
 export { parseSeed } from './seed/parse-seed.js';
 export { type Seed, SeedError } from './seed/seed.js';
-export { MongoChangeFeed, type ChangeFeedOptions } from './feed/mongo-change-feed.js';
+export { type ChangeFeedOptions, MongoChangeFeed } from './feed/mongo-change-feed.js';
 export { MongoRecordWriter } from './write/mongo-record-writer.js';
-export { MongoSchemaWriter } from './write/mongo-schema-writer.js';
+export { MongoSchemaWriter } from './schema/mongo-schema-writer.js';
 export { MongoRecordSearcher } from './search/mongo-record-searcher.js';

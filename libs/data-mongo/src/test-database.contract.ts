@@ -4,11 +4,11 @@ import { MongoConnection } from './connection/mongo-connection.js';
 import { MongoChangeFeed } from './feed/mongo-change-feed.js';
 import { MongoRecordReader } from './read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
+import { MongoSchemaWriter } from './schema/mongo-schema-writer.js';
 import { MongoRecordSearcher } from './search/mongo-record-searcher.js';
 import { loadSeed } from './seed/load-seed.js';
 import { parseSeed } from './seed/parse-seed.js';
 import { MongoRecordWriter } from './write/mongo-record-writer.js';
-import { MongoSchemaWriter } from './write/mongo-schema-writer.js';
 
 /** The database tests run against: the one `MONGODB_URI` names, else an embedded one of their own. */
 export class TestDatabase {

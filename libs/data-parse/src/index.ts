@@ -1,13 +1,15 @@
 export { LiveQuerySource } from './live-query/live-query-source.js';
-export { inspectParseServer, type ParseServerFacts } from './connection/inspect-parse-server.js';
-export { ParseConnection, type ParseConnectionOptions } from './connection/parse-connection.js';
-export { MASTER_KEY, type ParseCredentials } from './connection/parse-credentials.js';
+export {
+  inspectParseServer,
+  MASTER_KEY,
+  ParseConnection,
+  type ParseConnectionOptions,
+  type ParseCredentials,
+  type ParseServerFacts,
+} from './connection/parse-connection.js';
 export { ParsePrincipalDirectory } from './identity/parse-principal-directory.js';
 export { ParseRecordReader } from './read/parse-record-reader.js';
-export { RoutedRecordReader } from './routes/routed-record-reader.js';
-export { RoutedRecordSearcher } from './routes/routed-record-searcher.js';
-export { RoutedRecordWriter } from './routes/routed-record-writer.js';
-export { SessionRecheck } from './routes/session-recheck.js';
-export { ParseSchemaCatalogue } from './schema/parse-schema-catalogue.js';
+export { RoutedRecordReader, RoutedRecordSearcher, RoutedRecordWriter } from './routes/routed-stores.js';
+export { SessionRecheck } from './routes/data-routes.js';
+export { ParseSchemaCatalogue, ParseSchemaWriter } from './schema/parse-schemas.js';
 export { ParseRecordWriter } from './write/parse-record-writer.js';
-export { ParseSchemaWriter } from './write/parse-schema-writer.js';

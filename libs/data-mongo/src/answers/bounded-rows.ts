@@ -1,12 +1,17 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type AbstractCursor, BSON, type Document } from 'mongodb';
-import { ANSWER_MEMORY, type AnswerLeft, type AnswerMemory, type OperationContext } from '#data';
-import { bsonWeight } from './bson-weight.js';
+import {
+  ANSWER_MEMORY,
+  type AnswerLeft,
+  type AnswerMemory,
+  MIN_VALUE_BYTES,
+  type OperationContext,
+} from '#data';
 
 /** Bytes that become objects before others have their turn in the event loop. */
 const SLICE = 512 * 1024;
 
-export interface BoundedRead {
+interface BoundedRead {
   readonly operation: Pick<OperationContext, 'maxTimeMS' | 'signal' | 'principal'>;
   /** Bytes to set aside before the answer is known. */
   readonly expected: number;
@@ -65,4 +70,66 @@ async function rowsInSlices<Row>(
     await nextTurn();
   }
   return rows;
+}
+
+/** Bytes of a value by its BSON type, where the type says it. */
+const FIXED: Readonly<Record<number, number>> = {
+  0x01: 8,
+  0x06: 0,
+  0x07: 12,
+  0x08: 1,
+  0x09: 8,
+  0x0a: 0,
+  0x10: 4,
+  0x11: 8,
+  0x12: 8,
+  0x13: 16,
+  0x7f: 0,
+  0xff: 0,
+};
+
+const DOCUMENT = 0x03;
+const ARRAY = 0x04;
+const BINARY = 0x05;
+const REGEX = 0x0b;
+const DB_POINTER = 0x0c;
+const CODE_WITH_SCOPE = 0x0f;
+/** String, code and symbol: a length, then the text. */
+const TEXTS = new Set([0x02, 0x0d, 0x0e]);
+
+/** Bytes that a BSON document counts for: its own, where each value has at least `MIN_VALUE_BYTES`. Makes no objects. */
+export function bsonWeight(bytes: Uint8Array): number {
+  return weightAt(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), bytes, 0);
+}
+
+function weightAt(view: DataView, bytes: Uint8Array, start: number): number {
+  const end = start + view.getInt32(start, true) - 1;
+  let weight = MIN_VALUE_BYTES;
+  let at = start + 4;
+  while (at < end) {
+    const from = at;
+    const type = bytes[at] ?? 0;
+    at = afterText(bytes, at + 1);
+    const size = valueSize(view, bytes, type, at);
+    if (type === DOCUMENT || type === ARRAY) weight += weightAt(view, bytes, at) + (at - from);
+    else weight += Math.max(at + size - from, MIN_VALUE_BYTES);
+    at += size;
+  }
+  return weight;
+}
+
+function afterText(bytes: Uint8Array, at: number): number {
+  const end = bytes.indexOf(0, at);
+  return end < 0 ? bytes.length : end + 1;
+}
+
+function valueSize(view: DataView, bytes: Uint8Array, type: number, at: number): number {
+  const fixed = FIXED[type];
+  if (fixed !== undefined) return fixed;
+  if (type === DOCUMENT || type === ARRAY || type === CODE_WITH_SCOPE) return view.getInt32(at, true);
+  if (TEXTS.has(type)) return 4 + view.getInt32(at, true);
+  if (type === BINARY) return 5 + view.getInt32(at, true);
+  if (type === REGEX) return afterText(bytes, afterText(bytes, at)) - at;
+  if (type === DB_POINTER) return 4 + view.getInt32(at, true) + 12;
+  throw new RangeError(`no BSON type ${type}`);
 }

@@ -2,8 +2,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PATIENT, storeErrorCode, unhurried } from '#data-contracts';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
+import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
 import { MongoConnection } from './mongo-connection.js';
 
 describe('a connection', PATIENT, () => {

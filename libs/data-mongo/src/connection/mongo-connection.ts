@@ -1,6 +1,6 @@
-import { type Collection, type Db, type Document, MongoClient } from 'mongodb';
-import { StoreError } from '#data';
-import { asStoreOperation } from '../errors.js';
+import { type Collection, type Db, type Document, MongoClient, MongoWriteConcernError } from 'mongodb';
+import { StoreError, type StoreErrorCode } from '#data';
+import { asSearchOperation, asStoreOperation, storeErrorOf } from '../errors.js';
 
 export interface MongoConnectionOptions {
   /** `mongodb://` or `mongodb+srv://`. */
@@ -140,5 +140,82 @@ function clientFor(uri: string, options: ConstructorParameters<typeof MongoClien
     return new MongoClient(uri, options);
   } catch {
     throw new TypeError('database.uri: not a MongoDB connection string');
+  }
+}
+
+/** A write that ends so may have happened: its answer was lost, or the server had not finished with it. */
+const AMBIGUOUS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
+
+/** Milliseconds for a server that was away to say that it is back. */
+const PROBE_MS = 3_000;
+
+/** Connections on which an operation failed for want of a server, until one answered again. */
+const suspected = new WeakSet<MongoConnection>();
+
+/**
+ * Runs the command that writes. A server that was away is asked first, so that what is not sent is known not to have happened.
+ * @throws StoreError with `outcome: 'unknown'` when it was sent and nothing says what became of it
+ */
+export async function sentWrite<T>(connection: MongoConnection, command: () => Promise<T>): Promise<T> {
+  if (suspected.has(connection)) {
+    await connection.ping(PROBE_MS);
+    suspected.delete(connection);
+  }
+  try {
+    return await command();
+  } catch (error) {
+    const fault = storeErrorOf(error);
+    if (fault.code === 'unavailable') suspected.add(connection);
+    const unconfirmed = error instanceof MongoWriteConcernError;
+    if (!unconfirmed && !AMBIGUOUS.has(fault.code)) throw fault;
+    throw new StoreError(fault.code, { cause: fault.cause, outcome: 'unknown' });
+  }
+}
+
+/** What an operator should know of the database that is configured. */
+export interface MongoFacts {
+  readonly version: string;
+  readonly topology: 'replica set' | 'sharded cluster' | 'standalone';
+  /** Whether the search stages are there; null: it could not be told. */
+  readonly search: boolean | null;
+  /** Milliseconds that its clock is ahead of ours, to within the time of the answer. */
+  readonly clockAhead: number;
+}
+
+/** Asks the server about itself, in three commands that read no row. @throws StoreError when it cannot be asked */
+export async function inspectMongo(connection: MongoConnection, timeoutMs: number): Promise<MongoFacts> {
+  const signal = AbortSignal.timeout(timeoutMs);
+  const command = (document: Document) =>
+    asStoreOperation(signal, () => connection.db.command(document, { signal }));
+  const asked = Date.now();
+  const hello = await command({ hello: 1 });
+  const answered = Date.now();
+  const { version } = await command({ buildInfo: 1 });
+  const there: unknown = hello['localTime'];
+  return {
+    version: String(version),
+    topology:
+      hello['msg'] === 'isdbgrid'
+        ? 'sharded cluster'
+        : typeof hello['setName'] === 'string'
+          ? 'replica set'
+          : 'standalone',
+    search: await hasSearch(connection, signal),
+    clockAhead: there instanceof Date ? there.getTime() - (asked + answered) / 2 : 0,
+  };
+}
+
+async function hasSearch(connection: MongoConnection, signal: AbortSignal): Promise<boolean | null> {
+  try {
+    await asSearchOperation(signal, () =>
+      connection
+        .collection('_SCHEMA')
+        .aggregate([{ $listSearchIndexes: {} }], { signal })
+        .toArray(),
+    );
+    return true;
+  } catch (error) {
+    const code = error instanceof StoreError ? error.code : null;
+    return code === 'search_not_configured' || code === 'unsupported' ? false : null;
   }
 }

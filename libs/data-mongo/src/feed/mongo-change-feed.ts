@@ -1,12 +1,73 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ChangeStream, type ResumeToken } from 'mongodb';
+import { ChangeStream, type ChangeStreamDocument, type ResumeToken } from 'mongodb';
 import { BehaviorSubject, filter, firstValueFrom, Observable, Subject } from 'rxjs';
 import { ChangeFeed, type RowChange, type SchemaCatalogue, StoreError } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { storeErrorOf } from '../errors.js';
-import { StoredClasses } from '../storage/stored-classes.js';
-import { ChangeStreamSupport } from './change-stream-support.js';
-import { rowChangeOf, WATCHED_OPERATIONS } from './row-change.js';
+import { documentToRow, idText } from '../storage/from-storage.js';
+import { StoredClasses } from '../storage/storage-names.js';
+
+/** Milliseconds after which an answer is asked for anew: a server may become a replica set. */
+const BELIEVED = 30_000;
+
+/** Milliseconds that an answer may take. */
+const PATIENCE = 2_000;
+
+/** Whether the server has change streams: replica sets and sharded clusters do, a server alone does not. */
+class ChangeStreamSupport {
+  private supported = false;
+  private asked = -Infinity;
+  private asking: Promise<void> | null = null;
+
+  constructor(private readonly connection: MongoConnection) {}
+
+  /** The last answer; none counts as no. Asks again in the background when it is old. */
+  get known(): boolean {
+    if (performance.now() - this.asked > BELIEVED) void this.probe();
+    return this.supported;
+  }
+
+  /** Never rejects: a server that cannot be asked leaves the last answer. */
+  probe(): Promise<void> {
+    this.asking ??= this.ask().finally(() => (this.asking = null));
+    return this.asking;
+  }
+
+  private async ask(): Promise<void> {
+    this.asked = performance.now();
+    try {
+      const { db } = this.connection;
+      const hello = await db.command({ hello: 1 }, { signal: AbortSignal.timeout(PATIENCE) });
+      this.supported = typeof hello['setName'] === 'string' || hello['msg'] === 'isdbgrid';
+    } catch {
+      // Asked again at the next occasion.
+      this.asked = -Infinity;
+    }
+  }
+}
+
+const KINDS: Readonly<Record<string, RowChange['kind']>> = {
+  insert: 'create',
+  update: 'update',
+  replace: 'update',
+  delete: 'delete',
+};
+
+const WATCHED_OPERATIONS = Object.keys(KINDS);
+
+/** A change event in Parse's words; null for events that are not about one row. */
+function rowChangeOf(event: ChangeStreamDocument, classes: StoredClasses): RowChange | null {
+  const kind = KINDS[event.operationType];
+  if (!kind || !('documentKey' in event) || !('ns' in event) || !('coll' in event.ns)) return null;
+  const className = event.ns.coll;
+  const document = 'fullDocument' in event ? event.fullDocument : undefined;
+  return {
+    className: String(className),
+    objectId: idText(event.documentKey?._id),
+    kind,
+    row: document ? documentToRow(document, classes.names(String(className))) : null,
+  };
+}
 
 export interface ChangeFeedOptions {
   /** Openings in a row that may fail before the feed counts as lost. Default 10. */

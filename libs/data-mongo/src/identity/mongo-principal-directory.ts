@@ -3,8 +3,8 @@ import { isUserId } from '#agent';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { joinCollection } from '../storage/join-collection.js';
-import { parsePointerString } from '../storage/pointer-string.js';
+import { parsePointerString } from '../storage/object-ids.js';
+import { joinCollection } from '../storage/storage-names.js';
 
 const LIMITS = { maxTimeMS: 5000, comment: 'parley principals' };
 

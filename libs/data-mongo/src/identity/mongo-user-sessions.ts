@@ -3,8 +3,7 @@ import { isUserId } from '#agent';
 import { UserSessions } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
-import { pointerString } from '../storage/pointer-string.js';
-import { newObjectId } from '../write/object-id.js';
+import { newObjectId, pointerString } from '../storage/object-ids.js';
 
 const LIMITS = { maxTimeMS: 5000, comment: 'parley impersonation' };
 /** Of a session that was made: long enough to act, too short to be kept. */

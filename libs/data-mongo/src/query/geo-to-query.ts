@@ -1,8 +1,7 @@
 import type { Document } from 'mongodb';
-import { untranslatable } from '../errors.js';
+import { UnstorableValue, untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/own-property.js';
 import { coordinatesOf } from '../storage/to-storage.js';
-import { UnstorableValue } from '../storage/unstorable-value.js';
 
 const EARTH_RADIUS_MILES = 3959;
 const EARTH_RADIUS_KILOMETERS = 6371;

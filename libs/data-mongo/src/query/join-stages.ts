@@ -1,14 +1,12 @@
 import type { Document } from 'mongodb';
 import { canonicalClassName } from '#agent';
 import { StoreError } from '#data';
+import { AUTH_DATA_PREFIX } from '#policy';
 import { untranslatable } from '../errors.js';
 import { isPlainObject } from '../storage/own-property.js';
-import type { StorageNames } from '../storage/storage-names.js';
-import { ExpressionMapper, type Variables } from './expression-to-storage.js';
-import { type JoinSide, rewriteJoin } from './lookup-rewrite.js';
-import { RowScope } from './row-scope.js';
-import { stripInside } from './source-strip.js';
-import type { StageContext } from './stage-context.js';
+import { INTERNAL_COLUMNS, type StorageNames } from '../storage/storage-names.js';
+import { ExpressionMapper, type StageContext, type Variables } from './expression-to-storage.js';
+import { RowScope, type ScopedRef } from './row-scope.js';
 import { whereToQuery } from './where-to-query.js';
 
 type Stage = Readonly<Record<string, unknown>>;
@@ -145,4 +143,130 @@ export function unionToStorage(value: unknown, _scope: RowScope, context: StageC
     context.variables,
   );
   return [{ $unionWith: { coll, pipeline: [...stages] } }];
+}
+
+/** One side of an equality join: the name as written and where it leads. */
+interface JoinSide {
+  readonly name: string;
+  readonly ref: ScopedRef;
+  /** The class whose rows stand on this side; null after a stage replaced them. */
+  readonly names: StorageNames | null;
+}
+
+interface RewrittenJoin {
+  readonly fields: { readonly localField?: string; readonly foreignField?: string };
+  readonly let: Document;
+  readonly match: readonly Document[];
+}
+
+/** A column in which a class keeps `Class$id` of each row itself. */
+const SELF_REFERENCE = 'parseReference';
+
+const isId = (side: JoinSide): boolean => side.ref.column === '_id' && side.ref.field?.type !== 'Pointer';
+
+function pointsAt(pointer: JoinSide, target: StorageNames | null): boolean {
+  const { field, nested } = pointer.ref;
+  if (nested || field?.type !== 'Pointer') return false;
+  return target === null || field.targetClass === undefined || field.targetClass === target.className;
+}
+
+const idOf = (reference: string): Document => ({
+  $arrayElemAt: [{ $split: [reference, { $literal: '$' }] }, 1],
+});
+
+const variableFor = (prefix: string, name: string): string => prefix + name.replace(/\W/g, '_');
+
+/**
+ * Joins between a pointer (`Class$id`) and an id, whichever side the pointer is on; null when the join is none.
+ * The foreign side is always a bare column, so that its index serves the join.
+ */
+function rewriteJoin(local: JoinSide, foreign: JoinSide): RewrittenJoin | null {
+  if (isId(foreign) && foreign.names && pointsAt(local, foreign.names)) return forward(local, foreign.names);
+  if (isId(local) && local.names && pointsAt(foreign, local.names))
+    return reverse(local, foreign, local.names);
+  return null;
+}
+
+function forward(local: JoinSide, target: StorageNames): RewrittenJoin {
+  if (target.field(SELF_REFERENCE) && !local.ref.list) return plainly(local.ref.column, SELF_REFERENCE);
+  const variable = variableFor('rwLookupId_', local.name);
+  const reference = `$${local.ref.column}`;
+  if (!local.ref.list) return byVariable(variable, idOf(reference), { $eq: ['$_id', `$$${variable}`] });
+  const ids = { $map: { input: { $ifNull: [reference, []] }, in: idOf('$$this') } };
+  return byVariable(variable, ids, { $in: ['$_id', `$$${variable}`] });
+}
+
+function reverse(local: JoinSide, foreign: JoinSide, target: StorageNames): RewrittenJoin {
+  if (target.field(SELF_REFERENCE)) return plainly(SELF_REFERENCE, foreign.ref.column);
+  const variable = variableFor('rwReverseId_', foreign.name);
+  const reference = { $concat: [`${target.className}$`, `$${local.ref.column}`] };
+  return byVariable(variable, reference, { $eq: [`$${foreign.ref.column}`, `$$${variable}`] });
+}
+
+function plainly(localField: string, foreignField: string): RewrittenJoin {
+  return { fields: { localField, foreignField }, let: {}, match: [] };
+}
+
+function byVariable(variable: string, value: Document, condition: Document): RewrittenJoin {
+  return { fields: {}, let: { [variable]: value }, match: [{ $match: { $expr: condition } }] };
+}
+
+/** Stages that choose and order rows but make none: the policy's predicate, `$text` and index use need them in front. */
+const KEEPS_ITS_PLACE = new Set([
+  '$match',
+  '$sort',
+  '$skip',
+  '$limit',
+  '$sample',
+  '$search',
+  '$searchMeta',
+  '$vectorSearch',
+]);
+
+/** Only users hold login data, under one column per provider: no list of names could cover them. */
+const HAS_AUTH_DATA = '_User';
+
+const withoutAuthData = (row: string): Document => ({
+  $arrayToObject: {
+    $filter: {
+      input: { $objectToArray: row },
+      as: 'column',
+      cond: { $ne: [{ $indexOfBytes: ['$$column.k', AUTH_DATA_PREFIX] }, 0] },
+    },
+  },
+});
+
+const UNSET_INTERNAL: Document = { $unset: [...INTERNAL_COLUMNS] };
+
+function isInclusion(stage: Readonly<Record<string, unknown>> | undefined): boolean {
+  const projection = stage?.['$project'];
+  return (
+    isPlainObject(projection) &&
+    Object.keys(projection).some((key) => key !== '_id' && key !== 'objectId' && projection[key] === 1)
+  );
+}
+
+/**
+ * How many leading stages choose rows and so come before the internal columns are dropped, and the stages that drop
+ * them. After those no expression can reach a secret, however it renames what it reads.
+ */
+export function sourceStrip(
+  className: string,
+  pipeline: readonly Readonly<Record<string, unknown>>[],
+): { readonly at: number; readonly stages: readonly Document[] } {
+  const first = pipeline.findIndex((stage) => !KEEPS_ITS_PLACE.has(Object.keys(stage)[0] ?? ''));
+  const at = first < 0 ? pipeline.length : first;
+  const prefixed = className === HAS_AUTH_DATA && !isInclusion(pipeline[at]);
+  const byPrefix = { $replaceWith: withoutAuthData('$$ROOT') };
+  return { at, stages: prefixed ? [UNSET_INTERNAL, byPrefix] : [UNSET_INTERNAL] };
+}
+
+/** The same for rows that arrive inside a field, where no stage of their own can run. */
+function stripInside(className: string, field: string): Document[] {
+  const unset = { $unset: INTERNAL_COLUMNS.map((column) => `${field}.${column}`) };
+  if (className !== HAS_AUTH_DATA) return [unset];
+  return [
+    unset,
+    { $addFields: { [field]: { $map: { input: `$${field}`, as: 'row', in: withoutAuthData('$$row') } } } },
+  ];
 }

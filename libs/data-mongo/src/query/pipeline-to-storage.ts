@@ -1,15 +1,21 @@
-import type { Document } from 'mongodb';
+import { BSON, type Document } from 'mongodb';
+import type { AggregateQuery, ParseRow, SchemaCatalogue } from '#data';
 import type { GovernedPipeline, SchemaSnapshot } from '#policy';
 import { untranslatable } from '../errors.js';
-import { StoredClasses } from '../storage/stored-classes.js';
-import type { StorageNames } from '../storage/storage-names.js';
-import { NO_VARIABLES, type Variables } from './expression-to-storage.js';
+import { columnFromStorage } from '../storage/from-storage.js';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { isInternalColumn, type StorageNames, StoredClasses } from '../storage/storage-names.js';
+import {
+  type MappedPipeline,
+  NO_VARIABLES,
+  type StageContext,
+  type Variables,
+} from './expression-to-storage.js';
+import { sourceStrip } from './join-stages.js';
 import { RowScope } from './row-scope.js';
-import { sourceStrip } from './source-strip.js';
-import type { MappedPipeline, StageContext } from './stage-context.js';
 import { STAGES } from './stage-to-storage.js';
 
-export interface PipelineOptions {
+interface PipelineOptions {
   /** Turns joins between pointers and ids into ones that match. Default true. */
   readonly rewriteLookups?: boolean;
 }
@@ -67,6 +73,53 @@ class PipelineTranslator {
       namesOf: (className) => this.classes.names(className),
       joinedPipeline: (stages, names, bound) => this.source(stages, names, bound),
       branch: (stages, scope) => ({ stages: this.stages(stages, scope, variables), scope }),
+    };
+  }
+}
+
+const keepKey = (key: string): boolean => !isInternalColumn(key);
+
+/** Rights of an object inside a row are judged by governed records, which take them out afterwards. */
+const keepNestedKey = (key: string): boolean => key === '_rperm' || keepKey(key);
+
+/** A result document of a pipeline: values as JSON with dates as text, keys as the pipeline named them. */
+export function aggregateRow(document: Document, scope: RowScope): ParseRow {
+  const row: ParseRow = {};
+  for (const [column, value] of Object.entries(document)) {
+    if (keepKey(column)) setOwn(row, column, contentValue(value, scope.contentOf(column)));
+  }
+  return row;
+}
+
+function contentValue(value: unknown, content: ReturnType<RowScope['contentOf']>): unknown {
+  const { rows, field, list } = content;
+  if (rows && Array.isArray(value)) return value.map((member) => contentValue(member, content));
+  if (rows && isPlainObject(value)) return aggregateRow(value, rows);
+  if (list && Array.isArray(value))
+    return value.map((member) => columnFromStorage(member, field, 'text', keepNestedKey));
+  return columnFromStorage(value, field, 'text', keepNestedKey);
+}
+
+/** A pipeline over stored columns in extended JSON, and the way back from its documents to rows. */
+interface ExtendedJsonPipeline {
+  readonly stages: readonly Readonly<Record<string, unknown>>[];
+  rows(documents: readonly unknown[]): ParseRow[];
+}
+
+/** Pipelines in storage form for whoever runs them elsewhere than over the driver. */
+export class ExtendedJsonPipelines {
+  constructor(private readonly catalogue: SchemaCatalogue) {}
+
+  /** @throws StoreError `invalid_query` for stages and operands that cannot be translated */
+  async pipeline({ pipeline, className, rewriteLookups }: AggregateQuery): Promise<ExtendedJsonPipeline> {
+    const schemas = await this.catalogue.snapshot();
+    const { stages, scope } = pipelineToStorage(pipeline, className, schemas, {
+      rewriteLookups: rewriteLookups ?? true,
+    });
+    return {
+      stages: BSON.EJSON.serialize(stages) as Document[],
+      rows: (documents) =>
+        documents.map((document) => aggregateRow(BSON.EJSON.deserialize(document as Document), scope)),
     };
   }
 }

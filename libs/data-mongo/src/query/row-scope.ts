@@ -1,6 +1,6 @@
 import type { FieldSchema } from '#policy';
 import type { StorageNames } from '../storage/storage-names.js';
-import { type ColumnRef, sourceColumn } from './column-ref.js';
+import { type ColumnRef, sourceColumn } from './where-to-query.js';
 
 /** What a name of the rows between two stages stands for. */
 export interface ScopedColumn {

@@ -1,5 +1,5 @@
-import { Binary, type Document } from 'mongodb';
 import fc from 'fast-check';
+import { Binary, type Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
 import { MUSIC, PATIENT } from '#data-contracts';

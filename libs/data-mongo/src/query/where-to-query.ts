@@ -1,13 +1,89 @@
 import type { Document } from 'mongodb';
-import { untranslatable } from '../errors.js';
+import type { FieldSchema } from '#policy';
+import { UnstorableValue, untranslatable } from '../errors.js';
+import { isPointer, isPointerString, pointerString } from '../storage/object-ids.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import type { StorageNames } from '../storage/storage-names.js';
-import { isTyped } from '../storage/to-storage.js';
-import { asPointerColumn, type ColumnRef, type ColumnResolver, sourceColumn } from './column-ref.js';
-import { mentionsPointer, operandsToStorage, operandToStorage } from './constraint-values.js';
+import { pointerColumn, type StorageNames } from '../storage/storage-names.js';
+import { columnToStorage, isTyped, nestedToStorage } from '../storage/to-storage.js';
 import { intersectsToQuery, isDistanceKey, nearToQuery, withinToQuery } from './geo-to-query.js';
 
-export interface QueryForm {
+/** Where a path of a query leads in the stored documents. */
+export interface ColumnRef {
+  /** Storage path. */
+  readonly column: string;
+  /** What the path holds, when it is a whole column of known type. */
+  readonly field?: FieldSchema;
+  /** Inside an array or object column: values keep their nested form. */
+  readonly nested: boolean;
+  /** A top-level name of the source that its schema does not know. */
+  readonly undeclared: boolean;
+}
+
+type ColumnResolver = (path: string) => ColumnRef;
+
+/** Paths of rows as they are stored, before any pipeline stage. */
+export function sourceColumn(names: StorageNames, path: string): ColumnRef {
+  const nested = path.includes('.');
+  const field = nested ? undefined : names.field(path);
+  return {
+    column: names.path(path),
+    ...(field && { field }),
+    nested,
+    undeclared: !nested && !field && !path.startsWith('_'),
+  };
+}
+
+/** The same reference seen as a pointer column: an undeclared name that is compared with pointers. */
+function asPointerColumn(ref: ColumnRef): ColumnRef {
+  return { column: pointerColumn(ref.column), field: { type: 'Pointer' }, nested: false, undeclared: false };
+}
+
+const ISO_DATE = /^\d{4}-\d{2}-\d{2}(?:T[\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?$/;
+
+/** One operand in the form its column holds. @throws StoreError `invalid_query` */
+function operandToStorage(value: unknown, ref: ColumnRef): unknown {
+  const inside = ref.nested || ref.field?.type === 'Array' || ref.field?.type === 'Object';
+  if (typeof value === 'string') return inside ? value : textToStorage(value, ref);
+  try {
+    return inside ? nestedToStorage(value) : columnToStorage(value);
+  } catch (error) {
+    throw error instanceof UnstorableValue ? untranslatable(error.message) : error;
+  }
+}
+
+function textToStorage(text: string, { field }: ColumnRef): unknown {
+  if (field?.type === 'Date') return ISO_DATE.test(text) ? validDate(text) : text;
+  const prefixed = field?.type === 'Pointer' && field.targetClass !== undefined && !isPointerString(text);
+  return prefixed ? pointerString(field.targetClass, text) : text;
+}
+
+/** Text that only looks like a date is compared as text, and so matches no date. */
+function validDate(text: string): Date | string {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? text : date;
+}
+
+/** Bare ids in a list take the class of a typed member when the column itself names none. */
+function operandsToStorage(values: unknown, ref: ColumnRef, operator: string): unknown[] {
+  if (!Array.isArray(values)) throw untranslatable(`${operator} needs an array`);
+  const donor = ref.field?.type === 'Pointer' && !ref.field.targetClass ? values.find(isPointer) : undefined;
+  const known = donor ? { ...ref, field: { type: 'Pointer' as const, targetClass: donor.className } } : ref;
+  return values.map((value) => operandToStorage(value, known));
+}
+
+const comparesPointer = (operand: unknown): boolean =>
+  isPointer(operand) || (Array.isArray(operand) && operand.some(isPointer));
+
+/** Whether a constraint compares with pointers: what makes an undeclared name a pointer column. */
+function mentionsPointer(constraint: unknown): boolean {
+  if (comparesPointer(constraint)) return true;
+  if (typeof constraint !== 'object' || constraint === null || isTyped(constraint)) return false;
+  return ['$eq', '$ne', '$in', '$nin'].some((operator) =>
+    comparesPointer((constraint as Record<string, unknown>)[operator]),
+  );
+}
+
+interface QueryForm {
   readonly resolve: ColumnResolver;
   /** The database only filters with it (counts, `$match`): near operators become circles. Default false. */
   readonly filterOnly?: boolean;

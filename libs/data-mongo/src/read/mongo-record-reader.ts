@@ -14,16 +14,19 @@ import {
 } from '#data';
 import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
-import { joinCollection } from '../storage/join-collection.js';
 import { asStoreOperation } from '../errors.js';
-import { pipelineToStorage } from '../query/pipeline-to-storage.js';
+import { aggregateRow, pipelineToStorage } from '../query/pipeline-to-storage.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import { aggregateRow } from '../storage/aggregate-row.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
-import type { StorageNames } from '../storage/storage-names.js';
-import { StoredClasses } from '../storage/stored-classes.js';
-import { type NeedsBatch, resolveBatched } from './batched-includes.js';
-import { isJoinable, requestProjection, rowReader, rowStages } from './include-lookups.js';
+import { joinCollection, type StorageNames, StoredClasses } from '../storage/storage-names.js';
+import {
+  isJoinable,
+  type NeedsBatch,
+  requestProjection,
+  resolveBatched,
+  rowReader,
+  rowStages,
+} from './includes.js';
 
 /** Rows a pipeline returns in its first batch, 16 MB permitting; more take further round trips. */
 const AGGREGATE_BATCH = 5000;

@@ -1,25 +1,46 @@
 import type { Document } from 'mongodb';
 import {
   answerLeft,
+  type Facet,
+  type FacetBucket,
   type FacetCounts,
   type FacetQuery,
   type OperationContext,
+  type Passage,
   RecordSearcher,
   type SchemaCatalogue,
   type SearchHit,
+  type TextMatch,
   type TextSearchQuery,
   type VectorSearchQuery,
 } from '#data';
 import type { Where } from '#policy';
 import { boundedRows } from '../answers/bounded-rows.js';
 import type { MongoConnection } from '../connection/mongo-connection.js';
+import { asSearchOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
-import type { StorageNames } from '../storage/storage-names.js';
-import { StoredClasses } from '../storage/stored-classes.js';
-import { filteredCounts, filteredFacets, searchedCounts, searchedFacets } from './facet-counts.js';
-import { foundRow, type FoundRequest, foundStages } from './found-rows.js';
-import { asSearchOperation } from './search-errors.js';
-import { searchOperator } from './search-stage.js';
+import { projectionOf, wantedFields } from '../read/includes.js';
+import { documentToRow, valueFromStorage } from '../storage/from-storage.js';
+import { isPlainObject } from '../storage/own-property.js';
+import { type StorageNames, StoredClasses } from '../storage/storage-names.js';
+
+/** The operator of a `$search`, in storage paths. */
+function searchOperator(match: TextMatch, names: StorageNames): Document {
+  switch (match.kind) {
+    case 'text':
+      return { text: { query: match.query, path: match.paths.map((path) => names.path(path)) } };
+    case 'autocomplete':
+      return {
+        autocomplete: {
+          query: match.query,
+          path: names.path(match.path),
+          ...(match.fuzzy && { fuzzy: { maxEdits: 1 } }),
+        },
+      };
+    case 'everything':
+      return { exists: { path: '_id' } };
+  }
+}
 
 /** Neighbours looked at per candidate: the recall that the vector index gives. The most a search may look at is 10 000. */
 const NEIGHBOURS = { perCandidate: 10, most: 10_000 };
@@ -128,4 +149,160 @@ export class MongoRecordSearcher extends RecordSearcher {
   private async names(className: string): Promise<StorageNames> {
     return StoredClasses.of(await this.catalogue.snapshot()).names(className);
   }
+}
+
+/** Beside the columns of a found row; a leading underscore keeps them out of every answer. */
+const SCORE = '_i_score';
+const HIGHLIGHTS = '_i_highlights';
+
+interface FoundRequest {
+  readonly keys?: readonly string[];
+  readonly score: 'searchScore' | 'vectorSearchScore';
+  /** Wire path of the passages to bring along. */
+  readonly highlight?: string;
+}
+
+/** The stages after rows are chosen: what the search knows of each, then its columns. */
+function foundStages({ keys, score, highlight }: FoundRequest, names: StorageNames): Document[] {
+  const metadata = {
+    [SCORE]: { $meta: score },
+    ...(highlight !== undefined && { [HIGHLIGHTS]: { $meta: 'searchHighlights' } }),
+  };
+  const projection = projectionOf(keys, names);
+  const inclusion = projection && keys !== undefined;
+  return [
+    { $addFields: metadata },
+    ...(projection
+      ? [{ $project: inclusion ? { ...projection, [SCORE]: 1, [HIGHLIGHTS]: 1 } : projection }]
+      : []),
+  ];
+}
+
+function foundRow(document: Document, request: FoundRequest, names: StorageNames): SearchHit {
+  const { [SCORE]: score, [HIGHLIGHTS]: passages, ...columns } = document;
+  return {
+    row: documentToRow(columns, names, wantedFields(request.keys)),
+    score: Number(score ?? 0),
+    highlights: request.highlight === undefined ? [] : passagesOf(passages, request.highlight, names),
+  };
+}
+
+/** Only of the path that was asked for, whatever came. */
+function passagesOf(value: unknown, path: string, names: StorageNames): Passage[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter(isPlainObject).flatMap((passage) => {
+    const { texts } = passage;
+    if (passage['path'] !== names.path(path) || !Array.isArray(texts)) return [];
+    return [
+      {
+        path,
+        texts: texts.filter(isPlainObject).map((text) => ({
+          value: String(text['value']),
+          type: text['type'] === 'hit' ? ('hit' as const) : ('text' as const),
+        })),
+      },
+    ];
+  });
+}
+
+type Facets = ReadonlyMap<string, Facet>;
+
+const DEFAULT_BUCKETS = 10;
+/** Facets have names of the caller's; the database gets names of ours. */
+const alias = (index: number) => `f${index}`;
+const OUTSIDE = 'outside';
+
+const boundariesOf = ({ type, boundaries = [] }: Facet): (number | Date)[] =>
+  boundaries.map((value) => (type === 'date' ? new Date(value) : Number(value)));
+
+/** Facets for the search process to count. */
+function searchedFacets(facets: Facets, names: StorageNames): Document {
+  return Object.fromEntries(
+    [...facets.values()].map((facet, index) => {
+      const path = names.path(facet.path);
+      const shape =
+        facet.type === 'string'
+          ? { numBuckets: facet.buckets ?? DEFAULT_BUCKETS }
+          : { boundaries: boundariesOf(facet) };
+      return [alias(index), { type: facet.type, path, ...shape }];
+    }),
+  );
+}
+
+/** What `$searchMeta` answered. */
+function searchedCounts(answer: Document | undefined, facets: Facets): FacetCounts {
+  const counted: unknown = answer?.['facet'];
+  const branches = isPlainObject(counted) ? counted : {};
+  return {
+    total: Number(answer?.['count']?.['total'] ?? 0),
+    facets: new Map(
+      [...facets.keys()].map((name, index) => {
+        const branch = branches[alias(index)];
+        return [name, bucketsOf(isPlainObject(branch) ? branch['buckets'] : [])];
+      }),
+    ),
+  };
+}
+
+/** The same facets over rows that a filter chose: one branch each, and one for the total. */
+function filteredFacets(facets: Facets, names: StorageNames): Document {
+  const branches = [...facets.values()].map((facet, index) => [
+    alias(index),
+    facet.type === 'string' ? valueBranch(facet, names) : rangeBranch(facet, names),
+  ]);
+  return { ...Object.fromEntries(branches), total: [{ $count: 'count' }] };
+}
+
+function valueBranch(facet: Facet, names: StorageNames): Document[] {
+  const field = `$${names.path(facet.path)}`;
+  return [
+    { $unwind: field },
+    { $group: { _id: { value: field, row: '$_id' } } },
+    { $group: { _id: '$_id.value', count: { $sum: 1 } } },
+    { $match: { _id: { $type: 'string' } } },
+    { $sort: { count: -1, _id: 1 } },
+    { $limit: facet.buckets ?? DEFAULT_BUCKETS },
+  ];
+}
+
+function rangeBranch(facet: Facet, names: StorageNames): Document[] {
+  const path = names.path(facet.path);
+  return [
+    { $match: { [path]: { $type: facet.type } } },
+    {
+      $bucket: {
+        groupBy: `$${path}`,
+        boundaries: boundariesOf(facet),
+        default: OUTSIDE,
+        output: { count: { $sum: 1 } },
+      },
+    },
+    { $match: { _id: { $ne: OUTSIDE } } },
+  ];
+}
+
+/** What `$facet` answered; ranges without rows are told as the search process tells them. */
+function filteredCounts(answer: Document | undefined, facets: Facets): FacetCounts {
+  const total: unknown = answer?.['total']?.[0]?.count;
+  return {
+    total: Number(total ?? 0),
+    facets: new Map(
+      [...facets].map(([name, facet], index) => {
+        const found = bucketsOf(answer?.[alias(index)]);
+        return [name, facet.type === 'string' ? found : everyRange(facet, found)];
+      }),
+    ),
+  };
+}
+
+function everyRange({ boundaries = [] }: Facet, found: readonly FacetBucket[]): FacetBucket[] {
+  const counts = new Map(found.map(({ _id, count }) => [_id, count]));
+  return boundaries.slice(0, -1).map((_id) => ({ _id, count: counts.get(_id) ?? 0 }));
+}
+
+function bucketsOf(value: unknown): FacetBucket[] {
+  if (!Array.isArray(value)) return [];
+  return value
+    .filter(isPlainObject)
+    .map(({ _id, count }) => ({ _id: valueFromStorage(_id, 'text'), count: Number(count ?? 0) }));
 }

@@ -3,10 +3,9 @@ import { compareSync } from 'bcryptjs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MUSIC_SEED, PATIENT, storeErrorCode, unhurried } from '#data-contracts';
 import { TestDatabase } from '../test-database.contract.js';
-import { loadSeed } from './load-seed.js';
+import { loadSeed, seedCollections } from './load-seed.js';
 import { parseSeed } from './parse-seed.js';
 import type { Seed } from './seed.js';
-import { seedCollections } from './seed-documents.js';
 
 const DEMO = new URL('../../../../demo/seed.json', import.meta.url);
 const demo = (): unknown => JSON.parse(readFileSync(DEMO, 'utf8'));

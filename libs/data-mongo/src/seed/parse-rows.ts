@@ -1,16 +1,43 @@
-import { canonicalClassName, isClassName } from '#agent';
+import { createHash } from 'node:crypto';
+import { canonicalClassName, isClassName, isObjectId } from '#agent';
 import type { ParseRow } from '#data';
 import { fieldTypeOf } from '#policy';
-import { UNLISTED_COLUMNS } from '../schema/default-columns.js';
-import { isPlainObject, setOwn } from '../storage/own-property.js';
-import { isPointer } from '../storage/pointer-string.js';
-import { columnToStorage } from '../storage/to-storage.js';
+import { UnstorableValue } from '../errors.js';
+import { UNLISTED_COLUMNS } from '../schema/schema-row.js';
 import { aclToColumns } from '../storage/access-lists.js';
-import { UnstorableValue } from '../storage/unstorable-value.js';
-import type { FaultList } from './fault-list.js';
+import { isPointer } from '../storage/object-ids.js';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { columnToStorage } from '../storage/to-storage.js';
 import { type DraftClass, type DraftClasses, isFieldName } from './parse-schemas.js';
-import type { SeedRelation } from './seed.js';
-import { SeedIds } from './seed-ids.js';
+import type { FaultList, SeedRelation } from './seed.js';
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+/** The same seed gives the same ids, run after run, so that examples and tests may name them. */
+function seedId(className: string, index: number): string {
+  const digest = createHash('sha256').update(`${className}#${index}`).digest();
+  return Array.from(digest.subarray(0, 10), (byte) => ALPHABET[byte % ALPHABET.length]).join('');
+}
+
+/** Ids of one class: given or made, each used once. */
+export class SeedIds {
+  private readonly seen = new Set<string>();
+
+  constructor(
+    private readonly className: string,
+    private readonly faults: FaultList,
+  ) {}
+
+  idOf(given: unknown, index: number, path: string): string {
+    const id = given === undefined ? seedId(this.className, index) : given;
+    if (!isObjectId(id)) {
+      this.faults.add(`${path}.objectId`, 'must be up to 32 letters, digits, _ or -');
+      return seedId(this.className, index);
+    }
+    this.faults.unique(this.seen, id, `${path}.objectId`);
+    return id;
+  }
+}
 
 const OWN_SECTIONS: Readonly<Record<string, string>> = {
   _User: 'users',
@@ -21,7 +48,7 @@ const OWN_SECTIONS: Readonly<Record<string, string>> = {
 const BUILT_IN = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
 
 /** What rows of one class come to: the rows without relations, and the relations. */
-export interface ParsedRows {
+interface ParsedRows {
   readonly objects: Map<string, ParseRow[]>;
   readonly relations: SeedRelation[];
 }

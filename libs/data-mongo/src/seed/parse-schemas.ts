@@ -7,11 +7,9 @@ import {
   isSameType,
   typeName,
 } from '#policy';
-import { BUILT_IN_COLUMNS, SYSTEM_COLUMNS } from '../schema/default-columns.js';
-import type { StoredIndex } from '../schema/schema-row.js';
+import { BUILT_IN_COLUMNS, type StoredIndex, SYSTEM_COLUMNS } from '../schema/schema-row.js';
 import { isPlainObject } from '../storage/own-property.js';
-import type { FaultList } from './fault-list.js';
-import type { SeedClass } from './seed.js';
+import type { FaultList, SeedClass } from './seed.js';
 
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 

@@ -1,7 +1,7 @@
 import { compareSync } from 'bcryptjs';
 import { describe, expect, it } from 'vitest';
+import { seedCollections } from './load-seed.js';
 import { parseSeed } from './parse-seed.js';
-import { seedCollections } from './seed-documents.js';
 
 const NOW = new Date('2026-02-03T04:05:06.000Z');
 const collections = async (json: unknown) => {

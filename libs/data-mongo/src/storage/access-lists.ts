@@ -1,5 +1,5 @@
+import { UnstorableValue } from '../errors.js';
 import { isPlainObject, setOwn } from './own-property.js';
-import { UnstorableValue } from './unstorable-value.js';
 
 /** The three columns an ACL is kept in; `_acl` is the form older servers read. */
 export interface AccessColumns {

@@ -12,8 +12,8 @@ import {
 import type { ParseRow } from '#data';
 import type { FieldSchema } from '#policy';
 import { columnsToAcl } from './access-lists.js';
+import { parsePointerString } from './object-ids.js';
 import { isPlainObject, setOwn } from './own-property.js';
-import { parsePointerString } from './pointer-string.js';
 import { isPointerColumn, type StorageNames } from './storage-names.js';
 
 export type DateForm = 'typed' | 'text';

@@ -1,5 +1,5 @@
-import { BSON, type Document } from 'mongodb';
 import fc from 'fast-check';
+import { BSON, type Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import { MUSIC, PATIENT } from '#data-contracts';

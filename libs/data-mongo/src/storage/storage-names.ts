@@ -1,4 +1,24 @@
-import type { ClassSchema, FieldSchema } from '#policy';
+import {
+  AUTH_DATA_PREFIX,
+  type ClassSchema,
+  type FieldSchema,
+  INTERNAL_FIELDS,
+  type SchemaSnapshot,
+} from '#policy';
+
+/** Where Parse keeps the pairs (`owningId`, `relatedId`) of a relation. */
+export function joinCollection(className: string, field: string): string {
+  return `_Join:${field}:${className}`;
+}
+
+/** Columns Parse keeps for itself, as they are stored. They never leave the store, whatever a query projects or renames. */
+export const INTERNAL_COLUMNS: readonly string[] = INTERNAL_FIELDS.filter((name) => name.startsWith('_'));
+
+const INTERNAL = new Set(INTERNAL_COLUMNS);
+
+export function isInternalColumn(name: string): boolean {
+  return INTERNAL.has(name) || name.startsWith(AUTH_DATA_PREFIX);
+}
 
 const BUILT_IN_COLUMNS: ReadonlyMap<string, string> = new Map([
   ['objectId', '_id'],
@@ -74,4 +94,30 @@ export function pointerColumn(field: string): string {
 
 export function isPointerColumn(column: string): boolean {
   return column.startsWith(POINTER_PREFIX);
+}
+
+/** The stored names of every class of one schema snapshot, worked out once each. */
+export class StoredClasses {
+  private static readonly bySnapshot = new WeakMap<SchemaSnapshot, StoredClasses>();
+  private readonly classes = new Map<string, StorageNames>();
+
+  private constructor(private readonly schemas: SchemaSnapshot) {}
+
+  static of(schemas: SchemaSnapshot): StoredClasses {
+    const known = StoredClasses.bySnapshot.get(schemas);
+    if (known) return known;
+    const made = new StoredClasses(schemas);
+    StoredClasses.bySnapshot.set(schemas, made);
+    return made;
+  }
+
+  names(className: string): StorageNames {
+    const schema = this.schemas.get(className);
+    const known = this.classes.get(className);
+    if (known) return known;
+    const names = new StorageNames(className, schema);
+    // Only declared classes are kept: a caller may name any number of others.
+    if (schema) this.classes.set(className, names);
+    return names;
+  }
 }

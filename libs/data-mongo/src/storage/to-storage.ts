@@ -1,9 +1,9 @@
 import { Binary, type Document } from 'mongodb';
+import { UnstorableValue } from '../errors.js';
 import { aclToColumns } from './access-lists.js';
+import { pointerString, pointerTo } from './object-ids.js';
 import { isPlainObject, setOwn } from './own-property.js';
-import { pointerString, pointerTo } from './pointer-string.js';
 import { pointerColumn, type StorageNames } from './storage-names.js';
-import { UnstorableValue } from './unstorable-value.js';
 
 type Typed = Readonly<Record<string, unknown>> & { readonly __type: string };
 

@@ -1,18 +1,15 @@
 import type { Document, OptionalUnlessRequiredId } from 'mongodb';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { ClassSchema, Where } from '#policy';
-import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
+import { type MongoConnection, sentWrite, type StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
+import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
 import { documentToRow } from '../storage/from-storage.js';
-import type { StorageNames } from '../storage/storage-names.js';
-import { StoredClasses } from '../storage/stored-classes.js';
+import { newObjectId } from '../storage/object-ids.js';
+import { type StorageNames, StoredClasses } from '../storage/storage-names.js';
 import { rowToDocument } from '../storage/to-storage.js';
-import { newObjectId } from './object-id.js';
-import { addColumns, withdrawColumns } from './schema-columns.js';
-import { newColumns, withDefaults } from './writable-fields.js';
-import { sentWrite } from './sent-write.js';
-import { updateOf, valuesOnCreate } from './write-operators.js';
+import { newColumns, updateOf, valuesOnCreate, withDefaults } from './written-fields.js';
 
 /**
  * Writes Parse rows straight to MongoDB by Parse's rules: ids, time stamps, column types, defaults and required fields.

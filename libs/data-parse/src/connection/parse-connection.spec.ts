@@ -2,8 +2,13 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
-import { ParseConnection } from './parse-connection.js';
-import { credentialsOf, MASTER_KEY, type ParseCredentials, sessionCredentials } from './parse-credentials.js';
+import {
+  credentialsOf,
+  MASTER_KEY,
+  ParseConnection,
+  type ParseCredentials,
+  sessionCredentials,
+} from './parse-connection.js';
 
 const KEYS = { appId: 'app', masterKey: 'MASTER-KEY', restApiKey: 'REST-KEY' };
 

@@ -1,3 +1,4 @@
+import type { Identity } from '#agent';
 import {
   ANSWER_MEMORY,
   type AnswerInFlight,
@@ -8,8 +9,38 @@ import {
   StoreError,
 } from '#data';
 import { boundedAnswer, boundedJson } from './bounded-answer.js';
-import { ParseFault, parseServerFault } from './parse-faults.js';
-import type { ParseCredentials } from './parse-credentials.js';
+import { ParseFault, parseServerFault } from './parse-errors.js';
+
+/** With whose rights Parse Server is asked: the master key's, or those of a session and explicitly not the master key's. */
+export type ParseCredentials =
+  { readonly kind: 'master' } | { readonly kind: 'session'; readonly token: string };
+
+export const MASTER_KEY: ParseCredentials = Object.freeze({ kind: 'master' });
+
+/** What may stand in a header, and nothing that could end one. */
+const TOKEN = /^[\x21-\x7e]{1,512}$/;
+
+/** @throws StoreError `session_ended` for what could be no token */
+export function sessionCredentials(token: string): ParseCredentials {
+  if (!TOKEN.test(token)) throw new StoreError('session_ended', { store: 'Parse Server' });
+  return Object.defineProperty({ kind: 'session' as const, token }, 'token', { enumerable: false });
+}
+
+/**
+ * @throws Error for an assumed user or role: nobody signed in as them, so no request can carry their rights. Whoever gets
+ *   here with one has taken the wrong way.
+ */
+export function credentialsOf(identity: Identity): ParseCredentials {
+  switch (identity.kind) {
+    case 'master':
+      return MASTER_KEY;
+    case 'sessionToken':
+      return sessionCredentials(identity.token);
+    case 'aclUser':
+    case 'aclRole':
+      throw new Error(`REST surface cannot honor ${identity.kind}: it knows sessions and the master key`);
+  }
+}
 
 export interface ParseConnectionOptions {
   /** Where Parse Server is mounted, such as `https://api.example.com/parse`. */
@@ -23,7 +54,7 @@ export interface ParseConnectionOptions {
   readonly maxAnswerBytes?: number;
 }
 
-export interface ParseRequest {
+interface ParseRequest {
   readonly credentials: ParseCredentials;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Made of constants and of names that were checked. */
@@ -233,4 +264,75 @@ function networkReason(error: unknown): string {
   const { cause, name } = error as { cause?: { code?: unknown }; name?: unknown };
   const told = [cause?.code, name].find((one) => typeof one === 'string');
   return `no connection (${told ?? 'unknown'})`;
+}
+
+/** What an operator should know of the Parse Server that is configured. */
+export interface ParseServerFacts {
+  /** What it says of itself; null: it cannot be reached. */
+  readonly health: string | null;
+  /** Whether it knows the application id, and the REST API key if one is given. */
+  readonly acceptsApplication: boolean;
+  /** Whether it takes the master key from this machine; null: none is given. */
+  readonly acceptsMasterKey: boolean | null;
+  /** Told to the master key alone. */
+  readonly version: string | null;
+}
+
+type Server = Pick<ParseConnectionOptions, 'serverUrl' | 'appId' | 'masterKey' | 'restApiKey'>;
+
+/** Bytes of an answer about the server. */
+const LONGEST = 262_144;
+
+/** Asks the server about itself, in three requests that read no row. Redirects are not followed. Never rejects. */
+export async function inspectParseServer(server: Server, timeoutMs: number): Promise<ParseServerFacts> {
+  const ask = (path: string, headers: Record<string, string>) => asked(server, path, headers, timeoutMs);
+  const health = await ask('/health', {});
+  const unknown = { health: null, acceptsApplication: false, acceptsMasterKey: null, version: null };
+  if (health.status === null) return unknown;
+  const application = await ask('/config', restHeaders(server));
+  const { masterKey } = server;
+  const info = masterKey === null ? null : await ask('/serverInfo', masterHeaders(server, masterKey));
+  const version = info?.body['parseServerVersion'];
+  return {
+    health: typeof health.body['status'] === 'string' ? health.body['status'] : `status ${health.status}`,
+    acceptsApplication: application.status === 200,
+    acceptsMasterKey: info === null ? null : info.status === 200,
+    version: typeof version === 'string' ? version : null,
+  };
+}
+
+const restHeaders = ({ appId, restApiKey }: Server): Record<string, string> => ({
+  'X-Parse-Application-Id': appId,
+  ...(restApiKey ? { 'X-Parse-REST-API-Key': restApiKey } : {}),
+});
+
+const masterHeaders = ({ appId }: Server, masterKey: string): Record<string, string> => ({
+  'X-Parse-Application-Id': appId,
+  'X-Parse-Master-Key': masterKey,
+});
+
+interface Told {
+  /** Null: no answer. */
+  readonly status: number | null;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+async function asked(
+  { serverUrl }: Server,
+  path: string,
+  headers: Record<string, string>,
+  timeoutMs: number,
+): Promise<Told> {
+  try {
+    const response = await fetch(serverUrl.replace(/\/+$/, '') + path, {
+      headers,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const body = await boundedJson(response, LONGEST).catch(() => null);
+    const isObject = body !== null && typeof body === 'object' && !Array.isArray(body);
+    return { status: response.status, body: isObject ? (body as Record<string, unknown>) : {} };
+  } catch {
+    return { status: null, body: {} };
+  }
 }

@@ -1,7 +1,12 @@
 import { isUserId } from '#agent';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, StoreError } from '#data';
-import type { ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
-import { MASTER_KEY, type ParseCredentials, sessionCredentials } from '../connection/parse-credentials.js';
+import {
+  MASTER_KEY,
+  type ParseAnswer,
+  type ParseConnection,
+  type ParseCredentials,
+  sessionCredentials,
+} from '../connection/parse-connection.js';
 import { isPlainObject } from '../query/plain-value.js';
 
 const LIMITS = { maxTimeMS: 10_000 };

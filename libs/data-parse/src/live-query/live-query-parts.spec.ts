@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isCarried } from './carried-where.js';
-import { CircuitBreaker } from './circuit-breaker.js';
-import { EventQueue } from './event-queue.js';
+import { EventQueue } from './live-query-client.js';
 import { assertHarmless, connectFrame, readFrame, subscribeFrame } from './live-query-frames.js';
 import { type LiveQueryOptions, liveQuerySettings } from './live-query-options.js';
-import { ReconnectDelay } from './reconnect-delay.js';
+import { isCarried } from './live-query-source.js';
+import { CircuitBreaker, ReconnectDelay } from './reconnecting.js';
 
 describe('the options of LiveQuery', () => {
   const settings = (options: Partial<LiveQueryOptions>) =>

@@ -1,12 +1,53 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { catchError, concatMap, map, NEVER, type Observable, shareReplay, take } from 'rxjs';
 import type { Agent } from '#agent';
-import { ChangeSource, type RowView, SourceRefused, type SourceNews } from '#data';
-import { isCarried } from './carried-where.js';
+import { ChangeSource, type RowView, type SourceNews, SourceRefused } from '#data';
+import type { ClassSchema, FieldSchema, Where } from '#policy';
 import { LiveQueryClient, type LiveQueryLog, type LiveQueryNews } from './live-query-client.js';
 import { type LiveQueryOptions, socketUrlFault } from './live-query-options.js';
 
-export type LiveQueryConnection = Omit<LiveQueryOptions, 'useMasterKey'>;
+const SCALARS: ReadonlySet<FieldSchema['type']> = new Set(['String', 'Number', 'Boolean']);
+
+/**
+ * Whether Parse LiveQuery judges a constraint as the database does. Its matcher is another one: it compares dates, lists,
+ * geometry and missing values in its own way. Where it might differ, it does not count as carried.
+ */
+export function isCarried(where: Where, schema: ClassSchema | undefined): boolean {
+  return Object.entries(where).every(([key, constraint]) => {
+    if (key === '$and' || key === '$or') {
+      return Array.isArray(constraint) && constraint.every((branch) => isCarried(branch as Where, schema));
+    }
+    const field = schema?.fields.get(key) ?? (key === 'objectId' ? ({ type: 'String' } as const) : undefined);
+    return !key.startsWith('$') && field !== undefined && isCarriedConstraint(constraint, field);
+  });
+}
+
+function isCarriedConstraint(constraint: unknown, field: FieldSchema): boolean {
+  if (isScalar(constraint)) return SCALARS.has(field.type);
+  if (typeof constraint !== 'object' || constraint === null) return false;
+  if ('__type' in constraint) return constraint.__type === 'Pointer' && field.type === 'Pointer';
+  if (!SCALARS.has(field.type)) return false;
+  return Object.entries(constraint).every(([operator, operand]) => {
+    switch (operator) {
+      case '$eq':
+      case '$ne':
+        return isScalar(operand);
+      case '$in':
+      case '$nin':
+        return Array.isArray(operand) && operand.every(isScalar);
+      case '$exists':
+        return typeof operand === 'boolean';
+      default:
+        return false;
+    }
+  });
+}
+
+function isScalar(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+type LiveQueryConnection = Omit<LiveQueryOptions, 'useMasterKey'>;
 
 /**
  * Changes as Parse Server tells them: of the rows a session's user may read, over one connection, and of all rows, for the

@@ -4,25 +4,29 @@ import {
   answerLeft,
   type CountQuery,
   type FindQuery,
+  type IncludePlan,
   type OperationContext,
   type ParseRow,
   type PipelineRoute,
+  PlacedRows,
   type QueryPlan,
   RecordReader,
   type RelatedQuery,
   type SchemaCatalogue,
 } from '#data';
-import { classPath } from '../connection/checked-path.js';
-import type { ParseAnswer, ParseConnection } from '../connection/parse-connection.js';
-import type { ParseCredentials } from '../connection/parse-credentials.js';
-import { inexpressible, INVALID_QUERY, ParseFault, parseServerFault } from '../connection/parse-faults.js';
-import { isPlainObject } from '../query/plain-value.js';
+import type { ParseAnswer, ParseConnection, ParseCredentials } from '../connection/parse-connection.js';
+import {
+  classPath,
+  inexpressible,
+  INVALID_QUERY,
+  ParseFault,
+  parseServerFault,
+} from '../connection/parse-errors.js';
+import { isPlainObject, isPointer } from '../query/plain-value.js';
 import { type RestForm, whereToRest } from '../query/where-to-rest.js';
-import { includeRows } from './included-rows.js';
 import { rootsOf, rowFromRest } from './rest-row.js';
-import type { StoredPipelines } from './stored-pipelines.js';
 
-export interface ReaderParts {
+interface ReaderParts {
   readonly connection: ParseConnection;
   readonly credentials: ParseCredentials;
   readonly catalogue: SchemaCatalogue;
@@ -208,4 +212,69 @@ function resultsOf(answer: ParseAnswer): ParseRow[] {
   if (!Array.isArray(results) || !results.every(isPlainObject))
     throw parseServerFault('failed', 'no list of results in the answer');
   return results;
+}
+
+/** Ids asked for in one request. */
+const BATCH = 500;
+
+/**
+ * Puts included rows in place of their pointers: one further find per plan, under the target's own limits. Parse Server's
+ * own `include` is never used, because it knows nothing of them.
+ */
+async function includeRows(
+  rows: readonly ParseRow[],
+  plans: readonly IncludePlan[],
+  find: (query: FindQuery) => Promise<ParseRow[]>,
+  left: AnswerLeft,
+): Promise<void> {
+  for (const plan of plans) {
+    const ids = [...new Set(rows.flatMap((row) => idsIn(row[plan.field], plan)))];
+    const found = new PlacedRows(left, 'Parse Server');
+    for (let from = 0; from < ids.length; from += BATCH) {
+      for (const row of await find(batchOf(plan, ids.slice(from, from + BATCH))))
+        found.add(String(row['objectId']), { __type: 'Object', className: plan.targetClass, ...row });
+    }
+    const resolve = (value: unknown): unknown =>
+      isPointer(value) && value.className === plan.targetClass
+        ? (found.place(value.objectId) ?? value)
+        : value;
+    for (const row of rows) {
+      const value = row[plan.field];
+      if (value !== undefined) row[plan.field] = Array.isArray(value) ? value.map(resolve) : resolve(value);
+    }
+  }
+}
+
+function batchOf({ targetClass: className, where, keys, include }: IncludePlan, ids: string[]): FindQuery {
+  const wanted = { objectId: ids.length === 1 ? ids[0] : { $in: ids } };
+  return {
+    className,
+    where: Object.keys(where).length === 0 ? wanted : { $and: [wanted, where] },
+    ...(keys && { keys }),
+    include,
+    limit: ids.length,
+  };
+}
+
+function idsIn(value: unknown, plan: IncludePlan): string[] {
+  const members: unknown[] = Array.isArray(value) ? value : [value];
+  return members
+    .filter(isPointer)
+    .filter((pointer) => pointer.className === plan.targetClass)
+    .map((pointer) => pointer.objectId);
+}
+
+/** A pipeline over stored columns, in extended JSON, with the way back from its documents to rows. */
+interface StoredPipeline {
+  readonly stages: readonly Readonly<Record<string, unknown>>[];
+  rows(documents: readonly unknown[]): ParseRow[];
+}
+
+/**
+ * How governed pipelines look in Parse's storage form. Parse Server runs pipelines over stored columns, so the adapter
+ * that knows the storage gives them.
+ */
+interface StoredPipelines {
+  /** @throws StoreError for what cannot be translated */
+  pipeline(query: AggregateQuery): Promise<StoredPipeline>;
 }

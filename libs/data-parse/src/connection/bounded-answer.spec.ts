@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { MIN_VALUE_BYTES } from '#data';
-import { JsonWeight } from './json-weight.js';
+import { JsonWeight } from './bounded-answer.js';
 
 const weigh = (text: string, chunk = text.length): number => {
   const weight = new JsonWeight();

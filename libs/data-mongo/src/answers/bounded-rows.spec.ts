@@ -1,7 +1,7 @@
 import { BSON } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { MIN_VALUE_BYTES } from '#data';
-import { bsonWeight } from './bson-weight.js';
+import { bsonWeight } from './bounded-rows.js';
 
 const { serialize } = BSON;
 const weigh = (document: object): number => bsonWeight(serialize(document));

@@ -1,5 +1,14 @@
+import { randomInt } from 'node:crypto';
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+/** Ten letters and digits, as Parse Server makes them. */
+export function newObjectId(): string {
+  return Array.from({ length: 10 }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+}
+
 /** Parse JSON of a pointer; the member order is the stored one, because MongoDB compares documents by it. */
-export interface Pointer {
+interface Pointer {
   readonly __type: 'Pointer';
   readonly className: string;
   readonly objectId: string;

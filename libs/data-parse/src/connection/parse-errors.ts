@@ -1,3 +1,4 @@
+import { isClassName, isObjectId } from '#agent';
 import { StoreError, type StoreErrorCode } from '#data';
 
 /** What Parse Server's error codes mean here. A code that is missing is one an application made up, or a server fault. */
@@ -63,4 +64,16 @@ export function inexpressible(reason: string): StoreError {
 
 export function unstorable(reason: string): StoreError {
   return parseServerFault('invalid_query', reason);
+}
+
+/** The address of a class. A name that could lead elsewhere makes none. @throws StoreError `invalid_query` */
+export function classPath(className: string, base = '/classes'): string {
+  if (!isClassName(className)) throw unstorable('not a class name');
+  return `${base}/${className}`;
+}
+
+/** @throws StoreError `invalid_query` */
+export function rowPath(className: string, objectId: string): string {
+  if (!isObjectId(objectId)) throw unstorable('not an object id');
+  return `${classPath(className)}/${objectId}`;
 }

@@ -1,13 +1,13 @@
 import { MongoClient, MongoServerError } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddedMongo } from '#embedded-mongo';
 import { MUSIC_SEED, storeErrorCode, unhurried } from '#data-contracts';
-import { MongoConnection } from '../connection/mongo-connection.js';
-import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';
-import { loadSeed } from '../seed/load-seed.js';
-import { parseSeed } from '../seed/parse-seed.js';
-import { MongoRecordSearcher } from './mongo-record-searcher.js';
-import { asSearchOperation } from './search-errors.js';
+import { EmbeddedMongo } from '#embedded-mongo';
+import { MongoConnection } from './connection/mongo-connection.js';
+import { asSearchOperation } from './errors.js';
+import { MongoSchemaCatalogue } from './schema/mongo-schema-catalogue.js';
+import { MongoRecordSearcher } from './search/mongo-record-searcher.js';
+import { loadSeed } from './seed/load-seed.js';
+import { parseSeed } from './seed/parse-seed.js';
 
 let server: EmbeddedMongo;
 let admin: MongoClient;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sendableFields } from './sendable-fields.js';
+import { sendableFields } from './parse-record-writer.js';
 
 describe('the fields of a write', () => {
   it.each([

@@ -1,0 +1,186 @@
+import type { Document } from 'mongodb';
+import { type AnswerLeft, type FindQuery, type IncludePlan, type ParseRow, PlacedRows } from '#data';
+import { classWhereToQuery } from '../query/where-to-query.js';
+import { documentToRow } from '../storage/from-storage.js';
+import { isPointer } from '../storage/object-ids.js';
+import { isPlainObject, setOwn } from '../storage/own-property.js';
+import { INTERNAL_COLUMNS, type StorageNames, type StoredClasses } from '../storage/storage-names.js';
+
+const ALWAYS = ['_id', '_created_at', '_updated_at'] as const;
+const ACL_COLUMNS = ['_acl', '_rperm', '_wperm'] as const;
+
+/** Secrets are dropped when rows are read; on Parse's own classes they need not even travel. */
+const WITHOUT_SECRETS: Document = Object.fromEntries(
+  INTERNAL_COLUMNS.filter((column) => !(ACL_COLUMNS as readonly string[]).includes(column)).map((column) => [
+    column,
+    0,
+  ]),
+);
+
+/** What a read asks of the stored columns; undefined: everything. */
+export function projectionOf(keys: readonly string[] | undefined, names: StorageNames): Document | undefined {
+  if (!keys) return names.className.startsWith('_') ? WITHOUT_SECRETS : undefined;
+  const paths = keys.flatMap((key) => (key === 'ACL' ? ACL_COLUMNS : [columnPath(key, names)]));
+  const wanted = new Set<string>([...ALWAYS, ...paths]);
+  const projection: Document = {};
+  for (const path of wanted) if (!isInside(path, wanted)) setOwn(projection, path, 1);
+  return projection;
+}
+
+/** Paths through a pointer name fields of another row; here only the pointer itself is read. */
+function columnPath(key: string, names: StorageNames): string {
+  const root = key.split('.', 1)[0] as string;
+  return names.field(root)?.type === 'Pointer' ? names.column(root) : names.path(key);
+}
+
+/** MongoDB refuses `a` beside `a.b`. */
+function isInside(path: string, paths: ReadonlySet<string>): boolean {
+  for (let dot = path.indexOf('.'); dot > 0; dot = path.indexOf('.', dot + 1)) {
+    if (paths.has(path.slice(0, dot))) return true;
+  }
+  return false;
+}
+
+/** The fields of an answer, by their roots; undefined: all. */
+export function wantedFields(keys: readonly string[] | undefined): ReadonlySet<string> | undefined {
+  return keys && new Set(keys.map((key) => key.split('.', 1)[0] as string));
+}
+
+/** Where a joined row waits beside its pointer. A leading underscore keeps it out of every answer. */
+const JOINED = '_i_';
+
+interface RowRequest {
+  readonly keys?: readonly string[];
+  readonly include?: readonly IncludePlan[];
+}
+
+/** A pointer column can be joined; pointers inside arrays are fetched afterwards. */
+export function isJoinable(plan: IncludePlan, names: StorageNames): boolean {
+  return names.field(plan.field)?.type === 'Pointer';
+}
+
+/** Keys of a request with the pointers it includes. */
+function keysOf({ keys, include }: RowRequest): readonly string[] | undefined {
+  return keys && [...keys, ...(include ?? []).map((plan) => plan.field)];
+}
+
+export function requestProjection(request: RowRequest, names: StorageNames): Document | undefined {
+  return projectionOf(keysOf(request), names);
+}
+
+/** The stages after rows are chosen: their columns, then one join per included pointer, nested as deep as the plan. */
+export function rowStages(request: RowRequest, names: StorageNames, classes: StoredClasses): Document[] {
+  const projection = requestProjection(request, names);
+  const joins = (request.include ?? [])
+    .filter((plan) => isJoinable(plan, names))
+    .map((plan) => joinOf(plan, names, classes));
+  return [...(projection ? [{ $project: projection }] : []), ...joins];
+}
+
+function joinOf(plan: IncludePlan, names: StorageNames, classes: StoredClasses): Document {
+  const target = classes.names(plan.targetClass);
+  const admitted = classWhereToQuery(plan.where, target, true);
+  const identified = { $expr: { $eq: ['$_id', '$$id'] } };
+  const conditions = Object.keys(admitted).length > 0 ? { $and: [identified, admitted] } : identified;
+  return {
+    $lookup: {
+      from: plan.targetClass,
+      let: { id: { $arrayElemAt: [{ $split: [`$${names.column(plan.field)}`, { $literal: '$' }] }, 1] } },
+      pipeline: [{ $match: conditions }, ...rowStages(plan, target, classes)],
+      as: JOINED + plan.field,
+    },
+  };
+}
+
+/** Reads rows with their joined rows in place of pointers. A pointer whose row was not admitted stays as it is. */
+export function rowReader(
+  request: RowRequest,
+  names: StorageNames,
+  classes: StoredClasses,
+): (document: Document) => ParseRow {
+  const wanted = wantedFields(keysOf(request));
+  const joins = (request.include ?? []).map((plan) => ({
+    plan,
+    read: rowReader(plan, classes.names(plan.targetClass), classes),
+  }));
+  return (document) => {
+    const row = documentToRow(document, names, wanted);
+    for (const { plan, read } of joins) {
+      const joined: unknown = document[JOINED + plan.field];
+      const found: unknown = Array.isArray(joined) ? joined[0] : undefined;
+      const pointer = row[plan.field];
+      if (!isPlainObject(found) || !isPointer(pointer) || pointer.className !== plan.targetClass) continue;
+      setOwn(row, plan.field, includedRow(read(found), plan));
+    }
+    return row;
+  };
+}
+
+function includedRow(row: ParseRow, plan: IncludePlan): ParseRow {
+  return { __type: 'Object', className: plan.targetClass, ...row };
+}
+
+/** Ids asked for in one command. */
+const BATCH = 1000;
+
+type Find = (query: FindQuery) => Promise<ParseRow[]>;
+
+/** Whether the command that read rows of this class left the include unresolved. */
+export type NeedsBatch = (plan: IncludePlan, className: string) => boolean;
+
+/**
+ * Resolves includes that the rows' own command could not join: pointers inside arrays, and every pointer of a search
+ * by distance. One further find per plan and thousand ids, all under the same deadline.
+ */
+export async function resolveBatched(
+  rows: readonly ParseRow[],
+  className: string,
+  plans: readonly IncludePlan[],
+  needsBatch: NeedsBatch,
+  find: Find,
+  left: AnswerLeft,
+): Promise<void> {
+  for (const plan of plans) {
+    if (needsBatch(plan, className)) await replacePointers(rows, plan, find, left);
+    else await resolveBatched(joinedRows(rows, plan), plan.targetClass, plan.include, needsBatch, find, left);
+  }
+}
+
+/** The rows a join already put in place, whose own includes may still need a batch. */
+function joinedRows(rows: readonly ParseRow[], plan: IncludePlan): ParseRow[] {
+  return rows
+    .map((row) => row[plan.field])
+    .filter((value): value is ParseRow => isPlainObject(value) && value['__type'] === 'Object');
+}
+
+async function replacePointers(
+  rows: readonly ParseRow[],
+  plan: IncludePlan,
+  find: Find,
+  left: AnswerLeft,
+): Promise<void> {
+  const ids = [...new Set(rows.flatMap((row) => pointersIn(row[plan.field], plan)))];
+  const found = new PlacedRows(left);
+  for (let from = 0; from < ids.length; from += BATCH) {
+    const batch = ids.slice(from, from + BATCH);
+    const where = { $and: [plan.where, { objectId: { $in: batch } }] };
+    const { targetClass: className, keys, include } = plan;
+    for (const row of await find({ className, where, ...(keys && { keys }), include, limit: batch.length }))
+      found.add(String(row['objectId']), includedRow(row, plan));
+  }
+  const resolve = (value: unknown): unknown =>
+    isPointer(value) && value.className === plan.targetClass ? (found.place(value.objectId) ?? value) : value;
+  for (const row of rows) {
+    const value = row[plan.field];
+    if (value !== undefined)
+      setOwn(row, plan.field, Array.isArray(value) ? value.map(resolve) : resolve(value));
+  }
+}
+
+function pointersIn(value: unknown, plan: IncludePlan): string[] {
+  const members: unknown[] = Array.isArray(value) ? value : [value];
+  return members
+    .filter(isPointer)
+    .filter((pointer) => pointer.className === plan.targetClass)
+    .map((pointer) => pointer.objectId);
+}

@@ -1,0 +1,193 @@
+import type { Document, IndexDescription, OptionalUnlessRequiredId } from 'mongodb';
+import {
+  type NewClass,
+  NO_PERMISSIONS,
+  type OperationContext,
+  type SchemaCatalogue,
+  SchemaWriter,
+  StoreError,
+} from '#data';
+import type { FieldSchema } from '#policy';
+import { type MongoConnection, sentWrite, type StoredDocument } from '../connection/mongo-connection.js';
+import { asStoreOperation } from '../errors.js';
+import { pointerColumn } from '../storage/storage-names.js';
+import { schemaRow, storedType } from './schema-row.js';
+
+/** `$near` and `$nearSphere` need an index on their column. Parse Server makes one when it is first asked for. */
+export function geoIndexes(fields: Iterable<readonly [string, FieldSchema]>): IndexDescription[] {
+  return [...fields].flatMap(([name, { type }]) =>
+    type === 'GeoPoint' ? [{ name: `${name}_2dsphere`, key: { [name]: '2dsphere' } }] : [],
+  );
+}
+
+/** Makes the indexes of new columns. A write does not fail for want of one: the operator may not permit it. */
+async function makeGeoIndexes(
+  connection: MongoConnection,
+  className: string,
+  fields: Iterable<readonly [string, FieldSchema]>,
+  { maxTimeMS, comment }: OperationContext,
+): Promise<void> {
+  const indexes = geoIndexes(fields);
+  if (indexes.length === 0) return;
+  await connection
+    .collection(className)
+    .createIndexes(indexes, { maxTimeMS, comment })
+    .catch(() => undefined);
+}
+
+/** Columns every schema row names, as Parse Server writes them for a new class. */
+const NEW_CLASS = { objectId: 'string', createdAt: 'date', updatedAt: 'date' };
+
+/** What one write added to a class's schema: what to take back when the write itself fails. */
+interface AddedColumns {
+  readonly columns: ReadonlyMap<string, FieldSchema>;
+  /** The class itself came with them. */
+  readonly newClass: boolean;
+}
+
+/** Adds columns to a class's schema row, and the row itself for a new class. A type that is already there stays. */
+export async function addColumns(
+  connection: MongoConnection,
+  catalogue: SchemaCatalogue,
+  className: string,
+  columns: ReadonlyMap<string, FieldSchema>,
+  operation: OperationContext,
+): Promise<AddedColumns> {
+  const { maxTimeMS, comment } = operation;
+  const schemas = connection.collection('_SCHEMA');
+  const limits = { maxTimeMS, comment };
+  const added = new Map<string, FieldSchema>();
+  let newClass = false;
+  try {
+    const row = await schemas.updateOne(
+      { _id: className },
+      { $setOnInsert: NEW_CLASS },
+      { ...limits, upsert: true },
+    );
+    newClass = row.upsertedCount === 1;
+    for (const [name, field] of columns) {
+      const { modifiedCount } = await schemas.updateOne(
+        { _id: className, [name]: { $exists: false } },
+        { $set: { [name]: storedType(field) } },
+        limits,
+      );
+      if (modifiedCount === 1) added.set(name, field);
+    }
+    await makeGeoIndexes(connection, className, added, operation);
+  } finally {
+    catalogue.invalidate();
+  }
+  return { columns: added, newClass };
+}
+
+/** Takes back what `addColumns` added, as far as no row has come to use it: a write that fails leaves no trace. */
+export async function withdrawColumns(
+  connection: MongoConnection,
+  catalogue: SchemaCatalogue,
+  className: string,
+  { columns, newClass }: AddedColumns,
+  { maxTimeMS, comment }: OperationContext,
+): Promise<void> {
+  if (columns.size === 0 && !newClass) return;
+  const schemas = connection.collection('_SCHEMA');
+  const rows = connection.collection(className);
+  const limits = { maxTimeMS, comment };
+  const unused: string[] = [];
+  for (const [name, { type }] of columns) {
+    const column = type === 'Pointer' ? pointerColumn(name) : name;
+    const used = await rows.findOne({ [column]: { $exists: true } }, { ...limits, projection: { _id: 1 } });
+    if (!used) unused.push(name);
+  }
+  if (newClass && unused.length === columns.size) {
+    await schemas.deleteOne({ _id: className }, limits);
+  } else if (unused.length > 0) {
+    await schemas.updateOne(
+      { _id: className },
+      { $unset: Object.fromEntries(unused.map((name) => [name, ''])) },
+      limits,
+    );
+  }
+  catalogue.invalidate();
+}
+
+/** Changes `_SCHEMA` as Parse Server does. A change that was sent is finished: its signal only keeps it from starting. */
+export class MongoSchemaWriter extends SchemaWriter {
+  constructor(
+    private readonly connection: MongoConnection,
+    private readonly catalogue: SchemaCatalogue,
+  ) {
+    super();
+  }
+
+  createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
+    return this.change(operation, async () => {
+      const row = schemaRow({ className, fields, classLevelPermissions: NO_PERMISSIONS, indexes: [] });
+      await sentWrite(this.connection, () =>
+        this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
+      );
+      await makeGeoIndexes(this.connection, className, fields, operation);
+    });
+  }
+
+  addFields(
+    className: string,
+    fields: ReadonlyMap<string, FieldSchema>,
+    operation: OperationContext,
+  ): Promise<void> {
+    return this.change(operation, async () => {
+      await addColumns(this.connection, this.catalogue, className, fields, operation);
+    });
+  }
+
+  deleteClass(className: string, operation: OperationContext): Promise<'deleted' | 'not_empty' | 'absent'> {
+    return this.change(operation, async () => {
+      if (await this.hasRows(className, operation)) return 'not_empty';
+      const row: Document | null = await sentWrite(this.connection, () =>
+        this.schemas.findOneAndDelete({ _id: className }, limits(operation)),
+      );
+      if (!row) return 'absent';
+      // From here no writer finds the class; one that already had may have been first.
+      if (await this.hasRows(className, operation)) {
+        await this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation));
+        return 'not_empty';
+      }
+      for (const collection of [className, ...joinCollections(className, row)]) await this.drop(collection);
+      return 'deleted';
+    });
+  }
+
+  private get schemas() {
+    return this.connection.collection('_SCHEMA');
+  }
+
+  private async hasRows(className: string, operation: OperationContext): Promise<boolean> {
+    const some = { ...limits(operation), projection: { _id: 1 } };
+    return (await this.connection.collection(className).findOne({}, some)) !== null;
+  }
+
+  /** A class without rows may have no collection at all. */
+  private async drop(collection: string): Promise<void> {
+    const named = await this.connection.db
+      .listCollections({ name: collection }, { nameOnly: true })
+      .toArray();
+    if (named.length > 0) await this.connection.db.dropCollection(collection);
+  }
+
+  private async change<T>({ signal }: OperationContext, work: () => Promise<T>): Promise<T> {
+    if (signal.aborted) throw new StoreError('cancelled', { cause: signal.reason });
+    try {
+      return await asStoreOperation(undefined, work);
+    } finally {
+      this.catalogue.invalidate();
+    }
+  }
+}
+
+const limits = ({ maxTimeMS, comment }: OperationContext) => ({ maxTimeMS, comment });
+
+/** Where the relations of a class are kept. */
+function joinCollections(className: string, row: Document): string[] {
+  return Object.entries(row)
+    .filter(([, type]) => typeof type === 'string' && type.startsWith('relation<'))
+    .map(([field]) => `_Join:${field}:${className}`);
+}

@@ -1,0 +1,297 @@
+import { refusals, Refused } from '#agent';
+import {
+  type AggregateQuery,
+  type CountQuery,
+  type FacetCounts,
+  type FacetQuery,
+  type FindQuery,
+  type IncludePlan,
+  type OperationContext,
+  type ParseRow,
+  type PipelineRoute,
+  type QueryPlan,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  type RelatedQuery,
+  type SearchHit,
+  type StoreCall,
+  type TextSearchQuery,
+  type VectorSearchQuery,
+} from '#data';
+import { type AgentScope, rootOf, type Where } from '#policy';
+import { credentialsOf, type ParseCredentials } from '../connection/parse-connection.js';
+import { isPlainObject } from '../query/plain-value.js';
+import { isExpressible } from '../query/where-to-rest.js';
+import {
+  chosenRoute,
+  type DataRoutes,
+  NEEDS_DIRECT,
+  operatorReader,
+  pipelineRouteOf,
+  type SessionWatch,
+  withSession,
+} from './data-routes.js';
+import { postureOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
+
+/** Whether Parse Server's query language has words for it. */
+function canBeAsked({ where, include = [] }: Pick<FindQuery, 'where' | 'include'>): boolean {
+  return isExpressible(where) && include.every(canBeAsked);
+}
+
+/**
+ * Whether Parse Server, asked with the caller's session, answers exactly what is asked for. It does not where
+ * - a predicate names a column that the session may not query,
+ * - who may search a class and who may read its rows by id differ: it takes every query but the plainest for a search,
+ * - it hides the very column that says which rows are shown differently.
+ */
+function serverAgrees(query: FindQuery, scope: AgentScope): boolean {
+  const { className, where, include = [] } = query;
+  if (namesIds(where) && !searchedAsRead(className, scope)) return false;
+  return (
+    countAgrees(query, scope) &&
+    !hidesDeciders(className, scope) &&
+    include.every((plan) => includeAgrees(plan, scope))
+  );
+}
+
+function countAgrees({ className, where }: CountQuery, scope: AgentScope): boolean {
+  const hidden = scope.rights.protectedColumns(className)?.hidden;
+  return hidden === undefined || ![...fieldsOf(where)].some((field) => hidden.has(field));
+}
+
+function includeAgrees({ targetClass: className, where, include }: IncludePlan, scope: AgentScope): boolean {
+  return searchedAsRead(className, scope) && serverAgrees({ className, where, include, limit: 1 }, scope);
+}
+
+function searchedAsRead(className: string, { rights }: AgentScope): boolean {
+  const [find, get] = [rights.verdict(className, 'find'), rights.verdict(className, 'get')];
+  return JSON.stringify(find) === JSON.stringify(get);
+}
+
+function hidesDeciders(className: string, { rights }: AgentScope): boolean {
+  const columns = rights.protectedColumns(className);
+  return columns !== null && columns.perRow && columns.deciders.some((field) => columns.hidden.has(field));
+}
+
+function namesIds(where: Where): boolean {
+  return Object.entries(where).some(([key, value]) => {
+    if (key === '$and' && Array.isArray(value)) return value.filter(isPlainObject).some(namesIds);
+    return key === 'objectId';
+  });
+}
+
+/** Roots of every field that a constraint names, at any depth of its branches. */
+function fieldsOf(where: Where): Set<string> {
+  const fields = new Set<string>();
+  for (const [key, value] of Object.entries(where)) {
+    if (!key.startsWith('$')) fields.add(rootOf(key));
+    else if (Array.isArray(value))
+      for (const branch of value.filter(isPlainObject))
+        for (const field of fieldsOf(branch)) fields.add(field);
+  }
+  return fields;
+}
+
+/**
+ * The reader of a deployment with a Parse Server. As it stands it reads with the operator's authority; `forCall` gives the
+ * reader of one call, which goes the way the route table names.
+ */
+export class RoutedRecordReader extends RecordReader {
+  constructor(private readonly routes: DataRoutes) {
+    super();
+  }
+
+  override forCall(call: StoreCall): RecordReader {
+    return new CallReader(this.routes, call);
+  }
+
+  async find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return operatorReader(this.routes).find(query, operation);
+  }
+
+  async count(query: CountQuery, operation: OperationContext): Promise<number> {
+    return operatorReader(this.routes).count(query, operation);
+  }
+
+  async aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return operatorReader(this.routes).aggregate(query, operation);
+  }
+
+  async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    return operatorReader(this.routes).related(query, operation);
+  }
+
+  async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+    return operatorReader(this.routes).explain(query, operation);
+  }
+}
+
+/** Reads on behalf of one call. */
+class CallReader extends RecordReader {
+  constructor(
+    private readonly routes: DataRoutes,
+    private readonly call: StoreCall,
+  ) {
+    super();
+  }
+
+  override get pipelineRoute(): PipelineRoute {
+    const route = chosenRoute(pipelineRouteOf(this.call), this.call, (one) => this.isOpen(one));
+    return route === 'direct' ? 'mongo_direct' : 'parse_server';
+  }
+
+  find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    const suits = () => canBeAsked(query) && (!this.serverJudges || serverAgrees(query, this.call.scope));
+    return this.along('rows', suits, (reader) => reader.find(query, operation));
+  }
+
+  count(query: CountQuery, operation: OperationContext): Promise<number> {
+    const suits = () => canBeAsked(query) && (!this.serverJudges || countAgrees(query, this.call.scope));
+    return this.along('rows', suits, (reader) => reader.count(query, operation));
+  }
+
+  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+    const always = () => true;
+    return this.along(pipelineRouteOf(this.call), always, (reader) => reader.aggregate(query, operation));
+  }
+
+  /** Links between rows belong to nobody: whose the rows are is asked of the rows. */
+  async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    return operatorReader(this.routes).related(query, operation);
+  }
+
+  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+    return this.along(
+      'plans',
+      () => canBeAsked(query),
+      (reader) => reader.explain(query, operation),
+    );
+  }
+
+  /** A caller in client mode has no other way, and takes what Parse Server answers. */
+  private get serverJudges(): boolean {
+    return postureOf(this.call.agent) === 'session';
+  }
+
+  private async along<T>(
+    operation: RoutedOperation,
+    suitsServer: () => boolean,
+    work: (reader: RecordReader) => Promise<T>,
+  ): Promise<T> {
+    const route = chosenRoute(
+      operation,
+      this.call,
+      (one) => this.isOpen(one) && (one === 'direct' || suitsServer()),
+    );
+    const { sessions } = this.routes;
+    return withSession(this.call, sessions, async () => work(await this.reader(route)));
+  }
+
+  private isOpen(route: Route): boolean {
+    const { direct, restMaster } = this.routes;
+    if (route === 'direct') return direct !== null;
+    return this.call.agent.identity.kind === 'sessionToken' || restMaster !== null;
+  }
+
+  private async reader(route: Route): Promise<RecordReader> {
+    const { identity } = this.call.agent;
+    const { direct, sessions } = this.routes;
+    if (route === 'rest') return this.routes.rest(credentialsOf(identity));
+    // MongoDB does not ask whether the session still exists.
+    if (identity.kind === 'sessionToken') await sessions.assertAlive(identity.token);
+    return direct ?? operatorReader(this.routes);
+  }
+}
+
+interface SearchRoutes {
+  /** Null: MongoDB is not configured. */
+  readonly direct: RecordSearcher | null;
+  readonly sessions: SessionWatch;
+}
+
+/** The search of a deployment with a Parse Server, which has none itself: always direct, for sessions that still live. */
+export class RoutedRecordSearcher extends RecordSearcher {
+  constructor(
+    private readonly routes: SearchRoutes,
+    private readonly call: Pick<StoreCall, 'agent'> | null = null,
+  ) {
+    super();
+  }
+
+  override forCall(call: StoreCall): RecordSearcher {
+    return new RoutedRecordSearcher(this.routes, call);
+  }
+
+  async text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
+    return (await this.searcher()).text(query, operation);
+  }
+
+  async facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
+    return (await this.searcher()).facets(query, operation);
+  }
+
+  async nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
+    return (await this.searcher()).nearest(query, operation);
+  }
+
+  private async searcher(): Promise<RecordSearcher> {
+    const { direct, sessions } = this.routes;
+    if (!direct) throw new Refused(refusals.noRoute(NEEDS_DIRECT));
+    const identity = this.call?.agent.identity;
+    // MongoDB does not ask whether the session still exists.
+    if (identity?.kind === 'sessionToken') await sessions.assertAlive(identity.token);
+    return direct;
+  }
+}
+
+/** Told to those whom the table gives no way to write. */
+const NOBODY_SIGNED_IN =
+  'Writes go through Parse Server, which knows sessions and the master key: it cannot act as an assumed user or role';
+
+interface WriteRoutes {
+  rest(credentials: ParseCredentials): RecordWriter;
+  readonly sessions: SessionWatch;
+}
+
+/**
+ * The writer of a deployment with a Parse Server: whatever changes a row goes through it, so that its triggers run. It
+ * writes for calls alone; without one it refuses.
+ */
+export class RoutedRecordWriter extends RecordWriter {
+  constructor(
+    private readonly routes: WriteRoutes,
+    private readonly call: StoreCall | null = null,
+  ) {
+    super();
+  }
+
+  override forCall(call: StoreCall): RecordWriter {
+    return new RoutedRecordWriter(this.routes, call);
+  }
+
+  create(className: string, fields: ParseRow, operation: OperationContext): Promise<ParseRow> {
+    return this.write((writer) => writer.create(className, fields, operation));
+  }
+
+  update(
+    className: string,
+    objectId: string,
+    fields: ParseRow,
+    where: Where,
+    operation: OperationContext,
+  ): Promise<ParseRow | null> {
+    return this.write((writer) => writer.update(className, objectId, fields, where, operation));
+  }
+
+  delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
+    return this.write((writer) => writer.delete(className, objectId, where, operation));
+  }
+
+  private async write<T>(work: (writer: RecordWriter) => Promise<T>): Promise<T> {
+    const { call, routes } = this;
+    if (!call || !routesFor('row_writes', postureOf(call.agent)).includes('rest'))
+      throw new Refused(refusals.noRoute(NOBODY_SIGNED_IN));
+    return withSession(call, routes.sessions, () => work(routes.rest(credentialsOf(call.agent.identity))));
+  }
+}

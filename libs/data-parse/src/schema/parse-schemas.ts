@@ -1,0 +1,192 @@
+import {
+  type CatalogueOptions,
+  ClassSchemas,
+  type NewClass,
+  NO_PERMISSIONS,
+  type OperationContext,
+  RenewedCatalogue,
+  type SchemaCatalogue,
+  SchemaWriter,
+  StoreError,
+} from '#data';
+import {
+  type ClassLevelPermissions,
+  type ClassSchema,
+  FIELD_TYPES,
+  type FieldSchema,
+  type FieldType,
+  type IndexSchema,
+  type SchemaSnapshot,
+} from '#policy';
+import { MASTER_KEY, type ParseAnswer, type ParseConnection } from '../connection/parse-connection.js';
+import { CLASS_NOT_EMPTY, classPath, ParseFault, parseServerFault } from '../connection/parse-errors.js';
+import { isPlainObject } from '../query/plain-value.js';
+
+const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
+
+/** Credentials that a schema names and no catalogue does. */
+const UNLISTED = new Set(['password', 'authData', 'sessionToken']);
+
+/** Schemas do not say which indexes are unique; those that Parse Server makes are known. */
+const UNIQUE: Readonly<Record<string, readonly string[]>> = {
+  _User: ['username_1', 'email_1'],
+  _Role: ['name_1'],
+};
+
+const STORED_NAMES: Readonly<Record<string, string>> = {
+  _id: 'objectId',
+  _created_at: 'createdAt',
+  _updated_at: 'updatedAt',
+};
+
+/** Of each operation: permitted to nobody, unless it is said to whom. */
+const CLOSED: ClassLevelPermissions = Object.fromEntries(
+  ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'].map((operation) => [operation, {}]),
+);
+
+/** The classes as Parse Server lists them; entries it could not have written are left out. */
+function schemasFromRest(listed: readonly unknown[]): ClassSchemas {
+  return new ClassSchemas(listed.flatMap((entry) => (isPlainObject(entry) ? classSchema(entry) : [])));
+}
+
+function classSchema(entry: Readonly<Record<string, unknown>>): ClassSchema[] {
+  const { className, fields, classLevelPermissions, indexes } = entry;
+  if (typeof className !== 'string' || !isPlainObject(fields)) return [];
+  return [
+    {
+      className,
+      fields: new Map(Object.entries(fields).flatMap(([name, field]) => fieldSchema(name, field))),
+      indexes: isPlainObject(indexes)
+        ? Object.entries(indexes).flatMap(([name, key]) => indexSchema(className, name, key))
+        : [],
+      classLevelPermissions: isPlainObject(classLevelPermissions)
+        ? { ...CLOSED, protectedFields: {}, ...classLevelPermissions }
+        : null,
+    },
+  ];
+}
+
+function fieldSchema(name: string, field: unknown): [string, FieldSchema][] {
+  if (UNLISTED.has(name) || name.startsWith('_') || !isPlainObject(field)) return [];
+  const { type, targetClass, required, defaultValue } = field;
+  if (typeof type !== 'string' || !TYPES.has(type)) return [];
+  return [
+    [
+      name,
+      {
+        type: type as FieldType,
+        ...(typeof targetClass === 'string' && { targetClass }),
+        ...(typeof required === 'boolean' && { required }),
+        ...(defaultValue !== undefined && { defaultValue }),
+      },
+    ],
+  ];
+}
+
+function indexSchema(className: string, name: string, key: unknown): IndexSchema[] {
+  if (!isPlainObject(key)) return [];
+  const fields = Object.keys(key)
+    .filter((column) => column !== '_fts' && column !== '_ftsx')
+    .map((column) => STORED_NAMES[column] ?? column.replace(/^_p_/, ''));
+  if (name === '_id_') return [{ name, fields, unique: true }];
+  const known = UNIQUE[className]?.includes(name) ?? false;
+  return [{ name, fields, unique: known, ...(known ? { sparse: true } : { uniquenessUnknown: true }) }];
+}
+
+const READ_LIMITS = { maxTimeMS: 10_000 };
+
+/** Classes and permissions as Parse Server tells them to the master key. */
+export class ParseSchemaCatalogue extends RenewedCatalogue {
+  constructor(
+    private readonly connection: ParseConnection,
+    options?: CatalogueOptions,
+  ) {
+    super(options);
+  }
+
+  /** Parse Server tells them with the class. */
+  indexesOf({ indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
+    return Promise.resolve(indexes);
+  }
+
+  protected async load(): Promise<SchemaSnapshot> {
+    const { results } = await this.connection.send(
+      { credentials: MASTER_KEY, method: 'GET', path: '/schemas' },
+      { ...READ_LIMITS, signal: new AbortController().signal },
+    );
+    if (!Array.isArray(results)) throw parseServerFault('failed', 'no list of classes in the answer');
+    return schemasFromRest(results);
+  }
+}
+
+/**
+ * Changes classes through Parse Server, whose own memory of them would be out of date otherwise. Needs the master key. A
+ * change that was sent is finished: its signal only keeps it from starting.
+ */
+export class ParseSchemaWriter extends SchemaWriter {
+  constructor(
+    private readonly connection: ParseConnection,
+    private readonly catalogue: SchemaCatalogue,
+  ) {
+    super();
+  }
+
+  async createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
+    if (await this.exists(className)) throw new StoreError('duplicate', { store: 'Parse Server' });
+    const body = { className, fields: Object.fromEntries(fields), classLevelPermissions: NO_PERMISSIONS };
+    await this.send('POST', className, operation, body);
+  }
+
+  async addFields(
+    className: string,
+    fields: ReadonlyMap<string, FieldSchema>,
+    operation: OperationContext,
+  ): Promise<void> {
+    this.catalogue.invalidate();
+    const known = (await this.catalogue.snapshot()).get(className)?.fields;
+    const added = [...fields].filter(([name]) => !known?.has(name));
+    if (added.length === 0) return;
+    await this.send(known ? 'PUT' : 'POST', className, operation, {
+      className,
+      fields: Object.fromEntries(added),
+    });
+  }
+
+  async deleteClass(
+    className: string,
+    operation: OperationContext,
+  ): Promise<'deleted' | 'not_empty' | 'absent'> {
+    if (!(await this.exists(className))) return 'absent';
+    try {
+      await this.send('DELETE', className, operation);
+      return 'deleted';
+    } catch (error) {
+      if (error instanceof ParseFault && error.parseCode === CLASS_NOT_EMPTY) return 'not_empty';
+      throw error;
+    }
+  }
+
+  /** Asked anew: the answer decides about a change. */
+  private async exists(className: string): Promise<boolean> {
+    this.catalogue.invalidate();
+    return (await this.catalogue.snapshot()).get(className) !== undefined;
+  }
+
+  private async send(
+    method: 'POST' | 'PUT' | 'DELETE',
+    className: string,
+    { signal, maxTimeMS }: OperationContext,
+    body?: Readonly<Record<string, unknown>>,
+  ): Promise<ParseAnswer> {
+    if (signal.aborted) throw new StoreError('cancelled', { store: 'Parse Server', cause: signal.reason });
+    const path = classPath(className, '/schemas');
+    try {
+      return await this.connection.send(
+        { credentials: MASTER_KEY, method, path, ...(body && { body }) },
+        { maxTimeMS, signal: new AbortController().signal },
+      );
+    } finally {
+      this.catalogue.invalidate();
+    }
+  }
+}
