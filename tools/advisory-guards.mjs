@@ -107,14 +107,14 @@ export const GUARDS = [
   {
     advisory: 'GHSA-fcv6-fg5r-jm9q',
     guard: 'an included row meets the limits of its class',
-    file: governed('include-plan.ts'),
+    file: governed('read-plan.ts'),
     find: "const { where } = await this.rules.predicate(target.className, { canonical: false, operation: 'get' });",
     replace: 'const where = {};',
   },
   {
     advisory: 'GHSA-fcv6-fg5r-jm9q',
     guard: 'an included class passes the class gate',
-    file: governed('include-plan.ts'),
+    file: governed('read-plan.ts'),
     find: "this.scope.reachFor(this.agent).reach(targetClass, 'include')",
     replace: 'this.scope.access(targetClass)',
   },
