@@ -64,4 +64,28 @@ describe('an issuer of access tokens', () => {
     for (const issuer of [`${origin}/forged`, `${origin}/nowhere`, 'http://127.0.0.1:1', 'no address'])
       expect(await judged({ issuer })).toEqual(['fail oauth.issuer']);
   });
+
+  it('is not asked on this machine, or its link, under a name that leads there', async () => {
+    const { port } = new URL(origin);
+    let reached = 0;
+    const asked = new Set<string>();
+    server.on('connection', () => (reached += 1));
+    for (const address of ['127.0.0.1', '169.254.169.254']) {
+      const resolve = (name: string) => {
+        asked.add(name);
+        return Promise.resolve([address]);
+      };
+      const levelsOf = async (oauth: object) =>
+        (await checkOAuth([{ oauth, agent: 'a' }], resolve)).map(({ check, level }) => `${level} ${check}`);
+      expect(await levelsOf({ issuer: `https://issuer.example:${port}` })).toEqual(['fail oauth.issuer']);
+      expect(
+        await levelsOf({ issuer: 'https://issuer.example', jwksUri: `https://keys.example:${port}/keys` }),
+      ).toEqual(['ok oauth.issuer', 'fail oauth.keys']);
+    }
+    expect([...asked]).toEqual(['issuer.example', 'keys.example']);
+    expect(reached).toBe(0);
+    expect(await judged({ issuer: 'x', jwksUri: `http://localhost:${port}/keys` })).toContain(
+      'ok oauth.keys',
+    );
+  });
 });

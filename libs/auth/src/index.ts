@@ -9,7 +9,7 @@ export type { Credentials } from './credentials.js';
 export { HashedKeyRule } from './hashed-key-rule.js';
 export * from './impersonating-rule.js';
 export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
-export { isTrustworthyUrl } from './oauth/bounded-json.js';
+export { askForJson, isTrustworthyUrl } from './oauth/bounded-json.js';
 export { type ClaimPath, isScopeName, type TenantClaim } from './oauth/claim-values.js';
 export { ClaimedUsers, USER_FIELDS, type UserClaim, type UserField } from './oauth/claimed-users.js';
 export { type Admission, Grant } from './oauth/grant.js';

@@ -63,7 +63,7 @@ export async function pinnedRequest(url: string, options: PinnedRequest): Promis
         {
           method,
           headers: { 'Accept-Encoding': 'gzip, deflate, br', ...headers, ...length },
-          lookup: checkedLookup(parsed.hostname, options),
+          lookup: checkedLookup(options),
           // A new connection: a pooled one was checked earlier.
           agent: false,
           signal,
@@ -88,18 +88,22 @@ function permits(hostname: string, rule: AddressRule): (address: string) => bool
 const isThisMachine = (address: string): boolean =>
   namesThisMachine(address.replace(/^::ffff:(?=\d+\.)/i, ''));
 
-function checkedLookup(
-  hostname: string,
-  { rule, resolve = resolveBySystem }: Pick<PinnedRequest, 'rule' | 'resolve'>,
-): LookupFunction {
-  const checked = callbackify(async () => {
+/**
+ * A lookup for connections that something else opens: it looks a name up once, checks every answer against the rule and
+ * connects to one of these answers. An address in place of a name is not looked up, and therefore not checked.
+ */
+export function checkedLookup({
+  rule,
+  resolve = resolveBySystem,
+}: Pick<PinnedRequest, 'rule' | 'resolve'>): LookupFunction {
+  const checked = callbackify(async (hostname: string) => {
     const addresses = await resolve(hostname);
     if (addresses.length === 0) throw notFound(hostname);
     if (!addresses.every(permits(hostname, rule))) throw new ForbiddenAddress(hostname);
     return addresses.map((address) => ({ address, family: isIP(address) }));
   });
-  return (_host, { all }, callback) =>
-    checked((error, found) => {
+  return (hostname, { all }, callback) =>
+    checked(hostname, (error, found) => {
       const [first] = found ?? [];
       if (error || !first) callback(error, '');
       else if (all) callback(null, found);

@@ -37,7 +37,7 @@ export interface JsonRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Default: as the system resolves names. */
-  readonly resolve?: ResolveHost;
+  readonly resolve?: ResolveHost | undefined;
 }
 
 export interface JsonAnswer {

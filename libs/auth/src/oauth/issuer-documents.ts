@@ -1,3 +1,4 @@
+import type { ResolveHost } from '#agent';
 import { AuthenticationUnavailable } from '../authentication-faults.js';
 import { askForJson, isLoopbackUrl, isTrustworthyUrl } from './bounded-json.js';
 import { KeptFresh } from './kept-fresh.js';
@@ -24,7 +25,11 @@ export function wellKnownUrls(issuer: string): string[] {
 export class IssuerDocuments {
   private readonly document: KeptFresh<IssuerDocument>;
 
-  constructor(private readonly issuer: string) {
+  /** @param resolve default: as the system resolves names */
+  constructor(
+    private readonly issuer: string,
+    private readonly resolve?: ResolveHost,
+  ) {
     this.document = new KeptFresh(() => this.discover(), FRESHNESS);
   }
 
@@ -46,7 +51,7 @@ export class IssuerDocuments {
     let failure = 'no document';
     for (const url of wellKnownUrls(this.issuer)) {
       try {
-        const { status, value } = await askForJson(url);
+        const { status, value } = await askForJson(url, { resolve: this.resolve });
         if (status === 200 && value?.['issuer'] === this.issuer) return value;
         failure = status === 200 ? 'a document of another issuer' : `status ${status}`;
       } catch (error) {

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import type * as Api from '@opentelemetry/api';
+import { checkedLookup, type ResolveHost } from '#agent';
 import { CallContexts } from './call-contexts.js';
 import {
   batchesOf,
@@ -19,6 +21,8 @@ export interface TraceOptions {
   readonly ratio: number;
   readonly callers: CallerTraces;
   readonly serviceName: string;
+  /** Default: as the system resolves names. */
+  readonly resolve?: ResolveHost;
 }
 
 export interface TraceLog {
@@ -76,7 +80,7 @@ export async function openTracing(
 
 async function startSdk(
   api: typeof Api,
-  { endpoint, headers, serviceName, ...configured }: TraceOptions,
+  { endpoint, headers, serviceName, resolve, ...configured }: TraceOptions,
   env: Environment,
   version: string,
   log: TraceLog,
@@ -89,6 +93,8 @@ async function startSdk(
   const exporter = new OTLPTraceExporter({
     ...(endpoint !== null && { url: endpoint }),
     ...(Object.keys(headers).length > 0 && { headers: { ...headers } }),
+    // The name of a collector does not lead to this machine; a private network is the operator's.
+    httpAgentOptions: { ...certificatesOf(env), lookup: checkedLookup({ rule: 'elsewhere', resolve }) },
   });
   tellFaults(api, log);
   const { ratio, callers } = samplingOf(env, configured);
@@ -122,6 +128,26 @@ async function startSdk(
     await within(LAST_EXPORT, provider.shutdown());
   };
   return new Tracing({ api, tracer: provider.getTracer(SCOPE, version), callers, close });
+}
+
+/** What the exporter reads of the environment for its own connections, which these options replace. */
+function certificatesOf(env: Environment) {
+  const fileOf = (name: string) => {
+    const path =
+      env[`OTEL_EXPORTER_OTLP_TRACES_${name}`]?.trim() || env[`OTEL_EXPORTER_OTLP_${name}`]?.trim();
+    try {
+      return path ? readFileSync(path) : undefined;
+    } catch {
+      // The exporter logs the file that it cannot read.
+      return undefined;
+    }
+  };
+  return {
+    keepAlive: true,
+    ca: fileOf('CERTIFICATE'),
+    cert: fileOf('CLIENT_CERTIFICATE'),
+    key: fileOf('CLIENT_KEY'),
+  };
 }
 
 /** A collector that is away is told once until a line of another kind; its URL and headers are not. */

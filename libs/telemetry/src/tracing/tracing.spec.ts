@@ -68,6 +68,37 @@ describe('traces', () => {
     expect(headers[0]).toMatchObject({ 'x-collector-key': 'k' });
   });
 
+  it.each([
+    ['collector.example', 0],
+    ['localhost', 1],
+  ])('go to this machine under the name %s as often as the operator named it: %i', async (host, times) => {
+    collector = await startCollector();
+    const { port } = new URL(collector.endpoint);
+    const asked = new Set<string>();
+    const opened = await openTracing(
+      {
+        endpoint: `http://${host}:${port}/v1/traces`,
+        headers: {},
+        ratio: 1,
+        callers: 'continue',
+        serviceName: 'parley',
+        resolve: (name) => {
+          asked.add(name);
+          return Promise.resolve(['127.0.0.1']);
+        },
+      },
+      { OTEL_EXPORTER_OTLP_TIMEOUT: '1000' },
+      '1.2.3',
+      { warn: () => undefined },
+    );
+    if (!opened) throw new Error('no traces');
+    tracing = opened;
+    answer(new ServiceTelemetry({ tracing, metrics: null, names }), parentOf(TRACE, '01'));
+    await sent();
+    expect([...asked]).toEqual([host]);
+    expect(collector.named('POST /mcp')).toHaveLength(times);
+  });
+
   it('prefer that of the message, and link the request that carried it', async () => {
     const telemetry = await open();
     const meta = { traceparent: parentOf(OTHER_TRACE, '01') };
