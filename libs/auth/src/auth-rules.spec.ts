@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentShape, MASTER, Unauthorized } from '#agent';
-import { AnonymousRule } from './anonymous-rule.js';
-import { ApiKeyRule } from './api-key-rule.js';
-import { CallerSessionRule, ParseSessionRule } from './parse-session-rule.js';
+import { ApiKeyRule } from './api-key-rules.js';
+import { AnonymousRule } from './connection-rules.js';
 import { RuleAuthenticator } from './rule-authenticator.js';
-import { SessionOwners } from './session-owners.js';
+import { CallerSessionRule, ParseSessionRule, SessionOwners } from './session-rules.js';
 
 const analyst = compileAgentShape('analyst');
 const guest = compileAgentShape('guest');

@@ -1,4 +1,14 @@
-import type { CredentialSource } from './authenticator.js';
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** What is known of a request before anybody vouches for it. Headers with `_` in their names are gone already. */
+export interface CredentialSource {
+  /** As Node gives them, names in lower case. */
+  readonly headers: Readonly<IncomingHttpHeaders>;
+  /** Of the peer, which may be a proxy. */
+  readonly remoteAddress: string | undefined;
+  /** HTTP verb. */
+  readonly method: string;
+}
 
 /** The part of a request that says who is calling. */
 export type Credentials = Pick<CredentialSource, 'headers' | 'remoteAddress'>;

@@ -1,13 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileAgentShape, MASTER } from '#agent';
-import { AnonymousRule } from './anonymous-rule.js';
-import { ApiKeyRule } from './api-key-rule.js';
-import { ClientCertificateRule } from './client-certificate-rule.js';
-import { HashedKeyRule } from './hashed-key-rule.js';
+import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
+import { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
 import { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
+import { TrustedNetworks } from './networks.js';
 import { RuleAuthenticator } from './rule-authenticator.js';
-import { TrustedNetworks } from './trusted-networks.js';
 
 const shape = compileAgentShape('reports');
 const from = (headers: Record<string, string>, remoteAddress = '10.1.2.3') => ({ headers, remoteAddress });

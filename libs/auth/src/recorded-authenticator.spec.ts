@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, Unauthorized } from '#agent';
 import type { AuditEvent } from '#audit';
-import { Authenticator, type CredentialSource } from './authenticator.js';
-import { OuterAuthenticator } from './outer-authenticator.js';
-import { RecordedAuthenticator } from './recorded-authenticator.js';
+import { Authenticator, OuterAuthenticator, RecordedAuthenticator } from './authenticator.js';
+import type { CredentialSource } from './credentials.js';
 
 const agent = new Agent({ shape: compileAgentShape('reader', {}), principal: 'p' });
 

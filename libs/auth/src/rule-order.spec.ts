@@ -1,14 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { compileAgentShape, MASTER } from '#agent';
-import { ApiKeyRule } from './api-key-rule.js';
-import { AuthenticationUnavailable } from './authentication-faults.js';
-import type { AuthRule } from './auth-rule.js';
-import { HashedKeyRule } from './hashed-key-rule.js';
-import { newKey, slowHashOf } from './key-hash.js';
-import { ParseSessionRule } from './parse-session-rule.js';
-import { RuleAuthenticator } from './rule-authenticator.js';
-import { SessionOwners } from './session-owners.js';
-import { SlowComparisons } from './slow-comparisons.js';
+import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
+import { AuthenticationUnavailable } from './errors.js';
+import { newKey, SlowComparisons, slowHashOf } from './key-hash.js';
+import { type AuthRule, RuleAuthenticator } from './rule-authenticator.js';
+import { ParseSessionRule, SessionOwners } from './session-rules.js';
 
 const shapes = Object.fromEntries(
   ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentShape(name)]),

@@ -2,16 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { compileAgentShape, MASTER, Unauthorized } from '#agent';
-import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../authentication-faults.js';
-import type { AuthRule } from '../auth-rule.js';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
-import { RuleAuthenticator } from '../rule-authenticator.js';
-import { principalOf } from './claim-values.js';
-import { ClaimedUsers, type UserField } from './claimed-users.js';
-import { Grant, type GrantOptions } from './grant.js';
-import { type OAuthIssuer, oauthRule } from './issuer-options.js';
-import { RevocationList, RevokedBook, revocationName } from './revocation-list.js';
-import type { ScopeLadderOptions } from './scope-ladder.js';
+import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
+import { type AuthRule, RuleAuthenticator } from '../rule-authenticator.js';
+import { principalOf } from './claims.js';
+import { ClaimedUsers, Grant, type GrantOptions, type ScopeLadderOptions, type UserField } from './grants.js';
+import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
+import { RevocationList, revocationName, RevokedBook } from './revocations.js';
 
 class TwoUsers extends ClaimedUsers {
   idOf(field: UserField, value: string): Promise<string | null> {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { JWSHeaderParameters } from 'jose';
-import { InvalidToken } from '../authentication-faults.js';
-import type { KeyRing, Keys } from './key-ring.js';
-import { type Claims, tokenParts } from './token-parts.js';
-import { VerifiedTokens } from './verified-tokens.js';
+import { ExpiringMap } from '#cluster';
+import { InvalidToken } from '../errors.js';
+import { type Claims, tokenParts } from './claims.js';
+import type { KeyRing, Keys } from './issuer-metadata.js';
 
 /** What a token may be signed with. Never `none` and never a shared secret: those are not on the list to choose from. */
 export const ALGORITHMS = [
@@ -24,7 +24,7 @@ export type Algorithm = (typeof ALGORITHMS)[number];
 const OTHER_KINDS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'] as const;
 const ACCESS_TOKEN_TYPES = new Set(['at+jwt', 'application/at+jwt', 'jwt', 'application/jwt']);
 
-export interface VerifierOptions {
+interface VerifierOptions {
   readonly issuer: string;
   /** One of them must be meant. */
   readonly audiences: readonly string[];
@@ -122,4 +122,50 @@ function assertAccessToken(header: Claims, claims: Claims): void {
   if (kind !== undefined && !(typeof kind === 'string' && kind.toLowerCase() === 'bearer'))
     throw new InvalidToken('no bearer token');
   if (cnf !== undefined) throw new InvalidToken('sender-constrained');
+}
+
+interface Verified<K> {
+  readonly claims: Claims;
+  readonly by: K;
+}
+
+/**
+ * What was verified a moment ago, by the digest of the token: who reads this memory cannot use it as one. When it is full, the
+ * subject that has most tokens in it loses its oldest.
+ */
+export class VerifiedTokens<K extends object> {
+  private readonly entries: ExpiringMap<Verified<K>>;
+
+  /** @param lifetime milliseconds @param maxEntries of all subjects */
+  constructor(
+    private readonly lifetime: number,
+    maxEntries = 2_000,
+    now: () => number = () => performance.now(),
+    private readonly wallClock: () => number = Date.now,
+  ) {
+    this.entries = new ExpiringMap(maxEntries, now);
+  }
+
+  /**
+   * @param keys those that are believed now: what other keys verified is verified again
+   * @param skew seconds
+   */
+  find(digest: string, keys: K, skew: number): Claims | undefined {
+    const entry = this.entries.get(digest);
+    if (!entry) return undefined;
+    const { exp } = entry.claims as { exp: number };
+    const expired = exp + skew <= this.wallClock() / 1000;
+    if (entry.by === keys && !expired) return entry.claims;
+    this.entries.delete(digest);
+    return undefined;
+  }
+
+  keep(digest: string, by: K, claims: Claims): void {
+    this.entries.set(digest, { by, claims }, this.lifetime, { owner: subjectOf(claims) });
+  }
+}
+
+/** Of one issuer, whose tokens alone one memory holds. */
+function subjectOf({ sub, client_id: client }: Claims): string {
+  return typeof sub === 'string' ? `sub:${sub}` : `client:${String(client)}`;
 }

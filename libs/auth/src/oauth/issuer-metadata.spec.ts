@@ -1,13 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { compileAgentShape, MASTER } from '#agent';
-import { AuthenticationUnavailable, InvalidToken } from '../authentication-faults.js';
 import { AUDIENCE, makeKey, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
-import { ClaimedUsers } from './claimed-users.js';
-import { Grant } from './grant.js';
-import { isLoopbackUrl } from './bounded-json.js';
-import { IssuerDocuments, wellKnownUrls } from './issuer-documents.js';
-import { type OAuthIssuer, oauthRule } from './issuer-options.js';
-import { KeyRing } from './key-ring.js';
+import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
+import { ClaimedUsers, Grant } from './grants.js';
+import { IssuerDocuments, KeyRing, wellKnownUrls } from './issuer-metadata.js';
+import { isLoopbackUrl } from './issuer-request.js';
+import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { ALGORITHMS, TokenVerifier } from './token-verifier.js';
 
 class NoUsers extends ClaimedUsers {

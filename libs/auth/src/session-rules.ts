@@ -1,7 +1,12 @@
-import { Agent, type AgentShape, sessionIdentity, Unauthorized } from '#agent';
-import { AuthRule } from './auth-rule.js';
+import { Agent, type AgentShape, type ImpersonationOrder, sessionIdentity, Unauthorized } from '#agent';
 import { type Credentials, presentedSession } from './credentials.js';
-import type { SessionOwners } from './session-owners.js';
+import { AuthRule } from './rule-authenticator.js';
+
+/** Who signed in with a session token. */
+export abstract class SessionOwners {
+  /** @returns the user's id; null for a token that nobody signed in with, or no longer */
+  abstract userOf(token: string): Promise<string | null>;
+}
 
 async function agentOf(
   token: string,
@@ -75,4 +80,53 @@ export function withOwnSession(
   const token = presentedSession(credentials);
   if (token === undefined) throw new Unauthorized('no session token');
   return agentOf(token, owners, admitted);
+}
+
+/** Finds the session that an operator's order to act as a user is carried out with. */
+export abstract class ImpersonatedSessions {
+  /** @returns its token; null when the user has none */
+  abstract tokenFor(order: ImpersonationOrder): Promise<string | null>;
+}
+
+/** Callers that another rule admits, and who act as the user that the configuration names. Nothing they send changes whom. */
+export class ImpersonatingRule extends AuthRule {
+  constructor(
+    private readonly admission: AuthRule,
+    private readonly order: ImpersonationOrder,
+    private readonly sessions: ImpersonatedSessions,
+  ) {
+    super();
+  }
+
+  async recognise(credentials: Credentials, vouched?: boolean): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials, vouched);
+    return admitted && actingAs(this.order, admitted, this.sessions);
+  }
+
+  override isSettled(credentials: Credentials): boolean {
+    return this.admission.isSettled(credentials);
+  }
+
+  override knows(credentials: Credentials): Promise<boolean> {
+    return this.admission.knows(credentials);
+  }
+}
+
+/** The same caller, acting as the user of the order. @throws Unauthorized when that user has no session */
+export async function actingAs(
+  order: ImpersonationOrder,
+  { shape, principal, tenantId, claims, correlationId }: Agent,
+  sessions: ImpersonatedSessions,
+): Promise<Agent> {
+  const token = await sessions.tokenFor(order);
+  if (token === null) throw new Unauthorized('no active session of the impersonated user');
+  return new Agent({
+    shape,
+    principal,
+    tenantId,
+    claims,
+    correlationId,
+    identity: sessionIdentity(token),
+    impersonatedUserId: order.userId,
+  });
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { countingServer } from '../../../audit/src/delivery/counting-server.fixture.js';
-import { askForJson } from './bounded-json.js';
+import { askForJson } from './issuer-request.js';
 
 const server = countingServer('{"keys":[]}');
 

@@ -1,5 +1,5 @@
 import { pinnedRequest, type ResolveHost } from '#agent';
-import { AuthenticationUnavailable } from '../authentication-faults.js';
+import { AuthenticationUnavailable } from '../errors.js';
 
 /** Bytes of a document of an authorization server. */
 const MAX_BYTES = 262_144;

@@ -1,7 +1,7 @@
-import { AuthenticationUnavailable } from '../authentication-faults.js';
-import type { IssuerDocument, IssuerDocuments } from './issuer-documents.js';
+import { AuthenticationUnavailable } from '../errors.js';
+import type { IssuerDocument, IssuerDocuments } from './issuer-metadata.js';
 
-export interface ProtectedResource {
+interface ProtectedResource {
   /** Canonical URL of the MCP endpoint as clients know it, without a trailing slash. */
   readonly resource: string;
   /** Issuers, in the order of the rules. */
@@ -75,5 +75,37 @@ export class ResourceDocuments {
     if (!first) throw new AuthenticationUnavailable('no issuer');
     const document = await first.documents.current();
     return Object.fromEntries(MIRRORED.flatMap((name) => (name in document ? [[name, document[name]]] : [])));
+  }
+}
+
+/** What a client without a good token is told (RFC 6750, RFC 9728): where to find out how to get one, and with which scopes. */
+export class BearerChallenge {
+  /**
+   * @param metadataUrl of the protected resource's metadata
+   * @param scopes that every caller needs
+   */
+  constructor(
+    private readonly metadataUrl: string,
+    private readonly scopes: readonly string[],
+  ) {}
+
+  /** To whoever showed no token. */
+  unknown(): string {
+    return this.worded([], this.scopes);
+  }
+
+  invalid(): string {
+    return this.worded(['error="invalid_token"'], this.scopes);
+  }
+
+  /** @param scopes all that the operation needs */
+  insufficient(scopes: readonly string[]): string {
+    return this.worded(['error="insufficient_scope"'], scopes);
+  }
+
+  // Scope names and the address come from the configuration, which admits nothing that would end a quoted text.
+  private worded(error: readonly string[], scopes: readonly string[]): string {
+    const scope = scopes.length > 0 ? [`scope="${scopes.join(' ')}"`] : [];
+    return `Bearer ${[...error, ...scope, `resource_metadata="${this.metadataUrl}"`].join(', ')}`;
   }
 }

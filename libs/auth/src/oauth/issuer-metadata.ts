@@ -1,0 +1,227 @@
+import type { CryptoKey, JSONWebKeySet, JWSHeaderParameters } from 'jose';
+import type { ResolveHost } from '#agent';
+import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
+import { askForJson, isLoopbackUrl, isTrustworthyUrl } from './issuer-request.js';
+
+export type IssuerDocument = Readonly<Record<string, unknown>>;
+
+/** Milliseconds. */
+const FRESHNESS = { refreshAfter: 600_000, usableFor: 86_400_000, cooldown: 10_000 };
+
+/** Where an issuer may describe itself: RFC 8414, then OpenID Connect in both places that are in use. */
+export function wellKnownUrls(issuer: string): string[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname.replace(/\/$/, '');
+  return [
+    ...new Set([
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      `${origin}/.well-known/openid-configuration${path}`,
+      `${origin}${path}/.well-known/openid-configuration`,
+    ]),
+  ];
+}
+
+/** What an issuer says of itself, believed only where it names itself exactly as it is configured. */
+export class IssuerDocuments {
+  private readonly document: KeptFresh<IssuerDocument>;
+
+  /** @param resolve default: as the system resolves names */
+  constructor(
+    private readonly issuer: string,
+    private readonly resolve?: ResolveHost,
+  ) {
+    this.document = new KeptFresh(() => this.discover(), FRESHNESS);
+  }
+
+  /** @throws AuthenticationUnavailable */
+  current(): Promise<IssuerDocument> {
+    return this.document.current();
+  }
+
+  /** One of its addresses. @throws AuthenticationUnavailable also when there is none that can be used */
+  async endpoint(name: 'jwks_uri' | 'introspection_endpoint'): Promise<string> {
+    const url = (await this.current())[name];
+    // Somebody else's document does not lead to services of this machine.
+    const isOwn = typeof url === 'string' && (!isLoopbackUrl(url) || isLoopbackUrl(this.issuer));
+    if (isOwn && isTrustworthyUrl(url)) return url;
+    throw new AuthenticationUnavailable(`${this.issuer} names no ${name} that can be asked`);
+  }
+
+  private async discover(): Promise<IssuerDocument> {
+    let failure = 'no document';
+    for (const url of wellKnownUrls(this.issuer)) {
+      try {
+        const { status, value } = await askForJson(url, { resolve: this.resolve });
+        if (status === 200 && value?.['issuer'] === this.issuer) return value;
+        failure = status === 200 ? 'a document of another issuer' : `status ${status}`;
+      } catch (error) {
+        if (!(error instanceof AuthenticationUnavailable)) throw error;
+        failure = error.cause;
+      }
+    }
+    throw new AuthenticationUnavailable(`${this.issuer} does not describe itself: ${failure}`);
+  }
+}
+
+/** More than any issuer rotates through. */
+const MAX_KEYS = 100;
+
+interface KeyRingOptions {
+  /** Asked at every fetch, so that an issuer may move its keys. */
+  readonly jwksUri: () => Promise<string>;
+  /** Seconds that keys serve on when they cannot be fetched. */
+  readonly outage: number;
+  /** Milliseconds between two fetches. Default 30,000. */
+  readonly cooldown?: number;
+  readonly now?: () => number;
+}
+
+/** The keys of one fetch. */
+export interface Keys {
+  /** @throws InvalidToken when none of them, or more than one, is meant */
+  find(header: JWSHeaderParameters): Promise<CryptoKey>;
+}
+
+/** Milliseconds. */
+const REFRESH = 600_000;
+
+/** The public keys of an issuer, under rotation and outage. */
+export class KeyRing {
+  private readonly keys: KeptFresh<Keys>;
+
+  constructor({ jwksUri, outage, cooldown = 30_000, now }: KeyRingOptions) {
+    const fetchKeys = async () => keysOf(await fetchedSet(await jwksUri()));
+    this.keys = new KeptFresh(fetchKeys, {
+      refreshAfter: Math.min(REFRESH, outage * 1000),
+      usableFor: outage * 1000,
+      cooldown,
+      ...(now && { now }),
+    });
+  }
+
+  /** @throws AuthenticationUnavailable */
+  current(): Promise<Keys> {
+    return this.keys.current();
+  }
+
+  /** For a token whose key is not known: the issuer may have rotated. @throws AuthenticationUnavailable */
+  renewed(): Promise<Keys> {
+    return this.keys.renewed();
+  }
+}
+
+async function fetchedSet(url: string): Promise<JSONWebKeySet> {
+  const { status, value } = await askForJson(url);
+  const keys = value?.['keys'];
+  if (status !== 200 || !Array.isArray(keys) || keys.length === 0 || keys.length > MAX_KEYS)
+    throw new AuthenticationUnavailable(`no usable key set at ${new URL(url).host}`);
+  return { keys } as JSONWebKeySet;
+}
+
+async function keysOf(set: JSONWebKeySet): Promise<Keys> {
+  const { createLocalJWKSet, errors } = await import('jose');
+  let local: ReturnType<typeof createLocalJWKSet>;
+  try {
+    local = createLocalJWKSet(set);
+  } catch {
+    throw new AuthenticationUnavailable('a malformed key set');
+  }
+  return {
+    // `alg` and `kid` alone choose: a key or an address inside the token is nobody's word but the sender's.
+    find: async ({ alg, kid }) => {
+      try {
+        return await local({ alg: alg as string, ...(kid !== undefined && { kid }) });
+      } catch (error) {
+        if (error instanceof errors.JOSEError) throw new InvalidToken(error.code);
+        throw new InvalidToken('a key that cannot be used');
+      }
+    },
+  };
+}
+
+/** Milliseconds. */
+interface FreshnessOptions {
+  /** Until it is fetched anew. */
+  readonly refreshAfter: number;
+  /** How long it may be used when it cannot be. */
+  readonly usableFor: number;
+  /** Between two fetches, failed ones included: however many callers ask, the other side is not asked more often. */
+  readonly cooldown: number;
+  /** Only differences count. Default: of this process. */
+  readonly now?: () => number;
+}
+
+/** Milliseconds between two attempts while there is nothing to serve from. */
+const IMPATIENCE = 1_000;
+
+/**
+ * Something fetched that is believed for a while. An outage of its source does not end it at once: what is known serves on
+ * within a bound, and beyond it nothing does.
+ */
+class KeptFresh<T> {
+  private known: { readonly value: T; readonly at: number } | null = null;
+  private lastAttempt = -Infinity;
+  private fetching: Promise<void> | null = null;
+  private failure = 'never fetched';
+  private readonly now: () => number;
+
+  constructor(
+    private readonly fetchAnew: () => Promise<T>,
+    private readonly options: FreshnessOptions,
+  ) {
+    this.now = options.now ?? (() => performance.now());
+  }
+
+  /** @throws AuthenticationUnavailable when nothing that is known may be used any more */
+  async current(): Promise<T> {
+    const usable = this.usable();
+    if (usable && this.ageOf(usable) < this.options.refreshAfter) return usable.value;
+    if (usable) {
+      // Whoever comes by while it is renewed need not wait for it.
+      void this.renew();
+      return usable.value;
+    }
+    await this.renew();
+    const renewed = this.usable();
+    if (!renewed) throw new AuthenticationUnavailable(this.failure);
+    return renewed.value;
+  }
+
+  /**
+   * What there is after another look, because what is known seems too old. Within the cooldown it is what is known.
+   * @throws AuthenticationUnavailable
+   */
+  async renewed(): Promise<T> {
+    await this.renew();
+    return this.current();
+  }
+
+  private usable() {
+    return this.known && this.ageOf(this.known) < this.options.usableFor ? this.known : null;
+  }
+
+  private ageOf({ at }: { readonly at: number }): number {
+    return this.now() - at;
+  }
+
+  private async renew(): Promise<void> {
+    if (this.fetching) return this.fetching;
+    // With nothing to serve from, waiting long would make an outage longer than it is.
+    const cooldown = this.usable() ? this.options.cooldown : Math.min(this.options.cooldown, IMPATIENCE);
+    if (this.now() - this.lastAttempt < cooldown) return;
+    this.lastAttempt = this.now();
+    this.fetching = this.fetchAnew()
+      .then(
+        (value) => {
+          this.known = { value, at: this.now() };
+        },
+        (error: unknown) => {
+          this.failure = error instanceof AuthenticationUnavailable ? error.cause : String(error);
+        },
+      )
+      .finally(() => {
+        this.fetching = null;
+      });
+    return this.fetching;
+  }
+}
