@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { AuditEvent } from './audit-event.js';
-import { type ApprovalRecord, type AuditRecord, AuditSink } from './audit-record.js';
+import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from './audit-record.js';
 import { oneLine } from './terminal-text.js';
 
 /**

@@ -1,8 +1,8 @@
 import {
   type Agent,
   assumedName,
-  authType,
   type AuthType,
+  authType,
   type ErrorCode,
   type Refusal,
   type Tier,

@@ -1,6 +1,81 @@
-import { randomBytes } from 'node:crypto';
-import type { ChainHead } from '../audit-event.js';
-import { NOTHING_BEFORE, type RecordSeal, type SealedLine } from './record-seal.js';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { ChainHead } from '../audit-record.js';
+import { canonicalLine } from './canonical-json.js';
+
+/** What stands before the first record of a chain. */
+export const NOTHING_BEFORE = '';
+
+/** A record with its hash, which covers every other member and so, through `prev`, all records before it. */
+export type Sealed = Readonly<Record<string, unknown>> & {
+  /** Of one process, from its start to its end. */
+  readonly chain: string;
+  /** Place in the chain, from 0. */
+  readonly seq: number;
+  /** The `hash` of the record before. */
+  readonly prev: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** What kind of record it is. */
+  readonly type: string;
+  /** Over everything else in the record. */
+  readonly hash: string;
+};
+
+/** A sealed record as its line. */
+export interface SealedLine {
+  readonly record: Sealed;
+  /** Without a line end. */
+  readonly line: string;
+}
+
+/** SHA-256 of canonical JSON; with a key HMAC-SHA256, which nobody without it can make. */
+export class RecordSeal {
+  constructor(private readonly key: string | null = null) {}
+
+  seal(record: Omit<Sealed, 'hash'>): SealedLine {
+    const text = canonicalLine(record);
+    const hash = this.hashOf(text);
+    return {
+      record: { ...record, hash } as Sealed,
+      line: lineOf(text, hash),
+    };
+  }
+
+  /** @param line as it was found: the same value can be written so that it reads otherwise */
+  holds({ hash, ...record }: Sealed, line?: string): boolean {
+    const text = canonicalLine(record);
+    const expected = Buffer.from(this.hashOf(text));
+    const given = Buffer.from(hash);
+    if (expected.length !== given.length || !timingSafeEqual(expected, given)) return false;
+    return line === undefined || line === lineOf(text, hash);
+  }
+
+  private hashOf(text: string): string {
+    const hash = this.key === null ? createHash('sha256') : createHmac('sha256', this.key);
+    return hash.update(text).digest('hex');
+  }
+}
+
+function lineOf(text: string, hash: string): string {
+  return `${text.slice(0, -1)},"hash":"${hash}"}`;
+}
+
+/** @returns null for what was never sealed, whoever wrote it */
+export function readSealed(value: unknown): Sealed | null {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+  const { chain, seq, prev, hash, at, type } = value as Record<string, unknown>;
+  const isText = [chain, prev, hash, at, type].every((member) => typeof member === 'string');
+  return isText && Number.isSafeInteger(seq) && (seq as number) >= 0 ? (value as Sealed) : null;
+}
+
+/** @returns null for a line that holds no sealed record */
+export function readLine(line: string): Sealed | null {
+  try {
+    return readSealed(JSON.parse(line));
+  } catch {
+    return null;
+  }
+}
 
 /** The records of one process in their order, each sealed together with the one before. */
 export class AuditChain {

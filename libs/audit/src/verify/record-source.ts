@@ -1,6 +1,17 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { readSealed } from '../chain/audit-chain.js';
 import type { AuditCollection } from '../delivery/audit-collection.js';
+import {
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  AuditTrail,
+  limitOf,
+  matching,
+  newestFirst,
+  pageOf,
+} from '../search/audit-trail.js';
 
 /** A record, or what should be one, and where it stands. */
 interface FoundRecord {
@@ -56,5 +67,30 @@ function parsed(text: string): unknown {
     return JSON.parse(text) as unknown;
   } catch {
     return undefined;
+  }
+}
+
+/** Files of records, read from their beginning for every page: what a command line needs, and no service. */
+export class FilesAuditTrail extends AuditTrail {
+  readonly reach = 'kept';
+
+  constructor(private readonly sources: readonly RecordSource[]) {
+    super();
+  }
+
+  async search(query: AuditQuery): Promise<AuditPage> {
+    const limit = limitOf(query);
+    const matches = matching(query);
+    let found: AuditEntry[] = [];
+    for (const { read } of this.sources) {
+      for await (const { value } of read()) {
+        const entry = readSealed(value) as unknown as AuditEntry | null;
+        if (!entry || !matches(entry)) continue;
+        found.push(entry);
+        // More than a page is never needed.
+        if (found.length > 10 * limit) found = found.sort(newestFirst).slice(0, limit + 1);
+      }
+    }
+    return pageOf(found.sort(newestFirst), limit);
   }
 }

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ChainHead } from '../audit-event.js';
-import { AuditChain } from '../chain/audit-chain.js';
-import { RecordSeal } from '../chain/record-seal.js';
+import type { ChainHead } from '../audit-record.js';
+import { AuditChain, RecordSeal } from '../chain/audit-chain.js';
 import type { RecordSource } from './record-source.js';
 import { type VerifyOptions, verifyRecords } from './verify-records.js';
 

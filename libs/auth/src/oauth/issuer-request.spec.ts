@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { countingServer } from '../../../audit/src/delivery/counting-server.fixture.js';
+import { countingServer } from '../../../audit/src/delivery/deliveries.fixture.js';
 import { askForJson } from './issuer-request.js';
 
 const server = countingServer('{"keys":[]}');

@@ -1,11 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { BufferingKeeper } from './buffering-keeper.js';
-import { HeardLog, recordsOf, SwitchableDelivery, temporaryFolder } from './deliveries-under-test.js';
+import { HeardLog, recordsOf, SwitchableDelivery, temporaryFolder } from './deliveries.fixture.js';
 import { RecordNotKept } from './record-delivery.js';
-import { RefusingKeeper } from './refusing-keeper.js';
-import { SpoolFile } from './spool-file.js';
+import { SpoolFile } from './record-files.js';
+import { BufferingKeeper, RefusingKeeper } from './sink-writers.js';
 
 const PATIENCE = { timeout: 20_000, interval: 10 };
 const lines = (records: readonly { line: string }[]) => records.map(({ line }) => line);

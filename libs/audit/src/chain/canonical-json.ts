@@ -1,3 +1,5 @@
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+
 // Control, bidi and zero-width characters, and the line ends of other scripts: inside JSON text they are written out.
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\uFEFF]/g;
@@ -50,4 +52,36 @@ function wellFormed(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([name, held]) => [wellFormed(name) as string, wellFormed(held)]),
   );
+}
+
+/**
+ * Tells whether two calls had the same arguments, and nothing more. Arguments are often short and guessable (a name, a limit),
+ * so that a plain hash could be undone by trying: this one needs the key.
+ */
+export class ArgumentDigest {
+  /** Digests under one key compare; the name of the key says which. */
+  private readonly name: string;
+  /** Made once: every digest would make it anew of the text. */
+  private readonly key: KeyObject;
+
+  constructor(key: Buffer | string) {
+    this.key = createSecretKey(Buffer.from(key));
+    this.name = createHmac('sha256', this.key).update('parley argument digest').digest('hex').slice(0, 8);
+  }
+
+  of(tool: string, args: unknown): string {
+    return `${this.name}:${createHmac('sha256', this.key)
+      .update(`${tool}\n${textOf(args)}`)
+      .digest('hex')
+      .slice(0, 32)}`;
+  }
+}
+
+function textOf(args: unknown): string {
+  try {
+    return canonicalLine(args ?? null);
+  } catch {
+    // Nested too deep to be written, and so for any tool to use.
+    return 'unreadable';
+  }
 }

@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { ProcessVersionedStore } from '#cluster';
-import { AuditBook, type AuditBookParts } from './audit-book.js';
 import type { AuditRecord } from './audit-record.js';
-import { SharedChainRegister } from './chain/chain-register.js';
-import { RecordSeal } from './chain/record-seal.js';
-import { HeardLog, SwitchableDelivery } from './delivery/deliveries-under-test.js';
-import { RefusingKeeper } from './delivery/refusing-keeper.js';
-import { RecentAuditTrail } from './search/recent-audit-trail.js';
+import { AuditBook, type AuditBookParts } from './audit-recorder.js';
+import { RecordSeal } from './chain/audit-chain.js';
+import { SharedChainRegister } from './chain/chain-anchors.js';
+import { HeardLog, SwitchableDelivery } from './delivery/deliveries.fixture.js';
+import { RefusingKeeper } from './delivery/sink-writers.js';
+import { RecentAuditTrail } from './search/audit-trail.js';
 import type { RecordSource } from './verify/record-source.js';
 import { verifyRecords } from './verify/verify-records.js';
 

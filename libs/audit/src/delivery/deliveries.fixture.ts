@@ -1,8 +1,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AuditChain } from '../chain/audit-chain.js';
-import { RecordSeal, type SealedLine } from '../chain/record-seal.js';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { AuditChain, RecordSeal, type SealedLine } from '../chain/audit-chain.js';
 import type { RecordDelivery } from './record-delivery.js';
 
 /** Sealed records, each following the one before. */
@@ -56,4 +58,20 @@ export function temporaryFolder(): { readonly path: string; at(name: string): st
     at: (name) => join(path, name),
     remove: () => rmSync(path, { recursive: true, force: true }),
   };
+}
+
+/** A server of this machine that counts the requests of each test, for names that begin to lead to it. */
+export function countingServer(answer: string) {
+  const counted = { port: 0, requests: 0 };
+  const server = createServer((_, response) => {
+    counted.requests += 1;
+    response.end(answer);
+  });
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    counted.port = (server.address() as AddressInfo).port;
+  });
+  beforeEach(() => void (counted.requests = 0));
+  afterAll(() => void server.close());
+  return counted;
 }

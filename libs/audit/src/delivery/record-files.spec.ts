@@ -12,8 +12,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HeardLog, recordsOf, temporaryFolder } from './deliveries-under-test.js';
-import { JsonLinesFile, type JsonLinesOptions } from './json-lines-file.js';
+import { HeardLog, recordsOf, temporaryFolder } from './deliveries.fixture.js';
+import { JsonLinesFile, type JsonLinesOptions } from './record-files.js';
 
 let folder: ReturnType<typeof temporaryFolder>;
 beforeEach(() => {
@@ -154,7 +154,7 @@ describe('what lies at the place of the file', () => {
 
 describe.runIf(existsSync('/dev/full'))('a disk that is full', () => {
   it('is told as a failure', async () => {
-    const { appendWhole } = await import('./guarded-file.js');
+    const { appendWhole } = await import('./record-files.js');
     const { open } = await import('node:fs/promises');
     const handle = await open('/dev/full', 'a');
     await expect(appendWhole(handle, 'line\n')).rejects.toMatchObject({ code: 'ENOSPC' });

@@ -1,19 +1,20 @@
-import type { AuditEvent, ChainHead } from './audit-event.js';
-import { type ApprovalRecord, type AuditRecord, AuditSink } from './audit-record.js';
-import { AuditChain } from './chain/audit-chain.js';
-import type { ChainRegister } from './chain/chain-register.js';
-import { ChainWitness } from './chain/chain-witness.js';
-import type { RecordSeal } from './chain/record-seal.js';
+import {
+  type ApprovalRecord,
+  type AuditEvent,
+  type AuditRecord,
+  AuditSink,
+  type ChainHead,
+  type OutageEvent,
+} from './audit-record.js';
+import { AuditChain, type RecordSeal } from './chain/audit-chain.js';
+import { type ChainRegister, ChainWitness } from './chain/chain-anchors.js';
 import {
   type DeliveryLog,
   type KeeperState,
   type RecordKeeper,
   RecordNotKept,
 } from './delivery/record-delivery.js';
-import { keptContent, type Unplaced } from './kept-content.js';
-import { Outage } from './outage.js';
-import type { AuditEntry } from './search/audit-entry.js';
-import type { RecentAuditTrail } from './search/recent-audit-trail.js';
+import type { AuditEntry, RecentAuditTrail } from './search/audit-trail.js';
 
 export interface AuditBookParts {
   /** Hear every record as it was made, and promise nothing. */
@@ -151,5 +152,67 @@ export class AuditBook extends AuditSink {
     }
     if (waits.length < 2) return waits[0];
     return Promise.all(waits).then(() => undefined);
+  }
+}
+
+type Unplaced =
+  | ({ readonly type: 'tool_call' | 'export_read' } & AuditRecord)
+  | ({ readonly type: 'approval'; readonly success: boolean } & ApprovalRecord)
+  | AuditEvent;
+
+const MAX_TEXT = 500;
+/** Whose text our rules wrote, or a person: never that of a fault, which may quote a value. */
+const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
+
+/** What is kept of a record: private text is cut, and that of faults stays in the log alone. */
+function keptContent(content: Unplaced): Unplaced {
+  const kept: Record<string, unknown> = { ...content };
+  if (kept['error_code'] === 'internal_error' || kept['error_code'] === 'parse_error') delete kept['cause'];
+  for (const name of FREE_TEXT) {
+    const text = kept[name];
+    if (typeof text === 'string' && text.length > MAX_TEXT) kept[name] = `${text.slice(0, MAX_TEXT)}…`;
+  }
+  return kept as unknown as Unplaced;
+}
+
+/** A while in which records could not be kept: what of it is told afterwards, since it could not be told at the time. */
+class Outage {
+  private since: string | null = null;
+  private refusals = 0;
+  private losses = 0;
+
+  get isOn(): boolean {
+    return this.since !== null;
+  }
+
+  /** A call was refused for it. */
+  refused(): void {
+    this.begin();
+    this.refusals += 1;
+  }
+
+  /** A record found no room. */
+  dropped(): void {
+    this.begin();
+    this.losses += 1;
+  }
+
+  ended(): OutageEvent {
+    const event: OutageEvent = {
+      type: 'outage',
+      at: new Date().toISOString(),
+      success: false,
+      since: this.since ?? new Date().toISOString(),
+      refused: this.refusals,
+      dropped: this.losses,
+    };
+    this.since = null;
+    this.refusals = 0;
+    this.losses = 0;
+    return event;
+  }
+
+  private begin(): void {
+    this.since ??= new Date().toISOString();
   }
 }

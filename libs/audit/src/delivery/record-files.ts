@@ -1,0 +1,339 @@
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, open, readFile, rename, writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { ChainHead } from '../audit-record.js';
+import { readLine, type SealedLine } from '../chain/audit-chain.js';
+import type { DeliveryLog, RecordDelivery } from './record-delivery.js';
+
+/** A path at which something else lies than a file of our own. */
+class UnsafeFile extends Error {
+  override readonly name = 'UnsafeFile';
+}
+
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
+
+/**
+ * A file that only this user reads and writes, opened to be appended to; made when it is not there.
+ * @throws UnsafeFile for a link of either kind, or what is no regular file
+ */
+export async function openGuarded(path: string): Promise<FileHandle> {
+  const handle = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw new UnsafeFile('a symbolic link');
+    throw error;
+  });
+  try {
+    const { nlink, mode } = await handle.stat();
+    if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw new UnsafeFile('no regular file');
+    if (nlink > 1) throw new UnsafeFile('a file with a second name');
+    if ((mode & 0o077) !== 0) await handle.chmod(0o600);
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Whether the path still leads to the file that was opened. */
+export async function isStillAt(path: string, handle: FileHandle): Promise<boolean> {
+  const [there, held] = await Promise.all([lstat(path).catch(() => null), handle.stat()]);
+  return there !== null && there.ino === held.ino && there.dev === held.dev;
+}
+
+/** Writes all of it, or, as far as nobody else appended meanwhile, nothing. */
+export async function appendWhole(handle: FileHandle, text: string): Promise<number> {
+  const bytes = Buffer.from(text, 'utf8');
+  const { size } = await handle.stat();
+  let written = 0;
+  try {
+    while (written < bytes.length) {
+      const { bytesWritten } = await handle.write(bytes, written);
+      written += bytesWritten;
+    }
+  } catch (error) {
+    const after = await handle.stat();
+    if (written > 0 && after.size === size + written) await handle.truncate(size);
+    throw error;
+  }
+  return bytes.length;
+}
+
+const CHUNK = 65_536;
+
+/** The last whole line, and how many bytes of a broken one stand behind it. */
+export async function lastLine(handle: FileHandle): Promise<{ line: string | null; torn: number }> {
+  const { size } = await handle.stat();
+  let tail = Buffer.alloc(0);
+  for (let start = size; start > 0;) {
+    const length = Math.min(CHUNK, start);
+    start -= length;
+    const { buffer } = await handle.read(Buffer.alloc(length), 0, length, start);
+    tail = Buffer.concat([buffer, tail]);
+    const end = tail.lastIndexOf(0x0a);
+    if (end < 0) continue;
+    const begin = end === 0 ? -1 : tail.lastIndexOf(0x0a, end - 1);
+    if (begin < 0 && start > 0) continue;
+    return { line: tail.toString('utf8', begin + 1, end), torn: tail.length - end - 1 };
+  }
+  return { line: null, torn: tail.length };
+}
+
+/** When what was written is forced onto the disk. */
+export type FsyncPolicy = 'always' | 'interval' | 'never';
+
+export interface JsonLinesOptions {
+  readonly path: string;
+  /** Bytes after which the file is put aside and a new one begun. */
+  readonly maxBytes: number;
+  /** Milliseconds after which the same happens; null: never for its age. */
+  readonly maxAge: number | null;
+  /** `always`: before anybody who waits is told. `interval`: within a second. `never`: when the system likes to. */
+  readonly fsync: FsyncPolicy;
+  readonly log: DeliveryLog;
+}
+
+const SYNC_INTERVAL = 1_000;
+
+/** One record a line, in a file that only this user may read; full files are put aside under the time they were left. */
+export class JsonLinesFile implements RecordDelivery {
+  readonly name: string;
+  readonly batch = 1_000;
+  private handle: FileHandle | null = null;
+  private size = 0;
+  private begun = 0;
+  private unsynced = false;
+  private syncing: NodeJS.Timeout | undefined;
+  /** What stands last in the file. */
+  private already: string | null = null;
+
+  constructor(private readonly options: JsonLinesOptions) {
+    this.name = `file ${basename(options.path)}`;
+  }
+
+  async open(): Promise<ChainHead | null> {
+    const { path, log } = this.options;
+    const handle = await openGuarded(path);
+    try {
+      const { line, torn } = await lastLine(handle);
+      const { size, birthtimeMs } = await handle.stat();
+      if (torn > 0) {
+        log.warn(`${this.name}: the last line was cut off by a crash: its ${torn} bytes are taken away`);
+        await handle.truncate(size - torn);
+      }
+      this.size = size - torn;
+      this.begun = this.size > 0 ? birthtimeMs : Date.now();
+      const last = line === null ? null : readLine(line);
+      this.already = last?.hash ?? null;
+      this.handle = handle;
+      return last && { chain: last.chain, seq: last.seq, hash: last.hash };
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async deliver(records: readonly SealedLine[]): Promise<void> {
+    const fresh = this.withoutDelivered(records);
+    if (fresh.length > 0) {
+      const handle = await this.current();
+      this.size += await appendWhole(handle, fresh.map(({ line }) => `${line}\n`).join(''));
+      this.already = fresh.at(-1)?.record.hash ?? null;
+      this.unsynced = true;
+    }
+    if (!this.unsynced) return;
+    if (this.options.fsync === 'always') await this.sync();
+    else if (this.options.fsync === 'interval') this.syncSoon();
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.syncing);
+    await this.leave();
+  }
+
+  /** What was written and not forced onto the disk, or not crossed off in a buffer before a crash, is delivered again. */
+  private withoutDelivered(records: readonly SealedLine[]): readonly SealedLine[] {
+    const { already } = this;
+    if (already === null) return records;
+    return records.slice(records.findIndex(({ record }) => record.hash === already) + 1);
+  }
+
+  /** The file to write to: another one when this is full, old, or no longer where it was. */
+  private async current(): Promise<FileHandle> {
+    const { path, maxBytes, maxAge, log } = this.options;
+    let { handle } = this;
+    if (handle && !(await isStillAt(path, handle))) {
+      log.warn(`${this.name}: the file was taken away while it was written`);
+      await this.leave();
+      handle = null;
+    } else if (handle) {
+      const { size } = await handle.stat();
+      if (size !== this.size) log.warn(`${this.name}: somebody else changed the file`);
+      this.size = size;
+      if (size > 0 && (size >= maxBytes || (maxAge !== null && Date.now() - this.begun >= maxAge))) {
+        await this.leave();
+        await this.putAside();
+        handle = null;
+      }
+    }
+    if (handle) return handle;
+    this.handle = await openGuarded(path);
+    this.size = (await this.handle.stat()).size;
+    this.begun = Date.now();
+    return this.handle;
+  }
+
+  private async putAside(): Promise<void> {
+    const { path } = this.options;
+    const stamp = new Date().toISOString().replaceAll(/[-:.]/g, '');
+    for (let again = 0; ; again += 1) {
+      const aside = `${path}.${stamp}${again === 0 ? '' : `-${again}`}`;
+      if (await lstat(aside).catch(() => null)) continue;
+      return rename(path, aside);
+    }
+  }
+
+  private async leave(): Promise<void> {
+    const { handle } = this;
+    if (!handle) return;
+    if (this.unsynced && this.options.fsync !== 'never') await this.sync();
+    this.handle = null;
+    await handle.close();
+  }
+
+  private async sync(): Promise<void> {
+    await this.handle?.datasync();
+    this.unsynced = false;
+  }
+
+  private syncSoon(): void {
+    this.syncing ??= setTimeout(() => {
+      this.syncing = undefined;
+      this.sync().catch(() => {
+        this.options.log.warn(`${this.name}: what was written could not be forced onto the disk`);
+      });
+    }, SYNC_INTERVAL).unref();
+  }
+}
+
+/** Bytes that are looked at for one batch. */
+const READ_SIZE = 1_048_576;
+
+/** Records on disk that wait for their place, in order; what was delivered is behind an offset kept beside it. */
+export class SpoolFile {
+  private handle: FileHandle | null = null;
+  private size = 0;
+  private offset = 0;
+  /** One change at a time. */
+  private queue: Promise<unknown> = Promise.resolve();
+
+  /** @param maxBytes that the file may have */
+  constructor(
+    private readonly path: string,
+    private readonly maxBytes: number,
+  ) {}
+
+  get isEmpty(): boolean {
+    return this.size === this.offset;
+  }
+
+  get isFull(): boolean {
+    return this.size >= this.maxBytes;
+  }
+
+  open(): Promise<void> {
+    return this.inTurn(async () => {
+      if (this.handle) return;
+      const handle = await openGuarded(this.path);
+      const { torn } = await lastLine(handle);
+      this.size = (await handle.stat()).size - torn;
+      if (torn > 0) await handle.truncate(this.size);
+      const noted = Number(await readFile(this.offsetPath, 'utf8').catch(() => '0'));
+      this.offset = Number.isSafeInteger(noted) && noted >= 0 && noted <= this.size ? noted : 0;
+      this.handle = handle;
+    });
+  }
+
+  /** On disk when it resolves. */
+  append(records: readonly SealedLine[]): Promise<void> {
+    return this.inTurn(async () => {
+      const handle = this.opened();
+      this.size += await appendWhole(handle, records.map(({ line }) => `${line}\n`).join(''));
+      await handle.datasync();
+    });
+  }
+
+  /** The oldest that wait; what cannot be read is passed over and counted. */
+  next(limit: number): Promise<{ records: SealedLine[]; bytes: number; unreadable: number }> {
+    return this.inTurn(async () => {
+      const wanted = Math.min(READ_SIZE, this.size - this.offset);
+      const whole = await this.linesAt(wanted);
+      // One record longer than what is usually looked at.
+      const text = whole.includes(0x0a) ? whole : await this.linesAt(this.size - this.offset);
+      const records: SealedLine[] = [];
+      let bytes = 0;
+      let unreadable = 0;
+      while (records.length < limit) {
+        const end = text.indexOf(0x0a, bytes);
+        if (end < 0) break;
+        const line = text.toString('utf8', bytes, end);
+        const record = readLine(line);
+        if (record) records.push({ record, line });
+        else unreadable += 1;
+        bytes = end + 1;
+      }
+      return { records, bytes, unreadable };
+    });
+  }
+
+  /** So many bytes have been delivered. */
+  advance(bytes: number): Promise<void> {
+    return this.inTurn(async () => {
+      this.offset += bytes;
+      if (this.isEmpty) await this.startAnew(Buffer.alloc(0));
+      else if (this.offset > this.maxBytes / 2)
+        await this.startAnew(await this.linesAt(this.size - this.offset));
+      else await writeFile(this.offsetPath, String(this.offset), { mode: 0o600 });
+    });
+  }
+
+  close(): Promise<void> {
+    return this.inTurn(async () => {
+      await this.handle?.close();
+      this.handle = null;
+    });
+  }
+
+  /** Offset first: whatever happens in between, records come twice rather than never. */
+  private async startAnew(rest: Buffer): Promise<void> {
+    await writeFile(this.offsetPath, '0', { mode: 0o600 });
+    if (rest.length === 0) {
+      await this.opened().truncate(0);
+    } else {
+      await writeFile(`${this.path}.new`, rest, { mode: 0o600, flush: true });
+      await rename(`${this.path}.new`, this.path);
+      await this.opened().close();
+      this.handle = await openGuarded(this.path);
+    }
+    this.size = rest.length;
+    this.offset = 0;
+  }
+
+  private async linesAt(length: number): Promise<Buffer> {
+    const { buffer, bytesRead } = await this.opened().read(Buffer.alloc(length), 0, length, this.offset);
+    return buffer.subarray(0, bytesRead);
+  }
+
+  private get offsetPath(): string {
+    return `${this.path}.offset`;
+  }
+
+  private opened(): FileHandle {
+    if (!this.handle) throw new Error('the spool is not open');
+    return this.handle;
+  }
+
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.queue.then(work);
+    this.queue = turn.catch(() => undefined);
+    return turn;
+  }
+}
