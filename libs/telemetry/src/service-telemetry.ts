@@ -1,17 +1,322 @@
+import type { Span } from '@opentelemetry/api';
+import type {
+  CallTelemetry,
+  CallTrace,
+  DataMeter,
+  DataOperation,
+  LimitOrigin,
+  OperationEnds,
+  ToolEnding,
+  ToolTelemetry,
+} from '#agent';
 import { OTHER_NAME } from './bounded-names.js';
-import { observeMessage } from './observe-message.js';
-import { ObservedMessage } from './observed-message.js';
-import type { ObservedParts } from './observed-parts.js';
-import { ObservedRequest } from './observed-request.js';
+import type { ServiceMetrics } from './metrics/service-metrics.js';
 import {
   type Arrival,
   type BackgroundWork,
+  type MessageEnding,
   type MessageTelemetry,
   type RequestTelemetry,
   type SaidMessage,
   Telemetry,
 } from './telemetry.js';
-import { requestAttributes, verbOf } from './tracing/span-attributes.js';
+import { writeTraceParent } from './trace-context.js';
+import {
+  databaseAttributes,
+  messageAttributes,
+  type MessageTarget,
+  requestAttributes,
+  type Tracing,
+  verbOf,
+} from './tracing/tracing.js';
+
+/** Names that exist: only they are told in traces and metrics. */
+export interface KnownNames {
+  readonly isTool: (name: string) => boolean;
+  readonly isPrompt: (name: string) => boolean;
+}
+
+/** Who listens; null: nobody does. */
+interface ObservedParts {
+  readonly tracing: Tracing | null;
+  readonly metrics: ServiceMetrics | null;
+  readonly names: KnownNames;
+}
+
+/** The codes of a store's faults are few and say nothing of data; anything else is told by no name. */
+const STORE_CODE = /^[a-z_]{1,40}$/;
+
+function codeOf(fault: unknown): string {
+  const { code, name } = (fault ?? {}) as { code?: unknown; name?: unknown };
+  return name === 'StoreError' && typeof code === 'string' && STORE_CODE.test(code) ? code : 'failed';
+}
+
+/** Measures the database operations of a call, each as a span below whichever of its spans is open. */
+class ObservedData implements DataMeter {
+  constructor(
+    private readonly parts: ObservedParts,
+    private readonly parent: () => Span | null,
+  ) {}
+
+  begins(operation: DataOperation): OperationEnds {
+    const { tracing, metrics } = this.parts;
+    const parent = this.parent();
+    const began = metrics ? performance.now() : 0;
+    const span =
+      tracing && parent?.isRecording()
+        ? tracing.start(
+            `${operation.name} ${operation.className}`,
+            'CLIENT',
+            tracing.below(parent),
+            databaseAttributes(operation),
+          )
+        : null;
+    return (rows, fault) => {
+      const code = fault === undefined ? null : codeOf(fault);
+      metrics?.database(operation, rows, performance.now() - began, code);
+      if (!span || !tracing) return;
+      span.setAttribute('db.response.returned_rows', rows);
+      if (code !== null) tracing.fail(span, code);
+      span.end();
+    };
+  }
+}
+
+/** Gates as events of the open span: a span for each would cost more than most gates do. */
+class ObservedGates implements CallTrace {
+  constructor(private readonly span: () => Span | null) {}
+
+  passed(gate: string, subject?: string): void {
+    this.span()?.addEvent('gate.passed', {
+      'parley.gate': gate,
+      ...(subject !== undefined && { 'db.collection.name': subject }),
+    });
+  }
+
+  /** Where a limit comes from, never what it says. */
+  limited(className: string, origin: LimitOrigin): void {
+    this.span()?.addEvent('rows.limited', { 'db.collection.name': className, 'parley.limit': origin });
+  }
+
+  /** How many, not which. */
+  masked(className: string, fields: ReadonlyMap<string, string>): void {
+    this.span()?.addEvent('fields.masked', {
+      'db.collection.name': className,
+      'parley.masked_fields': fields.size,
+    });
+  }
+}
+
+/** One tool call: its gates are told on the span of the message, its handler has one of its own. */
+class ObservedTool implements ToolTelemetry {
+  readonly trace: ObservedGates | undefined;
+  readonly meter: ObservedData;
+  private handler: Span | null = null;
+  private over = false;
+
+  /** @param message null: its trace is not kept */
+  constructor(
+    private readonly parts: ObservedParts,
+    private readonly name: string,
+    private readonly message: Span | null,
+    private readonly correlationId?: string | undefined,
+  ) {
+    const open = () => this.handler ?? this.message;
+    this.trace = message ? new ObservedGates(open) : undefined;
+    this.meter = new ObservedData(parts, open);
+  }
+
+  begins(): void {
+    const { tracing, names } = this.parts;
+    if (!tracing || !this.message || this.handler || !names.isTool(this.name)) return;
+    this.handler = tracing.start(`execute_tool ${this.name}`, 'INTERNAL', tracing.below(this.message), {
+      'gen_ai.operation.name': 'execute_tool',
+      'gen_ai.tool.name': this.name,
+    });
+  }
+
+  within<T>(work: () => T): T {
+    const { tracing } = this.parts;
+    return tracing && this.handler ? tracing.within(this.handler, this.correlationId, work) : work();
+  }
+
+  ends(ending?: ToolEnding): void {
+    if (this.over) return;
+    this.over = true;
+    if (ending) this.parts.metrics?.tool(this.name, ending);
+    const { handler, message } = this;
+    if (ending && message) this.tell(handler ?? message, ending);
+    handler?.end();
+  }
+
+  private tell(span: Span, ending: ToolEnding): void {
+    const { success, error_code: code = '_OTHER', gate, denial_kind: kind } = ending;
+    const { result_size, est_input_tokens, est_cost_usd, embed_calls, embed_tokens, embed_cost_usd } = ending;
+    span.setAttributes({
+      ...(result_size !== undefined && { 'parley.result.bytes': result_size }),
+      ...(est_input_tokens !== undefined && { 'parley.result.tokens': est_input_tokens }),
+      ...(est_cost_usd !== undefined && { 'parley.result.cost_usd': est_cost_usd }),
+      ...(embed_calls !== undefined && { 'parley.embedding.requests': embed_calls }),
+      ...(embed_tokens !== undefined && { 'parley.embedding.tokens': embed_tokens }),
+      ...(embed_cost_usd !== undefined && { 'parley.embedding.cost_usd': embed_cost_usd }),
+    });
+    if (success) return;
+    span.setAttributes({
+      'parley.error_code': code,
+      ...(gate !== undefined && { 'parley.gate': gate }),
+      ...(kind !== undefined && { 'parley.denial_kind': kind }),
+    });
+    this.parts.tracing?.fail(span, code);
+  }
+}
+
+/** What a message counts as. */
+interface MessageLabels {
+  readonly method: string;
+  readonly era: string;
+  readonly transport: 'http' | 'stdio' | 'background';
+}
+
+class ObservedMessage implements MessageTelemetry {
+  readonly traceId: string | undefined;
+  readonly traceParent: string | undefined;
+  readonly trace: ObservedGates | undefined;
+  readonly meter: ObservedData;
+  private readonly recorded: Span | null;
+  private readonly began = performance.now();
+  private over = false;
+
+  constructor(
+    private readonly parts: ObservedParts,
+    private readonly labels: MessageLabels,
+    private readonly span: Span | null,
+    private readonly correlationId?: string | undefined,
+  ) {
+    const named = span?.spanContext();
+    this.traceId = named?.traceId;
+    this.traceParent = named && writeTraceParent({ ...named, sampled: span?.isRecording() === true });
+    // Of a trace that is not kept only the id is needed.
+    this.recorded = span?.isRecording() ? span : null;
+    this.trace = this.recorded ? new ObservedGates(() => this.recorded) : undefined;
+    this.meter = new ObservedData(parts, () => this.recorded);
+  }
+
+  tool(name: string): ToolTelemetry {
+    return new ObservedTool(this.parts, name, this.recorded, this.correlationId);
+  }
+
+  within<T>(work: () => T): T {
+    const { tracing } = this.parts;
+    return tracing && this.span ? tracing.within(this.span, this.correlationId, work) : work();
+  }
+
+  ends(ending: MessageEnding): void {
+    if (this.over) return;
+    this.over = true;
+    this.parts.metrics?.message(this.labels, ending, performance.now() - this.began);
+    if (this.recorded) this.tell(this.recorded, ending);
+    this.span?.end();
+  }
+
+  private tell(span: Span, ending: MessageEnding): void {
+    const { tracing } = this.parts;
+    if (ending.outcome === 'tool_error' || ending.outcome === 'gone') tracing?.fail(span, ending.outcome);
+    if (ending.outcome !== 'error') return;
+    span.setAttribute('rpc.response.status_code', String(ending.code));
+    tracing?.fail(span, String(ending.code));
+  }
+}
+
+const NOTIFICATION = /^notifications\/[a-z_/]{1,40}$/;
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined;
+}
+
+/** A name that exists: what a client made up is told by no name. */
+function targetOf({ method, params }: SaidMessage, { names }: ObservedParts): MessageTarget {
+  const name = member(params, 'name');
+  if (typeof name !== 'string') return {};
+  if (method === 'tools/call') return { tool: names.isTool(name) ? name : OTHER_NAME };
+  if (method === 'prompts/get') return { prompt: names.isPrompt(name) ? name : OTHER_NAME };
+  return {};
+}
+
+/**
+ * Begins to listen to a message. The trace context in its `_meta` is its parent; that of the request which carried it is
+ * linked then, as one request can carry several messages (MCP conventions, context propagation).
+ */
+function observeMessage(
+  parts: ObservedParts,
+  said: SaidMessage,
+  transport: 'http' | 'stdio',
+  carrier: Span | null,
+): ObservedMessage {
+  const { tracing } = parts;
+  const method = said.served || NOTIFICATION.test(said.method) ? said.method : OTHER_NAME;
+  const labels = { method, era: said.era, transport };
+  if (!tracing) return new ObservedMessage(parts, labels, null);
+  const target = targetOf(said, parts);
+  const meta = member(said.params, '_meta');
+  const origin = tracing.fromCaller(member(meta, 'traceparent'), member(meta, 'tracestate'), carrier);
+  const name = target.tool ?? target.prompt;
+  const span = tracing.start(
+    name === undefined ? method : `${method} ${name}`,
+    'SERVER',
+    origin,
+    messageAttributes(said, method, target, transport === 'http' ? 'tcp' : 'pipe'),
+  );
+  return new ObservedMessage(parts, labels, span, said.correlationId);
+}
+
+/** Ends with its request, so that it counts as none by itself. */
+const FILE = { method: 'exports/read', era: 'legacy', transport: 'http' } as const;
+
+class ObservedRequest implements RequestTelemetry {
+  private over = false;
+
+  constructor(
+    private readonly parts: ObservedParts,
+    private readonly span: Span | null,
+  ) {}
+
+  authenticating(): (admitted: boolean) => void {
+    const { tracing } = this.parts;
+    if (!tracing || !this.span?.isRecording()) return () => undefined;
+    const span = tracing.start('authenticate', 'INTERNAL', tracing.below(this.span), {});
+    return (admitted) => {
+      if (!admitted) tracing.fail(span, 'unauthorized');
+      span.end();
+    };
+  }
+
+  message(said: SaidMessage): MessageTelemetry {
+    return observeMessage(this.parts, said, 'http', this.span);
+  }
+
+  file(): CallTelemetry {
+    return new ObservedMessage(this.parts, FILE, this.span);
+  }
+
+  refused(check: string): void {
+    this.parts.metrics?.refusedByEdge(check);
+    this.span?.setAttribute('parley.check', check);
+  }
+
+  ends(status: number | null): void {
+    if (this.over) return;
+    this.over = true;
+    const { span } = this;
+    if (!span) return;
+    if (status === null) this.parts.tracing?.fail(span, 'client_disconnect');
+    else span.setAttribute('http.response.status_code', status);
+    // A refusal is the caller's error, not one of this server (HTTP conventions, span status).
+    if (status !== null && status >= 500) this.parts.tracing?.fail(span, String(status));
+    span.end();
+  }
+}
 
 /** Tells traces and metrics, whichever of the two there are. */
 export class ServiceTelemetry extends Telemetry {

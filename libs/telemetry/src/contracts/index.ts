@@ -1,1 +1,82 @@
-export { type CollectedSpan, type Collector, startCollector } from './collector.js';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+type Value = Readonly<Record<string, unknown>>;
+
+interface Pair {
+  readonly key: string;
+  readonly value: Value;
+}
+
+interface Wire {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: readonly Pair[] };
+    readonly scopeSpans: readonly {
+      readonly spans: readonly (Omit<CollectedSpan, 'attributes' | 'events' | 'resource'> & {
+        readonly attributes: readonly Pair[];
+        readonly events: readonly { readonly name: string; readonly attributes: readonly Pair[] }[];
+      })[];
+    }[];
+  }[];
+}
+
+export interface CollectedSpan {
+  readonly name: string;
+  readonly kind: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly status: { readonly code: number };
+  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
+  readonly attributes: Readonly<Record<string, unknown>>;
+  readonly events: readonly {
+    readonly name: string;
+    readonly attributes: Readonly<Record<string, unknown>>;
+  }[];
+  readonly resource: Readonly<Record<string, unknown>>;
+}
+
+const plain = (pairs: readonly Pair[] = []) =>
+  Object.fromEntries(pairs.map(({ key, value }) => [key, Object.values(value)[0]]));
+
+/** A collector that takes OTLP as JSON over HTTP and keeps what it was sent. */
+export async function startCollector() {
+  const spans: CollectedSpan[] = [];
+  const raw: string[] = [];
+  const headers: Readonly<Record<string, unknown>>[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString();
+      raw.push(text);
+      headers.push(request.headers);
+      for (const { resource, scopeSpans } of (JSON.parse(text) as Wire).resourceSpans)
+        for (const span of scopeSpans.flatMap((scope) => scope.spans))
+          spans.push({
+            ...span,
+            resource: plain(resource.attributes),
+            attributes: plain(span.attributes),
+            events: span.events.map(({ name, attributes }) => ({ name, attributes: plain(attributes) })),
+          });
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{}');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`,
+    spans,
+    /** Everything that was sent, as text. */
+    text: () => raw.join('\n'),
+    headers,
+    named: (name: string, traceId?: string) =>
+      spans.filter((span) => span.name === name && (traceId === undefined || span.traceId === traceId)),
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+export type Collector = Awaited<ReturnType<typeof startCollector>>;

@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { METRICS } from './metric-catalogue.js';
 import { MetricsListener } from './metrics-listener.js';
-import { openMetrics } from './open-metrics.js';
+import { METRICS, openMetrics } from './service-metrics.js';
 
 const PAGE = readFileSync(new URL('../../../../docs/observability.md', import.meta.url), 'utf8');
 

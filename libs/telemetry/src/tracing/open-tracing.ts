@@ -1,16 +1,121 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { readFileSync } from 'node:fs';
 import type * as Api from '@opentelemetry/api';
+import type { Context, ContextManager } from '@opentelemetry/api';
+import type { Sampler, SamplingResult } from '@opentelemetry/sdk-trace';
 import { checkedLookup, type ResolveHost } from '#agent';
-import { CallContexts } from './call-contexts.js';
-import {
-  batchesOf,
-  type Environment,
-  environmentExports,
-  samplingOf,
-  switchedOff,
-} from './otel-environment.js';
-import { OwnSampler } from './own-sampler.js';
 import { type CallerTraces, Tracing } from './tracing.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+function switchedOff(env: Environment): boolean {
+  return env['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true';
+}
+
+/** Whether the standard variables of OpenTelemetry say that spans go somewhere. */
+export function environmentExports(env: Environment): boolean {
+  if (switchedOff(env)) return false;
+  const exporter = env['OTEL_TRACES_EXPORTER']?.trim();
+  if (exporter) return exporter.split(',').some((name) => name.trim() === 'otlp');
+  return Boolean(env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] || env['OTEL_EXPORTER_OTLP_ENDPOINT']);
+}
+
+interface Sampling {
+  readonly ratio: number;
+  readonly callers: CallerTraces;
+}
+
+/** `OTEL_TRACES_SAMPLER` and its argument over what is configured; names that are not standard change nothing. */
+export function samplingOf(env: Environment, configured: Sampling): Sampling {
+  const named = env['OTEL_TRACES_SAMPLER']?.trim().toLowerCase() ?? '';
+  const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(named) ?? [];
+  if (kind === undefined) return configured;
+  const argument = Number(env['OTEL_TRACES_SAMPLER_ARG'] ?? 1);
+  const share = argument >= 0 && argument <= 1 ? argument : 1;
+  const ratio = kind === 'traceidratio' ? share : kind === 'always_on' ? 1 : 0;
+  return { ratio, callers: parent === undefined ? configured.callers : 'follow' };
+}
+
+const BATCHES = {
+  scheduledDelayMillis: 'OTEL_BSP_SCHEDULE_DELAY',
+  exportTimeoutMillis: 'OTEL_BSP_EXPORT_TIMEOUT',
+  maxQueueSize: 'OTEL_BSP_MAX_QUEUE_SIZE',
+  maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
+} as const;
+
+/** How spans are collected before they are sent, where the environment says so. */
+function batchesOf(env: Environment): Partial<Record<keyof typeof BATCHES, number>> {
+  const given = Object.entries(BATCHES).map(
+    ([option, variable]) => [option, Number(env[variable] || 0)] as const,
+  );
+  return Object.fromEntries(given.filter(([, value]) => Number.isSafeInteger(value) && value > 0));
+}
+
+/** `SamplingDecision` of the SDK, which is loaded only where traces are made. */
+const NOT_RECORD = 0;
+const RECORD_AND_SAMPLED = 2;
+
+/**
+ * Decides anew for every request, whatever its caller says: neither the flag nor the trace id of a stranger may hide calls
+ * from the operator or fill the collector. Spans below one of ours follow it.
+ */
+class OwnSampler implements Sampler {
+  /** @param dice from 0 up to, not including, 1 */
+  constructor(
+    private readonly api: Pick<typeof Api, 'trace' | 'TraceFlags'>,
+    private readonly ratio: number,
+    private readonly dice: () => number = Math.random,
+  ) {}
+
+  shouldSample(context: Api.Context): SamplingResult {
+    const parent = this.api.trace.getSpanContext(context);
+    const kept =
+      parent && parent.isRemote !== true
+        ? (parent.traceFlags & this.api.TraceFlags.SAMPLED) !== 0
+        : this.dice() < this.ratio;
+    return { decision: kept ? RECORD_AND_SAMPLED : NOT_RECORD };
+  }
+
+  toString(): string {
+    return `OwnSampler{${this.ratio}}`;
+  }
+}
+
+/** Keeps the active trace context over asynchronous work. Made only where traces are: following every promise costs. */
+class CallContexts implements ContextManager {
+  private readonly storage = new AsyncLocalStorage<Context>();
+
+  constructor(private readonly root: Context) {}
+
+  active(): Context {
+    return this.storage.getStore() ?? this.root;
+  }
+
+  with<A extends unknown[], F extends (...args: A) => ReturnType<F>>(
+    context: Context,
+    fn: F,
+    thisArg?: ThisParameterType<F>,
+    ...args: A
+  ): ReturnType<F> {
+    return this.storage.run(context, () => fn.apply(thisArg, args));
+  }
+
+  bind<T>(context: Context, target: T): T {
+    if (typeof target !== 'function') return target;
+    const bound = (...args: unknown[]): unknown =>
+      this.storage.run(context, () => target(...args) as unknown);
+    return bound as T;
+  }
+
+  enable(): this {
+    return this;
+  }
+
+  disable(): this {
+    this.storage.disable();
+    return this;
+  }
+}
 
 export interface TraceOptions {
   /** Where spans are sent, OTLP over HTTP: `http://collector:4318/v1/traces`. Null: where `OTEL_*` variables say, or nowhere. */
@@ -25,7 +130,7 @@ export interface TraceOptions {
   readonly resolve?: ResolveHost;
 }
 
-export interface TraceLog {
+interface TraceLog {
   warn(line: string): void;
 }
 

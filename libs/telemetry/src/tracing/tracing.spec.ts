@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { type Collector, startCollector } from '../contracts/collector.js';
+import { type Collector, startCollector } from '../contracts/index.js';
 import { ServiceTelemetry } from '../service-telemetry.js';
-import { openTracing, type TraceOptions } from './open-tracing.js';
-import { environmentExports, samplingOf } from './otel-environment.js';
+import { environmentExports, openTracing, samplingOf, type TraceOptions } from './open-tracing.js';
 import type { Tracing } from './tracing.js';
 
 const TRACE = '0af7651916cd43dd8448eb211c80319c';
