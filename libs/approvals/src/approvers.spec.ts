@@ -27,9 +27,7 @@ import {
   ProtocolFault,
   type UnreachableReason,
 } from '#dispatcher';
-import { ApproversInTurn } from './approvers-in-turn.js';
-import { ClientApprover } from './client-approver.js';
-import { DeskApprover } from './desk-approver.js';
+import { ApproversInTurn, ClientApprover, DeskApprover } from './approvers.js';
 import { RecordedApprover } from './recorded-approver.js';
 
 const agent = new Agent({

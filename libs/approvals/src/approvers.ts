@@ -1,5 +1,4 @@
 import {
-  Observable,
   filter,
   first,
   firstValueFrom,
@@ -7,9 +6,12 @@ import {
   interval,
   map,
   merge,
+  Observable,
   switchMap,
   timer,
 } from 'rxjs';
+import { type FormQuestion, QuestionChanged } from '#agent';
+import { oneLine } from '#audit';
 import {
   type ApprovalCase,
   type ApprovalDesk,
@@ -23,9 +25,137 @@ import {
   type ApprovalPreview,
   type ApprovalRequest,
   Approver,
+  ClientUnreachable,
   digestOf,
+  type UnreachableReason,
 } from '#dispatcher';
-import { REASONS, timedOut } from './decision-texts.js';
+
+/** Why a call that needs approval was not let through, in the words of the refusal. */
+const REASONS = {
+  undeclared: 'approval required but the client did not advertise the elicitation capability',
+  noStream: 'approval required but no listening stream is open to request it',
+  noSession: 'approval required but no session correlation id is available',
+  notDelivered: 'approval required but the elicitation request could not be delivered',
+  aborted: 'approval request aborted (session terminated or stream closed)',
+  rejected: 'operation rejected by approver',
+  cancelled: 'operation cancelled by approver',
+  changed:
+    'approval no longer applies: what the operation would change has changed since it was shown; call again',
+  used: 'approval was already used by another call',
+  tooMany: 'approval required but too many requests of this caller are pending',
+  noSharedState: 'approval required but the state that keeps approvals cannot be reached',
+} as const;
+
+/** @param seconds that there were to decide */
+function timedOut(seconds: number): string {
+  return `approval request timed out after ${seconds}s`;
+}
+
+/** @param seconds that there were to decide */
+function reasonOf(unreachable: UnreachableReason, seconds: number): string {
+  switch (unreachable) {
+    case 'no-session':
+      return REASONS.noSession;
+    case 'no-stream':
+      return REASONS.noStream;
+    case 'not-delivered':
+      return REASONS.notDelivered;
+    case 'timed-out':
+      return timedOut(seconds);
+    case 'aborted':
+      return REASONS.aborted;
+  }
+}
+
+const SCHEMA = Object.freeze({
+  type: 'object',
+  properties: {
+    approve: { type: 'boolean', description: 'Whether the operation may run as shown' },
+  },
+  required: ['approve'],
+});
+
+/** Characters of the preview that stand in the message, for hosts that show nothing else. */
+const MAX_TOLD = 2_000;
+
+/** The question whether a call may run. */
+function approvalQuestion(
+  { tool, effectivePermission }: Pick<ApprovalRequest, 'tool' | 'effectivePermission'>,
+  shown: Readonly<Record<string, unknown>>,
+): FormQuestion {
+  return {
+    kind: 'form',
+    message:
+      `Approve the ${effectivePermission} operation '${tool.name}'? Review the change before you decide.\n\n` +
+      textOf(shown),
+    schema: SCHEMA,
+    meta: { 'parse.tool': tool.name, 'parse.permission': effectivePermission, 'parse.preview': shown },
+    acceptedAsIs: true,
+  };
+}
+
+/** Stored text cannot break out of its line, whatever it holds. */
+function textOf(shown: Readonly<Record<string, unknown>>): string {
+  const lines = JSON.stringify(shown, null, 2).split('\n').map(oneLine).join('\n');
+  return lines.length > MAX_TOLD ? `${lines.slice(0, MAX_TOLD)}…` : lines;
+}
+
+const QUESTION = 'approve';
+/** What a call that goes on asking remembers the decision by. */
+const CLIENT_GRANT = 'approval.client';
+
+/** Asks whoever sits at the calling client. A client that cannot be asked gets a no. */
+export class ClientApprover extends Approver {
+  /** @param timeout seconds that a client has; told, not measured here */
+  constructor(private readonly timeout: number) {
+    super();
+  }
+
+  async review(request: ApprovalRequest): Promise<ApprovalDecision> {
+    const { asks } = request.context;
+    if (!asks) return { outcome: 'unavailable', reason: REASONS.undeclared };
+    const { shown, holdsFor } = await request.preview();
+    const by = await asks.granted?.recall(CLIENT_GRANT, holdsFor);
+    if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'client' }, again: true };
+    const question = approvalQuestion(request, shown);
+    // The stateless era has an answer of its own for a capability that was not declared.
+    if (!asks.canAnswer(question) && !asks.postpone) {
+      return { outcome: 'unavailable', reason: REASONS.undeclared };
+    }
+    try {
+      const answer = await asks.ask(QUESTION, question, { once: { holdsFor } });
+      if (answer.action === 'cancel') return this.denied(request, REASONS.cancelled);
+      if (answer.action === 'decline') return this.denied(request, REASONS.rejected);
+      if (answer.content['approve'] === false) return this.denied(request, REASONS.rejected);
+    } catch (error) {
+      return this.undecided(error);
+    }
+    // A client may have taken minutes: what it approved must still be what would happen.
+    const { holdsFor: now } = await request.preview();
+    if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
+    asks.granted?.keep(CLIENT_GRANT, holdsFor, request.context.agent.principal);
+    return { outcome: 'approve', by: byClient(request) };
+  }
+
+  private denied(request: ApprovalRequest, reason: string): ApprovalDecision {
+    return { outcome: 'deny', reason, by: byClient(request) };
+  }
+
+  /** @throws what the protocol has to answer, as a question that is only now asked */
+  private undecided(error: unknown): ApprovalDecision {
+    if (error instanceof ClientUnreachable)
+      return { outcome: 'unavailable', reason: reasonOf(error.reason, this.timeout) };
+    if (error instanceof QuestionChanged) return { outcome: 'deny', reason: REASONS.changed };
+    if (error instanceof SharedStateUnavailable)
+      return { outcome: 'unavailable', reason: REASONS.noSharedState };
+    throw error;
+  }
+}
+
+const byClient = ({ context }: ApprovalRequest) => ({
+  principal: context.agent.principal,
+  via: 'client' as const,
+});
 
 /** Where replicas tell each other that a case was decided. */
 export const DECIDED = 'approval-decided';
@@ -45,7 +175,7 @@ export interface DeskApproverParts {
 }
 
 /** What a call that goes on asking remembers the decision by. */
-const GRANT = 'approval.desk';
+const STORED_GRANT = 'approval.desk';
 
 type Waited = 'waiting' | 'aborted' | 'expired';
 
@@ -67,7 +197,7 @@ export class DeskApprover extends Approver {
   async review(request: ApprovalRequest): Promise<ApprovalDecision> {
     try {
       const preview = await request.preview();
-      const by = await request.context.asks?.granted?.recall(GRANT, preview.holdsFor);
+      const by = await request.context.asks?.granted?.recall(STORED_GRANT, preview.holdsFor);
       if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' }, again: true };
       const { opened, isNew } = await this.parts.desk.open(
         draftOf(request, preview),
@@ -101,7 +231,7 @@ export class DeskApprover extends Approver {
     if (!(await this.parts.desk.use(id))) return { outcome: 'deny', reason: REASONS.used };
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
-    request.context.asks?.granted?.keep(GRANT, holdsFor, decision.by);
+    request.context.asks?.granted?.keep(STORED_GRANT, holdsFor, decision.by);
     return { outcome: 'approve', by };
   }
 
@@ -145,4 +275,20 @@ function draftOf({ tool, args, context, effectivePermission }: ApprovalRequest, 
     ...(preview.objectId !== undefined && { objectId: preview.objectId }),
     ...(correlationId !== undefined && { correlationId }),
   };
+}
+
+/** All of them have to say yes, one after the other; the first that does not is the answer. */
+export class ApproversInTurn extends Approver {
+  constructor(private readonly approvers: readonly [Approver, ...Approver[]]) {
+    super();
+  }
+
+  async review(request: ApprovalRequest): Promise<ApprovalDecision> {
+    let decision: ApprovalDecision | undefined;
+    for (const approver of this.approvers) {
+      decision = await approver.review(request);
+      if (decision.outcome !== 'approve') return decision;
+    }
+    return decision as ApprovalDecision;
+  }
 }

@@ -1,7 +1,18 @@
-export * from './approval-office.js';
+export {
+  type Answered,
+  ApprovalOffice,
+  type ApprovalView,
+  type DetailedApprovalView,
+  type OfficeParts,
+  type OfficeRefusal,
+  type Verdict,
+} from './approval-service.js';
 export * from './approval-webhook.js';
-export * from './approvers-in-turn.js';
-export { type ApprovalView, type DetailedApprovalView } from './case-view.js';
-export * from './client-approver.js';
-export { DeskApprover, type DeskApproverOptions, type DeskApproverParts } from './desk-approver.js';
+export {
+  ApproversInTurn,
+  ClientApprover,
+  DeskApprover,
+  type DeskApproverOptions,
+  type DeskApproverParts,
+} from './approvers.js';
 export * from './recorded-approver.js';
