@@ -3,11 +3,34 @@ import { SharedStateUnavailable } from '#cluster';
 import { type McpEdge, NotServed, trustedHeaders, UnusableBody } from '#streaming';
 import type { OperatorGate } from './operator-gate.js';
 import type { PageFile, PageFiles } from './page-files.js';
-import type { Answer, Route, RouteAnswer } from './route.js';
-import { RouteTable } from './route-table.js';
+import { type Answer, type Route, type RouteAnswer, RouteTable } from './route.js';
 import { crossSiteFault } from './same-site.js';
-import { SECURITY_HEADERS } from './security-headers.js';
 import type { SignIn } from './sign-in.js';
+
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  // What a row says can never become script, even by a mistake of ours: no code of the page makes markup from text.
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+/** On every answer of the console. */
+const SECURITY_HEADERS: Readonly<Record<string, string>> = Object.freeze({
+  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Permissions-Policy': 'camera=(), microphone=(), geolocation=()',
+});
 
 export interface ConsoleParts {
   /** What stands before authentication everywhere stands here as well: host, limit, origin. */

@@ -1,18 +1,21 @@
 export { ConsoleApp, type ConsoleParts } from './console-app.js';
-export { LiveRecords } from './live/live-records.js';
-export { LiveStreams } from './live/live-streams.js';
-export { OperatorGate } from './operator-gate.js';
-export { OperatorNotes } from './operator-notes.js';
+export { LiveRecords } from './live-records.js';
+export { liveRoutes, LiveStreams } from './routes/live-routes.js';
+export { OperatorGate, OperatorNotes } from './operator-gate.js';
 export { OperatorSessions } from './operator-sessions.js';
 export { PageFiles } from './page-files.js';
-export * from './rehearsal-desk.js';
+export {
+  explainRoutes,
+  type RehearsalCatalogue,
+  RehearsalDesk,
+  type RehearsalOrder,
+  RehearsalsBusy,
+  type RehearsedAgent,
+  type RehearsedTool,
+} from './routes/explain-routes.js';
 export type { Route } from './route.js';
 export { approvalRoutes } from './routes/approval-routes.js';
 export { auditRoutes } from './routes/audit-routes.js';
-export { explainRoutes } from './routes/explain-routes.js';
-export { liveRoutes } from './routes/live-routes.js';
 export { policyRoutes } from './routes/policy-routes.js';
-export { statusRoutes } from './routes/status-routes.js';
-export { workRoutes } from './routes/work-routes.js';
-export * from './service-status.js';
+export { type ServiceReport, ServiceStatus, statusRoutes, workRoutes } from './routes/status-routes.js';
 export { SignIn } from './sign-in.js';

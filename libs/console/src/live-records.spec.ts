@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type BusMessage, ProcessMessageBus } from '#cluster';
 import type { AuditRecord } from '#audit';
-import { type LiveBatch, LiveRecords } from './live-records.js';
-import { shownRecord } from './shown-record.js';
+import { type BusMessage, ProcessMessageBus } from '#cluster';
+import { type LiveBatch, LiveRecords, shownRecord } from './live-records.js';
 
 const call = (tool: string): AuditRecord =>
   ({

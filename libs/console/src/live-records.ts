@@ -2,13 +2,45 @@ import { randomUUID } from 'node:crypto';
 import { Observable, type Subscription } from 'rxjs';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from '#audit';
 import type { BusMessage, MessageBus } from '#cluster';
-import { type ShownRecord, shownRecord } from './shown-record.js';
+
+/** A record as it is watched: names, never values; every text cut. */
+type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+/** What of a record is shown, and nothing that a later version adds to it. */
+const SHOWN = (
+  'type at tool success agent_name principal tenant_id permissions auth_type args_keys gate error_code ' +
+  'denial_kind cause duration_ms database_ms rows result_size policy_version correlation_id trace_id ' +
+  'approver impersonated_user_id agent_depth outcome via approval_id reason action target ' +
+  'remote_address suppressed task_id prompt_injection_phrase identity'
+).split(' ');
+
+const MAX_TEXT = 300;
+const MAX_NAMES = 32;
+
+type Recorded = (AuditRecord | ApprovalRecord | AuditEvent) & { readonly type: string };
+
+export function shownRecord(entry: Recorded): ShownRecord {
+  const fields = entry as unknown as Readonly<Record<string, unknown>>;
+  const shown: [string, string | number | boolean | readonly string[]][] = [];
+  for (const name of SHOWN) {
+    const value = cut(fields[name]);
+    if (value !== undefined) shown.push([name, value]);
+  }
+  return Object.fromEntries(shown);
+}
+
+function cut(value: unknown): string | number | boolean | readonly string[] | undefined {
+  if (typeof value === 'string') return value.length > MAX_TEXT ? `${value.slice(0, MAX_TEXT)}…` : value;
+  if (typeof value === 'number' || typeof value === 'boolean') return value;
+  if (!Array.isArray(value)) return undefined;
+  return value.slice(0, MAX_NAMES).map((name) => String(name).slice(0, MAX_TEXT));
+}
 
 /** Somebody watches: said again and again, because what is said once may be lost. */
 const WATCHED = 'console.watched';
 const RECORDS = 'console.records';
 
-export interface LiveSettings {
+interface LiveSettings {
   /** Milliseconds between two words of a watcher. Default 5,000. */
   readonly word: number;
   /** Milliseconds that a replica tells after the last one. Default 15,000. */

@@ -1,11 +1,17 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { type Agent, type RateLimiter, Unauthorized } from '#agent';
+import type { AuditSink } from '#audit';
 import type { Authenticator, CredentialSource } from '#auth';
 import { NotServed, trustedHeaders } from '#streaming';
-import type { CredentialHeaders, OperatorSession, OperatorSessions } from './operator-sessions.js';
-import { presentedCookie, setCookie } from './session-cookie.js';
+import {
+  type CredentialHeaders,
+  type OperatorSession,
+  type OperatorSessions,
+  presentedCookie,
+  setCookie,
+} from './operator-sessions.js';
 
-export interface GateParts {
+interface GateParts {
   readonly authenticator: Authenticator;
   readonly sessions: OperatorSessions;
   /** Names of the agents that are operators at this moment. */
@@ -105,4 +111,30 @@ export class OperatorGate {
 /** A browser that carries what counts no longer forgets it. */
 function signInAgain(headers: IncomingHttpHeaders): NotServed {
   return new NotServed(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, headers) });
+}
+
+/** What operators do is recorded like what agents do. */
+export class OperatorNotes {
+  constructor(
+    private readonly audit: Pick<AuditSink, 'recordEvent'>,
+    private readonly log: { error(line: string): void },
+  ) {}
+
+  /** A record that fails changes nothing of what was done. */
+  write({ agent }: Pick<Operator, 'agent'>, action: string, target?: string): void {
+    try {
+      this.audit.recordEvent({
+        type: 'operator_action',
+        at: new Date().toISOString(),
+        success: true,
+        action,
+        ...(target !== undefined && { target: target.slice(0, 200) }),
+        principal: agent.principal,
+        agent_name: agent.shape.name,
+        ...(agent.tenantId !== null && { tenant_id: agent.tenantId }),
+      });
+    } catch (error) {
+      this.log.error(`an operator's action was not recorded: ${String(error)}`);
+    }
+  }
 }

@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessVersionedStore } from '#cluster';
 import { processSecret, SealedText } from '#dispatcher';
-import { IDLE, LONGEST, OperatorSessions } from './operator-sessions.js';
-import { fitsCookie, presentedCookie, setCookie } from './session-cookie.js';
+import {
+  fitsCookie,
+  IDLE,
+  LONGEST,
+  OperatorSessions,
+  presentedCookie,
+  setCookie,
+} from './operator-sessions.js';
 
 const HOST = 'parley.example';
 const KEY = { authorization: 'Bearer s3cret-of-an-operator' };

@@ -1,11 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import type { Agent, RateLimiter } from '#agent';
 import { NotServed, readSmallJson, remoteNetwork, trustedHeaders } from '#streaming';
-import type { OperatorNotes } from './operator-notes.js';
-import type { Operator, OperatorGate } from './operator-gate.js';
-import type { CredentialHeaders, OperatorSession, OperatorSessions } from './operator-sessions.js';
+import type { Operator, OperatorGate, OperatorNotes } from './operator-gate.js';
+import {
+  type CredentialHeaders,
+  fitsCookie,
+  type OperatorSession,
+  type OperatorSessions,
+  presentedCookie,
+  setCookie,
+} from './operator-sessions.js';
 import type { Answer } from './route.js';
-import { fitsCookie, presentedCookie, setCookie } from './session-cookie.js';
 
 export interface SignInParts {
   readonly gate: OperatorGate;

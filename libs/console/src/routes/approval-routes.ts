@@ -1,6 +1,6 @@
 import type { Answered, ApprovalOffice, OfficeRefusal, Verdict } from '#approvals';
 import { NotServed, readSmallJson } from '#streaming';
-import type { OperatorNotes } from '../operator-notes.js';
+import type { OperatorNotes } from '../operator-gate.js';
 import type { Route } from '../route.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {

@@ -1,5 +1,81 @@
-import type { LiveStreams } from '../live/live-streams.js';
+import type { ServerResponse } from 'node:http';
+import { EventStream, NotServed, type UnreadAnswers } from '#streaming';
+import type { LiveRecords } from '../live-records.js';
+import type { Operator } from '../operator-gate.js';
 import type { Route } from '../route.js';
+
+interface LiveStreamSettings {
+  /** Streams of this process. Default 50. */
+  readonly most: number;
+  /** Streams of one operator. Default 4. */
+  readonly each: number;
+  /** Milliseconds between two looks whether the operator still is one. Default 10,000. */
+  readonly confirm: number;
+  /** Bytes that may wait for a browser that reads too slowly. Default 262,144. */
+  readonly maxBuffered: number;
+}
+
+const DEFAULTS: LiveStreamSettings = { most: 50, each: 4, confirm: 10_000, maxBuffered: 262_144 };
+
+/** Browsers that watch: a bounded number, each for as long as its operator is one. */
+export class LiveStreams {
+  private readonly settings: LiveStreamSettings;
+  private readonly open = new Map<EventStream, { readonly principal: string; readonly end: () => void }>();
+
+  constructor(
+    private readonly records: LiveRecords,
+    private readonly unread: Pick<UnreadAnswers, 'wrote'>,
+    settings: Partial<LiveStreamSettings> = {},
+  ) {
+    this.settings = { ...DEFAULTS, ...settings };
+  }
+
+  get size(): number {
+    return this.open.size;
+  }
+
+  /** @throws NotServed when there is no room */
+  serve({ agent, confirm }: Operator, response: ServerResponse): void {
+    const { principal } = agent;
+    this.admit(principal);
+    const stream = new EventStream(response, this.settings.maxBuffered, this.unread);
+    stream.open({ 'Cache-Control': 'no-store' });
+    stream.write('event: watching\ndata: {}\n\n');
+    const watched = this.records.watch().subscribe((batch) => {
+      stream.write(`event: records\ndata: ${JSON.stringify(batch)}\n\n`);
+    });
+    const timer = setInterval(() => {
+      confirm().then(
+        () => stream.write(': watching\n\n'),
+        () => end('signed-out'),
+      );
+    }, this.settings.confirm);
+    timer.unref();
+    const end = (why: string) => {
+      stream.write(`event: ended\ndata: ${JSON.stringify({ why })}\n\n`);
+      stream.end();
+    };
+    this.open.set(stream, { principal, end: () => end('closing') });
+    response.once('close', () => {
+      clearInterval(timer);
+      watched.unsubscribe();
+      this.open.delete(stream);
+    });
+  }
+
+  /** Ends every stream with a last word. */
+  close(): void {
+    for (const { end } of this.open.values()) end();
+  }
+
+  private admit(principal: string): void {
+    const own = [...this.open.values()].filter((known) => known.principal === principal).length;
+    if (own >= this.settings.each)
+      throw new NotServed(429, 'too many pages of yours watch already', { 'Retry-After': '5' });
+    if (this.open.size >= this.settings.most)
+      throw new NotServed(503, 'too many pages watch already', { 'Retry-After': '30' });
+  }
+}
 
 /** Calls, refusals and decisions as they are recorded, on every replica. */
 export function liveRoutes(streams: LiveStreams): readonly Route[] {
