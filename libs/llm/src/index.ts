@@ -1,4 +1,14 @@
-export { Answer, type AnswerEnd, callLine } from './conversation/answer.js';
+export {
+  Answer,
+  type AnswerEnd,
+  callLine,
+  type ConversationListener,
+  LIST_PRICES,
+  type MadeCall,
+  type Price,
+  type Prices,
+  Usage,
+} from './conversation/answer.js';
 export type { LoopLimits } from './conversation/answer-loop.js';
 export {
   type AskOptions,
@@ -6,12 +16,18 @@ export {
   ConversationBusy,
   type ConversationOptions,
 } from './conversation/conversation.js';
-export { ConversationFileError } from './conversation/conversation-file.js';
-export { type HistoryEntry, HistoryError } from './conversation/history.js';
-export type { ConversationListener, MadeCall } from './conversation/listener.js';
-export { LIST_PRICES, type Price, type Prices, Usage } from './conversation/usage.js';
-export { LanguageModel } from './model/language-model.js';
-export { LanguageModelError, type ModelFault, ModelSettingsError } from './model/model-error.js';
+export { ConversationFileError, type HistoryEntry, HistoryError } from './conversation/conversation-file.js';
+export {
+  LanguageModel,
+  LanguageModelError,
+  type ModelFault,
+  ModelSettingsError,
+} from './model/language-model.js';
 export { type ModelSettings, openModel, type Provider, PROVIDERS } from './model/open-model.js';
-export { KernelTools, type KernelToolsParts } from './tools/kernel-tools.js';
-export { ToolDesk, type ToolReply, type ToolWatch } from './tools/tool-desk.js';
+export {
+  KernelTools,
+  type KernelToolsParts,
+  ToolDesk,
+  type ToolReply,
+  type ToolWatch,
+} from './conversation/kernel-tools.js';

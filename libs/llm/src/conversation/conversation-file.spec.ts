@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Usage } from './answer.js';
 import { readConversation, writeConversation } from './conversation-file.js';
-import { Usage } from './usage.js';
 
 const entry = fc.record({
   role: fc.constantFrom('user' as const, 'assistant' as const),

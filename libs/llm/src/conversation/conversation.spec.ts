@@ -6,11 +6,10 @@ import {
   startModelServer,
   status,
 } from '../contracts/model-server.js';
-import { SmallTools, smallDesk } from '../contracts/small-desk.js';
 import { openModel } from '../model/open-model.js';
-import { RESULT_MARKER } from '../tools/untrusted-result.js';
-import { Conversation, ConversationBusy, type ConversationOptions } from './conversation.js';
-import { SUMMARY_MARKER } from './summary.js';
+import { RESULT_MARKER } from './answer-loop.js';
+import { Conversation, ConversationBusy, type ConversationOptions, SUMMARY_MARKER } from './conversation.js';
+import { smallDesk, SmallTools } from './kernel-tools.fixture.js';
 
 let server: ModelServer;
 let tools: SmallTools;

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelMessage } from '../model/language-model.js';
-import { messageSize } from './estimated-size.js';
-import { DROPPED_RESULT, fitMessages } from './fit-messages.js';
+import { DROPPED_RESULT, fitMessages, messageSize } from './fit-messages.js';
 
 const text = fc.string({ maxLength: 400 });
 const said = fc.array(fc.tuple(text, text), { maxLength: 6 }).map((pairs) =>

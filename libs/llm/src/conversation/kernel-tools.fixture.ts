@@ -2,7 +2,7 @@ import { Agent, type CallContext, compileAgentShape } from '#agent';
 import type { GovernedRecords } from '#data';
 import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
-import { KernelTools } from '../tools/kernel-tools.js';
+import { KernelTools } from './kernel-tools.js';
 
 type Handler = (args: Readonly<Record<string, unknown>>, context: CallContext) => unknown;
 

@@ -1,16 +1,76 @@
 import { oneLine } from '#audit';
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
-import { CallCollector } from '../model/call-collector.js';
-import { countOf, textOf } from '../model/event-json.js';
-import type { ModelTurn, StopReason } from '../model/language-model.js';
-import { LanguageModelError } from '../model/model-error.js';
-import type { GatheredAnswer } from '../model/wired-model.js';
+import {
+  LanguageModelError,
+  type ModelMessage,
+  type ModelRequest,
+  type ModelTurn,
+  type StopReason,
+} from './language-model.js';
+import { type GatheredAnswer, type ModelWire, WiredModel } from './model-client.js';
+import { CallCollector, countOf, textOf } from './model-json.js';
+
+/** A request as the messages wire has it. Texts without a character are refused there, so none is sent. */
+function anthropicRequest(
+  model: string,
+  maxTokens: number,
+  { system, messages, tools }: ModelRequest,
+): JsonObject {
+  return {
+    model,
+    max_tokens: maxTokens,
+    ...(system !== '' && { system }),
+    messages: messages.map(wireMessage).filter(({ content }) => content.length > 0),
+    ...(tools.length > 0 && {
+      tools: tools.map(({ name, description, parameters }) => ({
+        name,
+        description,
+        input_schema: parameters,
+      })),
+    }),
+    stream: true,
+  };
+}
+
+interface WireMessage {
+  readonly role: 'user' | 'assistant';
+  readonly content: readonly JsonObject[];
+}
+
+const textBlocks = (text: string) => (text.trim() === '' ? [] : [{ type: 'text', text }]);
+
+function wireMessage(message: ModelMessage): WireMessage {
+  switch (message.role) {
+    case 'user':
+      return { role: 'user', content: textBlocks(message.text) };
+    case 'system':
+      return { role: 'user', content: textBlocks(`[Context] ${message.text}`) };
+    case 'assistant':
+      return {
+        role: 'assistant',
+        content: [
+          ...textBlocks(message.text),
+          ...message.calls.map(({ id, name, args }) => ({ type: 'tool_use', id, name, input: args ?? {} })),
+        ],
+      };
+    case 'tool':
+      return {
+        role: 'user',
+        content: message.results.map(({ id, content, failed }) => ({
+          type: 'tool_result',
+          tool_use_id: id,
+          content,
+          ...(failed && { is_error: true }),
+        })),
+      };
+  }
+}
 
 const STOPS: Readonly<Record<string, StopReason>> = { max_tokens: 'cut-off', refusal: 'withheld' };
 const TRANSIENT = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error']);
 
 /** Gathers one answer of the messages wire from its events. */
-export class AnthropicAnswer implements GatheredAnswer {
+class AnthropicAnswer implements GatheredAnswer {
   private readonly calls = new CallCollector();
   /** Where the block stands whose text came last. */
   private textBlock: unknown;
@@ -115,4 +175,25 @@ function toldError(error: unknown): LanguageModelError {
   return new LanguageModelError('overloaded', `Anthropic call failed: ${told}`, {
     transient: TRANSIENT.has(type),
   });
+}
+
+/** Anthropic's messages. */
+export class AnthropicModel extends WiredModel {
+  readonly provider = 'anthropic';
+
+  constructor(
+    readonly model: string,
+    private readonly maxTokens: number,
+    wire: ModelWire,
+  ) {
+    super(wire);
+  }
+
+  protected requestOf(request: ModelRequest): JsonObject {
+    return anthropicRequest(this.model, this.maxTokens, request);
+  }
+
+  protected answer(onText: (text: string) => void): GatheredAnswer {
+    return new AnthropicAnswer(onText);
+  }
 }

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EventReader } from './server-sent-events.js';
+import { EventReader } from './model-client.js';
 
 const whole = (text: string) => new EventReader().take(text);
 

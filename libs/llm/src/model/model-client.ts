@@ -1,10 +1,90 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { oneLine, wellFormed } from '#audit';
-import type { TurnWatch } from './language-model.js';
+import type { JsonObject } from '#dispatcher';
+import {
+  LanguageModel,
+  LanguageModelError,
+  type ModelRequest,
+  type ModelTurn,
+  type TurnWatch,
+} from './language-model.js';
 import type { ModelEndpoint } from './model-endpoint.js';
-import { LanguageModelError } from './model-error.js';
-import { retryDelay } from './retry-delay.js';
-import { EventReader, type ServerSentEvent } from './server-sent-events.js';
+import { EventJson, objectOf } from './model-json.js';
+
+/** Seconds that are waited for a server that names them; one that asks for more is not asked again. */
+const MOST = 60;
+const FIRST = 0.5;
+
+/**
+ * Seconds until a request is repeated: what the server asked for, else twice as long each time, spread so that many clients
+ * do not come back at once.
+ * @returns null when the server wants to be left alone for longer than anybody waits
+ */
+function retryDelay(attempt: number, asked: number | undefined, random = Math.random): number | null {
+  if (asked !== undefined) return asked > MOST ? null : asked;
+  return Math.min(MOST, FIRST * 2 ** attempt * (0.5 + random()));
+}
+
+interface ServerSentEvent {
+  /** Empty: none was named. */
+  readonly event: string;
+  readonly data: string;
+}
+
+/** Characters of one event. */
+const MAX_EVENT = 1_048_576;
+
+/** Takes an event stream apart, however its bytes were cut. */
+export class EventReader {
+  private line = '';
+  private event = '';
+  private data: string[] = [];
+  private held = 0;
+  private endedInReturn = false;
+
+  /** @throws LanguageModelError when one event is larger than what is read */
+  take(text: string): ServerSentEvent[] {
+    const events: ServerSentEvent[] = [];
+    // The second half of a line end that was cut in two.
+    const rest = this.endedInReturn && text.startsWith('\n') ? text.slice(1) : text;
+    if (text !== '') this.endedInReturn = text.endsWith('\r');
+    const lines = rest.split(/\r\n|\r|\n/);
+    const last = lines.pop() ?? '';
+    for (const line of lines) {
+      const event = this.endLine(this.line + line);
+      this.line = '';
+      if (event) events.push(event);
+    }
+    this.line += last;
+    if (this.line.length + this.held > MAX_EVENT)
+      throw new LanguageModelError(
+        'too-large',
+        `the model sent an event of more than ${MAX_EVENT} characters`,
+      );
+    return events;
+  }
+
+  private endLine(line: string): ServerSentEvent | null {
+    if (line === '') return this.dispatch();
+    const colon = line.indexOf(':');
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (field === 'event') this.event = value;
+    if (field === 'data') {
+      this.data.push(value);
+      this.held += value.length + 1;
+    }
+    return null;
+  }
+
+  private dispatch(): ServerSentEvent | null {
+    const { event, data } = this;
+    this.event = '';
+    this.data = [];
+    this.held = 0;
+    return data.length === 0 ? null : { event, data: data.join('\n') };
+  }
+}
 
 export interface WireOptions {
   /** How errors call it: `LLM call`. */
@@ -25,7 +105,7 @@ export interface WireOptions {
 }
 
 /** An answer with a good status, read once and in one of two ways. */
-export interface WireAnswer {
+interface WireAnswer {
   readonly isStream: boolean;
   events(): AsyncIterable<ServerSentEvent>;
   text(): Promise<string>;
@@ -225,4 +305,51 @@ function networkCode(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' ? code : 'the connection broke';
+}
+
+/** Gathers one answer of a provider's wire, whole or from the events of a stream. */
+export interface GatheredAnswer {
+  /** A payload that is no JSON and ends the stream. */
+  readonly ending?: string;
+  /** @returns whether the answer is over @throws LanguageModelError for an error that the server reports */
+  take(event: JsonObject): boolean;
+  /** An answer that was not streamed. @throws LanguageModelError */
+  takeWhole(answer: JsonObject): ModelTurn;
+  /** @param complete whether the stream said that it is over @throws LanguageModelError when it broke off */
+  finished(complete: boolean): ModelTurn;
+}
+
+/** What models behind a wire have in common: a turn is one request, and what was heard of its answer is not asked for again. */
+export abstract class WiredModel extends LanguageModel {
+  constructor(private readonly wire: ModelWire) {
+    super();
+  }
+
+  protected abstract requestOf(request: ModelRequest): JsonObject;
+  protected abstract answer(onText: (text: string) => void): GatheredAnswer;
+
+  withoutSecrets(text: string): string {
+    return this.wire.withoutSecrets(text);
+  }
+
+  turn(request: ModelRequest, watch: TurnWatch): Promise<ModelTurn> {
+    let heard = false;
+    const onText = (text: string) => {
+      heard = true;
+      watch.onText?.(text);
+    };
+    const read = (answer: WireAnswer) => this.read(answer, this.answer(onText));
+    return this.wire.send(this.requestOf(request), watch, read, () => heard);
+  }
+
+  private async read(answer: WireAnswer, gathered: GatheredAnswer): Promise<ModelTurn> {
+    if (!answer.isStream) return gathered.takeWhole(objectOf(await answer.text(), this.wire.label));
+    const json = new EventJson();
+    for await (const { data } of answer.events()) {
+      if (data === gathered.ending) return gathered.finished(true);
+      const event = json.read(data);
+      if (event && gathered.take(event)) return gathered.finished(true);
+    }
+    return gathered.finished(false);
+  }
 }

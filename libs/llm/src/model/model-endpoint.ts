@@ -2,12 +2,12 @@ import { isIP } from 'node:net';
 import {
   ForbiddenAddress,
   isInsideAddress,
-  pinnedRequest,
   type PinnedRequest,
+  pinnedRequest,
   type ResolveHost,
 } from '#agent';
 import { isAllowedEndpoint, isSafeTransport } from '#embeddings';
-import { LanguageModelError, ModelSettingsError } from './model-error.js';
+import { LanguageModelError, ModelSettingsError } from './language-model.js';
 
 export interface EndpointOptions {
   /** Of `llm.allowedEndpoints`; null: any public one, and this machine. */

@@ -1,6 +1,23 @@
+import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '#dispatcher';
-import { isNestedDeeperThan } from './json-nesting.js';
-import { LanguageModelError } from './model-error.js';
+import { LanguageModelError, type RequestedCall } from './language-model.js';
+
+/** Whether JSON text is nested deeper than some levels: what is read without looking may be too deep to be written again. */
+export function isNestedDeeperThan(most: number, text: string): boolean {
+  let depth = 0;
+  let quoted = false;
+  for (let index = 0; index < text.length; index += 1) {
+    const character = text[index];
+    if (quoted) {
+      if (character === '\\') index += 1;
+      else if (character === '"') quoted = false;
+    } else if (character === '"') quoted = true;
+    else if (character === '[' || character === '{') depth += 1;
+    else if (character === ']' || character === '}') depth -= 1;
+    if (depth > most) return true;
+  }
+  return false;
+}
 
 /** Lines of a stream that may be nonsense before the stream as a whole is. */
 const MAX_NONSENSE = 100;
@@ -47,3 +64,62 @@ export function countOf(value: unknown): number {
 }
 
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** Levels: no tool takes more, and what is nested without end cannot be written into the next request. */
+const MAX_ARGUMENT_NESTING = 32;
+
+/** What a model wrote as arguments: text, nothing, or an object already. @returns null when it is no JSON object */
+function readCallArguments(written: unknown): JsonObject | null {
+  if (written === undefined || written === null) return {};
+  if (isJsonObject(written)) return written;
+  if (typeof written !== 'string') return null;
+  if (written.trim() === '') return {};
+  if (isNestedDeeperThan(MAX_ARGUMENT_NESTING, written)) return null;
+  try {
+    const value: unknown = JSON.parse(written);
+    return isJsonObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+interface Growing {
+  id: string;
+  name: string;
+  text: string;
+}
+
+/** Calls that one turn may ask for: more is a model that has lost its way. */
+const MAX_CALLS = 64;
+const MAX_NAME = 256;
+
+/** Puts the calls of one turn together from the pieces in which they are streamed. */
+export class CallCollector {
+  private readonly growing = new Map<string | number, Growing>();
+
+  get size(): number {
+    return this.growing.size;
+  }
+
+  /** @throws LanguageModelError when there are too many */
+  at(place: string | number): Growing {
+    let call = this.growing.get(place);
+    if (!call) {
+      if (this.growing.size >= MAX_CALLS)
+        throw new LanguageModelError('malformed', `the model asked for more than ${MAX_CALLS} tools at once`);
+      call = { id: '', name: '', text: '' };
+      this.growing.set(place, call);
+    }
+    return call;
+  }
+
+  /** Each with an id of its own, so that every result belongs to one call. */
+  finished(): RequestedCall[] {
+    const ids = new Set<string>();
+    return [...this.growing.values()].map(({ id, name, text }) => {
+      const own = id === '' || id.length > MAX_NAME || ids.has(id) ? `call_${randomUUID()}` : id;
+      ids.add(own);
+      return { id: own, name: name.slice(0, MAX_NAME), args: readCallArguments(text) };
+    });
+  }
+}

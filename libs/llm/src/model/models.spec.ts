@@ -11,8 +11,7 @@ import {
   status,
   streamed,
 } from '../contracts/model-server.js';
-import type { ModelRequest, ModelTurn } from './language-model.js';
-import { LanguageModelError, type ModelFault } from './model-error.js';
+import { LanguageModelError, type ModelFault, type ModelRequest, type ModelTurn } from './language-model.js';
 import { type ModelSettings, openModel } from './open-model.js';
 
 const KEY = 'sk-SECRET-0123456789';

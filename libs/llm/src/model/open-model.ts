@@ -1,10 +1,9 @@
-import { AnthropicModel } from '../anthropic/anthropic-model.js';
-import { OpenAiModel } from '../openai/openai-model.js';
-import type { LanguageModel } from './language-model.js';
 import type { ResolveHost } from '#agent';
+import { AnthropicModel } from './anthropic.js';
+import { type LanguageModel, ModelSettingsError } from './language-model.js';
+import { ModelWire, type WireOptions } from './model-client.js';
 import { ModelEndpoint } from './model-endpoint.js';
-import { ModelSettingsError } from './model-error.js';
-import { ModelWire, type WireOptions } from './model-wire.js';
+import { OpenAiModel } from './openai.js';
 
 export const PROVIDERS = ['openai', 'anthropic', 'lmstudio'] as const;
 export type Provider = (typeof PROVIDERS)[number];

@@ -1,10 +1,60 @@
 import { oneLine } from '#audit';
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
-import { CallCollector } from '../model/call-collector.js';
-import { countOf, textOf } from '../model/event-json.js';
-import type { ModelTurn, StopReason, TokenCount } from '../model/language-model.js';
-import { LanguageModelError } from '../model/model-error.js';
-import type { GatheredAnswer } from '../model/wired-model.js';
+import {
+  LanguageModelError,
+  type ModelMessage,
+  type ModelRequest,
+  type ModelTurn,
+  type StopReason,
+  type TokenCount,
+} from './language-model.js';
+import { type GatheredAnswer, type ModelWire, WiredModel } from './model-client.js';
+import { CallCollector, countOf, textOf } from './model-json.js';
+
+/** A request as the chat completions wire has it. */
+function openAiRequest(model: string, { system, messages, tools }: ModelRequest): JsonObject {
+  return {
+    model,
+    messages: [
+      ...(system === '' ? [] : [{ role: 'system', content: system }]),
+      ...messages.flatMap(wireMessages),
+    ],
+    ...(tools.length > 0 && {
+      tools: tools.map(({ name, description, parameters }) => ({
+        type: 'function',
+        function: { name, description, parameters },
+      })),
+      tool_choice: 'auto',
+    }),
+    stream: true,
+    stream_options: { include_usage: true },
+  };
+}
+
+function wireMessages(message: ModelMessage): JsonObject[] {
+  switch (message.role) {
+    case 'user':
+    case 'system':
+      return [{ role: message.role, content: message.text }];
+    case 'assistant': {
+      const calls = message.calls.map(({ id, name, args }) => ({
+        id,
+        type: 'function',
+        // Servers that read their own history again stumble over arguments that are no JSON.
+        function: { name, arguments: JSON.stringify(args ?? {}) },
+      }));
+      return [
+        {
+          role: 'assistant',
+          content: message.text === '' && calls.length > 0 ? null : message.text,
+          ...(calls.length > 0 && { tool_calls: calls }),
+        },
+      ];
+    }
+    case 'tool':
+      return message.results.map(({ id, content }) => ({ role: 'tool', tool_call_id: id, content }));
+  }
+}
 
 const STOPS: Readonly<Record<string, StopReason>> = {
   length: 'cut-off',
@@ -12,7 +62,7 @@ const STOPS: Readonly<Record<string, StopReason>> = {
 };
 
 /** Gathers one answer of the chat completions wire, whole or in chunks. */
-export class OpenAiAnswer implements GatheredAnswer {
+class OpenAiAnswer implements GatheredAnswer {
   readonly ending = '[DONE]';
   private readonly calls = new CallCollector();
   private text = '';
@@ -87,4 +137,23 @@ function toldError(error: unknown): LanguageModelError {
       transient: true,
     },
   );
+}
+
+/** OpenAI's chat completions, and every server that speaks them: LM Studio, Ollama, vLLM. */
+export class OpenAiModel extends WiredModel {
+  constructor(
+    readonly provider: string,
+    readonly model: string,
+    wire: ModelWire,
+  ) {
+    super(wire);
+  }
+
+  protected requestOf(request: ModelRequest): JsonObject {
+    return openAiRequest(this.model, request);
+  }
+
+  protected answer(onText: (text: string) => void): GatheredAnswer {
+    return new OpenAiAnswer(onText);
+  }
 }
