@@ -32,13 +32,13 @@ export class ApprovalWebhook {
       return;
     }
     const stop = new AbortController();
-    const telling = this.tell(opened, stop.signal)
+    const sending = this.send(opened, stop.signal)
       .catch((error: unknown) => {
         if (!stop.signal.aborted)
           this.options.log.warn(`approval ${opened.id} could not be announced: ${nameOf(error)}`);
       })
-      .finally(() => this.underWay.delete(telling));
-    this.underWay.set(telling, stop);
+      .finally(() => this.underWay.delete(sending));
+    this.underWay.set(sending, stop);
   }
 
   /** Gives up what is under way. */
@@ -47,7 +47,7 @@ export class ApprovalWebhook {
     await Promise.all(this.underWay.keys());
   }
 
-  private async tell(opened: ApprovalCase, stop: AbortSignal): Promise<void> {
+  private async send(opened: ApprovalCase, stop: AbortSignal): Promise<void> {
     const { url, secret, timeout = 5_000 } = this.options;
     const body = JSON.stringify(announcementOf(opened));
     for (let attempt = 1; ; attempt++) {

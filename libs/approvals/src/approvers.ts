@@ -245,8 +245,8 @@ export class DeskApprover extends Approver {
     const { signal, asks } = context;
     const left = Math.max(0, opened.expiresAt - steadyClock());
     const patience = asks?.postpone ? Math.min(this.options.patience ?? 20_000, left) : left;
-    const told = bus.messages(DECIDED).pipe(filter(({ id }) => id === opened.id));
-    const looks = merge(told, interval(LOOK_AGAIN), timer(0)).pipe(
+    const decided = bus.messages(DECIDED).pipe(filter(({ id }) => id === opened.id));
+    const looks = merge(decided, interval(LOOK_AGAIN), timer(0)).pipe(
       switchMap(() => desk.find(opened.id)),
       map((found): ApprovalCase | Waited => found ?? 'expired'),
       filter((found) => found === 'expired' || (found as ApprovalCase).status !== 'pending'),

@@ -24,21 +24,21 @@ export class RecordedApprover extends Approver {
     const started = performance.now();
     try {
       const decision = await this.approver.review(request);
-      if (!decision.again) this.tell(request, decision, performance.now() - started);
+      if (!decision.again) this.record(request, decision, performance.now() - started);
       return decision;
     } catch (error) {
       // Answered by the protocol, and a no all the same. A question that is only now asked is none.
       if (error instanceof ProtocolFault)
-        this.tell(request, { outcome: 'unavailable', reason: error.message }, performance.now() - started);
+        this.record(request, { outcome: 'unavailable', reason: error.message }, performance.now() - started);
       throw error;
     }
   }
 
-  private tell(request: ApprovalRequest, decision: ApprovalDecision, waited: number): void {
+  private record(request: ApprovalRequest, decision: ApprovalDecision, waited: number): void {
     const { tool, context, effectivePermission } = request;
     const { events, audit } = this.listeners;
     const duration_ms = Math.round(waited * 100) / 100;
-    const told = {
+    const entry = {
       tool: tool.name,
       effective_permission: effectivePermission,
       ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),
@@ -46,13 +46,13 @@ export class RecordedApprover extends Approver {
       ...(decision.outcome !== 'approve' && { reason: decision.reason }),
       duration_ms,
     };
-    this.safely(() => events.emit('parse.agent.approval', { ...told, timeout: this.timeout }));
+    this.safely(() => events.emit('parse.agent.approval', { ...entry, timeout: this.timeout }));
     if (decision.by?.via === 'desk') return;
     const { agent } = context;
     this.safely(() =>
       audit.recordApproval({
         at: new Date().toISOString(),
-        ...told,
+        ...entry,
         ...(decision.by && { approver: decision.by.principal, via: decision.by.via }),
         principal: agent.principal,
         agent_name: agent.shape.name,

@@ -1,7 +1,7 @@
 import type { DenialKind, ErrorCode, Refusal, Tier } from '#agent';
 import type { AuditedAgent } from './audited-agent.js';
 
-interface EventParts {
+interface EventBase {
   /** ISO 8601. */
   readonly at: string;
   /** Whether it was done or permitted. */
@@ -19,7 +19,7 @@ interface EventParts {
 }
 
 /** Somebody whose credentials were not recognised, or did not suffice. */
-export interface AuthenticationEvent extends EventParts {
+export interface AuthenticationEvent extends EventBase {
   readonly type: 'authentication';
   /** Whence the connection came: a proxy's address behind one. */
   readonly remote_address?: string;
@@ -30,7 +30,7 @@ export interface AuthenticationEvent extends EventParts {
 }
 
 /** A task that ended without a run: cancelled, or given up. */
-export interface TaskEndEvent extends EventParts {
+export interface TaskEndEvent extends EventBase {
   readonly type: 'task_end';
   /** As its client knows it. */
   readonly task_id: string;
@@ -45,7 +45,7 @@ export interface TaskEndEvent extends EventParts {
 }
 
 /** What an operator did: `action` in words of the part that offers it, `target` what it was done to. */
-export interface OperatorEvent extends EventParts {
+export interface OperatorEvent extends EventBase {
   readonly type: 'operator_action';
   /** What was done. */
   readonly action: string;
@@ -54,7 +54,7 @@ export interface OperatorEvent extends EventParts {
 }
 
 /** The service could not keep records for a while, and refused calls. */
-export interface OutageEvent extends EventParts {
+export interface OutageEvent extends EventBase {
   readonly type: 'outage';
   /** ISO 8601. */
   readonly since: string;
@@ -65,7 +65,7 @@ export interface OutageEvent extends EventParts {
 }
 
 /** What the chain of records says of itself (docs/audit.md). */
-export interface ChainEvent extends EventParts {
+export interface ChainEvent extends EventBase {
   readonly type: 'chain_begin' | 'chain_anchor' | 'chain_end';
   /** What the process is called (`audit.replica`). */
   readonly replica?: string;

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { ProcessVersionedStore } from '#cluster';
 import type { AuditRecord } from './audit-record.js';
-import { AuditBook, type AuditBookParts } from './audit-recorder.js';
+import { AuditBook, type AuditRecorderOptions } from './audit-recorder.js';
 import { RecordSeal } from './chain/audit-chain.js';
 import { SharedChainRegister } from './chain/chain-anchors.js';
-import { HeardLog, SwitchableDelivery } from './delivery/deliveries.fixture.js';
+import { RecordingLog, SwitchableDelivery } from './delivery/deliveries.fixture.js';
 import { RefusingKeeper } from './delivery/sink-writers.js';
 import { RecentAuditTrail } from './search/audit-trail.js';
 import type { RecordSource } from './verify/record-source.js';
@@ -31,8 +31,8 @@ const call = (parts: Partial<AuditRecord> = {}): AuditRecord => ({
   ...parts,
 });
 
-function bookOver(place: SwitchableDelivery, parts: Partial<AuditBookParts> = {}) {
-  const log = new HeardLog();
+function bookOver(place: SwitchableDelivery, parts: Partial<AuditRecorderOptions> = {}) {
+  const log = new RecordingLog();
   const recent = new RecentAuditTrail();
   const book = new AuditBook({
     listeners: [],

@@ -7,7 +7,7 @@ import {
   type OutageEvent,
 } from './audit-record.js';
 import { AuditChain, type RecordSeal } from './chain/audit-chain.js';
-import { type ChainRegister, ChainWitness } from './chain/chain-anchors.js';
+import { type ChainRegister, ChainAnchor } from './chain/chain-anchors.js';
 import {
   type DeliveryLog,
   type KeeperState,
@@ -16,7 +16,7 @@ import {
 } from './delivery/record-delivery.js';
 import type { AuditEntry, RecentAuditTrail } from './search/audit-trail.js';
 
-export interface AuditBookParts {
+export interface AuditRecorderOptions {
   /** Hear every record as it was made, and promise nothing. */
   readonly listeners: readonly AuditSink[];
   readonly recent: RecentAuditTrail;
@@ -34,22 +34,22 @@ export interface AuditBookParts {
 /** Seconds after which a refused call may be tried again. */
 const RETRY_AFTER = 5;
 /** Milliseconds that what waits at the end may take. */
-const LAST_CHANCE = 5_000;
+const SHUTDOWN_TIMEOUT = 5_000;
 
 /** Everything that is recorded goes through here: it gets its place in the chain of this process and goes to every keeper. */
 export class AuditBook extends AuditSink {
   private readonly chain: AuditChain;
-  private readonly witness: ChainWitness;
+  private readonly anchor: ChainAnchor;
   private readonly outage = new Outage();
   private looking: NodeJS.Timeout | undefined;
 
-  constructor(private readonly parts: AuditBookParts) {
+  constructor(private readonly parts: AuditRecorderOptions) {
     super();
     this.chain = new AuditChain(parts.seal);
-    this.witness = new ChainWitness({
+    this.anchor = new ChainAnchor({
       register: parts.register,
       head: () => this.chain.head,
-      testify: (heads) => this.tell('chain_anchor', heads),
+      recordHeads: (heads) => this.recordChainEvent('chain_anchor', heads),
       log: parts.log,
     });
   }
@@ -58,10 +58,10 @@ export class AuditBook extends AuditSink {
   async open(): Promise<void> {
     const { keepers, anchorInterval } = this.parts;
     if (keepers.length === 0) return;
-    const found = await Promise.all(keepers.map((keeper) => keeper.open()));
-    const heads = await this.witness.before(found.filter((head) => head !== null));
-    this.tell('chain_begin', heads);
-    this.looking = setInterval(() => void this.witness.look(), anchorInterval).unref();
+    const found = await Promise.all(keepers.map((writer) => writer.open()));
+    const heads = await this.anchor.before(found.filter((head) => head !== null));
+    this.recordChainEvent('chain_begin', heads);
+    this.looking = setInterval(() => void this.anchor.look(), anchorInterval).unref();
   }
 
   /** Says that the chain ends here and delivers what waits, for at most five seconds. */
@@ -69,9 +69,9 @@ export class AuditBook extends AuditSink {
     clearInterval(this.looking);
     const { keepers } = this.parts;
     if (keepers.length === 0) return;
-    this.tell('chain_end', []);
-    await this.witness.announce();
-    await Promise.all(keepers.map((keeper) => keeper.close(LAST_CHANCE)));
+    this.recordChainEvent('chain_end', []);
+    await this.anchor.announce();
+    await Promise.all(keepers.map((writer) => writer.close(SHUTDOWN_TIMEOUT)));
   }
 
   /** By the names of the places. */
@@ -86,45 +86,48 @@ export class AuditBook extends AuditSink {
   }
 
   record(record: AuditRecord): Promise<void> | undefined {
-    this.listened((listener) => listener.record(record));
+    this.notifyListeners((listener) => listener.record(record));
     return this.enter({ type: record.tool === 'export_read' ? 'export_read' : 'tool_call', ...record });
   }
 
   override recordApproval(record: ApprovalRecord): void {
-    this.listened((listener) => listener.recordApproval(record));
-    this.unawaited({ type: 'approval', success: record.outcome === 'approve', ...record });
+    this.notifyListeners((listener) => listener.recordApproval(record));
+    this.enterUnawaited({ type: 'approval', success: record.outcome === 'approve', ...record });
   }
 
   override recordEvent(event: AuditEvent): void {
-    this.listened((listener) => listener.recordEvent(event));
-    this.unawaited(event);
+    this.notifyListeners((listener) => listener.recordEvent(event));
+    this.enterUnawaited(event);
   }
 
   private get isDown(): boolean {
     return this.parts.keepers.some(({ state }) => state === 'down');
   }
 
-  private listened(hear: (listener: AuditSink) => unknown): void {
+  private notifyListeners(notify: (listener: AuditSink) => unknown): void {
     for (const listener of this.parts.listeners) {
       try {
-        hear(listener);
+        notify(listener);
       } catch (error) {
         this.parts.log.warn(`a listener to audit failed: ${String(error)}`);
       }
     }
   }
 
-  private tell(type: 'chain_begin' | 'chain_anchor' | 'chain_end', heads: readonly ChainHead[]): void {
+  private recordChainEvent(
+    type: 'chain_begin' | 'chain_anchor' | 'chain_end',
+    heads: readonly ChainHead[],
+  ): void {
     const at = new Date().toISOString();
-    this.unawaited({ type, at, success: true, replica: this.parts.replica, heads });
+    this.enterUnawaited({ type, at, success: true, replica: this.parts.replica, heads });
   }
 
   /** Nobody waits for what nobody is answered with. */
-  private unawaited(content: Unplaced): void {
+  private enterUnawaited(content: UnchainedRecord): void {
     this.enter(content)?.catch(() => undefined);
   }
 
-  private enter(content: Unplaced): Promise<void> | undefined {
+  private enter(content: UnchainedRecord): Promise<void> | undefined {
     const { keepers } = this.parts;
     if (keepers.some(({ isFull }) => isFull)) {
       this.outage.dropped();
@@ -135,9 +138,9 @@ export class AuditBook extends AuditSink {
     return this.append(content);
   }
 
-  private append(content: Unplaced): Promise<void> | undefined {
+  private append(content: UnchainedRecord): Promise<void> | undefined {
     const { keepers, recent } = this.parts;
-    const kept = { ...keptContent(content) };
+    const kept = { ...storedContent(content) };
     // A seal shows what was changed where a record is kept: what this process alone remembers needs none.
     if (keepers.length === 0) {
       recent.remember(this.chain.place(kept) as unknown as AuditEntry);
@@ -146,8 +149,8 @@ export class AuditBook extends AuditSink {
     const sealed = this.chain.append(kept);
     recent.remember(sealed.record as unknown as AuditEntry);
     const waits: Promise<void>[] = [];
-    for (const keeper of keepers) {
-      const kept = keeper.keep(sealed);
+    for (const writer of keepers) {
+      const kept = writer.keep(sealed);
       if (kept) waits.push(kept);
     }
     if (waits.length < 2) return waits[0];
@@ -155,7 +158,7 @@ export class AuditBook extends AuditSink {
   }
 }
 
-type Unplaced =
+type UnchainedRecord =
   | ({ readonly type: 'tool_call' | 'export_read' } & AuditRecord)
   | ({ readonly type: 'approval'; readonly success: boolean } & ApprovalRecord)
   | AuditEvent;
@@ -165,14 +168,14 @@ const MAX_TEXT = 500;
 const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
 
 /** What is kept of a record: private text is cut, and that of faults stays in the log alone. */
-function keptContent(content: Unplaced): Unplaced {
+function storedContent(content: UnchainedRecord): UnchainedRecord {
   const kept: Record<string, unknown> = { ...content };
   if (kept['error_code'] === 'internal_error' || kept['error_code'] === 'parse_error') delete kept['cause'];
   for (const name of FREE_TEXT) {
     const text = kept[name];
     if (typeof text === 'string' && text.length > MAX_TEXT) kept[name] = `${text.slice(0, MAX_TEXT)}…`;
   }
-  return kept as unknown as Unplaced;
+  return kept as unknown as UnchainedRecord;
 }
 
 /** A while in which records could not be kept: what of it is told afterwards, since it could not be told at the time. */

@@ -10,7 +10,7 @@ const SUCCESS = 'success';
 /** Which types of record hold the members of an interface. */
 const HELD_BY: Record<string, readonly string[]> = {
   Sealed: ['all'],
-  EventParts: ['authentication', 'task_end', 'operator_action', 'outage', 'chain_*'],
+  EventBase: ['authentication', 'task_end', 'operator_action', 'outage', 'chain_*'],
   AuditRecord: ['tool_call', 'export_read'],
   AuditedAgent: ['tool_call', 'export_read'],
   AuditedLimits: ['tool_call', 'export_read'],

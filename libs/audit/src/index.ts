@@ -1,4 +1,4 @@
-export { AuditBook, type AuditBookParts } from './audit-recorder.js';
+export { AuditBook, type AuditRecorderOptions } from './audit-recorder.js';
 export {
   type ApprovalRecord,
   auditedArgumentNames,

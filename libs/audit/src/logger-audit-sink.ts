@@ -15,9 +15,8 @@ export class LoggerAuditSink extends AuditSink {
     const quiet = entry.success && entry.prompt_injection_phrase === undefined;
     const level = quiet ? 'debug' : 'warn';
     if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(entry)));
-    const posture = entry.success ? postureOf(entry) : null;
-    if (posture !== null && Logger.isLevelEnabled('log'))
-      this.logger.log(oneLine(`${entry.tool} ${posture}`));
+    const mode = entry.success ? modeOf(entry) : null;
+    if (mode !== null && Logger.isLevelEnabled('log')) this.logger.log(oneLine(`${entry.tool} ${mode}`));
   }
 
   /** Always a warning: somebody let a call happen that may not happen by itself, or did not. */
@@ -33,7 +32,7 @@ export class LoggerAuditSink extends AuditSink {
 }
 
 /** Reads that no signed-in user stands behind. */
-function postureOf({ auth_type, identity }: AuditRecord): string | null {
+function modeOf({ auth_type, identity }: AuditRecord): string | null {
   switch (auth_type) {
     case 'master_key':
       return 'mode=master_key';

@@ -7,11 +7,11 @@ const UNSAFE =
 /** Untrusted text on one log line: unsafe characters are written out, not deleted. */
 export function oneLine(text: string): string {
   return text.replace(UNSAFE, (character) =>
-    character === '\n' ? '\\n' : character.split('').map(writtenOut).join(''),
+    character === '\n' ? '\\n' : character.split('').map(escaped).join(''),
   );
 }
 
-function writtenOut(unit: string): string {
+function escaped(unit: string): string {
   const code = unit.charCodeAt(0);
   return code < 0x100
     ? `\\x${code.toString(16).padStart(2, '0')}`

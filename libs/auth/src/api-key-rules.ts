@@ -55,9 +55,9 @@ export class HashedKeyRule extends AuthRule {
   }
 
   /** @throws AuthenticationUnavailable while too many unknown keys are being looked at */
-  async recognise(credentials: Credentials, vouched = false): Promise<Agent | null> {
+  async recognise(credentials: Credentials, recognisedElsewhere = false): Promise<Agent | null> {
     const key = this.keyOf(credentials);
-    if (key === undefined || !(await this.fits(key, credentials, vouched))) return null;
+    if (key === undefined || !(await this.matches(key, credentials, recognisedElsewhere))) return null;
     return new Agent({ shape: this.shape, identity: this.identity, principal: this.principal });
   }
 
@@ -74,9 +74,16 @@ export class HashedKeyRule extends AuthRule {
     return this.known.kind === 'scrypt' && SIGNED_TOKEN.test(key) ? undefined : key;
   }
 
-  private fits(key: string, { remoteAddress }: Credentials, vouched: boolean): Promise<boolean> {
+  private matches(
+    key: string,
+    { remoteAddress }: Credentials,
+    recognisedElsewhere: boolean,
+  ): Promise<boolean> {
     const { known } = this;
     if (known.kind === 'sha256') return isKeyOf(key, known);
-    return slowComparisons.fits(key, known, { network: remoteNetwork(remoteAddress), vouched });
+    return slowComparisons.matches(key, known, {
+      network: remoteNetwork(remoteAddress),
+      recognisedElsewhere,
+    });
   }
 }

@@ -75,14 +75,14 @@ const MAX_KNOWN = 1_000;
 /** Slow comparisons at once in this process: more would starve everything else that uses its threads. */
 const UNKNOWN_KEYS = { atOnce: 2, waitingPerKey: 64, waiting: 512, patience: 10_000 };
 /** Keys that another rule knows are few, and do not wait behind unknown ones. */
-const VOUCHED_KEYS = { atOnce: 1, waitingPerKey: 1_000, patience: 10_000 };
+const RECOGNISED_KEYS = { atOnce: 1, waitingPerKey: 1_000, patience: 10_000 };
 
 /** Who asks for a comparison. */
-interface ComparisonOrder {
+interface ComparisonRequest {
   /** Whose turn it takes: callers of one network wait for each other. */
   readonly network: string;
   /** Another rule knows the key. */
-  readonly vouched: boolean;
+  readonly recognisedElsewhere: boolean;
 }
 
 /**
@@ -91,11 +91,11 @@ interface ComparisonOrder {
  */
 export class SlowComparisons {
   private readonly unknown = new FairTurns(UNKNOWN_KEYS);
-  private readonly known = new FairTurns(VOUCHED_KEYS);
+  private readonly known = new FairTurns(RECOGNISED_KEYS);
   private readonly right = new Map<string, boolean>();
-  private readonly vouchedWrong = new Map<string, boolean>();
+  private readonly wrongRecognised = new Map<string, boolean>();
   private readonly wrong = new Map<string, boolean>();
-  private readonly underWay = new Map<string, Promise<boolean>>();
+  private readonly running = new Map<string, Promise<boolean>>();
   /** Of this process: the names of the pairs are of no use elsewhere. */
   private readonly secret = randomBytes(32);
 
@@ -104,41 +104,45 @@ export class SlowComparisons {
 
   /** Whether the verdict is remembered. */
   isKnown(key: string, hash: SlowKeyHash): boolean {
-    return this.recalled(this.nameOf(key, hash)) !== undefined;
+    return this.verdictOf(this.pairName(key, hash)) !== undefined;
   }
 
   /** @throws AuthenticationUnavailable when too many unknown keys wait */
-  async fits(key: string, hash: SlowKeyHash, order: ComparisonOrder): Promise<boolean> {
-    const name = this.nameOf(key, hash);
-    const before = this.recalled(name);
+  async matches(key: string, hash: SlowKeyHash, request: ComparisonRequest): Promise<boolean> {
+    const name = this.pairName(key, hash);
+    const before = this.verdictOf(name);
     if (before !== undefined) return before;
     // The same key from several callers is one comparison; one that others wait for does not hold up a vouched one.
-    const lane = `${order.vouched}:${name}`;
-    let comparing = this.underWay.get(lane);
+    const lane = `${request.recognisedElsewhere}:${name}`;
+    let comparing = this.running.get(lane);
     if (!comparing) {
-      comparing = this.compared(key, hash, order).finally(() => this.underWay.delete(lane));
-      this.underWay.set(lane, comparing);
+      comparing = this.compareInTurn(key, hash, request).finally(() => this.running.delete(lane));
+      this.running.set(lane, comparing);
     }
     const verdict = await comparing;
-    remember(verdict ? this.right : order.vouched ? this.vouchedWrong : this.wrong, name, verdict);
+    remember(
+      verdict ? this.right : request.recognisedElsewhere ? this.wrongRecognised : this.wrong,
+      name,
+      verdict,
+    );
     return verdict;
   }
 
-  private async compared(key: string, hash: SlowKeyHash, order: ComparisonOrder): Promise<boolean> {
-    const turns = order.vouched ? this.known : this.unknown;
+  private async compareInTurn(key: string, hash: SlowKeyHash, request: ComparisonRequest): Promise<boolean> {
+    const turns = request.recognisedElsewhere ? this.known : this.unknown;
     try {
-      return await turns.run(order.network, () => this.compare(key, hash));
+      return await turns.run(request.network, () => this.compare(key, hash));
     } catch (error) {
       if (error instanceof NoTurn) throw new AuthenticationUnavailable('too many unknown keys at once');
       throw error;
     }
   }
 
-  private recalled(name: string): boolean | undefined {
-    return this.right.get(name) ?? this.vouchedWrong.get(name) ?? this.wrong.get(name);
+  private verdictOf(name: string): boolean | undefined {
+    return this.right.get(name) ?? this.wrongRecognised.get(name) ?? this.wrong.get(name);
   }
 
-  private nameOf(key: string, { salt, hash }: SlowKeyHash): string {
+  private pairName(key: string, { salt, hash }: SlowKeyHash): string {
     return createHmac('sha256', this.secret).update(salt).update(hash).update(key, 'utf8').digest('base64');
   }
 }

@@ -17,7 +17,10 @@ export abstract class AuthRule {
    * @returns null when the credential is not this rule's business
    * @throws Unauthorized when it is, and is no good
    */
-  abstract recognise(credentials: Credentials, vouched?: boolean): Promise<Agent | null> | Agent | null;
+  abstract recognise(
+    credentials: Credentials,
+    recognisedElsewhere?: boolean,
+  ): Promise<Agent | null> | Agent | null;
 
   /** Whether `recognise` answers without slow work. Rules of which this is true are asked first; their order decides all the same. */
   isSettled(_credentials: Credentials): boolean {
@@ -124,8 +127,8 @@ export class RuleAuthenticator extends Authenticator {
       }
       if (agent === null) continue;
       if (postponed.length === 0) return agent;
-      const vouched = await this.knowsTheKey(rule, credentials, shown);
-      return (await firstOf(postponed, credentials, vouched)) ?? agent;
+      const recognisedElsewhere = await this.knowsTheKey(rule, credentials, shown);
+      return (await firstOf(postponed, credentials, recognisedElsewhere)) ?? agent;
     }
     const agent = await firstOf(postponed, credentials, false);
     if (agent) return agent;
@@ -165,10 +168,10 @@ export class RuleAuthenticator extends Authenticator {
 async function firstOf(
   rules: readonly AuthRule[],
   credentials: Credentials,
-  vouched: boolean,
+  recognisedElsewhere: boolean,
 ): Promise<Agent | null> {
   for (const rule of rules) {
-    const agent = await rule.recognise(credentials, vouched);
+    const agent = await rule.recognise(credentials, recognisedElsewhere);
     if (agent) return agent;
   }
   return null;

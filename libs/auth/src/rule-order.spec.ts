@@ -68,7 +68,7 @@ describe('slow comparisons', () => {
     salt: Buffer.from('salt'),
     hash: Buffer.from('hash'),
   } as const;
-  const unknown = { network: '203.0.113.7', vouched: false };
+  const unknown = { network: '203.0.113.7', recognisedElsewhere: false };
 
   /** Compares with the key `right`, when told to. */
   function held() {
@@ -89,7 +89,7 @@ describe('slow comparisons', () => {
 
   it('are made once for a key, however many callers show it at the same time', async () => {
     const { comparisons, compared, goOn } = held();
-    const verdicts = Promise.all([1, 2, 3].map(() => comparisons.fits('right', hash, unknown)));
+    const verdicts = Promise.all([1, 2, 3].map(() => comparisons.matches('right', hash, unknown)));
     await goOn();
     expect(await verdicts).toEqual([true, true, true]);
     expect(compared).toEqual(['right']);
@@ -97,8 +97,12 @@ describe('slow comparisons', () => {
 
   it('serve the networks that wait in turn', async () => {
     const { comparisons, compared, goOn } = held();
-    for (let at = 0; at < 20; at += 1) comparisons.fits(`flood-${at}`, hash, unknown).catch(() => undefined);
-    const verdict = comparisons.fits('right', hash, { network: '198.51.100.1', vouched: false });
+    for (let at = 0; at < 20; at += 1)
+      comparisons.matches(`flood-${at}`, hash, unknown).catch(() => undefined);
+    const verdict = comparisons.matches('right', hash, {
+      network: '198.51.100.1',
+      recognisedElsewhere: false,
+    });
     await goOn();
     await goOn();
     expect(compared.length).toBeLessThanOrEqual(6);
@@ -107,9 +111,11 @@ describe('slow comparisons', () => {
 
   it('of a right key stay known while thousands of wrong ones are tried', async () => {
     const comparisons = new SlowComparisons((key) => Promise.resolve(key === 'right'));
-    expect(await comparisons.fits('right', hash, unknown)).toBe(true);
-    expect(await comparisons.fits('of-another-rule', hash, { ...unknown, vouched: true })).toBe(false);
-    for (let at = 0; at < 3_000; at += 1) await comparisons.fits(`wrong-${at}`, hash, unknown);
+    expect(await comparisons.matches('right', hash, unknown)).toBe(true);
+    expect(
+      await comparisons.matches('of-another-rule', hash, { ...unknown, recognisedElsewhere: true }),
+    ).toBe(false);
+    for (let at = 0; at < 3_000; at += 1) await comparisons.matches(`wrong-${at}`, hash, unknown);
     expect(comparisons.isKnown('right', hash)).toBe(true);
     expect(comparisons.isKnown('of-another-rule', hash)).toBe(true);
     expect(comparisons.isKnown('wrong-0', hash)).toBe(false);

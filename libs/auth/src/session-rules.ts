@@ -51,8 +51,8 @@ export class CallerSessionRule extends AuthRule {
     super();
   }
 
-  async recognise(credentials: Credentials, vouched?: boolean): Promise<Agent | null> {
-    const admitted = await this.admission.recognise(credentials, vouched);
+  async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials, recognisedElsewhere);
     return admitted && withOwnSession(admitted, credentials, this.owners);
   }
 
@@ -98,8 +98,8 @@ export class ImpersonatingRule extends AuthRule {
     super();
   }
 
-  async recognise(credentials: Credentials, vouched?: boolean): Promise<Agent | null> {
-    const admitted = await this.admission.recognise(credentials, vouched);
+  async recognise(credentials: Credentials, recognisedElsewhere?: boolean): Promise<Agent | null> {
+    const admitted = await this.admission.recognise(credentials, recognisedElsewhere);
     return admitted && actingAs(this.order, admitted, this.sessions);
   }
 

@@ -4,7 +4,7 @@ import { type McpEdge, NotServed, trustedHeaders, UnusableBody } from '#streamin
 import type { OperatorGate } from './operator-gate.js';
 import type { PageFile, PageFiles } from './page-files.js';
 import { type Answer, type Route, type RouteAnswer, RouteTable } from './route.js';
-import { crossSiteFault } from './same-site.js';
+import { crossSiteRefusal } from './same-site.js';
 import type { SignIn } from './sign-in.js';
 
 const CONTENT_SECURITY_POLICY = [
@@ -103,8 +103,8 @@ export class ConsoleApp {
   ): Promise<RouteAnswer> {
     const verb = request.method ?? '';
     await this.pass(request, response);
-    const fault = crossSiteFault(trustedHeaders(request), verb);
-    if (fault !== null) throw new NotServed(403, fault);
+    const refusal = crossSiteRefusal(trustedHeaders(request), verb);
+    if (refusal !== null) throw new NotServed(403, refusal);
     if (path === '/console/session' && verb === 'POST') return this.parts.signIn.begin(request);
     if (path === '/console/session' && verb === 'DELETE') return this.parts.signIn.end(request);
     const operator = await this.parts.gate.admit(request);
@@ -135,14 +135,14 @@ export class ConsoleApp {
       response.destroy();
       return;
     }
-    const told = toldOf(error);
-    if (!told) this.parts.log.error(`the console failed: ${String(error)}`);
-    send(response, told ?? { status: 500, body: { error: 'Internal error' } });
+    const answer = answerOf(error);
+    if (!answer) this.parts.log.error(`the console failed: ${String(error)}`);
+    send(response, answer ?? { status: 500, body: { error: 'Internal error' } });
   }
 }
 
 /** What may be said of a fault; undefined when it is ours. */
-function toldOf(error: unknown): Answer | undefined {
+function answerOf(error: unknown): Answer | undefined {
   if (error instanceof NotServed)
     return { status: error.status, body: { error: error.message }, headers: error.headers };
   if (error instanceof UnusableBody) return { status: error.status, body: { error: error.message } };

@@ -12,7 +12,7 @@ const call = (tool: string): AuditRecord =>
     principal: 'p',
   }) as unknown as AuditRecord;
 
-class HeardBus extends ProcessMessageBus {
+class RecordingBus extends ProcessMessageBus {
   readonly heard: BusMessage[] = [];
   override publish(topic: string, message: BusMessage): Promise<void> {
     if (topic === 'console.records') this.heard.push(message);
@@ -21,7 +21,7 @@ class HeardBus extends ProcessMessageBus {
 }
 
 function replicas() {
-  const bus = new HeardBus();
+  const bus = new RecordingBus();
   const now = () => performance.now();
   const settings = { most: 3 };
   return { bus, one: new LiveRecords(bus, settings, now), two: new LiveRecords(bus, settings, now) };

@@ -109,17 +109,17 @@ export class LiveRecords extends AuditSink {
   /** What every replica records from now on, this one included. */
   watch(): Observable<LiveBatch> {
     return new Observable((watcher) => {
-      const heard = this.bus.messages(RECORDS).subscribe((message) => {
+      const batches = this.bus.messages(RECORDS).subscribe((message) => {
         const batch = readBatch(message);
         if (batch) watcher.next(batch);
       });
-      const say = () => void this.bus.publish(WATCHED, {}).catch(() => undefined);
-      say();
-      const timer = setInterval(say, this.settings.word);
+      const announce = () => void this.bus.publish(WATCHED, {}).catch(() => undefined);
+      announce();
+      const timer = setInterval(announce, this.settings.word);
       timer.unref();
       return () => {
         clearInterval(timer);
-        heard.unsubscribe();
+        batches.unsubscribe();
       };
     });
   }
@@ -134,11 +134,11 @@ export class LiveRecords extends AuditSink {
     if (this.gathered.length < this.settings.most) this.gathered.push(shownRecord(entry));
     else this.missed += 1;
     if (this.timer !== null) return;
-    this.timer = setTimeout(() => this.tell(), this.settings.gather);
+    this.timer = setTimeout(() => this.publish(), this.settings.gather);
     this.timer.unref();
   }
 
-  private tell(): void {
+  private publish(): void {
     this.timer = null;
     const { replica, gathered: records, missed } = this;
     this.gathered = [];

@@ -11,7 +11,7 @@ import {
   setCookie,
 } from './operator-sessions.js';
 
-interface GateParts {
+interface OperatorGateDependencies {
   readonly authenticator: Authenticator;
   readonly sessions: OperatorSessions;
   /** Names of the agents that are operators at this moment. */
@@ -36,7 +36,7 @@ const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
 
 /** Who may come in: known to the authenticator, and named among the operators. Everybody else is told no more than that. */
 export class OperatorGate {
-  constructor(private readonly parts: GateParts) {}
+  constructor(private readonly parts: OperatorGateDependencies) {}
 
   /** @throws NotServed */
   async admit(request: IncomingMessage): Promise<Operator> {

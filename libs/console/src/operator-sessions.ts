@@ -49,7 +49,7 @@ export const IDLE = 30 * 60_000;
 /** Milliseconds after which one signs in again in any case. */
 export const LONGEST = 8 * 3_600_000;
 
-interface SessionParts {
+interface OperatorSessionsOptions {
   readonly sealed: SealedText;
   /** Sessions that were signed out: no replica honours them again. */
   readonly ended: Pick<VersionedStore, 'create' | 'find'>;
@@ -61,7 +61,7 @@ interface SessionParts {
 export class OperatorSessions {
   private readonly now: () => number;
 
-  constructor(private readonly parts: SessionParts) {
+  constructor(private readonly parts: OperatorSessionsOptions) {
     this.now = parts.now ?? steadyClock;
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { crossSiteFault, isLoopbackName } from './same-site.js';
+import { crossSiteRefusal, isLoopbackName } from './same-site.js';
 
 const HOST = { host: 'parley.example:8443' };
 const OWN = 'https://parley.example:8443';
@@ -17,7 +17,7 @@ describe('a request to the console', () => {
     ],
     ['of the page behind a proxy that ends TLS', 'POST', { ...HEADER, origin: 'http://parley.example:8443' }],
   ])('is let in: %s', (_, verb, headers) => {
-    expect(crossSiteFault({ ...HOST, ...headers }, verb)).toBeNull();
+    expect(crossSiteRefusal({ ...HOST, ...headers }, verb)).toBeNull();
   });
 
   it.each([
@@ -36,11 +36,11 @@ describe('a request to the console', () => {
     ['with another value of it', 'DELETE', { 'x-parley-console': '0' }],
     ['of a verb nobody knows, without it', 'PURGE', {}],
   ])('is refused: %s', (_, verb, headers) => {
-    expect(crossSiteFault({ ...HOST, ...headers }, verb)).not.toBeNull();
+    expect(crossSiteRefusal({ ...HOST, ...headers }, verb)).not.toBeNull();
   });
 
   it('is refused when it names no host and an origin', () => {
-    expect(crossSiteFault({ origin: 'https://x.example' }, 'GET')).not.toBeNull();
+    expect(crossSiteRefusal({ origin: 'https://x.example' }, 'GET')).not.toBeNull();
   });
 });
 

@@ -10,7 +10,7 @@ const CHANGES_NOTHING = new Set(['GET', 'HEAD']);
  * Whether a browser sent it on behalf of a page that is not ours. Programs send neither header and are not concerned.
  * @returns why it is refused, or null
  */
-export function crossSiteFault(headers: IncomingHttpHeaders, verb: string): string | null {
+export function crossSiteRefusal(headers: IncomingHttpHeaders, verb: string): string | null {
   const { origin, host = '' } = headers;
   const site = headers['sec-fetch-site'];
   if (site !== undefined && site !== 'same-origin') return 'only the console itself may ask this';

@@ -12,7 +12,7 @@ import {
 } from './operator-sessions.js';
 import type { Answer } from './route.js';
 
-export interface SignInParts {
+export interface SignInDependencies {
   readonly gate: OperatorGate;
   readonly sessions: OperatorSessions;
   /** Attempts from one remote network, whatever comes of them. */
@@ -28,7 +28,7 @@ const CREDENTIAL = /^[\x21-\x7e]{1,4096}$/;
 
 /** Browsers show their credential once, and carry a sealed session from then on. */
 export class SignIn {
-  constructor(private readonly parts: SignInParts) {}
+  constructor(private readonly parts: SignInDependencies) {}
 
   /** @throws NotServed, UnusableBody, SharedStateUnavailable */
   async begin(request: IncomingMessage): Promise<Answer> {
@@ -47,7 +47,7 @@ export class SignIn {
 
   /** Somebody is at the page: the session begins its time anew. */
   async renew(request: IncomingMessage, { agent, session }: Operator): Promise<Answer> {
-    if (!session) return { body: this.told(agent) };
+    if (!session) return { body: this.sessionOf(agent) };
     return this.carried(request, agent, this.parts.sessions.renewed(session));
   }
 
@@ -67,10 +67,10 @@ export class SignIn {
     if (!fitsCookie(sealed))
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
     const left = this.parts.sessions.secondsLeft(session);
-    return { body: this.told(agent), headers: { 'Set-Cookie': setCookie(sealed, left, headers) } };
+    return { body: this.sessionOf(agent), headers: { 'Set-Cookie': setCookie(sealed, left, headers) } };
   }
 
-  private told({ shape, principal, tenantId }: Agent): object {
+  private sessionOf({ shape, principal, tenantId }: Agent): object {
     return {
       signed_in: true,
       agent: shape.name,

@@ -26,7 +26,7 @@ export {
 export { type ModelSettings, openModel, type Provider, PROVIDERS } from './model/open-model.js';
 export {
   KernelTools,
-  type KernelToolsParts,
+  type KernelToolsOptions,
   ToolDesk,
   type ToolReply,
   type ToolWatch,

@@ -37,7 +37,7 @@ export interface KnownNames {
 }
 
 /** Who listens; null: nobody does. */
-interface ObservedParts {
+interface Observers {
   readonly tracing: Tracing | null;
   readonly metrics: ServiceMetrics | null;
   readonly names: KnownNames;
@@ -46,15 +46,15 @@ interface ObservedParts {
 /** The codes of a store's faults are few and say nothing of data; anything else is told by no name. */
 const STORE_CODE = /^[a-z_]{1,40}$/;
 
-function codeOf(fault: unknown): string {
-  const { code, name } = (fault ?? {}) as { code?: unknown; name?: unknown };
+function codeOf(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown };
   return name === 'StoreError' && typeof code === 'string' && STORE_CODE.test(code) ? code : 'failed';
 }
 
 /** Measures the database operations of a call, each as a span below whichever of its spans is open. */
 class ObservedData implements DataMeter {
   constructor(
-    private readonly parts: ObservedParts,
+    private readonly parts: Observers,
     private readonly parent: () => Span | null,
   ) {}
 
@@ -71,8 +71,8 @@ class ObservedData implements DataMeter {
             databaseAttributes(operation),
           )
         : null;
-    return (rows, fault) => {
-      const code = fault === undefined ? null : codeOf(fault);
+    return (rows, error) => {
+      const code = error === undefined ? null : codeOf(error);
       metrics?.database(operation, rows, performance.now() - began, code);
       if (!span || !tracing) return;
       span.setAttribute('db.response.returned_rows', rows);
@@ -116,7 +116,7 @@ class ObservedTool implements ToolTelemetry {
 
   /** @param message null: its trace is not kept */
   constructor(
-    private readonly parts: ObservedParts,
+    private readonly parts: Observers,
     private readonly name: string,
     private readonly message: Span | null,
     private readonly correlationId?: string | undefined,
@@ -145,11 +145,11 @@ class ObservedTool implements ToolTelemetry {
     this.over = true;
     if (ending) this.parts.metrics?.tool(this.name, ending);
     const { handler, message } = this;
-    if (ending && message) this.tell(handler ?? message, ending);
+    if (ending && message) this.setEnding(handler ?? message, ending);
     handler?.end();
   }
 
-  private tell(span: Span, ending: ToolEnding): void {
+  private setEnding(span: Span, ending: ToolEnding): void {
     const { success, error_code: code = '_OTHER', gate, denial_kind: kind } = ending;
     const { result_size, est_input_tokens, est_cost_usd, embed_calls, embed_tokens, embed_cost_usd } = ending;
     span.setAttributes({
@@ -187,7 +187,7 @@ class ObservedMessage implements MessageTelemetry {
   private over = false;
 
   constructor(
-    private readonly parts: ObservedParts,
+    private readonly parts: Observers,
     private readonly labels: MessageLabels,
     private readonly span: Span | null,
     private readonly correlationId?: string | undefined,
@@ -214,11 +214,11 @@ class ObservedMessage implements MessageTelemetry {
     if (this.over) return;
     this.over = true;
     this.parts.metrics?.message(this.labels, ending, performance.now() - this.began);
-    if (this.recorded) this.tell(this.recorded, ending);
+    if (this.recorded) this.setEnding(this.recorded, ending);
     this.span?.end();
   }
 
-  private tell(span: Span, ending: MessageEnding): void {
+  private setEnding(span: Span, ending: MessageEnding): void {
     const { tracing } = this.parts;
     if (ending.outcome === 'tool_error' || ending.outcome === 'gone') tracing?.fail(span, ending.outcome);
     if (ending.outcome !== 'error') return;
@@ -236,7 +236,7 @@ function member(value: unknown, name: string): unknown {
 }
 
 /** A name that exists: what a client made up is told by no name. */
-function targetOf({ method, params }: SaidMessage, { names }: ObservedParts): MessageTarget {
+function targetOf({ method, params }: SaidMessage, { names }: Observers): MessageTarget {
   const name = member(params, 'name');
   if (typeof name !== 'string') return {};
   if (method === 'tools/call') return { tool: names.isTool(name) ? name : OTHER_NAME };
@@ -249,26 +249,26 @@ function targetOf({ method, params }: SaidMessage, { names }: ObservedParts): Me
  * linked then, as one request can carry several messages (MCP conventions, context propagation).
  */
 function observeMessage(
-  parts: ObservedParts,
-  said: SaidMessage,
+  parts: Observers,
+  message: SaidMessage,
   transport: 'http' | 'stdio',
-  carrier: Span | null,
+  requestSpan: Span | null,
 ): ObservedMessage {
   const { tracing } = parts;
-  const method = said.served || NOTIFICATION.test(said.method) ? said.method : OTHER_NAME;
-  const labels = { method, era: said.era, transport };
+  const method = message.served || NOTIFICATION.test(message.method) ? message.method : OTHER_NAME;
+  const labels = { method, era: message.era, transport };
   if (!tracing) return new ObservedMessage(parts, labels, null);
-  const target = targetOf(said, parts);
-  const meta = member(said.params, '_meta');
-  const origin = tracing.fromCaller(member(meta, 'traceparent'), member(meta, 'tracestate'), carrier);
+  const target = targetOf(message, parts);
+  const meta = member(message.params, '_meta');
+  const origin = tracing.fromCaller(member(meta, 'traceparent'), member(meta, 'tracestate'), requestSpan);
   const name = target.tool ?? target.prompt;
   const span = tracing.start(
     name === undefined ? method : `${method} ${name}`,
     'SERVER',
     origin,
-    messageAttributes(said, method, target, transport === 'http' ? 'tcp' : 'pipe'),
+    messageAttributes(message, method, target, transport === 'http' ? 'tcp' : 'pipe'),
   );
-  return new ObservedMessage(parts, labels, span, said.correlationId);
+  return new ObservedMessage(parts, labels, span, message.correlationId);
 }
 
 /** Ends with its request, so that it counts as none by itself. */
@@ -278,7 +278,7 @@ class ObservedRequest implements RequestTelemetry {
   private over = false;
 
   constructor(
-    private readonly parts: ObservedParts,
+    private readonly parts: Observers,
     private readonly span: Span | null,
   ) {}
 
@@ -292,8 +292,8 @@ class ObservedRequest implements RequestTelemetry {
     };
   }
 
-  message(said: SaidMessage): MessageTelemetry {
-    return observeMessage(this.parts, said, 'http', this.span);
+  message(message: SaidMessage): MessageTelemetry {
+    return observeMessage(this.parts, message, 'http', this.span);
   }
 
   file(): CallTelemetry {
@@ -320,7 +320,7 @@ class ObservedRequest implements RequestTelemetry {
 
 /** Tells traces and metrics, whichever of the two there are. */
 export class ServiceTelemetry extends Telemetry {
-  constructor(private readonly parts: ObservedParts) {
+  constructor(private readonly parts: Observers) {
     super();
     parts.metrics?.knowTools(parts.names.isTool);
   }
@@ -334,8 +334,8 @@ export class ServiceTelemetry extends Telemetry {
     return new ObservedRequest(this.parts, tracing.start(name, 'SERVER', origin, requestAttributes(arrival)));
   }
 
-  message(said: SaidMessage): MessageTelemetry {
-    return observeMessage(this.parts, said, 'stdio', null);
+  message(message: SaidMessage): MessageTelemetry {
+    return observeMessage(this.parts, message, 'stdio', null);
   }
 
   background({ tool, began, correlationId }: BackgroundWork): MessageTelemetry {

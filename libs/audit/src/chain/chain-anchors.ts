@@ -1,6 +1,6 @@
 import type { VersionedStore } from '#cluster';
 import type { ChainHead } from '../audit-record.js';
-import { type DeliveryLog, faultName } from '../delivery/record-delivery.js';
+import { type DeliveryLog, errorName } from '../delivery/record-delivery.js';
 
 /** Where processes tell each other how far their chains have come. */
 export abstract class ChainRegister {
@@ -52,13 +52,13 @@ export function isHead(value: unknown): value is ChainHead {
   return typeof chain === 'string' && Number.isSafeInteger(seq) && typeof hash === 'string';
 }
 
-interface WitnessParts {
+interface ChainAnchorOptions {
   /** Null: no other process is told. */
   readonly register: ChainRegister | null;
   /** Ours. */
   head(): ChainHead | null;
   /** Writes down in our chain where others stand. */
-  testify(heads: readonly ChainHead[]): void;
+  recordHeads(heads: readonly ChainHead[]): void;
   readonly log: DeliveryLog;
 }
 
@@ -69,11 +69,11 @@ const MAX_NAMED = 100;
  * Tells others where our chain stands, and writes down in ours where theirs do: what is cut off the end of a chain is then
  * still named in others, and in the log.
  */
-export class ChainWitness {
+export class ChainAnchor {
   private readonly seen = new Map<string, string>();
-  private told: string | null = null;
+  private announced: string | null = null;
 
-  constructor(private readonly parts: WitnessParts) {}
+  constructor(private readonly parts: ChainAnchorOptions) {}
 
   /** What came before this process: the heads that are registered and those that were found. */
   async before(found: readonly ChainHead[]): Promise<ChainHead[]> {
@@ -94,24 +94,24 @@ export class ChainWitness {
     const news = (await this.registered()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
     if (news.length === 0) return;
     this.remember(news);
-    this.parts.testify(news.slice(-MAX_NAMED));
+    this.parts.recordHeads(news.slice(-MAX_NAMED));
     // Our own testimony is no news: two processes would go on telling each other for ever.
-    this.told = this.parts.head()?.hash ?? null;
+    this.announced = this.parts.head()?.hash ?? null;
   }
 
   /** Never throws. */
   async announce(): Promise<void> {
     const head = this.parts.head();
-    if (!head || head.hash === this.told) return;
+    if (!head || head.hash === this.announced) return;
     const { register, log } = this.parts;
     log.log(`audit chain ${head.chain} stands at ${head.seq} with ${head.hash}`);
-    this.told = head.hash;
+    this.announced = head.hash;
     this.seen.set(head.chain, head.hash);
     try {
       await register?.announce(head);
     } catch (error) {
-      this.told = null;
-      log.warn(`the audit chain could not be announced (${faultName(error)})`);
+      this.announced = null;
+      log.warn(`the audit chain could not be announced (${errorName(error)})`);
     }
   }
 
@@ -119,7 +119,7 @@ export class ChainWitness {
     try {
       return (await this.parts.register?.heads()) ?? [];
     } catch (error) {
-      this.parts.log.warn(`other audit chains could not be asked for (${faultName(error)})`);
+      this.parts.log.warn(`other audit chains could not be asked for (${errorName(error)})`);
       return [];
     }
   }

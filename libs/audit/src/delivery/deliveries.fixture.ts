@@ -41,7 +41,7 @@ export class SwitchableDelivery implements RecordDelivery {
 }
 
 /** Keeps what a place says to its operator. */
-export class HeardLog {
+export class RecordingLog {
   readonly lines: string[] = [];
   log(line: string): void {
     this.lines.push(line);

@@ -35,7 +35,7 @@ export interface RecordKeeper {
    */
   keep(record: SealedLine): Promise<void> | undefined;
   /** Delivers what waits as far as that is possible within `patience` milliseconds. */
-  close(patience: number): Promise<void>;
+  close(timeout: number): Promise<void>;
 }
 
 /** Why a record is not kept yet. */
@@ -50,16 +50,16 @@ export interface DeliveryLog {
 }
 
 /** A fault in words that hold neither an address nor a path of the network. */
-export function faultName(error: unknown): string {
+export function errorName(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault';
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? `${error.name} ${code}` : error.name;
 }
 
-interface PumpParts {
+interface DeliveryWorkerOptions {
   readonly delivery: RecordDelivery;
   /** Milliseconds after which an attempt counts as failed. It is waited for all the same: one thing at a time. */
-  readonly patience: number;
+  readonly timeout: number;
   /** What is to be delivered next, at most so many; empty: nothing. */
   next(limit: number): Promise<readonly SealedLine[]>;
   /** The latest batch was taken. */
@@ -71,10 +71,10 @@ interface PumpParts {
 }
 
 /** Milliseconds that a place may take to close. */
-const FAREWELL = 1_000;
+const CLOSE_TIMEOUT = 1_000;
 
 /** Delivers in order, one batch at a time, and comes back to what was not taken. */
-export class DeliveryPump {
+export class DeliveryWorker {
   private readonly delay = new RetryDelay();
   private opening: Promise<ChainHead | null> | null = null;
   private running: Promise<void> | null = null;
@@ -83,12 +83,12 @@ export class DeliveryPump {
   private more = false;
   private ended = false;
 
-  constructor(private readonly parts: PumpParts) {}
+  constructor(private readonly parts: DeliveryWorkerOptions) {}
 
   /** @returns null when it could not be opened in time; it is tried again */
   async open(): Promise<ChainHead | null> {
     try {
-      const head = await atMost(this.parts.patience, this.opened());
+      const head = await atMost(this.parts.timeout, this.opened());
       if (head !== undefined) return head;
       this.failed(new RecordNotKept('no answer in time'));
     } catch (error) {
@@ -112,20 +112,20 @@ export class DeliveryPump {
   }
 
   /** Tries once more, for at most `patience` milliseconds. */
-  async end(patience: number): Promise<void> {
+  async end(timeout: number): Promise<void> {
     this.run();
-    if (this.running) await atMost(patience, this.running);
+    if (this.running) await atMost(timeout, this.running);
     this.ended = true;
     clearTimeout(this.retry);
     // What waits for a place that hangs is not to keep the process alive.
-    await atMost(FAREWELL, this.parts.delivery.close());
+    await atMost(CLOSE_TIMEOUT, this.parts.delivery.close());
   }
 
   private async deliverAll(): Promise<void> {
     const { parts } = this;
     this.more = false;
     clearTimeout(this.retry);
-    const slow = () => setTimeout(() => parts.failed(new RecordNotKept('no answer in time')), parts.patience);
+    const slow = () => setTimeout(() => parts.failed(new RecordNotKept('no answer in time')), parts.timeout);
     let watch: NodeJS.Timeout | undefined;
     try {
       watch = slow();

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HeardLog, recordsOf, temporaryFolder } from './deliveries.fixture.js';
+import { RecordingLog, recordsOf, temporaryFolder } from './deliveries.fixture.js';
 import { JsonLinesFile, type JsonLinesOptions } from './record-files.js';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -21,7 +21,7 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
-const log = new HeardLog();
+const log = new RecordingLog();
 const fileOf = (options: Partial<JsonLinesOptions> = {}) =>
   new JsonLinesFile({
     path: folder.at('audit.jsonl'),

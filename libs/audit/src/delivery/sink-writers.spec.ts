@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { HeardLog, recordsOf, SwitchableDelivery, temporaryFolder } from './deliveries.fixture.js';
+import { RecordingLog, recordsOf, SwitchableDelivery, temporaryFolder } from './deliveries.fixture.js';
 import { RecordNotKept } from './record-delivery.js';
 import { SpoolFile } from './record-files.js';
 import { BufferingKeeper, RefusingKeeper } from './sink-writers.js';
@@ -18,90 +18,90 @@ afterEach(() => folder.remove());
 describe('a place that refuses', () => {
   it('lets everybody wait until their record is kept, in order', async () => {
     const place = new SwitchableDelivery();
-    const keeper = new RefusingKeeper(place, 1_000, new HeardLog());
-    await keeper.open();
+    const writer = new RefusingKeeper(place, 1_000, new RecordingLog());
+    await writer.open();
     const records = recordsOf(10);
-    await Promise.all(records.map((record) => keeper.keep(record)));
+    await Promise.all(records.map((record) => writer.keep(record)));
     expect(place.taken).toEqual(records);
-    expect(keeper.state).toBe('up');
-    await keeper.close(1_000);
+    expect(writer.state).toBe('up');
+    await writer.close(1_000);
     expect(place.closed).toBe(true);
   });
 
   it('is down from the first failure on, tells whoever waits, and keeps what it was given for later', async () => {
     const place = new SwitchableDelivery();
-    const log = new HeardLog();
-    const keeper = new RefusingKeeper(place, 1_000, log);
-    await keeper.open();
+    const log = new RecordingLog();
+    const writer = new RefusingKeeper(place, 1_000, log);
+    await writer.open();
     place.isUp = false;
     const records = recordsOf(5);
-    const outcomes = await Promise.allSettled(records.map((record) => keeper.keep(record)));
+    const outcomes = await Promise.allSettled(records.map((record) => writer.keep(record)));
     expect(outcomes.map(({ status }) => status)).toEqual(Array(5).fill('rejected'));
-    expect(keeper.state).toBe('down');
-    await expect(keeper.keep(recordsOf(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
+    expect(writer.state).toBe('down');
+    await expect(writer.keep(recordsOf(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
     place.isUp = true;
-    await vi.waitFor(() => expect(keeper.state).toBe('up'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
     expect(place.taken).toHaveLength(6);
     expect(place.taken.slice(0, 5)).toEqual(records);
     expect(log.lines).toHaveLength(2);
-    await keeper.close(1_000);
+    await writer.close(1_000);
   });
 
   it('is down while an attempt hangs, and never makes a second one beside it', async () => {
     const place = new SwitchableDelivery();
     let release = () => {};
     place.gate = new Promise((resolve) => (release = resolve));
-    const keeper = new RefusingKeeper(place, 20, new HeardLog());
+    const writer = new RefusingKeeper(place, 20, new RecordingLog());
     const [record] = recordsOf(1);
-    await expect(keeper.keep(record!)).rejects.toBeInstanceOf(RecordNotKept);
-    expect(keeper.state).toBe('down');
+    await expect(writer.keep(record!)).rejects.toBeInstanceOf(RecordNotKept);
+    expect(writer.state).toBe('down');
     release();
-    await vi.waitFor(() => expect(keeper.state).toBe('up'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
     expect(place.taken).toEqual([record]);
-    await keeper.close(1_000);
+    await writer.close(1_000);
   });
 
   it('that is away at the start is down, and comes up by itself', async () => {
     const place = new SwitchableDelivery();
     place.isUp = false;
-    const keeper = new RefusingKeeper(place, 1_000, new HeardLog());
-    expect(await keeper.open()).toBeNull();
-    expect(keeper.state).toBe('down');
+    const writer = new RefusingKeeper(place, 1_000, new RecordingLog());
+    expect(await writer.open()).toBeNull();
+    expect(writer.state).toBe('down');
     place.isUp = true;
-    await vi.waitFor(() => expect(keeper.state).toBe('up'), PATIENCE);
-    await keeper.close(1_000);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
+    await writer.close(1_000);
   });
 });
 
 describe('a place that buffers', () => {
-  const keeperOf = (place: SwitchableDelivery, log = new HeardLog(), maxBytes = 1_000_000) =>
+  const keeperOf = (place: SwitchableDelivery, log = new RecordingLog(), maxBytes = 1_000_000) =>
     new BufferingKeeper(place, 1_000, new SpoolFile(folder.at('spool.jsonl'), maxBytes), log);
 
   it('lets nobody wait while it takes records', async () => {
     const place = new SwitchableDelivery();
-    const keeper = keeperOf(place);
-    await keeper.open();
+    const writer = keeperOf(place);
+    await writer.open();
     const records = recordsOf(8);
-    expect(records.map((record) => keeper.keep(record))).toEqual(Array(8).fill(undefined));
+    expect(records.map((record) => writer.keep(record))).toEqual(Array(8).fill(undefined));
     await vi.waitFor(() => expect(place.taken).toEqual(records), PATIENCE);
-    await keeper.close(1_000);
+    await writer.close(1_000);
   });
 
   it('puts records on disk while it is away, where only this user reads them, and delivers them in order', async () => {
     const place = new SwitchableDelivery();
-    const keeper = keeperOf(place);
-    await keeper.open();
+    const writer = keeperOf(place);
+    await writer.open();
     place.isUp = false;
     const records = recordsOf(20);
-    for (const record of records.slice(0, 10)) void keeper.keep(record);
-    await vi.waitFor(() => expect(keeper.state).toBe('buffering'), PATIENCE);
-    for (const record of records.slice(10)) await keeper.keep(record);
+    for (const record of records.slice(0, 10)) void writer.keep(record);
+    await vi.waitFor(() => expect(writer.state).toBe('buffering'), PATIENCE);
+    for (const record of records.slice(10)) await writer.keep(record);
     expect(readFileSync(folder.at('spool.jsonl'), 'utf8').split('\n').slice(0, -1)).toEqual(lines(records));
     place.isUp = true;
-    await vi.waitFor(() => expect(keeper.state).toBe('up'), PATIENCE);
+    await vi.waitFor(() => expect(writer.state).toBe('up'), PATIENCE);
     expect(lines(place.taken)).toEqual(lines(records));
     expect(readFileSync(folder.at('spool.jsonl'), 'utf8')).toBe('');
-    await keeper.close(1_000);
+    await writer.close(1_000);
   });
 
   it('delivers after a restart what waited on disk, before anything new', async () => {
@@ -113,7 +113,7 @@ describe('a place that buffers', () => {
     for (const record of records.slice(0, 4)) await before.keep(record);
     await before.close(10);
     const place = new SwitchableDelivery();
-    const log = new HeardLog();
+    const log = new RecordingLog();
     const after = keeperOf(place, log);
     await after.open();
     for (const record of records.slice(4)) await after.keep(record);
@@ -126,25 +126,25 @@ describe('a place that buffers', () => {
     const records = recordsOf(2);
     writeFileSync(folder.at('spool.jsonl'), `${records[0]!.line}\nnonsense\n${records[1]!.line}\n{"cut":`);
     const place = new SwitchableDelivery();
-    const log = new HeardLog();
-    const keeper = keeperOf(place, log);
-    await keeper.open();
+    const log = new RecordingLog();
+    const writer = keeperOf(place, log);
+    await writer.open();
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
     expect(log.lines.join()).toContain('1 lines of the buffer are no records');
-    await keeper.close(1_000);
+    await writer.close(1_000);
   });
 
   it('is down when the buffer is full, and when the disk cannot be written', async () => {
     const place = new SwitchableDelivery();
     place.isUp = false;
-    const full = keeperOf(place, new HeardLog(), 1_000);
+    const full = keeperOf(place, new RecordingLog(), 1_000);
     await full.open();
     for (const record of recordsOf(6)) await full.keep(record);
     expect(full.state).toBe('down');
     await full.close(10);
 
     const spool = new SpoolFile(folder.at('no-such-folder/spool.jsonl'), 1_000);
-    const diskless = new BufferingKeeper(place, 1_000, spool, new HeardLog());
+    const diskless = new BufferingKeeper(place, 1_000, spool, new RecordingLog());
     await diskless.open();
     expect(diskless.state).toBe('down');
     await expect(diskless.keep(recordsOf(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
@@ -157,17 +157,17 @@ describe('a place that buffers', () => {
         const own = temporaryFolder();
         const place = new SwitchableDelivery();
         const spool = new SpoolFile(own.at('spool.jsonl'), 4_000);
-        const keeper = new BufferingKeeper(place, 1_000, spool, new HeardLog());
-        await keeper.open();
+        const writer = new BufferingKeeper(place, 1_000, spool, new RecordingLog());
+        await writer.open();
         const records = recordsOf(ups.length);
         for (const [index, up] of ups.entries()) {
           place.isUp = up;
-          await Promise.resolve(keeper.keep(records[index]!)).catch(() => undefined);
+          await Promise.resolve(writer.keep(records[index]!)).catch(() => undefined);
           if (index % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
         }
         place.isUp = true;
         await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
-        await keeper.close(1_000);
+        await writer.close(1_000);
         own.remove();
       }),
       { numRuns: 15 },

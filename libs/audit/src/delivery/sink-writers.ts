@@ -2,8 +2,8 @@ import type { ChainHead } from '../audit-record.js';
 import type { SealedLine } from '../chain/audit-chain.js';
 import {
   type DeliveryLog,
-  DeliveryPump,
-  faultName,
+  DeliveryWorker,
+  errorName,
   type KeeperState,
   type RecordDelivery,
   type RecordKeeper,
@@ -27,20 +27,20 @@ interface Waiting {
 export class RefusingKeeper implements RecordKeeper {
   readonly name: string;
   private readonly waiting: Waiting[] = [];
-  private readonly pump: DeliveryPump;
+  private readonly worker: DeliveryWorker;
   private failing = false;
   private closed = false;
 
   /** @param patience milliseconds for each attempt */
   constructor(
     delivery: RecordDelivery,
-    patience: number,
+    timeout: number,
     private readonly log: DeliveryLog,
   ) {
     this.name = delivery.name;
-    this.pump = new DeliveryPump({
+    this.worker = new DeliveryWorker({
       delivery,
-      patience,
+      timeout,
       next: (limit) => Promise.resolve(this.waiting.slice(0, limit).map(({ record }) => record)),
       taken: (records) => {
         for (const { kept } of this.waiting.splice(0, records.length)) kept();
@@ -59,19 +59,19 @@ export class RefusingKeeper implements RecordKeeper {
   }
 
   open(): Promise<ChainHead | null> {
-    return this.pump.open();
+    return this.worker.open();
   }
 
   keep(record: SealedLine): Promise<void> {
     return new Promise((kept, notKept) => {
       this.waiting.push({ record, kept, notKept });
       if (this.state === 'down') notKept(new RecordNotKept(this.name));
-      else this.pump.run();
+      else this.worker.run();
     });
   }
 
-  async close(patience: number): Promise<void> {
-    await this.pump.end(patience);
+  async close(timeout: number): Promise<void> {
+    await this.worker.end(timeout);
     this.closed = true;
     if (this.waiting.length === 0) return;
     this.log.warn(`${this.name}: ${this.waiting.length} audit records could not be delivered before the end`);
@@ -85,7 +85,7 @@ export class RefusingKeeper implements RecordKeeper {
 
   private failed(error: unknown): void {
     if (!this.failing)
-      this.log.warn(`${this.name}: audit records cannot be kept (${faultName(error)}): calls are refused`);
+      this.log.warn(`${this.name}: audit records cannot be kept (${errorName(error)}): calls are refused`);
     this.failing = true;
     this.giveUpWaiting();
   }
@@ -106,7 +106,7 @@ const MAX_IN_MEMORY = 10_000;
 export class BufferingKeeper implements RecordKeeper {
   readonly name: string;
   private readonly memory: SealedLine[] = [];
-  private readonly pump: DeliveryPump;
+  private readonly worker: DeliveryWorker;
   private buffering = false;
   private diskFailed = false;
   /** Bytes of the spool that the batch under way came from; 0: it is from memory. */
@@ -117,14 +117,14 @@ export class BufferingKeeper implements RecordKeeper {
   /** @param patience milliseconds for each attempt */
   constructor(
     delivery: RecordDelivery,
-    patience: number,
+    timeout: number,
     private readonly spool: SpoolFile,
     private readonly log: DeliveryLog,
   ) {
     this.name = delivery.name;
-    this.pump = new DeliveryPump({
+    this.worker = new DeliveryWorker({
       delivery,
-      patience,
+      timeout,
       next: (limit) => this.next(limit),
       taken: (records) => this.taken(records),
       failed: (error) => this.failed(error),
@@ -149,15 +149,15 @@ export class BufferingKeeper implements RecordKeeper {
     }
     this.buffering = !this.spool.isEmpty;
     if (this.buffering) this.log.warn(`${this.name}: audit records of before are delivered first`);
-    const head = await this.pump.open();
-    this.pump.run();
+    const head = await this.worker.open();
+    this.worker.run();
     return head;
   }
 
   keep(record: SealedLine): Promise<void> | undefined {
     this.memory.push(record);
     if (this.state === 'up') {
-      this.pump.run();
+      this.worker.run();
       return undefined;
     }
     return this.spill().then(() => {
@@ -165,8 +165,8 @@ export class BufferingKeeper implements RecordKeeper {
     });
   }
 
-  async close(patience: number): Promise<void> {
-    await this.pump.end(patience);
+  async close(timeout: number): Promise<void> {
+    await this.worker.end(timeout);
     if (this.memory.length > 0) {
       this.buffering = true;
       await this.spill();
@@ -208,14 +208,14 @@ export class BufferingKeeper implements RecordKeeper {
 
   private failed(error: unknown): void {
     if (!this.buffering)
-      this.log.warn(`${this.name}: audit records are not taken (${faultName(error)}): they go to disk`);
+      this.log.warn(`${this.name}: audit records are not taken (${errorName(error)}): they go to disk`);
     this.buffering = true;
   }
 
   private failedOnDisk(error: unknown): void {
     if (!this.diskFailed)
       this.log.warn(
-        `${this.name}: the audit buffer cannot be written (${faultName(error)}): calls are refused`,
+        `${this.name}: the audit buffer cannot be written (${errorName(error)}): calls are refused`,
       );
     this.diskFailed = true;
   }

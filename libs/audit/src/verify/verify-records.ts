@@ -4,12 +4,12 @@ import { isHead } from '../chain/chain-anchors.js';
 import type { RecordSource } from './record-source.js';
 
 /** What is wrong with a history of records. */
-type ChainFaultKind =
+type ChainIssueKind =
   'unreadable' | 'altered' | 'missing' | 'reordered' | 'repeated' | 'contradicted' | 'incomplete';
 
 export interface ChainFault {
-  readonly kind: ChainFaultKind;
-  /** In words. */
+  readonly kind: ChainIssueKind;
+  /** What is wrong, in words. Public: `parley audit verify --json` prints it under this name. */
   readonly told: string;
   readonly source: string;
   /** Null where nothing stands that could be pointed at. */
@@ -85,8 +85,8 @@ class ChainRuns {
     );
     let before: Run | null = null;
     for (const run of inOrder) {
-      const fault = before ? this.between(before, run) : this.atBegin(run);
-      if (fault) faults.push(fault);
+      const issue = before ? this.between(before, run) : this.atBegin(run);
+      if (issue) faults.push(issue);
       if (!before || run.lastSeq > before.lastSeq) before = run;
     }
     return faults;
@@ -94,13 +94,13 @@ class ChainRuns {
 
   private atBegin(run: Run): ChainFault | null {
     if (run.firstSeq > 0)
-      return this.fault(
+      return this.issue(
         run,
         'incomplete',
         `the chain begins with record ${run.firstSeq}: what was before is not here`,
       );
     if (run.firstPrev !== NOTHING_BEFORE)
-      return this.fault(run, 'altered', 'the first record names one before it');
+      return this.issue(run, 'altered', 'the first record names one before it');
     return null;
   }
 
@@ -109,22 +109,22 @@ class ChainRuns {
     if (run.firstSeq > expected) {
       const missing = run.firstSeq - expected;
       const what = missing === 1 ? `record ${expected} is` : `records ${expected} to ${run.firstSeq - 1} are`;
-      return { ...this.fault(run, 'missing', `${what} missing before this one`), seq: expected };
+      return { ...this.issue(run, 'missing', `${what} missing before this one`), seq: expected };
     }
     if (run.firstSeq < expected)
-      return this.fault(
+      return this.issue(
         run,
         'repeated',
         `record ${run.firstSeq} stands at ${before.source}:${before.firstLine} or after it already`,
       );
     if (run.firstPrev !== before.lastHash)
-      return this.fault(
+      return this.issue(
         run,
         'altered',
         `record ${run.firstSeq} does not follow record ${before.lastSeq} of ${before.source}:${before.lastLine}: one of them was made anew`,
       );
     if (run.source === before.source && run.firstLine < before.lastLine)
-      return this.fault(
+      return this.issue(
         run,
         'reordered',
         `record ${run.firstSeq} stands before record ${before.lastSeq} (line ${before.lastLine})`,
@@ -132,7 +132,7 @@ class ChainRuns {
     return null;
   }
 
-  private fault({ source, firstLine, firstSeq }: Run, kind: ChainFault['kind'], told: string): ChainFault {
+  private issue({ source, firstLine, firstSeq }: Run, kind: ChainFault['kind'], told: string): ChainFault {
     return { kind, told, source, line: firstLine, chain: this.chain, seq: firstSeq };
   }
 }
@@ -169,7 +169,7 @@ export interface VerifiedChain {
 /** Faults that are collected at most: one tampered file has as many as it has lines. */
 const MAX_FAULTS = 1_000;
 
-interface Witness extends ChainHead {
+interface KnownHead extends ChainHead {
   readonly by: string;
 }
 
@@ -178,14 +178,14 @@ export async function verifyRecords(
   sources: readonly RecordSource[],
   { seal, heads = [], partial = false }: VerifyOptions,
 ): Promise<Verification> {
-  const witnesses = await witnessesIn(sources, heads);
+  const knownHeads = await knownHeadsIn(sources, heads);
   const wanted = new Map<string, Map<number, string | null>>();
-  for (const { chain, seq } of witnesses) {
+  for (const { chain, seq } of knownHeads) {
     const places = wanted.get(chain) ?? new Map<number, string | null>();
     wanted.set(chain, places.set(seq, null));
   }
   const faults: ChainFault[] = [];
-  const add = (fault: ChainFault) => faults.length < MAX_FAULTS && faults.push(fault);
+  const add = (issue: ChainFault) => faults.length < MAX_FAULTS && faults.push(issue);
   const groups = new Map<string, Map<string, ChainRuns>>();
   const found = new Map<string, Map<string, Map<number, string | null>>>();
   const ended = new Set<string>();
@@ -220,10 +220,10 @@ export async function verifyRecords(
     }
   }
   for (const [group, chains] of groups) {
-    for (const runs of chains.values()) for (const fault of runs.faults()) add(fault);
-    for (const witness of witnesses) {
-      const fault = contradiction(witness, chains, found.get(group), nameOf(sources, group));
-      if (fault) add(fault);
+    for (const runs of chains.values()) for (const issue of runs.faults()) add(issue);
+    for (const anchor of knownHeads) {
+      const issue = contradiction(anchor, chains, found.get(group), nameOf(sources, group));
+      if (issue) add(issue);
     }
   }
   // A history without a single record is one that was taken away, or never kept.
@@ -236,7 +236,7 @@ export async function verifyRecords(
     sources.map(({ name }) => name),
   );
   return {
-    faults: ordered.filter((fault) => !isNote(fault)),
+    faults: ordered.filter((issue) => !isNote(issue)),
     notes: ordered.filter(isNote),
     records,
     chains: [...groups].flatMap(([group, chains]) =>
@@ -248,18 +248,18 @@ export async function verifyRecords(
           seq,
           hash,
           ended: ended.has(`${group} ${chain} ${seq}`),
-          witnessed: witnessedUpTo(witnesses, chain, group),
+          witnessed: anchoredUpTo(knownHeads, chain, group),
         };
       }),
     ),
   };
 }
 
-async function witnessesIn(
+async function knownHeadsIn(
   sources: readonly RecordSource[],
   heads: readonly ChainHead[],
-): Promise<Witness[]> {
-  const witnesses: Witness[] = heads.map((head) => ({ ...head, by: 'the head that was given' }));
+): Promise<KnownHead[]> {
+  const knownHeads: KnownHead[] = heads.map((head) => ({ ...head, by: 'the head that was given' }));
   const groups = new Set(sources.map(({ group }) => group));
   for (const { name, group, read } of sources) {
     const last = new Map<string, Sealed>();
@@ -268,16 +268,16 @@ async function witnessesIn(
       if (!record) continue;
       if (groups.size > 1 && (last.get(record.chain)?.seq ?? -1) < record.seq) last.set(record.chain, record);
       if (!record.type.startsWith('chain_') || !Array.isArray(record['heads'])) continue;
-      for (const head of record['heads'].filter(isHead)) witnesses.push({ ...head, by: `${name}:${line}` });
+      for (const head of record['heads'].filter(isHead)) knownHeads.push({ ...head, by: `${name}:${line}` });
     }
     // What one place holds, all places must.
-    for (const { chain, seq, hash } of last.values()) witnesses.push({ chain, seq, hash, by: group });
+    for (const { chain, seq, hash } of last.values()) knownHeads.push({ chain, seq, hash, by: group });
   }
-  return witnesses;
+  return knownHeads;
 }
 
 function contradiction(
-  { chain, seq, hash, by }: Witness,
+  { chain, seq, hash, by }: KnownHead,
   chains: ReadonlyMap<string, ChainRuns>,
   places: ReadonlyMap<string, ReadonlyMap<number, string | null>> | undefined,
   source: string,
@@ -313,21 +313,21 @@ function copyOf(wanted: ReadonlyMap<string, ReadonlyMap<number, string | null>>)
   return new Map([...wanted].map(([chain, places]) => [chain, new Map(places)]));
 }
 
-function witnessedUpTo(witnesses: readonly Witness[], chain: string, group: string): number | null {
-  const seen = witnesses.filter((witness) => witness.chain === chain && witness.by !== group);
+function anchoredUpTo(knownHeads: readonly KnownHead[], chain: string, group: string): number | null {
+  const seen = knownHeads.filter((anchor) => anchor.chain === chain && anchor.by !== group);
   return seen.length === 0 ? null : Math.max(...seen.map(({ seq }) => seq));
 }
 
 /** Ten witnesses of one cut are one fault: the one that saw most. */
 function onceEach(faults: readonly ChainFault[]): ChainFault[] {
   const kept = new Map<string, ChainFault>();
-  for (const fault of faults) {
-    const { kind, source, line, chain, seq } = fault;
+  for (const issue of faults) {
+    const { kind, source, line, chain, seq } = issue;
     kept.set(
       line === null
         ? [kind, source, chain, kind === 'missing' ? '' : seq].join(' ')
         : `${kind} ${source} ${line} ${seq}`,
-      fault,
+      issue,
     );
   }
   return [...kept.values()];

@@ -2,7 +2,7 @@ import { InvalidToken } from '../errors.js';
 
 export type Claims = Readonly<Record<string, unknown>>;
 
-interface TokenParts {
+interface ParsedToken {
   readonly header: Claims;
   /** Not verified: good for nothing but finding out who should verify it. */
   readonly claims: Claims;
@@ -29,7 +29,7 @@ function objectIn(part: string): Claims | null {
  * @returns null when it is none
  * @throws InvalidToken when it is one that names a member twice
  */
-export function tokenParts(token: string): TokenParts | null {
+export function parseToken(token: string): ParsedToken | null {
   const parts = token.split('.');
   const [first, second, signature] = parts as [string, string, string];
   if (parts.length !== 3 || !PART.test(first) || !PART.test(second) || !/^[A-Za-z0-9_-]*$/.test(signature))

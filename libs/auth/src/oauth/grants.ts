@@ -75,7 +75,7 @@ export class Grant {
   }
 }
 
-export interface ScopeLadderOptions {
+export interface ScopedGrantsOptions {
   /** Without all of them nobody is admitted. */
   readonly required: readonly string[];
   /** For tokens with none of the scopes below. */
@@ -85,8 +85,8 @@ export interface ScopeLadderOptions {
 }
 
 /** From the scopes of a token to its agent, and to those that it does not reach. */
-export class ScopeLadder {
-  constructor(private readonly options: ScopeLadderOptions) {}
+export class ScopedGrants {
+  constructor(private readonly options: ScopedGrantsOptions) {}
 
   get required(): readonly string[] {
     return this.options.required;
@@ -97,13 +97,13 @@ export class ScopeLadder {
   }
 
   grantOf(scopes: ReadonlySet<string>): Grant {
-    return this.options.steps[this.heightOf(scopes)]?.[1] ?? this.options.base;
+    return this.options.steps[this.stepOf(scopes)]?.[1] ?? this.options.base;
   }
 
   /** The steps above the one that these scopes reach, nearest first. */
   above(scopes: ReadonlySet<string>): readonly StepUp[] {
     const { steps, required } = this.options;
-    return steps.slice(this.heightOf(scopes) + 1).map(([scope, { shape }]) => ({
+    return steps.slice(this.stepOf(scopes) + 1).map(([scope, { shape }]) => ({
       scopes: [...new Set([...required, ...this.held(scopes), scope])],
       shape,
     }));
@@ -114,7 +114,7 @@ export class ScopeLadder {
     return this.options.steps.map(([scope]) => scope).filter((scope) => scopes.has(scope));
   }
 
-  private heightOf(scopes: ReadonlySet<string>): number {
+  private stepOf(scopes: ReadonlySet<string>): number {
     return this.options.steps.findLastIndex(([scope]) => scopes.has(scope));
   }
 }

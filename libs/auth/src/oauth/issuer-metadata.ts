@@ -152,7 +152,7 @@ interface FreshnessOptions {
 }
 
 /** Milliseconds between two attempts while there is nothing to serve from. */
-const IMPATIENCE = 1_000;
+const SHORT_COOLDOWN = 1_000;
 
 /**
  * Something fetched that is believed for a while. An outage of its source does not end it at once: what is known serves on
@@ -207,7 +207,7 @@ class KeptFresh<T> {
   private async renew(): Promise<void> {
     if (this.fetching) return this.fetching;
     // With nothing to serve from, waiting long would make an outage longer than it is.
-    const cooldown = this.usable() ? this.options.cooldown : Math.min(this.options.cooldown, IMPATIENCE);
+    const cooldown = this.usable() ? this.options.cooldown : Math.min(this.options.cooldown, SHORT_COOLDOWN);
     if (this.now() - this.lastAttempt < cooldown) return;
     this.lastAttempt = this.now();
     this.fetching = this.fetchAnew()

@@ -4,7 +4,7 @@ import { AuthenticationUnavailable } from '../errors.js';
 /** Bytes of a document of an authorization server. */
 const MAX_BYTES = 262_144;
 /** Milliseconds for the whole of it. */
-const PATIENCE = 5_000;
+const TIMEOUT = 5_000;
 
 const isLoopback = (hostname: string) =>
   hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
@@ -55,7 +55,7 @@ export async function askForJson(url: string, request: JsonRequest = {}): Promis
   if (!isTrustworthyUrl(url))
     throw new AuthenticationUnavailable('an address that is neither https nor loopback');
   const { host } = new URL(url);
-  const limit = AbortSignal.timeout(PATIENCE);
+  const limit = AbortSignal.timeout(TIMEOUT);
   try {
     const response = await pinnedRequest(url, {
       ...request,

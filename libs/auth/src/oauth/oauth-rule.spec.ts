@@ -6,7 +6,13 @@ import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/sm
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
 import { type AuthRule, RuleAuthenticator } from '../rule-authenticator.js';
 import { principalOf } from './claims.js';
-import { ClaimedUsers, Grant, type GrantOptions, type ScopeLadderOptions, type UserField } from './grants.js';
+import {
+  ClaimedUsers,
+  Grant,
+  type GrantOptions,
+  type ScopedGrantsOptions,
+  type UserField,
+} from './grants.js';
 import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
 import { RevocationList, revocationName, RevokedBook } from './revocations.js';
 
@@ -24,7 +30,7 @@ const shapes = {
 };
 const grantOf = (name: keyof typeof shapes, options: Partial<GrantOptions> = {}) =>
   new Grant({ shape: shapes[name], identity: MASTER, users: new TwoUsers(), ...options });
-const LADDER: ScopeLadderOptions = {
+const GRANTS: ScopedGrantsOptions = {
   required: [],
   base: grantOf('reader'),
   steps: [
@@ -41,13 +47,13 @@ afterAll(() => issuer.close());
 afterEach(() => issuer.instead.clear());
 
 const ruleOf = (
-  ladder: Partial<ScopeLadderOptions> = {},
+  grants: Partial<ScopedGrantsOptions> = {},
   options: Partial<OAuthIssuer> = {},
   revocations: RevocationList[] = [],
 ) =>
   oauthRule(
     { issuer: issuer.issuer, audience: AUDIENCE, ...options },
-    { grants: { ...LADDER, ...ladder }, revocations },
+    { grants: { ...GRANTS, ...grants }, revocations },
   );
 const shown = async (claims: Record<string, unknown>) => ({
   headers: { authorization: `Bearer ${await issuer.token(claims)}` },
@@ -178,9 +184,9 @@ describe('several issuers', () => {
   it('are told apart by their own keys, and their subjects are different callers', async () => {
     const other = await startIssuer();
     try {
-      const ladder = { grants: LADDER };
+      const grants = { grants: GRANTS };
       const rules = [issuer, other].map((one) =>
-        oauthRule({ issuer: one.issuer, audience: AUDIENCE }, ladder),
+        oauthRule({ issuer: one.issuer, audience: AUDIENCE }, grants),
       );
       const authenticator = new RuleAuthenticator(rules);
       const ask = (token: string) =>
@@ -194,7 +200,7 @@ describe('several issuers', () => {
         `oauth:${other.issuer}|ada`,
       ]);
       // How long the tokens of one issuer may be is no other's business, whichever rule comes first.
-      const short = oauthRule({ issuer: other.issuer, audience: AUDIENCE, maxTokenLength: 256 }, ladder);
+      const short = oauthRule({ issuer: other.issuer, audience: AUDIENCE, maxTokenLength: 256 }, grants);
       const mixed = new RuleAuthenticator([short, rules[0] as AuthRule]);
       const showing = (token: string) =>
         mixed.authenticate({ headers: { authorization: `Bearer ${token}` }, remoteAddress: undefined });
@@ -296,11 +302,11 @@ describe('revocation', () => {
     ['jti', 'token-1'],
     ['client', 'host'],
   ] as const)('by an operator takes tokens back by %s that were issued before', async (by, value) => {
-    const book = new Book();
-    const rule = ruleOf({}, {}, [new RevocationList(issuer.issuer, book, 30)]);
+    const store = new Book();
+    const rule = ruleOf({}, {}, [new RevocationList(issuer.issuer, store, 30)]);
     const claims = { jti: 'token-1', client_id: 'host' };
     expect(await rule.recognise(await shown(claims))).not.toBeNull();
-    book.kept.set(revocationName(issuer.issuer, by, value), now - 120);
+    store.kept.set(revocationName(issuer.issuer, by, value), now - 120);
     expect(await rule.recognise(await shown(claims))).not.toBeNull();
     await expect(rule.recognise(await shown({ ...claims, iat: now - 200 }))).rejects.toBeInstanceOf(
       InvalidToken,

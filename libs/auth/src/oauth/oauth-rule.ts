@@ -5,7 +5,7 @@ import { InsufficientScope, InvalidToken } from '../errors.js';
 import { AuthRule } from '../rule-authenticator.js';
 import { isSomebodysSession, type SessionOwners } from '../session-rules.js';
 import { type ClaimPath, principalOf, scopesOf } from './claims.js';
-import { ScopeLadder, type ScopeLadderOptions } from './grants.js';
+import { ScopedGrants, type ScopedGrantsOptions } from './grants.js';
 import { IssuerDocuments, KeyRing } from './issuer-metadata.js';
 import { Introspection, type Revocations } from './revocations.js';
 import { type Algorithm, ALGORITHMS, TokenVerifier } from './token-verifier.js';
@@ -41,7 +41,7 @@ export interface OAuthIssuer {
 
 export const DEFAULT_ISSUER = Object.freeze({ clockSkew: 30, maxTokenLength: 8192, keyOutage: 3600 });
 
-export type OAuthGrants = ScopeLadderOptions;
+export type OAuthGrants = ScopedGrantsOptions;
 
 /** What is known of an issuer. Outlives the rules that use it, so that new rules do not begin with an outage. */
 export interface IssuerTrust {
@@ -64,7 +64,7 @@ export function issuerTrust({
   return { documents, keys };
 }
 
-interface OAuthRuleParts {
+interface OAuthRuleDependencies {
   readonly grants: OAuthGrants;
   /** Where agents of tokens read with the sessions of their callers. Default: none does. */
   readonly sessionOwners?: SessionOwners | undefined;
@@ -76,7 +76,7 @@ interface OAuthRuleParts {
 
 export function oauthRule(
   options: OAuthIssuer,
-  { grants, sessionOwners, revocations = [], trust = issuerTrust(options) }: OAuthRuleParts,
+  { grants, sessionOwners, revocations = [], trust = issuerTrust(options) }: OAuthRuleDependencies,
 ): OAuthRule {
   const { issuer, audience, introspection } = options;
   const { documents, keys } = trust;
@@ -92,7 +92,7 @@ export function oauthRule(
   return new OAuthRule({
     issuer,
     documents,
-    ladder: new ScopeLadder(grants),
+    grants: new ScopedGrants(grants),
     scopeClaim: options.scopeClaim,
     sessionOwners,
     verifier: new TokenVerifier({
@@ -110,7 +110,7 @@ export function oauthRule(
 interface OAuthRuleOptions {
   readonly issuer: string;
   readonly verifier: TokenVerifier;
-  readonly ladder: ScopeLadder;
+  readonly grants: ScopedGrants;
   readonly documents: IssuerDocuments;
   /** Default: `scope`, else `scp`. */
   readonly scopeClaim?: ClaimPath | undefined;
@@ -139,7 +139,7 @@ export class OAuthRule extends AuthRule {
   }
 
   get requiredScopes(): readonly string[] {
-    return this.options.ladder.required;
+    return this.options.grants.required;
   }
 
   /** The agents that an agent of this rule could have been with more scopes, nearest first. */
@@ -154,14 +154,14 @@ export class OAuthRule extends AuthRule {
    */
   async recognise(credentials: Credentials): Promise<Agent | null> {
     const token = bearerToken(credentials);
-    const { issuer, verifier, ladder, revocations = [], scopeClaim } = this.options;
+    const { issuer, verifier, grants, revocations = [], scopeClaim } = this.options;
     if (token === undefined || !verifier.concerns(token)) return null;
     const claims = await verifier.verify(token);
     for (const revocation of revocations) await revocation.assertHolds(token, claims);
     const scopes = scopesOf(claims, scopeClaim);
-    if (ladder.lacksRequired(scopes)) throw new InsufficientScope(ladder.required);
-    const agent = await ladder.grantOf(scopes).admit(claims, principalOf(issuer, claims), credentials);
-    const above = ladder.above(scopes);
+    if (grants.lacksRequired(scopes)) throw new InsufficientScope(grants.required);
+    const agent = await grants.grantOf(scopes).admit(claims, principalOf(issuer, claims), credentials);
+    const above = grants.above(scopes);
     if (above.length > 0) this.above.set(agent, above);
     return agent;
   }

@@ -91,20 +91,20 @@ export class BearerChallenge {
 
   /** To whoever showed no token. */
   unknown(): string {
-    return this.worded([], this.scopes);
+    return this.challenge([], this.scopes);
   }
 
   invalid(): string {
-    return this.worded(['error="invalid_token"'], this.scopes);
+    return this.challenge(['error="invalid_token"'], this.scopes);
   }
 
   /** @param scopes all that the operation needs */
   insufficient(scopes: readonly string[]): string {
-    return this.worded(['error="insufficient_scope"'], scopes);
+    return this.challenge(['error="insufficient_scope"'], scopes);
   }
 
   // Scope names and the address come from the configuration, which admits nothing that would end a quoted text.
-  private worded(error: readonly string[], scopes: readonly string[]): string {
+  private challenge(error: readonly string[], scopes: readonly string[]): string {
     const scope = scopes.length > 0 ? [`scope="${scopes.join(' ')}"`] : [];
     return `Bearer ${[...error, ...scope, `resource_metadata="${this.metadataUrl}"`].join(', ')}`;
   }

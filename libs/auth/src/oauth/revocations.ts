@@ -83,7 +83,7 @@ export class RevocationList implements Revocations {
   /** @param clockSkew seconds by which an issuer's clock may be ahead */
   constructor(
     private readonly issuer: string,
-    private readonly book: RevokedBook,
+    private readonly store: RevokedBook,
     private readonly clockSkew: number,
   ) {}
 
@@ -98,7 +98,7 @@ export class RevocationList implements Revocations {
     );
     const { iat } = claims;
     const issued = typeof iat === 'number' ? iat - this.clockSkew : -Infinity;
-    const moments = await Promise.all(names.map((name) => this.book.until(name)));
+    const moments = await Promise.all(names.map((name) => this.store.until(name)));
     if (moments.some((moment) => moment !== null && issued <= moment)) throw new InvalidToken('revoked');
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { JWSHeaderParameters } from 'jose';
 import { ExpiringMap } from '#cluster';
 import { InvalidToken } from '../errors.js';
-import { type Claims, tokenParts } from './claims.js';
+import { type Claims, parseToken } from './claims.js';
 import type { KeyRing, Keys } from './issuer-metadata.js';
 
 /** What a token may be signed with. Never `none` and never a shared secret: those are not on the list to choose from. */
@@ -56,7 +56,7 @@ export class TokenVerifier {
   concerns(token: string): boolean {
     const { issuer, maxTokenLength } = this.options;
     if (token.length > Math.max(LONGEST_TOKEN, maxTokenLength)) return false;
-    if (tokenParts(token)?.claims['iss'] !== issuer) return false;
+    if (parseToken(token)?.claims['iss'] !== issuer) return false;
     if (token.length > maxTokenLength) throw new InvalidToken('too long');
     return true;
   }
@@ -76,7 +76,7 @@ export class TokenVerifier {
   }
 
   private async verifyAnew(token: string, known: Keys): Promise<{ claims: Claims; by: Keys }> {
-    const parts = tokenParts(token);
+    const parts = parseToken(token);
     if (!parts) throw new InvalidToken('no signed token');
     assertAccessToken(parts.header, parts.claims);
     const header = parts.header as JWSHeaderParameters;

@@ -11,18 +11,18 @@ const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: s
 };
 
 /** Calls that wait for a person. Being an operator is not enough to see them: the office has rules of its own. */
-export function approvalRoutes(office: ApprovalOffice, notes: OperatorNotes): readonly Route[] {
+export function approvalRoutes(approvals: ApprovalOffice, notes: OperatorNotes): readonly Route[] {
   return [
     {
       verb: 'GET',
       path: '/console/api/approvals',
-      answer: async ({ operator }) => ({ body: { approvals: served(await office.list(operator.agent)) } }),
+      answer: async ({ operator }) => ({ body: { approvals: served(await approvals.list(operator.agent)) } }),
     },
     {
       verb: 'GET',
       path: '/console/api/approvals/*',
       answer: async ({ operator, parts: [id = ''], signal }) => ({
-        body: served(await office.show(id, operator.agent, signal)),
+        body: served(await approvals.show(id, operator.agent, signal)),
       }),
     },
     {
@@ -30,7 +30,7 @@ export function approvalRoutes(office: ApprovalOffice, notes: OperatorNotes): re
       path: '/console/api/approvals/*',
       answer: async ({ operator, parts: [id = ''], request }) => {
         const verdict = verdictOf(await readSmallJson(request));
-        const decided = served(await office.decide(id, operator.agent, verdict));
+        const decided = served(await approvals.decide(id, operator.agent, verdict));
         notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);
         return { body: decided };
       },

@@ -51,26 +51,26 @@ export abstract class RehearsalDesk {
 }
 
 /** What an agent may do: the gates of a call, passed for show. Nothing runs and nothing is sent to the database. */
-export function explainRoutes(desk: RehearsalDesk, notes: OperatorNotes): readonly Route[] {
+export function explainRoutes(simulations: RehearsalDesk, notes: OperatorNotes): readonly Route[] {
   return [
     {
       verb: 'GET',
       path: '/console/api/agents',
-      answer: async () => ({ body: await desk.catalogue() }),
+      answer: async () => ({ body: await simulations.catalogue() }),
     },
     {
       verb: 'POST',
       path: '/console/api/explain',
       answer: async ({ operator, request }) => {
         const order = orderOf(await readSmallJson(request));
-        const rehearsal = await desk.rehearse(order).catch((error: unknown) => {
+        const simulation = await simulations.rehearse(order).catch((error: unknown) => {
           if (error instanceof RehearsalsBusy)
             throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
           throw error;
         });
-        if (!rehearsal) throw new NotServed(404, 'no such agent');
+        if (!simulation) throw new NotServed(404, 'no such agent');
         notes.write(operator, 'console.explain', `${order.agent} ${order.tool}`);
-        return { body: rehearsal };
+        return { body: simulation };
       },
     },
   ];

@@ -2,7 +2,7 @@ import type { AuditedMetadata, MetadataAudit } from '#dispatcher';
 import type { ClassPolicy, Policy } from '#policy';
 import { limitOf, type Route } from '../route.js';
 
-export interface PolicyParts {
+export interface PolicyRoutesDependencies {
   /** As it holds at this moment. */
   readonly policy: () => Policy;
   readonly metadata: Pick<MetadataAudit, 'run'>;
@@ -23,7 +23,7 @@ interface ShownClass {
 }
 
 /** The classes of the policy, a page at a time, and what agents are not told about them. */
-export function policyRoutes({ policy, metadata }: PolicyParts): readonly Route[] {
+export function policyRoutes({ policy, metadata }: PolicyRoutesDependencies): readonly Route[] {
   return [
     {
       verb: 'GET',

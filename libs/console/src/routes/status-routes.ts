@@ -43,13 +43,13 @@ export function statusRoutes(status: ServiceStatus): readonly Route[] {
   ];
 }
 
-interface WorkParts {
+interface StatusRoutesDependencies {
   readonly tasks: TaskOverview;
   readonly exports: ExportOverview;
 }
 
 /** Long calls and promised exports of everybody, the latest first. */
-export function workRoutes({ tasks, exports }: WorkParts): readonly Route[] {
+export function workRoutes({ tasks, exports }: StatusRoutesDependencies): readonly Route[] {
   return [
     {
       verb: 'GET',

@@ -29,7 +29,7 @@ function untrustedResult(text: string, most: number): string {
   return `${RESULT_MARKER}\n${neutralizeMarkers(cut)}`;
 }
 
-interface CallingParts {
+interface CallDependencies {
   readonly desk: ToolDesk;
   readonly offered: readonly OfferedTool[];
   readonly signal: AbortSignal;
@@ -53,7 +53,7 @@ interface ExecutedCall {
  */
 async function makeCalls(
   calls: readonly RequestedCall[],
-  parts: CallingParts,
+  parts: CallDependencies,
 ): Promise<readonly ExecutedCall[]> {
   const reads = new Set(parts.offered.filter(({ readOnly }) => readOnly).map(({ name }) => name));
   const width = calls.every(({ name }) => reads.has(name)) ? WIDTH : 1;
@@ -72,7 +72,7 @@ async function makeCalls(
 
 async function makeCall(
   { id, name, args }: RequestedCall,
-  { desk, signal, listener, maxResult }: CallingParts,
+  { desk, signal, listener, maxResult }: CallDependencies,
 ): Promise<ExecutedCall> {
   signal.throwIfAborted();
   listener.onToolCall({ name, arguments: args });
@@ -94,7 +94,7 @@ export interface LoopLimits {
   readonly maxResultCharacters: number;
 }
 
-interface LoopParts {
+interface LoopDependencies {
   readonly desk: ToolDesk;
   readonly listener: Required<ConversationListener>;
   readonly signal: AbortSignal;
@@ -114,7 +114,7 @@ interface FoundAnswer {
 export class AnswerLoop {
   private readonly limits: LoopLimits;
 
-  constructor(private readonly parts: LoopParts) {
+  constructor(private readonly parts: LoopDependencies) {
     const { maxIterations = 8, maxContextTokens = 100_000, maxResultCharacters = 60_000 } = parts.limits;
     this.limits = { maxIterations, maxContextTokens, maxResultCharacters };
   }
@@ -128,15 +128,19 @@ export class AnswerLoop {
     let text = '';
     let end: AnswerEnd = 'max-iterations';
     for (let iteration = 0; iteration < this.limits.maxIterations; iteration += 1) {
-      const said = await turn(this.request(messages, before.length, tools));
-      listener.onModelTurn(said.text);
-      if (said.text.trim() !== '') text = said.text;
-      messages.push({ role: 'assistant', text: said.text, calls: said.stop === 'tools' ? said.calls : [] });
-      if (said.stop !== 'tools') {
-        end = said.stop === 'done' ? 'answered' : said.stop;
+      const reply = await turn(this.request(messages, before.length, tools));
+      listener.onModelTurn(reply.text);
+      if (reply.text.trim() !== '') text = reply.text;
+      messages.push({
+        role: 'assistant',
+        text: reply.text,
+        calls: reply.stop === 'tools' ? reply.calls : [],
+      });
+      if (reply.stop !== 'tools') {
+        end = reply.stop === 'done' ? 'answered' : reply.stop;
         break;
       }
-      const executed = await makeCalls(said.calls, {
+      const executed = await makeCalls(reply.calls, {
         desk,
         offered: tools,
         signal,

@@ -105,10 +105,10 @@ export function safely(
   warn: (line: string) => void,
 ): Required<ConversationListener> {
   const call =
-    <A extends unknown[]>(hear: ((...args: A) => void) | undefined) =>
+    <A extends unknown[]>(listen: ((...args: A) => void) | undefined) =>
     (...args: A) => {
       try {
-        hear?.(...args);
+        listen?.(...args);
       } catch (error) {
         warn(`a listener of the conversation failed: ${error instanceof Error ? error.name : 'unknown'}`);
       }
@@ -193,6 +193,6 @@ export function callLine(
   { name, arguments: args }: Pick<MadeCall, 'name' | 'arguments'>,
   number: number,
 ): string {
-  const told = args === null ? 'not JSON' : JSON.stringify(args);
-  return `  ${number}. ${oneLine(`${name}(${told.length > MAX_ARGUMENTS ? `${told.slice(0, MAX_ARGUMENTS)}…` : told})`)}`;
+  const written = args === null ? 'not JSON' : JSON.stringify(args);
+  return `  ${number}. ${oneLine(`${name}(${written.length > MAX_ARGUMENTS ? `${written.slice(0, MAX_ARGUMENTS)}…` : written})`)}`;
 }

@@ -61,7 +61,7 @@ export function writeConversation(
   permissions: string,
   withoutSecrets: (text: string) => string,
 ): string {
-  const said = history.filter(({ role }) => role !== 'system').slice(-MAX_HISTORY);
+  const entries = history.filter(({ role }) => role !== 'system').slice(-MAX_HISTORY);
   return JSON.stringify(
     {
       version: VERSION,
@@ -73,7 +73,7 @@ export function writeConversation(
         total_tokens: usage.total,
         cost_usd: usage.costUsd,
       },
-      conversation_history: said.map(({ role, content }) => ({
+      conversation_history: entries.map(({ role, content }) => ({
         role,
         content: cutToBytes(withoutSecrets(content), MAX_CONTENT),
       })),
@@ -109,13 +109,13 @@ export function readConversation(text: string): SavedConversation | null {
 }
 
 function readEntry(entry: unknown, index: number): HistoryEntry {
-  const fault = (message: string) => new ConversationFileError(`conversation_history.${index}: ${message}`);
+  const error = (message: string) => new ConversationFileError(`conversation_history.${index}: ${message}`);
   const role = member(entry, 'role');
   const content = member(entry, 'content');
-  if (role !== 'user' && role !== 'assistant') throw fault('role must be user or assistant');
-  if (content !== null && typeof content !== 'string') throw fault('content must be text or null');
+  if (role !== 'user' && role !== 'assistant') throw error('role must be user or assistant');
+  if (content !== null && typeof content !== 'string') throw error('content must be text or null');
   if (Buffer.byteLength(content ?? '') > MAX_CONTENT)
-    throw fault(`content is longer than ${MAX_CONTENT} bytes`);
+    throw error(`content is longer than ${MAX_CONTENT} bytes`);
   return { role, content: content ?? '' };
 }
 

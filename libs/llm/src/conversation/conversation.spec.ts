@@ -9,7 +9,7 @@ import {
 import { openModel } from '../model/open-model.js';
 import { RESULT_MARKER } from './answer-loop.js';
 import { Conversation, ConversationBusy, type ConversationOptions, SUMMARY_MARKER } from './conversation.js';
-import { smallDesk, SmallTools } from './kernel-tools.fixture.js';
+import { kernelToolsOf, SmallTools } from './kernel-tools.fixture.js';
 
 let server: ModelServer;
 let tools: SmallTools;
@@ -35,7 +35,7 @@ function conversation(options: ConversationOptions = {}, ...scripts: Script[]) {
     timeout: 30,
     retries: 0,
   });
-  return new Conversation(model, smallDesk(tools), { warn: (line) => warnings.push(line), ...options });
+  return new Conversation(model, kernelToolsOf(tools), { warn: (line) => warnings.push(line), ...options });
 }
 
 /** The messages of a request, by role and text. */
@@ -130,14 +130,14 @@ describe('a question', () => {
   });
 
   it('is not hurt by a listener that throws', async () => {
-    const broken = () => {
+    const restart = () => {
       throw new Error('sk-SECRET-012345');
     };
     const answer = await conversation({}, call('count', {}), openAi.says('ok')).ask('Hi', {
-      onText: broken,
-      onToolCall: broken,
-      onToolResult: broken,
-      onModelTurn: broken,
+      onText: restart,
+      onToolCall: restart,
+      onToolResult: restart,
+      onModelTurn: restart,
     });
     expect(answer.text).toBe('ok');
     expect(warnings.length).toBeGreaterThan(3);
@@ -305,6 +305,6 @@ describe('a conversation', () => {
       apiKey: 'sk-SECRET-012345',
       endpoint: server.url,
     });
-    expect((await new Conversation(unknown, smallDesk(tools)).ask('Hi')).usage.costUsd).toBe(0);
+    expect((await new Conversation(unknown, kernelToolsOf(tools)).ask('Hi')).usage.costUsd).toBe(0);
   });
 });

@@ -63,7 +63,7 @@ class NoRecords extends RecordsSource {
   }
 }
 
-export function smallDesk(tools: SmallTools): KernelTools {
+export function kernelToolsOf(tools: SmallTools): KernelTools {
   const kernel = new Kernel({
     tools,
     records: new NoRecords(),

@@ -30,7 +30,7 @@ export abstract class ToolDesk {
   abstract call(name: string, args: JsonObject, watch: ToolWatch): Promise<ToolReply>;
 }
 
-export interface KernelToolsParts {
+export interface KernelToolsOptions {
   readonly kernel: Kernel;
   /** Asked before every request, so that a session that has ended ends here too. @throws Unauthorized */
   readonly agent: () => Promise<Agent>;
@@ -41,7 +41,7 @@ export interface KernelToolsParts {
 }
 
 /** A revision with sessions, cursors and structured results. */
-const SPEECH = { era: 'legacy', version: '2025-11-25' } as const;
+const PROTOCOL = { era: 'legacy', version: '2025-11-25' } as const;
 const MAX_DESCRIPTION = 1_024;
 /** Pages of a listing: a catalogue that never ends is not read to its end. */
 const MAX_PAGES = 50;
@@ -50,7 +50,7 @@ const MAX_PAGES = 50;
 export class KernelTools extends ToolDesk {
   private requests = 0;
 
-  constructor(private readonly parts: KernelToolsParts) {
+  constructor(private readonly parts: KernelToolsOptions) {
     super();
   }
 
@@ -88,7 +88,7 @@ export class KernelTools extends ToolDesk {
     const { kernel, agent, correlationId, person } = this.parts;
     this.requests += 1;
     return kernel.dispatch(method, params, {
-      ...SPEECH,
+      ...PROTOCOL,
       agent: await agent(),
       signal,
       requestId: this.requests,

@@ -100,7 +100,7 @@ class AnthropicAnswer implements GatheredAnswer {
       case 'message_stop':
         return true;
       case 'error':
-        throw toldError(event['error']);
+        throw reportedError(event['error']);
       default:
         // `ping`, and whatever is added to the wire later.
         return false;
@@ -108,7 +108,7 @@ class AnthropicAnswer implements GatheredAnswer {
   }
 
   takeWhole(message: JsonObject): ModelTurn {
-    if (message['type'] === 'error') throw toldError(message['error']);
+    if (message['type'] === 'error') throw reportedError(message['error']);
     const { content } = message;
     if (!Array.isArray(content))
       throw new LanguageModelError('malformed', 'the answer of the model has no content');
@@ -132,7 +132,7 @@ class AnthropicAnswer implements GatheredAnswer {
 
   private begin(index: unknown, block: unknown): void {
     const type = member(block, 'type');
-    if (type === 'text') this.hear(index, textOf(member(block, 'text')));
+    if (type === 'text') this.append(index, textOf(member(block, 'text')));
     if (type !== 'tool_use') return;
     const call = this.calls.at(placeOf(index));
     call.id = textOf(member(block, 'id'));
@@ -143,17 +143,17 @@ class AnthropicAnswer implements GatheredAnswer {
 
   private grow(index: unknown, delta: unknown): void {
     const type = member(delta, 'type');
-    if (type === 'text_delta') this.hear(index, textOf(member(delta, 'text')));
+    if (type === 'text_delta') this.append(index, textOf(member(delta, 'text')));
     if (type === 'input_json_delta')
       this.calls.at(placeOf(index)).text += textOf(member(delta, 'partial_json'));
   }
 
-  private hear(block: unknown, text: string): void {
+  private append(block: unknown, text: string): void {
     if (text === '') return;
-    const heard = this.text !== '' && block !== this.textBlock ? `\n${text}` : text;
+    const added = this.text !== '' && block !== this.textBlock ? `\n${text}` : text;
     this.textBlock = block;
-    this.text += heard;
-    this.onText(heard);
+    this.text += added;
+    this.onText(added);
   }
 
   private count(usage: unknown): void {
@@ -169,10 +169,10 @@ class AnthropicAnswer implements GatheredAnswer {
 
 const placeOf = (index: unknown) => (typeof index === 'number' ? index : 0);
 
-function toldError(error: unknown): LanguageModelError {
+function reportedError(error: unknown): LanguageModelError {
   const type = textOf(member(error, 'type'));
-  const told = oneLine(`${type}: ${textOf(member(error, 'message'))}`).slice(0, 2_000);
-  return new LanguageModelError('overloaded', `Anthropic call failed: ${told}`, {
+  const message = oneLine(`${type}: ${textOf(member(error, 'message'))}`).slice(0, 2_000);
+  return new LanguageModelError('overloaded', `Anthropic call failed: ${message}`, {
     transient: TRANSIENT.has(type),
   });
 }

@@ -143,14 +143,14 @@ export class ModelWire {
     body: object,
     { signal, onRetry }: TurnWatch,
     read: (answer: WireAnswer) => Promise<T>,
-    heard: () => boolean,
+    received: () => boolean,
   ): Promise<T> {
     const { retries } = this.#options;
     for (let attempt = 0; ; attempt += 1) {
       try {
         return await this.attempt(JSON.stringify(body), signal, read);
       } catch (error) {
-        if (!(error instanceof LanguageModelError) || !error.transient || heard() || attempt >= retries)
+        if (!(error instanceof LanguageModelError) || !error.transient || received() || attempt >= retries)
           throw error;
         const seconds = retryDelay(attempt, error.retryAfter);
         if (seconds === null) throw error;
@@ -167,7 +167,7 @@ export class ModelWire {
   ): Promise<T> {
     signal.throwIfAborted();
     const { label, path, headers, maxDuration, timeout } = this.#options;
-    const silence = new Silence(timeout);
+    const idle = new IdleTimeout(timeout);
     const limit = AbortSignal.timeout(maxDuration * 1000);
     try {
       // A redirect is not followed: it would carry the conversation, and the key with it, to a place that nobody allowed.
@@ -179,16 +179,16 @@ export class ModelWire {
           Accept: 'text/event-stream, application/json',
         },
         body,
-        signal: AbortSignal.any([signal, limit, silence.signal]),
+        signal: AbortSignal.any([signal, limit, idle.signal]),
       });
-      silence.broken();
-      if (!response.ok) throw await this.refusal(response, silence);
-      return await read(this.answer(response, silence));
+      idle.restart();
+      if (!response.ok) throw await this.refusal(response, idle);
+      return await read(this.answer(response, idle));
     } catch (error) {
       if (signal.aborted) throw signal.reason;
       // A server knows the key, and may say it wherever it reports an error.
       if (error instanceof LanguageModelError) throw error.reworded(this.withoutSecrets(error.message));
-      if (silence.signal.aborted)
+      if (idle.signal.aborted)
         throw new LanguageModelError('timeout', `${label} failed: nothing came for ${timeout} s`);
       if (limit.aborted)
         throw new LanguageModelError(
@@ -197,12 +197,12 @@ export class ModelWire {
         );
       throw new LanguageModelError('unreachable', `${label} failed: ${networkCode(error)}`);
     } finally {
-      silence.end();
+      idle.end();
     }
   }
 
-  private answer(response: Response, silence: Silence): WireAnswer {
-    const chunks = () => this.chunks(response, silence, this.#options.maxBytes);
+  private answer(response: Response, idle: IdleTimeout): WireAnswer {
+    const chunks = () => this.chunks(response, idle, this.#options.maxBytes);
     return {
       isStream: (response.headers.get('content-type') ?? '').includes('text/event-stream'),
       events: () => eventsOf(chunks()),
@@ -210,12 +210,12 @@ export class ModelWire {
     };
   }
 
-  private async *chunks(response: Response, silence: Silence, most: number): AsyncGenerator<string> {
+  private async *chunks(response: Response, idle: IdleTimeout, most: number): AsyncGenerator<string> {
     const decoder = new TextDecoder();
     let bytes = 0;
     if (!response.body) return;
     for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-      silence.broken();
+      idle.restart();
       bytes += chunk.byteLength;
       if (bytes > most)
         throw new LanguageModelError('too-large', `the model answered with more than ${most} bytes`);
@@ -224,7 +224,7 @@ export class ModelWire {
     yield decoder.decode();
   }
 
-  private async refusal(response: Response, silence: Silence): Promise<LanguageModelError> {
+  private async refusal(response: Response, idle: IdleTimeout): Promise<LanguageModelError> {
     const { label } = this.#options;
     const { status } = response;
     if (status >= 300 && status < 400) {
@@ -239,7 +239,7 @@ export class ModelWire {
     }
     let page = '';
     try {
-      for await (const part of this.chunks(response, silence, MAX_ERROR_PAGE)) page += part;
+      for await (const part of this.chunks(response, idle, MAX_ERROR_PAGE)) page += part;
     } catch (error) {
       if (!(error instanceof LanguageModelError)) throw error;
     }
@@ -268,14 +268,14 @@ async function joined(chunks: AsyncIterable<string>): Promise<string> {
 }
 
 function retryAfterOf({ headers }: Response): { retryAfter?: number } {
-  const told = headers.get('retry-after');
-  if (told === null) return {};
-  const seconds = /^\d+(\.\d+)?$/.test(told) ? Number(told) : (Date.parse(told) - Date.now()) / 1000;
+  const header = headers.get('retry-after');
+  if (header === null) return {};
+  const seconds = /^\d+(\.\d+)?$/.test(header) ? Number(header) : (Date.parse(header) - Date.now()) / 1000;
   return Number.isFinite(seconds) ? { retryAfter: Math.max(0, seconds) } : {};
 }
 
 /** Aborts when nothing happens for a while. */
-class Silence {
+class IdleTimeout {
   private readonly controller = new AbortController();
   private timer: NodeJS.Timeout;
 
@@ -287,7 +287,7 @@ class Silence {
     return this.controller.signal;
   }
 
-  broken(): void {
+  restart(): void {
     this.timer.refresh();
   }
 
@@ -333,13 +333,13 @@ export abstract class WiredModel extends LanguageModel {
   }
 
   turn(request: ModelRequest, watch: TurnWatch): Promise<ModelTurn> {
-    let heard = false;
+    let received = false;
     const onText = (text: string) => {
-      heard = true;
+      received = true;
       watch.onText?.(text);
     };
     const read = (answer: WireAnswer) => this.read(answer, this.answer(onText));
-    return this.wire.send(this.requestOf(request), watch, read, () => heard);
+    return this.wire.send(this.requestOf(request), watch, read, () => received);
   }
 
   private async read(answer: WireAnswer, gathered: GatheredAnswer): Promise<ModelTurn> {

@@ -20,20 +20,20 @@ export function isNestedDeeperThan(most: number, text: string): boolean {
 }
 
 /** Lines of a stream that may be nonsense before the stream as a whole is. */
-const MAX_NONSENSE = 100;
+const MAX_INVALID = 100;
 /** Levels of one payload. */
 const MAX_NESTING = 64;
 
 /** Reads the payloads of one stream; single ones that are no JSON objects are passed over. */
 export class EventJson {
-  private nonsense = 0;
+  private invalid = 0;
 
   /** @returns null for what is passed over @throws LanguageModelError when there is too much of it */
   read(data: string): JsonObject | null {
     const value = parsed(data);
     if (isJsonObject(value)) return value;
-    this.nonsense += 1;
-    if (this.nonsense > MAX_NONSENSE)
+    this.invalid += 1;
+    if (this.invalid > MAX_INVALID)
       throw new LanguageModelError('malformed', 'the answer of the model is no stream of JSON objects');
     return null;
   }
@@ -83,7 +83,7 @@ function readCallArguments(written: unknown): JsonObject | null {
   }
 }
 
-interface Growing {
+interface PartialCall {
   id: string;
   name: string;
   text: string;
@@ -95,20 +95,20 @@ const MAX_NAME = 256;
 
 /** Puts the calls of one turn together from the pieces in which they are streamed. */
 export class CallCollector {
-  private readonly growing = new Map<string | number, Growing>();
+  private readonly partial = new Map<string | number, PartialCall>();
 
   get size(): number {
-    return this.growing.size;
+    return this.partial.size;
   }
 
   /** @throws LanguageModelError when there are too many */
-  at(place: string | number): Growing {
-    let call = this.growing.get(place);
+  at(place: string | number): PartialCall {
+    let call = this.partial.get(place);
     if (!call) {
-      if (this.growing.size >= MAX_CALLS)
+      if (this.partial.size >= MAX_CALLS)
         throw new LanguageModelError('malformed', `the model asked for more than ${MAX_CALLS} tools at once`);
       call = { id: '', name: '', text: '' };
-      this.growing.set(place, call);
+      this.partial.set(place, call);
     }
     return call;
   }
@@ -116,7 +116,7 @@ export class CallCollector {
   /** Each with an id of its own, so that every result belongs to one call. */
   finished(): RequestedCall[] {
     const ids = new Set<string>();
-    return [...this.growing.values()].map(({ id, name, text }) => {
+    return [...this.partial.values()].map(({ id, name, text }) => {
       const own = id === '' || id.length > MAX_NAME || ids.has(id) ? `call_${randomUUID()}` : id;
       ids.add(own);
       return { id: own, name: name.slice(0, MAX_NAME), args: readCallArguments(text) };

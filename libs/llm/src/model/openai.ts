@@ -93,7 +93,7 @@ class OpenAiAnswer implements GatheredAnswer {
   /** @throws LanguageModelError when the server reports an error inside a good answer */
   private gather(chunk: JsonObject): void {
     const { error, usage } = chunk;
-    if (error !== undefined && error !== null) throw toldError(error);
+    if (error !== undefined && error !== null) throw reportedError(error);
     if (isJsonObject(usage))
       this.tokens = {
         prompt: countOf(member(usage, 'prompt_tokens')),
@@ -103,14 +103,14 @@ class OpenAiAnswer implements GatheredAnswer {
     const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
     if (!isJsonObject(choice)) return;
     const message = member(choice, 'delta') ?? member(choice, 'message');
-    this.hear(textOf(member(message, 'content')));
+    this.append(textOf(member(message, 'content')));
     const calls = member(message, 'tool_calls');
     if (Array.isArray(calls)) calls.forEach((call: unknown, position) => this.takeCall(call, position));
     const finish = member(choice, 'finish_reason');
     if (typeof finish === 'string') this.finish = finish;
   }
 
-  private hear(text: string): void {
+  private append(text: string): void {
     if (text === '') return;
     this.text += text;
     this.onText(text);
@@ -128,11 +128,11 @@ class OpenAiAnswer implements GatheredAnswer {
   }
 }
 
-function toldError(error: unknown): LanguageModelError {
-  const told = textOf(isJsonObject(error) ? member(error, 'message') : error);
+function reportedError(error: unknown): LanguageModelError {
+  const message = textOf(isJsonObject(error) ? member(error, 'message') : error);
   return new LanguageModelError(
     'overloaded',
-    `LLM call failed: ${oneLine(told).slice(0, 2_000) || 'an error in the stream'}`,
+    `LLM call failed: ${oneLine(message).slice(0, 2_000) || 'an error in the stream'}`,
     {
       transient: true,
     },

@@ -143,8 +143,8 @@ export class ServiceMetrics {
   tool(name: string, ending: ToolEnding): void {
     const tool = this.tools.of(name);
     const { success, error_code: code = 'none', gate = 'none' } = ending;
-    const fault = code === 'internal_error' || code === 'parse_error' || code === 'timeout';
-    const outcome = success ? 'ok' : fault ? 'failed' : 'refused';
+    const failed = code === 'internal_error' || code === 'parse_error' || code === 'timeout';
+    const outcome = success ? 'ok' : failed ? 'failed' : 'refused';
     this.count('parley_tool_calls_total', { tool, outcome, code, gate: this.gates.of(gate) });
     this.observe('parley_tool_duration_seconds', { tool, outcome }, ending.duration_ms);
     const limit = code === 'rate_limited' ? LIMITS[gate] : undefined;

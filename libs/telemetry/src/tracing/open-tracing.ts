@@ -64,7 +64,7 @@ class OwnSampler implements Sampler {
   constructor(
     private readonly api: Pick<typeof Api, 'trace' | 'TraceFlags'>,
     private readonly ratio: number,
-    private readonly dice: () => number = Math.random,
+    private readonly random: () => number = Math.random,
   ) {}
 
   shouldSample(context: Api.Context): SamplingResult {
@@ -72,7 +72,7 @@ class OwnSampler implements Sampler {
     const kept =
       parent && parent.isRemote !== true
         ? (parent.traceFlags & this.api.TraceFlags.SAMPLED) !== 0
-        : this.dice() < this.ratio;
+        : this.random() < this.ratio;
     return { decision: kept ? RECORD_AND_SAMPLED : NOT_RECORD };
   }
 
@@ -145,7 +145,7 @@ const PACKAGES = [
 ];
 
 /** Milliseconds that the last spans have to leave before the process ends. */
-const LAST_EXPORT = 3_000;
+const SHUTDOWN_TIMEOUT = 3_000;
 
 /** Where an application keeps what it registered with `@opentelemetry/api`, of whichever copy. */
 function applicationTraces(): boolean {
@@ -201,7 +201,7 @@ async function startSdk(
     // The name of a collector does not lead to this machine; a private network is the operator's.
     httpAgentOptions: { ...certificatesOf(env), lookup: checkedLookup({ rule: 'elsewhere', resolve }) },
   });
-  tellFaults(api, log);
+  logErrors(api, log);
   const { ratio, callers } = samplingOf(env, configured);
   const sampler =
     callers === 'follow'
@@ -230,7 +230,7 @@ async function startSdk(
     api.trace.disable();
     api.context.disable();
     api.diag.disable();
-    await within(LAST_EXPORT, provider.shutdown());
+    await within(SHUTDOWN_TIMEOUT, provider.shutdown());
   };
   return new Tracing({ api, tracer: provider.getTracer(SCOPE, version), callers, close });
 }
@@ -256,29 +256,29 @@ function certificatesOf(env: Environment) {
 }
 
 /** A collector that is away is told once until a line of another kind; its URL and headers are not. */
-function tellFaults({ diag, DiagLogLevel }: typeof Api, log: TraceLog): void {
-  let told = '';
-  const tell = (line: string) => {
+function logErrors({ diag, DiagLogLevel }: typeof Api, log: TraceLog): void {
+  let logged = '';
+  const warn = (line: string) => {
     const kind = line.slice(0, 40);
-    if (kind !== told) log.warn(`[Traces] spans were lost: ${line.slice(0, 200)}`);
-    told = kind;
+    if (kind !== logged) log.warn(`[Traces] spans were lost: ${line.slice(0, 200)}`);
+    logged = kind;
   };
   const quiet = () => undefined;
   diag.setLogger(
-    { error: tell, warn: tell, info: quiet, debug: quiet, verbose: quiet },
+    { error: warn, warn, info: quiet, debug: quiet, verbose: quiet },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
 }
 
 async function within(milliseconds: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, milliseconds)));
+  const timeout = new Promise<void>((resolve) => (timer = setTimeout(resolve, milliseconds)));
   await Promise.race([
     work.then(
       () => undefined,
       () => undefined,
     ),
-    patience,
+    timeout,
   ]);
   clearTimeout(timer);
 }

@@ -14,7 +14,7 @@ interface Origin {
   readonly links: Api.Link[];
 }
 
-interface TracingParts {
+interface TracingOptions {
   readonly api: typeof Api;
   readonly tracer: Api.Tracer;
   readonly callers: CallerTraces;
@@ -27,7 +27,7 @@ export class Tracing {
   readonly api: typeof Api;
   private readonly correlation: symbol;
 
-  constructor(private readonly parts: TracingParts) {
+  constructor(private readonly parts: TracingOptions) {
     this.api = parts.api;
     this.correlation = parts.api.createContextKey('parley correlation id');
   }
@@ -49,29 +49,29 @@ export class Tracing {
   /** @param beside a span that is not the parent and belongs to the same work */
   fromCaller(parent: unknown, state: unknown, beside: Api.Span | null): Origin {
     const { api, callers } = this.parts;
-    const said = readTraceParent(parent, state);
-    if (!said) return beside ? this.below(beside) : { context: api.ROOT_CONTEXT, links: [] };
-    const context = this.remote(said);
+    const caller = readTraceParent(parent, state);
+    if (!caller) return beside ? this.below(beside) : { context: api.ROOT_CONTEXT, links: [] };
+    const context = this.remote(caller);
     const links: Api.Link[] = beside ? [{ context: beside.spanContext() }] : [];
     if (callers !== 'restart') return { context: api.trace.setSpanContext(api.ROOT_CONTEXT, context), links };
-    const told = { context };
+    const linked = { context };
     return beside
-      ? { context: this.contextOf(beside), links: [told] }
-      : { context: api.ROOT_CONTEXT, links: [told] };
+      ? { context: this.contextOf(beside), links: [linked] }
+      : { context: api.ROOT_CONTEXT, links: [linked] };
   }
 
   /** Work that was begun by a request which has been answered: a trace of its own that names the other. */
   after(parent: unknown): Origin {
     const { api } = this.parts;
-    const said = readTraceParent(parent);
-    return { context: api.ROOT_CONTEXT, links: said ? [{ context: this.remote(said) }] : [] };
+    const caller = readTraceParent(parent);
+    return { context: api.ROOT_CONTEXT, links: caller ? [{ context: this.remote(caller) }] : [] };
   }
 
   /** @param correlationId told on the log lines of the work */
   within<T>(span: Api.Span, correlationId: string | undefined, work: () => T): T {
     const context = this.contextOf(span);
-    const told = correlationId === undefined ? context : context.setValue(this.correlation, correlationId);
-    return this.api.context.with(told, work);
+    const linked = correlationId === undefined ? context : context.setValue(this.correlation, correlationId);
+    return this.api.context.with(linked, work);
   }
 
   /** Of the work that is going on where this is called; nothing outside of any. */
