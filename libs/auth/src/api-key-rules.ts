@@ -7,7 +7,7 @@ import { AuthRule } from './rule-authenticator.js';
 
 const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
-/** A shared key. Compared as digests of equal length in constant time; the key itself is not kept. */
+/** A shared key. Keys are compared in constant time as digests of equal length; the key itself is not kept. */
 export class ApiKeyRule extends AuthRule {
   private readonly expected: Buffer;
   private readonly principal: string;
@@ -30,17 +30,17 @@ export class ApiKeyRule extends AuthRule {
   }
 }
 
-/** Characters; nothing longer is anybody's key. */
+/** Characters. A longer text is not compared. */
 const MAX_KEY = 1_024;
 
 const SIGNED_TOKEN = /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/;
 
-/** A shared key of which only a hash is known. */
+/** A shared key that is configured as a hash. */
 export class HashedKeyRule extends AuthRule {
   private readonly known: KeyHash;
   private readonly principal: string;
 
-  /** @throws TypeError for a text that is no hash of a key */
+  /** @throws TypeError when the text is not a key hash */
   constructor(
     hash: string,
     private readonly shape: AgentShape,
@@ -48,13 +48,14 @@ export class HashedKeyRule extends AuthRule {
   ) {
     super();
     this.known = parseKeyHash(hash);
-    // The principal of the same key in clear, for a key that cannot be guessed; of any other a digest would help guessing.
+    // The principal equals that of the same key in clear text. For a slow hash, a digest of the key would help
+    // guessing it.
     const digest =
       this.known.kind === 'sha256' ? this.known.digest : createHash('sha256').update(hash).digest();
     this.principal = `key:${digest.toString('hex').slice(0, 16)}`;
   }
 
-  /** @throws AuthenticationUnavailable while too many unknown keys are being looked at */
+  /** @throws AuthenticationUnavailable while too many unknown keys wait for a comparison */
   async recognise(credentials: Credentials, recognisedElsewhere = false): Promise<Agent | null> {
     const key = this.keyOf(credentials);
     if (key === undefined || !(await this.matches(key, credentials, recognisedElsewhere))) return null;
@@ -66,11 +67,11 @@ export class HashedKeyRule extends AuthRule {
     return this.known.kind === 'sha256' || key === undefined || slowComparisons.isKnown(key, this.known);
   }
 
-  /** The key to compare; undefined for what cannot be this rule's. */
+  /** The key to compare; undefined when the credential cannot belong to this rule. */
   private keyOf(credentials: Credentials): string | undefined {
     const key = presentedKey(credentials);
     if (key === undefined || key.length > MAX_KEY) return undefined;
-    // Another rule's business: every new one would cost a slow comparison.
+    // A signed token belongs to another rule, and every new one would cost a slow comparison.
     return this.known.kind === 'scrypt' && SIGNED_TOKEN.test(key) ? undefined : key;
   }
 

@@ -2,29 +2,30 @@ import { type Agent, sanitizeCorrelationId, Unauthorized } from '#agent';
 import type { AuditSink } from '#audit';
 import { type CredentialSource, mayPresentCredential } from './credentials.js';
 
-/** An agent that more scopes would lead to. */
+/** An agent that the caller would get with more scopes. */
 export interface StepUp {
-  /** All that are needed, those the caller has included. */
+  /** All required scopes, including those that the caller has. */
   readonly scopes: readonly string[];
   readonly shape: Agent['shape'];
 }
 
-/** Turns a request's credentials into the agent it runs as. Asked at most once per request. */
+/** Turns the credentials of a request into the agent that it runs as. Called at most once per request. */
 export abstract class Authenticator {
-  /** Value of `WWW-Authenticate` on a 401 to whoever showed nothing. Default: the header is not sent. */
+  /** Value of `WWW-Authenticate` on a 401 for a request without credentials. Default: the header is not sent. */
   readonly challenge?: string | undefined;
 
   /**
-   * Who is calling.
+   * Authenticates the caller.
    * @throws Unauthorized when the credentials are not recognised
-   * @throws InsufficientScope when they are, and do not reach far enough
-   * @throws AuthenticationUnavailable when nobody can tell; anything else is answered as our own fault
+   * @throws InsufficientScope when they are valid and lack a scope
+   * @throws AuthenticationUnavailable when they cannot be checked now; any other error is answered as an internal
+   * error
    */
   abstract authenticate(request: CredentialSource): Promise<Agent>;
 
   /**
-   * Whether a request shows a credential at all: one that does not is no attempt to sign in, and is not recorded as one.
-   * Default: any header besides those that clients, browsers and proxies send anyway may be one.
+   * Whether a request shows a credential at all. A request without one is not recorded as a failed sign-in. Default:
+   * any header that clients, browsers and proxies do not send anyway counts as a credential.
    */
   showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
     return mayPresentCredential(request);
@@ -35,26 +36,26 @@ export abstract class Authenticator {
     return this.challenge;
   }
 
-  /** Value of `WWW-Authenticate` on a 403 for want of scopes. Default: the header is not sent. */
+  /** Value of `WWW-Authenticate` on a 403 for missing scopes. Default: the header is not sent. */
   scopeChallenge(_scopes: readonly string[]): string | undefined {
     return undefined;
   }
 
-  /** What an agent could have been with more scopes, nearest first. */
+  /** The agents that this agent's caller would get with more scopes, nearest first. */
   stepsAbove(_agent: Agent): readonly StepUp[] {
     return [];
   }
 }
 
-/** Stands before another authenticator and says what that one says, wherever a subclass does not say otherwise. */
+/** Delegates to another authenticator; subclasses override single methods. */
 export abstract class OuterAuthenticator extends Authenticator {
   constructor() {
     super();
-    // A property of every authenticator: that of whoever is asked, at the time.
+    // `challenge` is a property of Authenticator: it is read from the inner authenticator at each access.
     Object.defineProperty(this, 'challenge', { get: () => this.inner().challenge });
   }
 
-  /** Asked each time. */
+  /** Called at each use, so that the inner authenticator may change. */
   protected abstract inner(): Authenticator;
 
   authenticate(request: CredentialSource): Promise<Agent> {
@@ -78,10 +79,10 @@ export abstract class OuterAuthenticator extends Authenticator {
   }
 }
 
-/** Refusals written down one by one in a second: whoever tries keys must not fill the record with it. */
+/** Failed authentications recorded per second: a flood of wrong keys must not fill the audit log. */
 const PER_SECOND = 10;
 
-/** Writes down who was not let in, and never with what. Whoever showed no credential did not try to get in. */
+/** Records failed authentications without the credential. Requests without a credential are not recorded. */
 export class RecordedAuthenticator extends OuterAuthenticator {
   private second = 0;
   private inSecond = 0;
@@ -108,7 +109,7 @@ export class RecordedAuthenticator extends OuterAuthenticator {
     return this.authenticator;
   }
 
-  /** Also for credentials that are judged elsewhere, such as a cookie. */
+  /** Also called for credentials that are checked elsewhere, such as a console cookie. */
   recordRefused(
     { remoteAddress, headers }: Pick<CredentialSource, 'remoteAddress' | 'headers'>,
     { cause }: Pick<Unauthorized, 'cause'>,

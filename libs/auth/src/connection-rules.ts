@@ -3,9 +3,9 @@ import { type Credentials, headerOf, isDirectLoopback, presentsCredential } from
 import { TrustedNetworks } from './networks.js';
 import { AuthRule } from './rule-authenticator.js';
 
-/** Callers on this machine without any credential. A wrong credential is refused rather than ignored. */
+/** Accepts callers of this machine without a credential. A wrong credential is refused, not ignored. */
 export class AnonymousRule extends AuthRule {
-  /** @param otherCredentials names of headers, besides the usual ones, that other rules take for credentials */
+  /** @param otherCredentials additional header names that other rules treat as credentials */
   constructor(
     private readonly shape: AgentShape,
     private readonly identity: Identity,
@@ -29,22 +29,25 @@ export class AnonymousRule extends AuthRule {
 }
 
 export interface ClientCertificateOptions {
-  /** Header in which the proxy says whose certificate it verified; it must strip what clients send under that name. */
+  /**
+   * Header with the subject of the certificate that the proxy verified. The proxy must strip this header from client
+   * requests.
+   */
   readonly header: string;
-  /** Header that must say that the proxy verified it, with that value. Default: none is asked for. */
+  /** Header and value with which the proxy confirms the verification. Default: not required. */
   readonly verified?: { readonly header: string; readonly value: string };
-  /** Peers that are believed: addresses and networks. */
+  /** Trusted peers: addresses and networks. */
   readonly trustedProxies: readonly string[];
-  /** Whole subjects as the proxy writes them; each is a caller of its own. */
+  /** Full subjects as the proxy writes them. Each is a caller of its own. */
   readonly subjects: readonly string[];
 }
 
-/** Callers whose certificate a proxy in front has verified. From any other peer the header is worth nothing. */
+/** Accepts callers whose certificate a trusted proxy has verified. The header is ignored from any other peer. */
 export class ClientCertificateRule extends AuthRule {
   private readonly proxies: TrustedNetworks;
   private readonly subjects: ReadonlySet<string>;
 
-  /** @throws TypeError naming a proxy that is no address */
+  /** @throws TypeError naming the proxy that is not an address */
   constructor(
     private readonly options: ClientCertificateOptions,
     private readonly shape: AgentShape,

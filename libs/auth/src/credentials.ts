@@ -1,16 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** What is known of a request before anybody vouches for it. Headers with `_` in their names are gone already. */
+/** The part of a request that authentication reads. Headers with `_` in their names have been removed. */
 export interface CredentialSource {
-  /** As Node gives them, names in lower case. */
+  /** As Node.js parses them, names in lower case. */
   readonly headers: Readonly<IncomingHttpHeaders>;
-  /** Of the peer, which may be a proxy. */
+  /** Address of the peer, which may be a proxy. */
   readonly remoteAddress: string | undefined;
-  /** HTTP verb. */
+  /** HTTP method. */
   readonly method: string;
 }
 
-/** The part of a request that says who is calling. */
+/** The part of a request that identifies the caller. */
 export type Credentials = Pick<CredentialSource, 'headers' | 'remoteAddress'>;
 
 export function headerOf(credentials: Pick<Credentials, 'headers'>, name: string): string | undefined {
@@ -23,26 +23,26 @@ export function bearerToken(credentials: Pick<Credentials, 'headers'>): string |
   return /^Bearer +(\S+)$/i.exec(headerOf(credentials, 'authorization') ?? '')?.[1];
 }
 
-/** The API key as sent: `X-MCP-API-Key`, else the bearer token. */
+/** The API key: `X-MCP-API-Key`, else the bearer token. */
 export function presentedKey(credentials: Credentials): string | undefined {
   return headerOf(credentials, 'x-mcp-api-key') ?? bearerToken(credentials);
 }
 
-/** The session token as Parse clients send it. */
+/** The session token in the header of Parse clients. */
 export function presentedSession(credentials: Credentials): string | undefined {
   return headerOf(credentials, 'x-parse-session-token');
 }
 
 const CREDENTIAL_HEADERS: readonly string[] = ['x-mcp-api-key', 'authorization', 'x-parse-session-token'];
-/** Any of them says that somebody else asks through the peer. */
+/** Any of these headers shows that the peer forwards the request of another client. */
 // prettier-ignore
 const FORWARDING_HEADERS = [
   'forwarded', 'via', 'x-real-ip', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port',
 ];
 
 /**
- * The headers in which a request shows credentials, each a credential of its own.
- * @param others headers, besides the usual ones, that are credentials here; in lower case
+ * The headers of a request that hold credentials; each is checked on its own.
+ * @param others additional credential headers, in lower case
  */
 export function shownCredentials(
   credentials: Pick<Credentials, 'headers'>,
@@ -51,7 +51,7 @@ export function shownCredentials(
   return [...CREDENTIAL_HEADERS, ...others].filter((name) => headerOf(credentials, name) !== undefined);
 }
 
-/** @param others headers that are credentials here */
+/** @param others additional credential headers, in lower case */
 export function presentsCredential(
   credentials: Pick<Credentials, 'headers'>,
   others: readonly string[] = [],
@@ -59,7 +59,10 @@ export function presentsCredential(
   return shownCredentials(credentials, others).length > 0;
 }
 
-/** The same request as if it had shown one of its credentials alone. @param others as above */
+/**
+ * The same request with one of its credentials alone.
+ * @param others additional credential headers, in lower case
+ */
 export function showingOnly(
   credentials: Credentials,
   shown: string,
@@ -70,7 +73,7 @@ export function showingOnly(
   return { ...credentials, headers };
 }
 
-/** Headers of clients, browsers and proxies that no application takes for a credential. */
+/** Headers of clients, browsers and proxies that are never credentials. */
 const ORDINARY = new Set([
   ...FORWARDING_HEADERS,
   ...'accept cache-control connection content-length content-type date dnt expect host if-match if-modified-since if-none-match'.split(
@@ -83,12 +86,12 @@ const ORDINARY = new Set([
 ]);
 const ORDINARY_FAMILIES = /^(?:accept|content|sec|mcp|access-control|x-forwarded)-/;
 
-/** Whether a request shows something that may be a credential, where nobody says which headers are. */
+/** Whether a request may show a credential, where the credential headers are not configured. */
 export function mayPresentCredential({ headers }: Pick<Credentials, 'headers'>): boolean {
   return Object.keys(headers).some((name) => !ORDINARY.has(name) && !ORDINARY_FAMILIES.test(name));
 }
 
-/** Directly from this machine: a loopback peer that is not a proxy speaking for somebody else. */
+/** Whether the peer is a loopback address and not a proxy that forwards another client's request. */
 export function isDirectLoopback(credentials: Credentials): boolean {
   const address = credentials.remoteAddress?.replace(/^::ffff:/i, '') ?? '';
   const loopback = address === '::1' || /^127(\.\d{1,3}){3}$/.test(address);

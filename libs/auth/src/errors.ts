@@ -1,28 +1,28 @@
 import { Unauthorized } from '#agent';
 
-/** Nobody can say at this moment whether the credential is good: worth another try, and never an acceptance. */
+/** The credential cannot be checked now. The request may be repeated; it is never accepted. */
 export class AuthenticationUnavailable extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant name: `instanceof` fails where two copies of the package are loaded. */
   override readonly name = 'AuthenticationUnavailable';
   constructor(
-    /** For the log only, as the whole message is. */
+    /** For the log only, like the whole message. */
     override readonly cause: string,
   ) {
     super(`authentication is unavailable: ${cause}`);
   }
 }
 
-/** A good token that does not reach far enough: HTTP 403 and the scopes that would. */
+/** A valid token without the required scopes: answered with HTTP 403 and the scopes to request. */
 export class InsufficientScope extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant name: `instanceof` fails where two copies of the package are loaded. */
   override readonly name = 'InsufficientScope';
   constructor(
-    /** All that are needed, those the caller has included. */
+    /** All required scopes, including those that the caller has. */
     readonly scopes: readonly string[],
   ) {
     super('insufficient scope');
   }
 }
 
-/** A token was shown that is no good. Told apart from no token at all, and no further. */
+/** The request shows an invalid token. It is distinguished from a request without a token, and not further. */
 export class InvalidToken extends Unauthorized {}

@@ -5,12 +5,12 @@ import { AuthenticationUnavailable } from './errors.js';
 
 const derive = promisify<Buffer, Buffer, number, object, Buffer>(scrypt as never);
 
-/** About 64 MiB and a tenth of a second: what a guess costs. */
+/** Cost of one guess: about 64 MiB and a tenth of a second. */
 const COST = { N: 2 ** 16, r: 8, p: 1 } as const;
 const MAX_COST = { N: 2 ** 18, r: 16, p: 4 };
 const BYTES = 32;
 
-/** An API key as a configuration may keep it, where reading the file must not be enough to use the key. */
+/** An API key as a configuration stores it: who reads the file cannot use the key. */
 export type KeyHash =
   | { readonly kind: 'sha256'; readonly digest: Buffer }
   | {
@@ -28,7 +28,7 @@ function digestOf(key: string): Buffer {
   return createHash('sha256').update(key, 'utf8').digest();
 }
 
-/** @throws TypeError for a text that is no hash of a key */
+/** @throws TypeError when the text is not a key hash */
 export function parseKeyHash(text: string): KeyHash {
   const plain = /^sha256:([0-9a-f]{64})$/.exec(text)?.[1];
   if (plain !== undefined) return { kind: 'sha256', digest: Buffer.from(plain, 'hex') };
@@ -42,21 +42,21 @@ export function parseKeyHash(text: string): KeyHash {
   return { kind: 'scrypt', N, r, p, salt, hash };
 }
 
-/** Slow on purpose, off the main thread. */
+/** Slow by design; runs off the main thread. */
 export async function isKeyOf(key: string, known: KeyHash): Promise<boolean> {
   if (known.kind === 'sha256') return timingSafeEqual(digestOf(key), known.digest);
   const { N, r, p, salt, hash } = known;
   return timingSafeEqual(await derive(Buffer.from(key, 'utf8'), salt, BYTES, scryptCost({ N, r, p })), hash);
 }
 
-/** Of a key that a person may have chosen: with a salt, and slow. */
+/** Hashes a key that a person may have chosen: salted and slow. */
 export async function slowHashOf(key: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(Buffer.from(key, 'utf8'), salt, BYTES, scryptCost(COST));
   return `scrypt:${COST.N}:${COST.r}:${COST.p}:${salt.toString('base64url')}:${hash.toString('base64url')}`;
 }
 
-/** A key that cannot be guessed, so that a plain digest of it cannot be turned back either. */
+/** Generates a random key. It cannot be guessed, so a plain digest of it is safe to store. */
 export function newKey(): { readonly key: string; readonly hash: string } {
   const key = `parley_${randomBytes(32).toString('base64url')}`;
   return { key, hash: `sha256:${digestOf(key).toString('hex')}` };
@@ -69,25 +69,26 @@ const scryptCost = ({ N, r, p }: { N: number; r: number; p: number }) => ({
   maxmem: 256 * N * r + 1_048_576,
 });
 
-/** Verdicts remembered of each sort; the one that was asked for longest ago gives way. */
+/** Remembered results of each kind; the least recently added is evicted. */
 const MAX_KNOWN = 1_000;
 
-/** Slow comparisons at once in this process: more would starve everything else that uses its threads. */
+/** Slow comparisons that run at once in this process. More would occupy all threads of the pool. */
 const UNKNOWN_KEYS = { atOnce: 2, waitingPerKey: 64, waiting: 512, patience: 10_000 };
-/** Keys that another rule knows are few, and do not wait behind unknown ones. */
+/** Keys that another rule recognises are few, and do not wait behind unknown ones. */
 const RECOGNISED_KEYS = { atOnce: 1, waitingPerKey: 1_000, patience: 10_000 };
 
-/** Who asks for a comparison. */
+/** Describes the caller of a comparison. */
 interface ComparisonRequest {
-  /** Whose turn it takes: callers of one network wait for each other. */
+  /** Fairness key: callers of one network share a queue. */
   readonly network: string;
-  /** Another rule knows the key. */
+  /** Whether another rule recognises the key. */
   readonly recognisedElsewhere: boolean;
 }
 
 /**
- * Compares keys with slow hashes, for all rules of the process: each pair once, few at a time, the networks that wait in turn.
- * Right keys, and wrong ones that another rule knows, stay known however many others are tried.
+ * Compares keys with slow hashes for all rules of the process. Each pair is compared once, few at a time, and waiting
+ * networks take turns. Results for right keys, and for wrong ones that another rule recognises, are not evicted by a
+ * flood of other keys.
  */
 export class SlowComparisons {
   private readonly unknown = new FairTurns(UNKNOWN_KEYS);
@@ -96,13 +97,13 @@ export class SlowComparisons {
   private readonly wrongRecognised = new Map<string, boolean>();
   private readonly wrong = new Map<string, boolean>();
   private readonly running = new Map<string, Promise<boolean>>();
-  /** Of this process: the names of the pairs are of no use elsewhere. */
+  /** Random per process: names of pairs are not meaningful elsewhere. */
   private readonly secret = randomBytes(32);
 
-  /** @param compare slow. Default: the derivation of the hash */
+  /** @param compare default: derives the hash with scrypt */
   constructor(private readonly compare: (key: string, hash: SlowKeyHash) => Promise<boolean> = isKeyOf) {}
 
-  /** Whether the verdict is remembered. */
+  /** Whether the result is remembered. */
   isKnown(key: string, hash: SlowKeyHash): boolean {
     return this.verdictOf(this.pairName(key, hash)) !== undefined;
   }
@@ -112,7 +113,8 @@ export class SlowComparisons {
     const name = this.pairName(key, hash);
     const before = this.verdictOf(name);
     if (before !== undefined) return before;
-    // The same key from several callers is one comparison; one that others wait for does not hold up a vouched one.
+    // Concurrent requests with the same key share one comparison. A key that another rule recognises does not wait
+    // for one in the queue of unknown keys.
     const lane = `${request.recognisedElsewhere}:${name}`;
     let comparing = this.running.get(lane);
     if (!comparing) {
@@ -154,5 +156,5 @@ function remember(verdicts: Map<string, boolean>, name: string, verdict: boolean
   if (oldest !== undefined) verdicts.delete(oldest);
 }
 
-/** Those of this process. */
+/** The instance of this process. */
 export const slowComparisons = new SlowComparisons();

@@ -1,8 +1,8 @@
 import { BlockList, isIP, isIPv6 } from 'node:net';
 
 /**
- * Whom a remote address belongs to: an IPv4 address itself, of an IPv6 address its first 64 bits, because whoever has one
- * usually has all addresses that share them.
+ * The network that a remote address belongs to: an IPv4 address itself; the first 64 bits of an IPv6 address, because
+ * a subscriber usually has all addresses of a /64.
  */
 export function remoteNetwork(address: string | undefined): string {
   if (address === undefined) return '';
@@ -17,18 +17,18 @@ function firstGroups(address: string): string[] {
   const [head = '', tail] = address.split('::');
   const written = head === '' ? [] : head.split(':');
   const after = tail === undefined || tail === '' ? [] : tail.split(':');
-  // An IPv4 address at the end stands for two groups.
+  // An embedded IPv4 address stands for two groups.
   const length = (groups: string[]) => groups.length + groups.filter((group) => group.includes('.')).length;
   const zeros = tail === undefined ? 0 : 8 - length(written) - length(after);
   const groups = [...written, ...Array<string>(Math.max(zeros, 0)).fill('0'), ...after];
   return groups.slice(0, 4).map((group) => group.toLowerCase().replace(/^0+(?=.)/, ''));
 }
 
-/** Addresses and networks (`10.0.0.0/8`, `fd00::/8`, `127.0.0.1`) that a peer may have. */
+/** A list of addresses and networks (`10.0.0.0/8`, `fd00::/8`, `127.0.0.1`). */
 export class TrustedNetworks {
   private readonly list = new BlockList();
 
-  /** @throws TypeError naming the entry that is none */
+  /** @throws TypeError naming the invalid entry */
   constructor(entries: readonly string[]) {
     for (const entry of entries) this.add(entry);
   }

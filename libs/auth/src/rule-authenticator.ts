@@ -10,27 +10,28 @@ import {
 import { InsufficientScope } from './errors.js';
 import type { BearerChallenge } from './oauth/resource-metadata.js';
 
-/** One way to recognise a caller. Rules are tried in order; the first that recognises a credential decides. */
+/** One way to authenticate a caller. Rules are tried in order; the first that recognises a credential decides. */
 export abstract class AuthRule {
   /**
-   * @param vouched another rule knows the same credential: finding out about it here is not put off
-   * @returns null when the credential is not this rule's business
-   * @throws Unauthorized when it is, and is no good
+   * @param recognisedElsewhere whether another rule recognises the same credential; its comparison is then not
+   * delayed
+   * @returns null when the credential does not belong to this rule
+   * @throws Unauthorized when it does and is invalid
    */
   abstract recognise(
     credentials: Credentials,
     recognisedElsewhere?: boolean,
   ): Promise<Agent | null> | Agent | null;
 
-  /** Whether `recognise` answers without slow work. Rules of which this is true are asked first; their order decides all the same. */
+  /** Whether `recognise` answers without slow work. Such rules run first; the configured order still decides. */
   isSettled(_credentials: Credentials): boolean {
     return true;
   }
 
   /**
-   * Whether the one credential that is shown is of a kind that this rule takes, and good. What a caller lacks besides does
-   * not count.
-   * @throws AuthenticationUnavailable when nobody can tell
+   * Whether the only shown credential belongs to this rule and is valid. Missing scopes or further credentials do not
+   * matter.
+   * @throws AuthenticationUnavailable when it cannot be checked
    */
   async knows(credentials: Credentials): Promise<boolean> {
     try {
@@ -41,22 +42,22 @@ export abstract class AuthRule {
     }
   }
 
-  /** What an agent of this rule could have been with more scopes, nearest first. */
+  /** The agents that more scopes would give, nearest first. */
   stepsAbove(_agent: Agent): readonly StepUp[] {
     return [];
   }
 }
 
 interface RuleAuthenticatorOptions {
-  /** What callers are told where tokens are taken. Default: nothing. */
+  /** Challenge for callers without a valid token. Default: none. */
   readonly bearer?: BearerChallenge | null;
-  /** Headers, in lower case, that rules take for credentials besides the usual ones. Default none. */
+  /** Additional headers, in lower case, that rules treat as credentials. Default none. */
   readonly otherCredentials?: readonly string[];
 }
 
 /**
- * Asks the configured rules: the first in their order that recognises the caller decides. No rule, or none that recognises the
- * caller: refused. So is whoever shows a credential that no rule knows, whatever is shown beside it.
+ * Evaluates the configured rules: the first one in order that recognises the caller decides. A caller that no rule
+ * recognises is refused, and so is any request with a credential that no rule knows, whatever else it shows.
  */
 export class RuleAuthenticator extends Authenticator {
   override readonly challenge: string | undefined;
@@ -107,8 +108,8 @@ export class RuleAuthenticator extends Authenticator {
   }
 
   /**
-   * Slow rules are put off until another one recognises the caller, or none does; those before it in the order are asked
-   * then, so that who a caller is does not depend on it.
+   * Slow rules are postponed until another rule recognises the caller, or none does. Postponed rules that come first
+   * in the order still decide, so the result does not depend on speed.
    */
   private async decided(credentials: Credentials, shown: readonly string[]): Promise<Agent> {
     const postponed: AuthRule[] = [];
@@ -135,7 +136,7 @@ export class RuleAuthenticator extends Authenticator {
     throw new Unauthorized('no rule recognised the caller');
   }
 
-  /** Whether a rule knows the very key that slow rules would compare. */
+  /** Whether a rule recognises the very key that slow rules would compare. */
   private async knowsTheKey(
     rule: AuthRule,
     credentials: Credentials,
@@ -145,9 +146,9 @@ export class RuleAuthenticator extends Authenticator {
     return key !== undefined && rule.knows(showingOnly(credentials, key, this.otherCredentials));
   }
 
-  /** @throws Unauthorized when a credential beside the one that decided is no good */
+  /** @throws Unauthorized when another credential of the request is invalid */
   private async assertAllGood(credentials: Credentials, shown: readonly string[]): Promise<void> {
-    // The only one is what the caller was recognised by.
+    // A single credential is the one that was recognised.
     if (shown.length < 2) return;
     for (const name of shown) {
       const alone = showingOnly(credentials, name, this.otherCredentials);

@@ -2,9 +2,9 @@ import { Agent, type AgentShape, type ImpersonationOrder, sessionIdentity, Unaut
 import { type Credentials, presentedSession } from './credentials.js';
 import { AuthRule } from './rule-authenticator.js';
 
-/** Who signed in with a session token. */
+/** Looks up the user of a session token. */
 export abstract class SessionOwners {
-  /** @returns the user's id; null for a token that nobody signed in with, or no longer */
+  /** @returns the user's id; null when the session does not exist or has expired */
   abstract userOf(token: string): Promise<string | null>;
 }
 
@@ -23,7 +23,7 @@ async function agentOf(
   });
 }
 
-/** `X-Parse-Session-Token`: a signed-in user, who reads with the rights that user has. */
+/** `X-Parse-Session-Token`: a signed-in user, who reads with that user's rights. */
 export class ParseSessionRule extends AuthRule {
   constructor(
     private readonly shape: AgentShape,
@@ -42,7 +42,10 @@ export class ParseSessionRule extends AuthRule {
   }
 }
 
-/** Callers that another rule admits, but who read with the rights of their own session; without one they are refused. */
+/**
+ * Callers that another rule admits and that read with the rights of their own session. Without a session they are
+ * refused.
+ */
 export class CallerSessionRule extends AuthRule {
   constructor(
     private readonly admission: AuthRule,
@@ -65,13 +68,13 @@ export class CallerSessionRule extends AuthRule {
   }
 }
 
-/** Whether the request shows a session that somebody signed in with. */
+/** Whether the request shows a valid session. */
 export async function isSomebodysSession(credentials: Credentials, owners: SessionOwners): Promise<boolean> {
   const token = presentedSession(credentials);
   return token !== undefined && (await owners.userOf(token)) !== null;
 }
 
-/** The same caller with the rights of the session it shows. @throws Unauthorized without one */
+/** The same caller with the rights of its session. @throws Unauthorized without a session */
 export function withOwnSession(
   admitted: Agent,
   credentials: Credentials,
@@ -82,13 +85,13 @@ export function withOwnSession(
   return agentOf(token, owners, admitted);
 }
 
-/** Finds the session that an operator's order to act as a user is carried out with. */
+/** Finds the session for a configured impersonation. */
 export abstract class ImpersonatedSessions {
-  /** @returns its token; null when the user has none */
+  /** @returns the session token; null when the user has no session */
   abstract tokenFor(order: ImpersonationOrder): Promise<string | null>;
 }
 
-/** Callers that another rule admits, and who act as the user that the configuration names. Nothing they send changes whom. */
+/** Callers that another rule admits and that act as the configured user. The request cannot choose the user. */
 export class ImpersonatingRule extends AuthRule {
   constructor(
     private readonly admission: AuthRule,
@@ -112,7 +115,7 @@ export class ImpersonatingRule extends AuthRule {
   }
 }
 
-/** The same caller, acting as the user of the order. @throws Unauthorized when that user has no session */
+/** The same caller, acting as the configured user. @throws Unauthorized when that user has no session */
 export async function actingAs(
   order: ImpersonationOrder,
   { shape, principal, tenantId, claims, correlationId }: Agent,

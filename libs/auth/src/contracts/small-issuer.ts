@@ -14,27 +14,27 @@ export async function makeKey(alg = 'ES256', kid = 'first'): Promise<IssuerKey> 
   return { kid, alg, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: 'sig' } };
 }
 
-/** An authorization server as far as a resource server sees one, over real HTTP. */
+/** An authorization server over real HTTP, as far as a resource server uses one. */
 export interface SmallIssuer {
   readonly issuer: string;
   readonly key: IssuerKey;
-  /** What is published; tests rotate it. */
+  /** The published keys; tests rotate them. */
   keys: JWK[];
-  /** Added to the metadata, in place of what it says. */
+  /** Merged over the published metadata. */
   metadata: Record<string, unknown>;
-  /** Answers in place of the usual ones, by path. */
+  /** Handlers by path that replace the default response. */
   readonly instead: Map<string, (request: IncomingMessage, response: ServerResponse) => void>;
-  /** Paths asked for so far. */
+  /** Requested paths, in order. */
   readonly asked: string[];
   token(claims?: Record<string, unknown>, options?: TokenOptions): Promise<string>;
-  /** Signs whatever text stands in place of the claims. */
+  /** Signs any text in place of the claims. */
   signed(text: string): Promise<string>;
   close(): Promise<void>;
 }
 
 export interface TokenOptions {
   readonly key?: Pick<IssuerKey, 'kid' | 'alg' | 'privateKey'>;
-  /** In place of what the header usually holds; undefined takes a member away. */
+  /** Merged over the default header; undefined removes a member. */
   readonly header?: Record<string, unknown>;
 }
 
@@ -92,7 +92,7 @@ export async function startIssuer(): Promise<SmallIssuer> {
   return small;
 }
 
-/** Ends the connection without an answer, as a server that is down does. */
+/** Closes connections without an answer, like a server that is down. */
 export function outage(issuer: SmallIssuer): void {
   for (const path of ['/keys', '/.well-known/oauth-authorization-server', '/introspect'])
     issuer.instead.set(path, (_, response) => void response.destroy());

@@ -4,7 +4,7 @@ export type Claims = Readonly<Record<string, unknown>>;
 
 interface ParsedToken {
   readonly header: Claims;
-  /** Not verified: good for nothing but finding out who should verify it. */
+  /** Not verified. Use them only to choose the verifier. */
   readonly claims: Claims;
 }
 
@@ -15,7 +15,7 @@ function objectIn(part: string): Claims | null {
   try {
     const value: unknown = JSON.parse(text);
     if (value === null || typeof value !== 'object' || Array.isArray(value)) return null;
-    // Two readers of a repeated name see two different tokens.
+    // Parsers disagree on a repeated name: they would read two different tokens.
     if (hasRepeatedMember(text)) throw new InvalidToken('a repeated member');
     return value as Claims;
   } catch (error) {
@@ -25,9 +25,9 @@ function objectIn(part: string): Claims | null {
 }
 
 /**
- * Takes a signed token apart without believing it.
- * @returns null when it is none
- * @throws InvalidToken when it is one that names a member twice
+ * Parses a signed token without verifying it.
+ * @returns null when the text is not a signed token
+ * @throws InvalidToken when a member occurs twice
  */
 export function parseToken(token: string): ParsedToken | null {
   const parts = token.split('.');
@@ -39,7 +39,9 @@ export function parseToken(token: string): ParsedToken | null {
   return header && claims ? { header, claims } : null;
 }
 
-/** Whether the outermost object of a valid JSON text names a member twice, however the name is spelled. */
+/**
+ * Whether the top-level object of a valid JSON text has a member twice, also when the names are escaped differently.
+ */
 function hasRepeatedMember(json: string): boolean {
   const seen = new Set<string>();
   let depth = 0;
@@ -64,14 +66,14 @@ function hasRepeatedMember(json: string): boolean {
   return false;
 }
 
-/** Index of the quote that closes the string which begins at `start`. */
+/** Index of the quote that closes the string starting at `start`. */
 function endOfString(json: string, start: number): number {
   let at = start + 1;
   while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
   return at;
 }
 
-/** A claim: its name as it is, dots and all, or the names that lead to one inside others. */
+/** A claim: a literal name (dots included), or the path of names to a nested claim. */
 export type ClaimPath = string | readonly string[];
 
 export function claimAt(claims: Claims, path: ClaimPath): unknown {
@@ -83,14 +85,14 @@ export function claimAt(claims: Claims, path: ClaimPath): unknown {
   return value;
 }
 
-/** Where an agent's tenant comes from. */
+/** The claim that holds an agent's tenant. */
 export interface TenantClaim {
   readonly claim: ClaimPath;
-  /** Callers without one are refused. Default true; otherwise they have no tenant. */
+  /** Whether callers without a tenant are refused. Default true; otherwise they have no tenant. */
   readonly required?: boolean;
 }
 
-/** @throws InvalidToken for a value that is no tenant, and for none where one is required */
+/** @throws InvalidToken when the value is not a tenant, or is missing and required */
 export function tenantOf(claims: Claims, { claim, required = true }: TenantClaim): string | number | null {
   const value = claimAt(claims, claim);
   if (value === undefined && !required) return null;
@@ -99,26 +101,26 @@ export function tenantOf(claims: Claims, { claim, required = true }: TenantClaim
   throw new InvalidToken('no tenant');
 }
 
-/** RFC 6749, 3.3: what a scope can be called. */
+/** RFC 6749, 3.3: syntax of a scope. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 
 export function isScopeName(text: string): boolean {
   return SCOPE.test(text);
 }
 
-/** As one text with spaces or as a list; `scp` is what some issuers call it. @param claim instead of both */
+/** Scopes are a space-separated text or a list. Some issuers name the claim `scp`. @param claim replaces both */
 export function scopesOf(claims: Claims, claim?: ClaimPath): ReadonlySet<string> {
   const value = claim === undefined ? (claims['scope'] ?? claims['scp']) : claimAt(claims, claim);
   const names: unknown[] = typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value : [];
   return new Set(names.filter((name): name is string => typeof name === 'string' && isScopeName(name)));
 }
 
-/** Characters of a subject: what OpenID Connect permits. */
+/** Characters of a subject: the maximum of OpenID Connect. */
 const MAX_SUBJECT = 255;
 
 /**
- * Who is calling, in one text that no other issuer's subject can have: percent-encoding leaves no `|` and no `:`.
- * @throws InvalidToken for a token that names nobody
+ * The principal of a token. It is unique across issuers, because percent-encoding leaves no `|` and no `:`.
+ * @throws InvalidToken when the token has neither a subject nor a client
  */
 export function principalOf(issuer: string, claims: Claims): string {
   const { sub } = claims;
@@ -128,7 +130,7 @@ export function principalOf(issuer: string, claims: Claims): string {
   throw new InvalidToken('no subject');
 }
 
-/** Who got the token for whoever it is for, as issuers call it. */
+/** The client that the token was issued to, under either name that issuers use. */
 export function clientOf(claims: Claims): unknown {
   return claims['client_id'] ?? claims['azp'] ?? claims['cid'] ?? claims['appid'];
 }

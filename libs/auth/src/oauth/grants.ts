@@ -4,27 +4,27 @@ import type { Credentials } from '../credentials.js';
 import { InvalidToken } from '../errors.js';
 import { claimAt, type ClaimPath, type Claims, type TenantClaim, tenantOf } from './claims.js';
 
-/** How a claim finds its user. */
+/** The fields of a user that a claim may match. */
 export const USER_FIELDS = ['objectId', 'username', 'email'] as const;
 export type UserField = (typeof USER_FIELDS)[number];
 
-/** Users as Parse keeps them. */
+/** Looks up users in Parse. */
 export abstract class ClaimedUsers {
-  /** @returns the id of the one user with that value; null when there is none, or more than one */
+  /** @returns the id of the only user with that value; null when there is none or more than one */
   abstract idOf(field: UserField, value: string): Promise<string | null>;
 }
 
-/** With whose rights an agent reads, by what the token says of its owner. */
+/** The claim that names the user with whose rights an agent reads. */
 export interface UserClaim {
   readonly claim: ClaimPath;
   /** Default `objectId`. */
   readonly field?: UserField;
 }
 
-/** Characters; no user name or address is longer. */
+/** Characters. No user name or email address is longer. */
 const MAX_VALUE = 320;
 
-/** @throws InvalidToken when the token names no user there is */
+/** @throws InvalidToken when the token does not name an existing user */
 async function userOf(
   claims: Claims,
   { claim, field = 'objectId' }: UserClaim,
@@ -33,27 +33,27 @@ async function userOf(
   const value = claimAt(claims, claim);
   const usable = typeof value === 'string' && value !== '' && value.length <= MAX_VALUE;
   if (!usable || (field === 'objectId' && !isUserId(value))) throw new InvalidToken('no user');
-  // Whoever may choose an address without owning it could choose somebody else's.
+  // An unverified email address could be that of another user.
   if (field === 'email' && claims['email_verified'] !== true) throw new InvalidToken('email not verified');
   const userId = await users.idOf(field, value);
   if (userId === null) throw new InvalidToken('unknown user');
   return { kind: 'aclUser', userId };
 }
 
-/** What comes of a caller that was admitted: the same, or one with another identity. */
+/** Post-processes an admitted agent: returns it, or one with another identity. */
 export type Admission = (admitted: Agent, credentials: Credentials) => Promise<Agent> | Agent;
 
 export interface GrantOptions {
   readonly shape: AgentShape;
   readonly identity: Identity | UserClaim;
-  /** Default: the shape's own. */
+  /** Default: the tenant of the agent's definition. */
   readonly tenant?: TenantClaim | undefined;
   readonly users: ClaimedUsers;
-  /** Default: as admitted. */
+  /** Default: the agent is returned unchanged. */
   readonly admission?: Admission | undefined;
 }
 
-/** One named agent that tokens lead to. */
+/** A named agent that tokens are mapped to. */
 export class Grant {
   constructor(private readonly options: GrantOptions) {}
 
@@ -61,7 +61,7 @@ export class Grant {
     return this.options.shape;
   }
 
-  /** @throws InvalidToken when the token lacks what the agent needs of it */
+  /** @throws InvalidToken when the token lacks a claim that the agent needs */
   async admit(claims: Claims, principal: string, credentials: Credentials): Promise<Agent> {
     const { shape, identity, tenant, users, admission } = this.options;
     const agent = new Agent({
@@ -76,15 +76,15 @@ export class Grant {
 }
 
 export interface ScopedGrantsOptions {
-  /** Without all of them nobody is admitted. */
+  /** Tokens without all of these scopes are refused. */
   readonly required: readonly string[];
-  /** For tokens with none of the scopes below. */
+  /** For tokens with none of the scopes in `steps`. */
   readonly base: Grant;
-  /** From the least to the most; a token with several gets the last. */
+  /** In increasing order of rights; the last matching step wins. */
   readonly steps: readonly (readonly [scope: string, grant: Grant])[];
 }
 
-/** From the scopes of a token to its agent, and to those that it does not reach. */
+/** Maps the scopes of a token to an agent, and lists the agents that more scopes would give. */
 export class ScopedGrants {
   constructor(private readonly options: ScopedGrantsOptions) {}
 
@@ -100,7 +100,7 @@ export class ScopedGrants {
     return this.options.steps[this.stepOf(scopes)]?.[1] ?? this.options.base;
   }
 
-  /** The steps above the one that these scopes reach, nearest first. */
+  /** The steps above the current one, nearest first. */
   above(scopes: ReadonlySet<string>): readonly StepUp[] {
     const { steps, required } = this.options;
     return steps.slice(this.stepOf(scopes) + 1).map(([scope, { shape }]) => ({
@@ -109,7 +109,7 @@ export class ScopedGrants {
     }));
   }
 
-  /** Scopes of ours alone: what else a token is good for is nobody's business here. */
+  /** Only scopes of this configuration: a token's other scopes are not disclosed. */
   private held(scopes: ReadonlySet<string>): string[] {
     return this.options.steps.map(([scope]) => scope).filter((scope) => scopes.has(scope));
   }

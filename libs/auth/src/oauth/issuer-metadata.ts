@@ -8,7 +8,7 @@ export type IssuerDocument = Readonly<Record<string, unknown>>;
 /** Milliseconds. */
 const FRESHNESS = { refreshAfter: 600_000, usableFor: 86_400_000, cooldown: 10_000 };
 
-/** Where an issuer may describe itself: RFC 8414, then OpenID Connect in both places that are in use. */
+/** The URLs of an issuer's metadata: RFC 8414, then both locations of OpenID Connect. */
 export function wellKnownUrls(issuer: string): string[] {
   const { origin, pathname } = new URL(issuer);
   const path = pathname.replace(/\/$/, '');
@@ -21,7 +21,7 @@ export function wellKnownUrls(issuer: string): string[] {
   ];
 }
 
-/** What an issuer says of itself, believed only where it names itself exactly as it is configured. */
+/** The metadata of an issuer. It is accepted only when its `issuer` equals the configured one. */
 export class IssuerDocuments {
   private readonly document: KeptFresh<IssuerDocument>;
 
@@ -38,10 +38,12 @@ export class IssuerDocuments {
     return this.document.current();
   }
 
-  /** One of its addresses. @throws AuthenticationUnavailable also when there is none that can be used */
+  /**
+   * One of the endpoints. @throws AuthenticationUnavailable also when the metadata names none that may be requested
+   */
   async endpoint(name: 'jwks_uri' | 'introspection_endpoint'): Promise<string> {
     const url = (await this.current())[name];
-    // Somebody else's document does not lead to services of this machine.
+    // The metadata of a remote issuer must not lead to services of this machine.
     const isOwn = typeof url === 'string' && (!isLoopbackUrl(url) || isLoopbackUrl(this.issuer));
     if (isOwn && isTrustworthyUrl(url)) return url;
     throw new AuthenticationUnavailable(`${this.issuer} names no ${name} that can be asked`);
@@ -63,29 +65,29 @@ export class IssuerDocuments {
   }
 }
 
-/** More than any issuer rotates through. */
+/** No issuer rotates through more keys. */
 const MAX_KEYS = 100;
 
 interface KeyRingOptions {
-  /** Asked at every fetch, so that an issuer may move its keys. */
+  /** Resolved at every fetch, because an issuer may move its keys. */
   readonly jwksUri: () => Promise<string>;
-  /** Seconds that keys serve on when they cannot be fetched. */
+  /** Seconds that known keys are used when they cannot be fetched. */
   readonly outage: number;
   /** Milliseconds between two fetches. Default 30,000. */
   readonly cooldown?: number;
   readonly now?: () => number;
 }
 
-/** The keys of one fetch. */
+/** A key set as it was fetched. */
 export interface Keys {
-  /** @throws InvalidToken when none of them, or more than one, is meant */
+  /** @throws InvalidToken when no key matches, or more than one */
   find(header: JWSHeaderParameters): Promise<CryptoKey>;
 }
 
 /** Milliseconds. */
 const REFRESH = 600_000;
 
-/** The public keys of an issuer, under rotation and outage. */
+/** The public keys of an issuer, with rotation and outages. */
 export class KeyRing {
   private readonly keys: KeptFresh<Keys>;
 
@@ -104,7 +106,10 @@ export class KeyRing {
     return this.keys.current();
   }
 
-  /** For a token whose key is not known: the issuer may have rotated. @throws AuthenticationUnavailable */
+  /**
+   * Fetches again for a token with an unknown key, because the issuer may have rotated.
+   * @throws AuthenticationUnavailable
+   */
   renewed(): Promise<Keys> {
     return this.keys.renewed();
   }
@@ -127,7 +132,7 @@ async function keysOf(set: JSONWebKeySet): Promise<Keys> {
     throw new AuthenticationUnavailable('a malformed key set');
   }
   return {
-    // `alg` and `kid` alone choose: a key or an address inside the token is nobody's word but the sender's.
+    // Only `alg` and `kid` select a key: a key or URL inside the token comes from its sender.
     find: async ({ alg, kid }) => {
       try {
         return await local({ alg: alg as string, ...(kid !== undefined && { kid }) });
@@ -141,22 +146,22 @@ async function keysOf(set: JSONWebKeySet): Promise<Keys> {
 
 /** Milliseconds. */
 interface FreshnessOptions {
-  /** Until it is fetched anew. */
+  /** Age at which the value is fetched again. */
   readonly refreshAfter: number;
-  /** How long it may be used when it cannot be. */
+  /** Age up to which the value is used while it cannot be fetched. */
   readonly usableFor: number;
-  /** Between two fetches, failed ones included: however many callers ask, the other side is not asked more often. */
+  /** Minimum time between two fetches, including failed ones, however many callers ask. */
   readonly cooldown: number;
-  /** Only differences count. Default: of this process. */
+  /** A monotonic clock. Default: that of the process. */
   readonly now?: () => number;
 }
 
-/** Milliseconds between two attempts while there is nothing to serve from. */
+/** Milliseconds between two attempts while no value is usable. */
 const SHORT_COOLDOWN = 1_000;
 
 /**
- * Something fetched that is believed for a while. An outage of its source does not end it at once: what is known serves on
- * within a bound, and beyond it nothing does.
+ * A fetched value with a bounded lifetime. During an outage of its source the last value is used up to `usableFor`,
+ * and none after that.
  */
 class KeptFresh<T> {
   private known: { readonly value: T; readonly at: number } | null = null;
@@ -172,12 +177,12 @@ class KeptFresh<T> {
     this.now = options.now ?? (() => performance.now());
   }
 
-  /** @throws AuthenticationUnavailable when nothing that is known may be used any more */
+  /** @throws AuthenticationUnavailable when no value is usable */
   async current(): Promise<T> {
     const usable = this.usable();
     if (usable && this.ageOf(usable) < this.options.refreshAfter) return usable.value;
     if (usable) {
-      // Whoever comes by while it is renewed need not wait for it.
+      // The caller does not wait for the refresh.
       void this.renew();
       return usable.value;
     }
@@ -188,7 +193,7 @@ class KeptFresh<T> {
   }
 
   /**
-   * What there is after another look, because what is known seems too old. Within the cooldown it is what is known.
+   * Fetches again because the known value seems outdated. Within the cooldown the known value is returned.
    * @throws AuthenticationUnavailable
    */
   async renewed(): Promise<T> {
@@ -206,7 +211,7 @@ class KeptFresh<T> {
 
   private async renew(): Promise<void> {
     if (this.fetching) return this.fetching;
-    // With nothing to serve from, waiting long would make an outage longer than it is.
+    // Without a usable value a long cooldown would prolong the outage.
     const cooldown = this.usable() ? this.options.cooldown : Math.min(this.options.cooldown, SHORT_COOLDOWN);
     if (this.now() - this.lastAttempt < cooldown) return;
     this.lastAttempt = this.now();

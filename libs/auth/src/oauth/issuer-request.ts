@@ -1,15 +1,15 @@
 import { pinnedRequest, type ResolveHost } from '#agent';
 import { AuthenticationUnavailable } from '../errors.js';
 
-/** Bytes of a document of an authorization server. */
+/** Maximum bytes of a response of an authorization server. */
 const MAX_BYTES = 262_144;
-/** Milliseconds for the whole of it. */
+/** Milliseconds for the whole request. */
 const TIMEOUT = 5_000;
 
 const isLoopback = (hostname: string) =>
   hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d{1,3}){3}$/.test(hostname);
 
-/** What is trusted for what it answers must be reached over TLS; plain HTTP is for this machine alone. */
+/** Responses of this URL are trusted, so it must use TLS; plain HTTP is accepted for this machine only. */
 export function isTrustworthyUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, username, password, hash } = new URL(text);
@@ -17,7 +17,7 @@ export function isTrustworthyUrl(text: string): boolean {
   return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
 }
 
-/** Whether it leads to this machine, in whichever of the ways in which that can be written. */
+/** Whether the URL leads to this machine, in any notation. */
 export function isLoopbackUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const hostname = new URL(text).hostname.replace(/\.$/, '');
@@ -27,7 +27,7 @@ export function isLoopbackUrl(text: string): boolean {
     hostname.endsWith('.localhost') ||
     hostname === '0.0.0.0' ||
     hostname === '[::]' ||
-    // 127.0.0.0/8 and 0.0.0.0 as IPv6 writes them.
+    // 127.0.0.0/8 and 0.0.0.0 in IPv6 notation.
     (mapped !== undefined && (mapped === '0' || Number.parseInt(mapped, 16) >> 8 === 127))
   );
 }
@@ -42,14 +42,13 @@ export interface JsonRequest {
 
 export interface JsonAnswer {
   readonly status: number;
-  /** Null: it is no JSON object. */
+  /** Null when the response is not a JSON object. */
   readonly value: Readonly<Record<string, unknown>> | null;
 }
 
 /**
- * Asks an authorization server for a JSON object, within limits of time and size, following no redirect: a server that is
- * believed names itself where it is.
- * @throws AuthenticationUnavailable when there is no answer within them
+ * Requests a JSON object from an authorization server, bounded in time and size. Redirects are not followed.
+ * @throws AuthenticationUnavailable when there is no answer within the bounds
  */
 export async function askForJson(url: string, request: JsonRequest = {}): Promise<JsonAnswer> {
   if (!isTrustworthyUrl(url))
@@ -84,7 +83,7 @@ async function boundedText({ body }: Response, host: string): Promise<string> {
   let size = 0;
   for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
     size += chunk.length;
-    // Leaving the loop cancels the rest.
+    // Leaving the loop cancels the stream.
     if (size > MAX_BYTES) throw new AuthenticationUnavailable(`too large an answer from ${host}`);
     chunks.push(chunk);
   }

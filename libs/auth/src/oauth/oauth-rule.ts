@@ -10,31 +10,31 @@ import { IssuerDocuments, KeyRing } from './issuer-metadata.js';
 import { Introspection, type Revocations } from './revocations.js';
 import { type Algorithm, ALGORITHMS, TokenVerifier } from './token-verifier.js';
 
-/** How tokens of one issuer are judged (docs/oauth.md). */
+/** Configuration of one issuer's tokens (docs/oauth.md). */
 export interface OAuthIssuer {
-  /** Exactly as in its tokens. */
+  /** Exactly the `iss` of its tokens. */
   readonly issuer: string;
-  /** Whom tokens must be meant for, one of them. */
+  /** Accepted audiences; a token must name one of them. */
   readonly audience: string | readonly string[];
-  /** Default: what the issuer says of itself. */
+  /** Default: from the issuer's metadata. */
   readonly jwksUri?: string;
-  /** Default: all that use key pairs. */
+  /** Default: all asymmetric algorithms. */
   readonly algorithms?: readonly Algorithm[];
-  /** Seconds that clocks may differ. Default 30. */
+  /** Tolerated clock difference in seconds. Default 30. */
   readonly clockSkew?: number;
   /** Characters. Default 8192. */
   readonly maxTokenLength?: number;
-  /** Seconds that known keys serve on when the issuer is away. Default 3600. */
+  /** Seconds that known keys are used while the issuer is unreachable. Default 3600. */
   readonly keyOutage?: number;
   /** Default: `scope`, else `scp`. */
   readonly scopeClaim?: ClaimPath;
-  /** Asks the issuer whether a token still holds. Default: it is not asked. */
+  /** Asks the issuer whether a token is still active. Default: no introspection. */
   readonly introspection?: {
-    /** Default: what the issuer says of itself. */
+    /** Default: from the issuer's metadata. */
     readonly endpoint?: string;
     readonly clientId: string;
     readonly clientSecret: string;
-    /** Seconds that a yes is believed. Default 5. */
+    /** Seconds that a positive answer is cached. Default 5. */
     readonly cache?: number;
   };
 }
@@ -43,7 +43,10 @@ export const DEFAULT_ISSUER = Object.freeze({ clockSkew: 30, maxTokenLength: 819
 
 export type OAuthGrants = ScopedGrantsOptions;
 
-/** What is known of an issuer. Outlives the rules that use it, so that new rules do not begin with an outage. */
+/**
+ * Metadata and keys of an issuer. They outlive the rules of one configuration, so that a reload does not start with
+ * an outage.
+ */
 export interface IssuerTrust {
   readonly documents: IssuerDocuments;
   readonly keys: KeyRing;
@@ -66,11 +69,11 @@ export function issuerTrust({
 
 interface OAuthRuleDependencies {
   readonly grants: OAuthGrants;
-  /** Where agents of tokens read with the sessions of their callers. Default: none does. */
+  /** Looks up sessions, where agents of tokens read with their callers' sessions. Default: none. */
   readonly sessionOwners?: SessionOwners | undefined;
-  /** Asked besides the issuer. Default none. */
+  /** Checked in addition to the issuer. Default none. */
   readonly revocations?: readonly Revocations[];
-  /** Default: nothing is known yet. */
+  /** Default: new, without metadata and keys. */
   readonly trust?: IssuerTrust;
 }
 
@@ -114,15 +117,15 @@ interface OAuthRuleOptions {
   readonly documents: IssuerDocuments;
   /** Default: `scope`, else `scp`. */
   readonly scopeClaim?: ClaimPath | undefined;
-  /** Where the agents of tokens read with the sessions of their callers. Default: none does. */
+  /** Looks up sessions, where agents of tokens read with their callers' sessions. Default: none. */
   readonly sessionOwners?: SessionOwners | undefined;
-  /** All are asked. Default: a token holds until it expires. */
+  /** All are checked. Default: a token is valid until it expires. */
   readonly revocations?: readonly Revocations[];
 }
 
 const NONE: readonly StepUp[] = [];
 
-/** Access tokens of one issuer, from the `Authorization` header alone. */
+/** Accepts access tokens of one issuer, from the `Authorization` header only. */
 export class OAuthRule extends AuthRule {
   private readonly above = new WeakMap<Agent, readonly StepUp[]>();
 
@@ -142,14 +145,14 @@ export class OAuthRule extends AuthRule {
     return this.options.grants.required;
   }
 
-  /** The agents that an agent of this rule could have been with more scopes, nearest first. */
+  /** The agents that more scopes would give, nearest first. */
   override stepsAbove(agent: Agent): readonly StepUp[] {
     return this.above.get(agent) ?? NONE;
   }
 
   /**
-   * @throws InvalidToken for a token of this issuer that is no good
-   * @throws InsufficientScope for a good one that does not reach the lowest agent
+   * @throws InvalidToken for an invalid token of this issuer
+   * @throws InsufficientScope for a valid one without the required scopes
    * @throws AuthenticationUnavailable
    */
   async recognise(credentials: Credentials): Promise<Agent | null> {
@@ -166,7 +169,10 @@ export class OAuthRule extends AuthRule {
     return agent;
   }
 
-  /** A token of this issuer that holds, however far it reaches; a session where agents of tokens read with one. */
+  /**
+   * True for a valid token of this issuer, whatever its scopes, and for a session where agents of tokens read with
+   * one.
+   */
   override async knows(credentials: Credentials): Promise<boolean> {
     const token = bearerToken(credentials);
     const { verifier, revocations = [], sessionOwners } = this.options;

@@ -2,13 +2,13 @@ import { AuthenticationUnavailable } from '../errors.js';
 import type { IssuerDocument, IssuerDocuments } from './issuer-metadata.js';
 
 interface ProtectedResource {
-  /** Canonical URL of the MCP endpoint as clients know it, without a trailing slash. */
+  /** Canonical URL of the MCP endpoint for clients, without a trailing slash. */
   readonly resource: string;
   /** Issuers, in the order of the rules. */
   readonly issuers: readonly { readonly issuer: string; readonly documents: IssuerDocuments }[];
-  /** What every caller needs. */
+  /** Scopes that every caller needs. */
   readonly scopes: readonly string[];
-  /** Paths that MCP is served at in this process, which a proxy may call otherwise. */
+  /** Paths of MCP in this process; a proxy may publish others. */
   readonly servedAt: readonly string[];
 }
 
@@ -17,12 +17,12 @@ const SERVER = '/.well-known/oauth-authorization-server';
 
 const pathOf = (url: string) => new URL(url).pathname.replace(/\/$/, '');
 
-/** RFC 9728: between host and path. */
+/** RFC 9728: the well-known part stands between host and path. */
 export function metadataUrlOf(resource: string): string {
   return `${new URL(resource).origin}${RESOURCE}${pathOf(resource)}`;
 }
 
-/** Said by an issuer about itself and of no use to anybody here, or about to mislead: a mirror repeats only what is needed. */
+/** Members that the mirror repeats. Others are not needed here and could mislead clients. */
 const MIRRORED = [
   'issuer',
   'authorization_endpoint',
@@ -40,14 +40,14 @@ const MIRRORED = [
   'authorization_response_iss_parameter_supported',
 ] as const;
 
-/** The documents that clients find their authorization server by. They are for everybody and hold nothing about anybody. */
+/** The public documents with which clients find the authorization server. They hold no data of callers. */
 export class ResourceDocuments {
   constructor(private readonly resource: ProtectedResource) {}
 
   /**
    * @param path of the request
-   * @returns null when it is none of these documents
-   * @throws AuthenticationUnavailable when the issuer cannot be asked
+   * @returns null when the path is not one of these documents
+   * @throws AuthenticationUnavailable when the issuer cannot be reached
    */
   async at(path: string): Promise<IssuerDocument | null> {
     const asked = path.replace(/\/$/, '');
@@ -69,7 +69,10 @@ export class ResourceDocuments {
     };
   }
 
-  /** For clients of 2025-03-26, which look for the authorization server where the resource is: the first issuer's own words. */
+  /**
+   * For clients of 2025-03-26, which look for the authorization server at the resource: a copy of the first issuer's
+   * metadata.
+   */
   private async mirror(): Promise<IssuerDocument> {
     const [first] = this.resource.issuers;
     if (!first) throw new AuthenticationUnavailable('no issuer');
@@ -78,7 +81,10 @@ export class ResourceDocuments {
   }
 }
 
-/** What a client without a good token is told (RFC 6750, RFC 9728): where to find out how to get one, and with which scopes. */
+/**
+ * `WWW-Authenticate` for clients without a valid token (RFC 6750, RFC 9728): where the metadata is, and which scopes
+ * to request.
+ */
 export class BearerChallenge {
   /**
    * @param metadataUrl of the protected resource's metadata
@@ -89,7 +95,7 @@ export class BearerChallenge {
     private readonly scopes: readonly string[],
   ) {}
 
-  /** To whoever showed no token. */
+  /** For a request without a token. */
   unknown(): string {
     return this.challenge([], this.scopes);
   }
@@ -98,12 +104,12 @@ export class BearerChallenge {
     return this.challenge(['error="invalid_token"'], this.scopes);
   }
 
-  /** @param scopes all that the operation needs */
+  /** @param scopes that the operation requires */
   insufficient(scopes: readonly string[]): string {
     return this.challenge(['error="insufficient_scope"'], scopes);
   }
 
-  // Scope names and the address come from the configuration, which admits nothing that would end a quoted text.
+  // Scopes and URL come from the configuration, whose validation excludes quotes.
   private challenge(error: readonly string[], scopes: readonly string[]): string {
     const scope = scopes.length > 0 ? [`scope="${scopes.join(' ')}"`] : [];
     return `Bearer ${[...error, ...scope, `resource_metadata="${this.metadataUrl}"`].join(', ')}`;

@@ -3,11 +3,11 @@ import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { type Claims, clientOf } from './claims.js';
 import { askForJson } from './issuer-request.js';
 
-/** Whether a token that was verified has been taken back since. Asked on every request, also of tokens known by heart. */
+/** Whether a verified token has been revoked. Checked on every request, also for cached tokens. */
 export interface Revocations {
   /**
-   * @throws InvalidToken when it was
-   * @throws AuthenticationUnavailable when nobody can tell: never taken for a no
+   * @throws InvalidToken when it has been
+   * @throws AuthenticationUnavailable when it cannot be checked: the token is not accepted
    */
   assertHolds(token: string, claims: Claims): Promise<void>;
 }
@@ -16,15 +16,15 @@ interface IntrospectionOptions {
   readonly endpoint: () => Promise<string>;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Seconds that a yes is believed; 0: never. */
+  /** Seconds that a positive answer is cached; 0: not at all. */
   readonly cache: number;
 }
 
 const MAX_ENTRIES = 2_000;
 
-/** RFC 7662: asks the issuer whether a token still holds. Nothing but a yes is one. */
+/** RFC 7662: asks the issuer whether a token is active. Only an explicit yes is accepted. */
 export class Introspection implements Revocations {
-  /** When each yes ends, by digest. */
+  /** Expiry of each positive answer, by digest of the token. */
   private readonly active = new Map<string, number>();
 
   constructor(
@@ -60,10 +60,10 @@ export class Introspection implements Revocations {
   }
 }
 
-/** What an operator took back, on all replicas. */
+/** Revocations by the operator, shared by all replicas. */
 export abstract class RevokedBook {
   /**
-   * @returns seconds since the epoch up to which tokens issued under this name are taken back; null: none are
+   * @returns seconds since the epoch up to which tokens of this name are revoked; null when none are
    * @throws AuthenticationUnavailable
    */
   abstract until(name: string): Promise<number | null>;
@@ -71,16 +71,16 @@ export abstract class RevokedBook {
 
 export type RevokedBy = 'sub' | 'jti' | 'client';
 
-/** A subject, a token or a client of one issuer, as one short name that no other has. */
+/** A unique short name for a subject, token or client of one issuer. */
 export function revocationName(issuer: string, by: RevokedBy, value: string): string {
   return createHash('sha256')
     .update(JSON.stringify([issuer, by, value]))
     .digest('base64url');
 }
 
-/** Takes tokens back that were issued before a moment, by whom they are for, by whom they were got, or by their own id. */
+/** Checks revocations by subject, by client and by token id. They apply to tokens issued before a moment. */
 export class RevocationList implements Revocations {
-  /** @param clockSkew seconds by which an issuer's clock may be ahead */
+  /** @param clockSkew seconds that an issuer's clock may be ahead */
   constructor(
     private readonly issuer: string,
     private readonly store: RevokedBook,

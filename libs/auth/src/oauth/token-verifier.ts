@@ -5,7 +5,7 @@ import { InvalidToken } from '../errors.js';
 import { type Claims, parseToken } from './claims.js';
 import type { KeyRing, Keys } from './issuer-metadata.js';
 
-/** What a token may be signed with. Never `none` and never a shared secret: those are not on the list to choose from. */
+/** Accepted signature algorithms. `none` and shared secrets are excluded. */
 export const ALGORITHMS = [
   'RS256',
   'RS384',
@@ -20,13 +20,13 @@ export const ALGORITHMS = [
 ] as const;
 export type Algorithm = (typeof ALGORITHMS)[number];
 
-/** Signed with the same keys, and no access tokens. */
+/** Claims of other tokens that an issuer signs with the same keys. */
 const OTHER_KINDS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'] as const;
 const ACCESS_TOKEN_TYPES = new Set(['at+jwt', 'application/at+jwt', 'jwt', 'application/jwt']);
 
 interface VerifierOptions {
   readonly issuer: string;
-  /** One of them must be meant. */
+  /** Accepted audiences; a token must name one of them. */
   readonly audiences: readonly string[];
   readonly algorithms: readonly Algorithm[];
   /** Seconds. */
@@ -36,22 +36,22 @@ interface VerifierOptions {
   readonly keys: KeyRing;
 }
 
-/** Characters that any issuer may permit. Longer text is taken apart for nobody. */
+/** Characters that an issuer may be configured to accept. Longer text is not parsed. */
 const LONGEST_TOKEN = 16_384;
 
-/** Milliseconds that a verified token need not be verified again. */
+/** Milliseconds that the result of a verification is cached. */
 const REMEMBERED = 60_000;
 
-/** From a bearer token of one issuer to its claims. */
+/** Verifies bearer tokens of one issuer and returns their claims. */
 export class TokenVerifier {
   private readonly verified = new VerifiedTokens<Keys>(REMEMBERED);
 
   constructor(private readonly options: VerifierOptions) {}
 
   /**
-   * Whether this issuer is who should verify the token. Nothing is believed yet, and how long its tokens may be is asked
-   * only of those that name it: another issuer's may be longer.
-   * @throws InvalidToken for one that no two readers agree on, or that is too long
+   * Whether the token names this issuer. The token is not verified yet. Its length is checked only when it names this
+   * issuer, because another issuer may accept longer ones.
+   * @throws InvalidToken for an ambiguous or too long token
    */
   concerns(token: string): boolean {
     const { issuer, maxTokenLength } = this.options;
@@ -63,7 +63,7 @@ export class TokenVerifier {
 
   /**
    * @throws InvalidToken
-   * @throws AuthenticationUnavailable when the keys of the issuer are not to be had
+   * @throws AuthenticationUnavailable when the keys of the issuer are not available
    */
   async verify(token: string): Promise<Claims> {
     const keys = await this.options.keys.current();
@@ -99,7 +99,7 @@ export class TokenVerifier {
     }
   }
 
-  /** A key that is not known is looked for once more, as often as the ring permits. */
+  /** An unknown key is fetched once more, within the cooldown of the key ring. */
   private async keyFor(header: JWSHeaderParameters, known: Keys) {
     try {
       return { by: known, key: await known.find(header) };
@@ -112,7 +112,10 @@ export class TokenVerifier {
   }
 }
 
-/** @throws InvalidToken for what an issuer signs with the same keys for another purpose, and for tokens bound to a key whose proof nobody asks for */
+/**
+ * @throws InvalidToken for other kinds of tokens that an issuer signs with the same keys, and for sender-constrained
+ * tokens, whose proof is not checked
+ */
 function assertAccessToken(header: Claims, claims: Claims): void {
   const { typ } = header;
   if (typ !== undefined && !(typeof typ === 'string' && ACCESS_TOKEN_TYPES.has(typ.toLowerCase())))
@@ -130,8 +133,8 @@ interface Verified<K> {
 }
 
 /**
- * What was verified a moment ago, by the digest of the token: who reads this memory cannot use it as one. When it is full, the
- * subject that has most tokens in it loses its oldest.
+ * Verified tokens by digest, so that the cache does not hold usable tokens. A full cache evicts the oldest token of
+ * the subject that has most.
  */
 export class VerifiedTokens<K extends object> {
   private readonly entries: ExpiringMap<Verified<K>>;
@@ -147,7 +150,7 @@ export class VerifiedTokens<K extends object> {
   }
 
   /**
-   * @param keys those that are believed now: what other keys verified is verified again
+   * @param keys the current ones: a token verified with other keys is verified again
    * @param skew seconds
    */
   find(digest: string, keys: K, skew: number): Claims | undefined {
@@ -165,7 +168,7 @@ export class VerifiedTokens<K extends object> {
   }
 }
 
-/** Of one issuer, whose tokens alone one memory holds. */
+/** Owner of a cache entry. One cache holds tokens of one issuer only. */
 function subjectOf({ sub, client_id: client }: Claims): string {
   return typeof sub === 'string' ? `sub:${sub}` : `client:${String(client)}`;
 }
