@@ -18,7 +18,7 @@ interface EventBase {
   readonly trace_id?: string;
 }
 
-/** Somebody whose credentials were not recognised, or did not suffice. */
+/** A request with invalid or insufficient credentials. */
 export interface AuthenticationEvent extends EventBase {
   readonly type: 'authentication';
   /** Whence the connection came: a proxy's address behind one. */
@@ -29,7 +29,7 @@ export interface AuthenticationEvent extends EventBase {
   readonly suppressed?: number;
 }
 
-/** A task that ended without a run: cancelled, or given up. */
+/** A task that ended without a run: cancelled or given up. */
 export interface TaskEndEvent extends EventBase {
   readonly type: 'task_end';
   /** As its client knows it. */
@@ -44,7 +44,7 @@ export interface TaskEndEvent extends EventBase {
   readonly cause?: string;
 }
 
-/** What an operator did: `action` in words of the part that offers it, `target` what it was done to. */
+/** An action of an operator. */
 export interface OperatorEvent extends EventBase {
   readonly type: 'operator_action';
   /** What was done. */
@@ -53,7 +53,7 @@ export interface OperatorEvent extends EventBase {
   readonly target?: string;
 }
 
-/** The service could not keep records for a while, and refused calls. */
+/** A time in which records could not be kept and calls were refused. */
 export interface OutageEvent extends EventBase {
   readonly type: 'outage';
   /** ISO 8601. */
@@ -64,7 +64,7 @@ export interface OutageEvent extends EventBase {
   readonly dropped: number;
 }
 
-/** What the chain of records says of itself (docs/audit.md). */
+/** An event of the chain of records itself (docs/audit.md). */
 export interface ChainEvent extends EventBase {
   readonly type: 'chain_begin' | 'chain_anchor' | 'chain_end';
   /** What the process is called (`audit.replica`). */
@@ -80,16 +80,19 @@ export interface ChainHead {
   readonly hash: string;
 }
 
-/** What is recorded besides calls and approvals. */
+/** All records except those of calls and approvals. */
 export type AuditEvent = AuthenticationEvent | TaskEndEvent | OperatorEvent | OutageEvent | ChainEvent;
 
-/** What a call asked of an embeddings endpoint. */
+/** Requests to the embeddings endpoint that a call caused. */
 export interface EmbeddingSpend {
   readonly calls: number;
   readonly tokens: number;
 }
 
-/** One per outcome of a tool call, refusals included. Names only: never a value of an argument, a filter or a row. */
+/**
+ * The record of one tool call, also of a refused one. It holds names only, never a value of an argument, a filter or
+ * a row.
+ */
 export interface AuditRecord extends AuditedAgent {
   /** ISO 8601. */
   readonly at: string;
@@ -143,7 +146,7 @@ export interface AuditRecord extends AuditedAgent {
   readonly cause?: string;
 }
 
-/** The part of a record that tells what a result of that many bytes costs to read. */
+/** The members of a record that describe the cost of reading a result of that size. */
 export function resultCost(
   bytes: number,
   costPerMillionTokens: number | null,
@@ -158,7 +161,7 @@ export function resultCost(
   };
 }
 
-/** One per decision upon a call that needed one, and one when nobody could or would decide. No values, as above. */
+/** The record of one approval decision, also when nobody could decide. It holds no values. */
 export interface ApprovalRecord {
   /** ISO 8601. */
   readonly at: string;
@@ -190,7 +193,7 @@ export interface ApprovalRecord {
   readonly duration_ms: number;
 }
 
-/** The part of a record that tells what embeddings cost; nothing when none were made. */
+/** The members of a record that describe the cost of embeddings; empty when there were none. */
 export function embeddingCost(
   { calls, tokens }: EmbeddingSpend,
   costPerMillionTokens: number | null,
@@ -205,23 +208,26 @@ export function embeddingCost(
   };
 }
 
-/** Where audit records go. A sink must not change the outcome of the call it hears of. */
+/** Receives audit records. A sink must not change the outcome of the call that it records. */
 export abstract class AuditSink {
   /**
-   * Asked before a call runs: a number refuses it, because what comes of it could not be recorded; it is the seconds after
-   * which it may be tried again. Default: never.
+   * Called before a call runs. A number refuses the call, because its record could not be kept; it is the number of
+   * seconds after which the call may be repeated. Default: null, the call is admitted.
    */
   admit(): number | null {
     return null;
   }
 
-  /** Keeps the record of one call. @returns a promise when the answer has to wait for it; when it rejects, the call is not answered with its result */
+  /**
+   * Records one call. @returns a promise when the answer must wait for the record; if it rejects, the result is
+   * withheld
+   */
   abstract record(entry: AuditRecord): void | Promise<void>;
 
-  /** Default: not kept. */
+  /** Default: ignored. */
   recordApproval(_entry: ApprovalRecord): void {}
 
-  /** Whatever is neither a call nor an approval. Default: not kept. */
+  /** Records any other event. Default: ignored. */
   recordEvent(_event: AuditEvent): void {}
 }
 
@@ -255,7 +261,7 @@ export function auditedArgumentNames(args: unknown): string[] {
     .map((name) => name.slice(0, 128));
 }
 
-/** @param errorClass of what was thrown; a refusal that was returned instead is one as well */
+/** @param errorClass class of the thrown error; a returned refusal has the class of a thrown one */
 export function auditedRefusal(
   { code, gate, details, cause }: Refusal,
   errorClass: string,

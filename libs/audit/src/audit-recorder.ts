@@ -17,26 +17,29 @@ import {
 import type { AuditEntry, RecentAuditTrail } from './search/audit-trail.js';
 
 export interface AuditRecorderOptions {
-  /** Hear every record as it was made, and promise nothing. */
+  /** Receive every record as it was made; their failures are ignored. */
   readonly listeners: readonly AuditSink[];
   readonly recent: RecentAuditTrail;
   readonly keepers: readonly RecordKeeper[];
   readonly seal: RecordSeal;
-  /** Null: chains of other processes are unknown. */
+  /** Null: other processes have no part in this chain. */
   readonly register: ChainRegister | null;
-  /** What the operator calls this process. */
+  /** Name of this process in the records. */
   readonly replica: string;
-  /** Milliseconds between two looks at other chains. */
+  /** Milliseconds between two checks of other chains. */
   readonly anchorInterval: number;
   readonly log: DeliveryLog;
 }
 
-/** Seconds after which a refused call may be tried again. */
+/** Seconds after which a refused call may be repeated. */
 const RETRY_AFTER = 5;
-/** Milliseconds that what waits at the end may take. */
+/** Milliseconds for delivering the remaining records at shutdown. */
 const SHUTDOWN_TIMEOUT = 5_000;
 
-/** Everything that is recorded goes through here: it gets its place in the chain of this process and goes to every keeper. */
+/**
+ * The entry point of all audit records. It adds each record to the chain of this process and passes it to every sink
+ * writer.
+ */
 export class AuditBook extends AuditSink {
   private readonly chain: AuditChain;
   private readonly anchor: ChainAnchor;
@@ -54,7 +57,7 @@ export class AuditBook extends AuditSink {
     });
   }
 
-  /** Begins the chain. A place that cannot be reached does not stop the start. */
+  /** Starts the chain. A sink that cannot be reached does not stop the start. */
   async open(): Promise<void> {
     const { keepers, anchorInterval } = this.parts;
     if (keepers.length === 0) return;
@@ -64,7 +67,7 @@ export class AuditBook extends AuditSink {
     this.looking = setInterval(() => void this.anchor.look(), anchorInterval).unref();
   }
 
-  /** Says that the chain ends here and delivers what waits, for at most five seconds. */
+  /** Ends the chain and delivers the remaining records, for at most five seconds. */
   async close(): Promise<void> {
     clearInterval(this.looking);
     const { keepers } = this.parts;
@@ -74,7 +77,7 @@ export class AuditBook extends AuditSink {
     await Promise.all(keepers.map((writer) => writer.close(SHUTDOWN_TIMEOUT)));
   }
 
-  /** By the names of the places. */
+  /** States of the sinks by name. */
   get states(): ReadonlyMap<string, KeeperState> {
     return new Map(this.parts.keepers.map(({ name, state }) => [name, state]));
   }
@@ -122,7 +125,7 @@ export class AuditBook extends AuditSink {
     this.enterUnawaited({ type, at, success: true, replica: this.parts.replica, heads });
   }
 
-  /** Nobody waits for what nobody is answered with. */
+  /** Adds a record that no answer depends on. */
   private enterUnawaited(content: UnchainedRecord): void {
     this.enter(content)?.catch(() => undefined);
   }
@@ -141,7 +144,7 @@ export class AuditBook extends AuditSink {
   private append(content: UnchainedRecord): Promise<void> | undefined {
     const { keepers, recent } = this.parts;
     const kept = { ...storedContent(content) };
-    // A seal shows what was changed where a record is kept: what this process alone remembers needs none.
+    // A seal detects changes in a sink. Records that stay in this process need none.
     if (keepers.length === 0) {
       recent.remember(this.chain.place(kept) as unknown as AuditEntry);
       return undefined;
@@ -164,10 +167,10 @@ type UnchainedRecord =
   | AuditEvent;
 
 const MAX_TEXT = 500;
-/** Whose text our rules wrote, or a person: never that of a fault, which may quote a value. */
+/** Members with text of our rules or of a person. Text of an error may quote values, and is removed instead. */
 const FREE_TEXT = ['cause', 'reason', 'target', 'action'] as const;
 
-/** What is kept of a record: private text is cut, and that of faults stays in the log alone. */
+/** The stored form of a record: long private text is cut, and causes of internal errors are removed. */
 function storedContent(content: UnchainedRecord): UnchainedRecord {
   const kept: Record<string, unknown> = { ...content };
   if (kept['error_code'] === 'internal_error' || kept['error_code'] === 'parse_error') delete kept['cause'];
@@ -178,7 +181,7 @@ function storedContent(content: UnchainedRecord): UnchainedRecord {
   return kept as unknown as UnchainedRecord;
 }
 
-/** A while in which records could not be kept: what of it is told afterwards, since it could not be told at the time. */
+/** A time in which records could not be kept. It is recorded once records can be kept again. */
 class Outage {
   private since: string | null = null;
   private refusals = 0;
@@ -188,13 +191,13 @@ class Outage {
     return this.since !== null;
   }
 
-  /** A call was refused for it. */
+  /** Counts a call that was refused because of it. */
   refused(): void {
     this.begin();
     this.refusals += 1;
   }
 
-  /** A record found no room. */
+  /** Counts a record that did not fit the queue. */
   dropped(): void {
     this.begin();
     this.losses += 1;

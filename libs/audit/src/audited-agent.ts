@@ -8,7 +8,7 @@ import {
   type Tier,
 } from '#agent';
 
-/** Who acted and within which limits. Names only: never a value of a filter. */
+/** The agent of a call and its limits. Names only, never a value of a filter. */
 export interface AuditedAgent extends AuditedLimits {
   /** What kind of identity it has. */
   readonly auth_type: AuthType;
@@ -36,7 +36,10 @@ export interface AuditedAgent extends AuditedLimits {
   readonly tenant_id?: string | number;
 }
 
-/** The lists of an agent's filters, each present when that filter is; those of a sub-agent hold its parents' as well. */
+/**
+ * The lists of an agent's filters; a list is present when its filter is set. Those of a sub-agent include its
+ * parents'.
+ */
 export interface AuditedLimits {
   /** `classes.only` of the agent. */
   readonly classes_only?: readonly string[];
@@ -54,7 +57,7 @@ export interface AuditedLimits {
   readonly filters?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Stands for the fields of a filter that is a function: only its answer names them. */
+/** Replaces the field names of a filter that is a function: they are known only per call. */
 const ASKED_PER_CALL = '(function)';
 
 const known = new WeakMap<AgentShape, AuditedLimits>();
@@ -101,7 +104,7 @@ function lists(option: string, { only, except }: NameFilter): Record<string, rea
   };
 }
 
-/** Which fields an agent's row filters constrain, by class; null when there is no filter. */
+/** The fields that an agent's row filters constrain, by class; null without filters. */
 export function filteredFields(shape: AgentShape): Readonly<Record<string, readonly string[]>> | null {
   const fields = new Map<string, Set<string>>();
   for (let level: AgentShape | null = shape; level; level = level.outer) {

@@ -3,9 +3,9 @@ import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } fro
 import { oneLine } from './terminal-text.js';
 
 /**
- * Audit records as JSON on the application's log: refusals (with their private cause) and results with a canary as
- * warnings, the rest at debug level, with one line at log level for every run under the master key or as an assumed
- * user or role.
+ * Writes audit records as JSON to the application's log: refusals (with their private cause) and results with a
+ * canary as warnings, all others at debug level. Every run with the master key or an assumed identity adds one line
+ * at log level.
  */
 @Injectable()
 export class LoggerAuditSink extends AuditSink {
@@ -19,19 +19,19 @@ export class LoggerAuditSink extends AuditSink {
     if (mode !== null && Logger.isLevelEnabled('log')) this.logger.log(oneLine(`${entry.tool} ${mode}`));
   }
 
-  /** Always a warning: somebody let a call happen that may not happen by itself, or did not. */
+  /** Always a warning: the call needed an approval. */
   override recordApproval(entry: ApprovalRecord): void {
     this.logger.warn(oneLine(JSON.stringify({ type: 'approval', ...entry })));
   }
 
-  /** What went well at debug level, anything else as a warning. */
+  /** Failures are warnings; all other events are written at debug level. */
   override recordEvent(event: AuditEvent): void {
     const level = event.success ? 'debug' : 'warn';
     if (Logger.isLevelEnabled(level)) this.logger[level](oneLine(JSON.stringify(event)));
   }
 }
 
-/** Reads that no signed-in user stands behind. */
+/** Describes a run without a signed-in user; null for one with a session. */
 function modeOf({ auth_type, identity }: AuditRecord): string | null {
   switch (auth_type) {
     case 'master_key':

@@ -23,9 +23,9 @@ interface Operation {
 interface SuccessEntry extends Operation {
   readonly success: true;
   readonly using_master_key: boolean;
-  /** Without the sensitive ones; long text is cut, and only the size of lists and objects is told. */
+  /** Without sensitive arguments. Long text is cut; lists and objects are replaced by their size. */
   readonly args: Readonly<Record<string, unknown>>;
-  /** The user or role that was acted for. */
+  /** The assumed user or role. */
   readonly identity?: string;
 }
 
@@ -36,7 +36,7 @@ interface FailureEntry extends Operation {
   readonly error_code: ErrorCode;
 }
 
-/** A call that tried what no agent may: why is for the operator alone. */
+/** A call that violated a rule; the reason is for the operator only. */
 interface SecurityEntry extends Operation {
   readonly type: 'security_violation';
   readonly success: false;
@@ -46,14 +46,14 @@ interface SecurityEntry extends Operation {
   readonly reason: string;
 }
 
-/** A call as the operation log keeps it: done, failed, or tried against the rules. */
+/** A call in the operation log: successful, failed or a violation. */
 export type OperationEntry = SuccessEntry | FailureEntry | SecurityEntry;
 
 export interface FinishedCall {
   readonly tool: string;
   readonly args: unknown;
   readonly agent: Agent;
-  /** Absent: it succeeded. */
+  /** Absent when the call succeeded. */
   readonly refusal?: Refusal;
 }
 
@@ -67,8 +67,8 @@ interface Logged {
 }
 
 /**
- * The latest calls of this process, for its operator. When it is full, the oldest call of the principal that has most of it is
- * forgotten: nobody's calls push out those of somebody who has fewer. Nothing of it reaches an agent.
+ * The latest calls of this process, for its operator. A full log drops the oldest call of the principal that has most
+ * entries, so that a busy principal does not evict others. Agents cannot read it.
  */
 export class OperationLog {
   private entries: ExpiringMap<Logged>;
@@ -79,7 +79,7 @@ export class OperationLog {
     this.entries = emptyLog(maxLogSize);
   }
 
-  /** From now on keeps so many entries; of those there are, as if they had just been recorded. */
+  /** Changes the capacity. Existing entries are kept as far as they fit. */
   resize(maxLogSize: number): void {
     const resized = emptyLog(maxLogSize);
     if (maxLogSize === this.maxLogSize) return;
@@ -89,7 +89,7 @@ export class OperationLog {
     for (const one of kept) this.keep(one);
   }
 
-  /** Adds a call; the oldest of the principal that has most gives way. */
+  /** Adds a call. A full log drops the oldest call of the principal that has most entries. */
   record(call: FinishedCall): void {
     this.keep({ owner: `principal:${call.agent.principal}`, entry: entryOf(call) });
   }

@@ -2,10 +2,10 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import type { ChainHead } from '../audit-record.js';
 import { canonicalLine } from './canonical-json.js';
 
-/** What stands before the first record of a chain. */
+/** The `prev` of the first record of a chain. */
 export const NOTHING_BEFORE = '';
 
-/** A record with its hash, which covers every other member and so, through `prev`, all records before it. */
+/** A record with its hash. The hash covers all other members and, through `prev`, all records before it. */
 export type Sealed = Readonly<Record<string, unknown>> & {
   /** Of one process, from its start to its end. */
   readonly chain: string;
@@ -21,14 +21,14 @@ export type Sealed = Readonly<Record<string, unknown>> & {
   readonly hash: string;
 };
 
-/** A sealed record as its line. */
+/** A sealed record and its serialised line. */
 export interface SealedLine {
   readonly record: Sealed;
   /** Without a line end. */
   readonly line: string;
 }
 
-/** SHA-256 of canonical JSON; with a key HMAC-SHA256, which nobody without it can make. */
+/** Seals records with SHA-256 of their canonical JSON, or with HMAC-SHA256 when there is a key. */
 export class RecordSeal {
   constructor(private readonly key: string | null = null) {}
 
@@ -41,7 +41,7 @@ export class RecordSeal {
     };
   }
 
-  /** @param line as it was found: the same value can be written so that it reads otherwise */
+  /** @param line the text as it was read: the same value could be written in another way */
   holds({ hash, ...record }: Sealed, line?: string): boolean {
     const text = canonicalLine(record);
     const expected = Buffer.from(this.hashOf(text));
@@ -60,7 +60,7 @@ function lineOf(text: string, hash: string): string {
   return `${text.slice(0, -1)},"hash":"${hash}"}`;
 }
 
-/** @returns null for what was never sealed, whoever wrote it */
+/** @returns null for a value that is not a sealed record */
 export function readSealed(value: unknown): Sealed | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const { chain, seq, prev, hash, at, type } = value as Record<string, unknown>;
@@ -68,7 +68,7 @@ export function readSealed(value: unknown): Sealed | null {
   return isText && Number.isSafeInteger(seq) && (seq as number) >= 0 ? (value as Sealed) : null;
 }
 
-/** @returns null for a line that holds no sealed record */
+/** @returns null for a line that is not a sealed record */
 export function readLine(line: string): Sealed | null {
   try {
     return readSealed(JSON.parse(line));
@@ -77,16 +77,16 @@ export function readLine(line: string): Sealed | null {
   }
 }
 
-/** The records of one process in their order, each sealed together with the one before. */
+/** The records of one process in order, each sealed together with the record before it. */
 export class AuditChain {
-  /** Told by nobody but this process: 96 random bits. */
+  /** 96 random bits. */
   readonly id = randomBytes(12).toString('hex');
   private next = 0;
   private last = NOTHING_BEFORE;
 
   constructor(private readonly seal: RecordSeal) {}
 
-  /** Counts a record that is not sealed: none of its chain may be. */
+  /** Numbers a record without sealing it. A chain holds either sealed or unsealed records. */
   place<Content extends object>(
     content: Content,
   ): Content & { readonly chain: string; readonly seq: number } {

@@ -1,23 +1,23 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
-// Control, bidi and zero-width characters, and the line ends of other scripts: inside JSON text they are written out.
+// Control, bidi and zero-width characters, and line ends of other scripts: they are escaped in JSON text.
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u2069\uFEFF]/g;
 const HALF_A_CHARACTER = /\\ud[89a-f][0-9a-f]{2}/;
 
 /**
- * A record as the one JSON text it has: the members of every object in order of their names, on one line that drives no
- * terminal. What comes back from a file or a database has the same text.
+ * The canonical JSON text of a record: members sorted by name, on one line without terminal control characters. A
+ * record read from a file or a database has the same text.
  */
 export function canonicalLine(value: unknown): string {
-  // Calling back for every member costs several times the writing.
+  // A replacer function costs several times the serialisation.
   const line = isInOrder(value) ? JSON.stringify(value) : JSON.stringify(value, inOrder);
-  // JSON can write half a surrogate pair, and no database can keep it.
+  // JSON can hold a lone surrogate, and databases cannot store it.
   if (HALF_A_CHARACTER.test(line)) return canonicalLine(wellFormed(value));
   return line.replace(UNSAFE, written);
 }
 
-/** Whether JSON writes it as it stands: every object has its members in order and none of them writes itself. */
+/** Whether JSON.stringify yields the canonical order: all members are sorted and no object has `toJSON`. */
 function isInOrder(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return true;
   if (Array.isArray(value)) return value.every(isInOrder);
@@ -44,7 +44,7 @@ function written(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** The same value with a replacement character for every half of one. */
+/** The same value with a replacement character for every lone surrogate. */
 function wellFormed(value: unknown): unknown {
   if (typeof value === 'string') return Buffer.from(value, 'utf8').toString('utf8');
   if (Array.isArray(value)) return value.map(wellFormed);
@@ -55,13 +55,13 @@ function wellFormed(value: unknown): unknown {
 }
 
 /**
- * Tells whether two calls had the same arguments, and nothing more. Arguments are often short and guessable (a name, a limit),
- * so that a plain hash could be undone by trying: this one needs the key.
+ * A keyed digest that tells whether two calls had the same arguments. Arguments are often short and guessable, so a
+ * plain hash could be reversed by trying values.
  */
 export class ArgumentDigest {
-  /** Digests under one key compare; the name of the key says which. */
+  /** Prefix of the digests: only digests of the same key can be compared. */
   private readonly name: string;
-  /** Made once: every digest would make it anew of the text. */
+  /** Imported once; otherwise every digest would import the key again. */
   private readonly key: KeyObject;
 
   constructor(key: Buffer | string) {
@@ -81,7 +81,7 @@ function textOf(args: unknown): string {
   try {
     return canonicalLine(args ?? null);
   } catch {
-    // Nested too deep to be written, and so for any tool to use.
+    // Nested too deeply to be serialised, and therefore for any tool.
     return 'unreadable';
   }
 }

@@ -2,21 +2,21 @@ import type { VersionedStore } from '#cluster';
 import type { ChainHead } from '../audit-record.js';
 import { type DeliveryLog, errorName } from '../delivery/record-delivery.js';
 
-/** Where processes tell each other how far their chains have come. */
+/** Stores the heads of the chains of all processes. */
 export abstract class ChainRegister {
   /** @throws when it cannot be reached */
   abstract announce(head: ChainHead): Promise<void>;
-  /** Of every chain that was announced, running or ended. @throws when it cannot be reached */
+  /** Heads of all announced chains, running or ended. @throws when the store cannot be reached */
   abstract heads(): Promise<readonly ChainHead[]>;
 }
 
 const RECORD = 'heads';
-/** Milliseconds after which a head that nobody announced anew is forgotten: 90 days. */
+/** Milliseconds after which a head that is not renewed is deleted: 90 days. */
 const LIFETIME = 90 * 86_400_000;
 const MAX_HEADS = 200;
 const ATTEMPTS = 10;
 
-/** One record of the state that replicas share, the latest heads in it. */
+/** Keeps the latest heads in one record of the shared state. */
 export class SharedChainRegister extends ChainRegister {
   constructor(private readonly store: VersionedStore) {
     super();
@@ -53,21 +53,21 @@ export function isHead(value: unknown): value is ChainHead {
 }
 
 interface ChainAnchorOptions {
-  /** Null: no other process is told. */
+  /** Null: heads are not shared with other processes. */
   readonly register: ChainRegister | null;
-  /** Ours. */
+  /** The head of this process's chain. */
   head(): ChainHead | null;
-  /** Writes down in our chain where others stand. */
+  /** Records the heads of other chains in this one. */
   recordHeads(heads: readonly ChainHead[]): void;
   readonly log: DeliveryLog;
 }
 
-/** Heads that one record names at most. */
+/** Maximum number of heads in one record. */
 const MAX_NAMED = 100;
 
 /**
- * Tells others where our chain stands, and writes down in ours where theirs do: what is cut off the end of a chain is then
- * still named in others, and in the log.
+ * Publishes the head of this chain and records the heads of others in it. If the end of a chain is cut off, its
+ * records are still named in other chains and in the log.
  */
 export class ChainAnchor {
   private readonly seen = new Map<string, string>();
@@ -75,7 +75,7 @@ export class ChainAnchor {
 
   constructor(private readonly parts: ChainAnchorOptions) {}
 
-  /** What came before this process: the heads that are registered and those that were found. */
+  /** The heads of earlier chains: those in the store and those found in the sinks. */
   async before(found: readonly ChainHead[]): Promise<ChainHead[]> {
     const registered = await this.registered();
     const latest = new Map<string, ChainHead>();
@@ -88,14 +88,14 @@ export class ChainAnchor {
     return heads;
   }
 
-  /** Once in a while. Never throws. */
+  /** Runs periodically. Never throws. */
   async look(): Promise<void> {
     await this.announce();
     const news = (await this.registered()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
     if (news.length === 0) return;
     this.remember(news);
     this.parts.recordHeads(news.slice(-MAX_NAMED));
-    // Our own testimony is no news: two processes would go on telling each other for ever.
+    // A record of other heads is not announced by itself: two processes would answer each other without end.
     this.announced = this.parts.head()?.hash ?? null;
   }
 

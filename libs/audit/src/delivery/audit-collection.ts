@@ -3,20 +3,20 @@ import type { Sealed, SealedLine } from '../chain/audit-chain.js';
 import { type AuditPage, type AuditQuery, AuditTrail } from '../search/audit-trail.js';
 import type { RecordDelivery } from './record-delivery.js';
 
-/** A database that keeps records. It only ever adds. */
+/** A database collection of records. Records are only added. */
 export abstract class AuditCollection {
-  /** Makes its indexes. @returns what it holds last @throws when it cannot be reached */
+  /** Creates the indexes. @returns the latest record @throws when the database cannot be reached */
   abstract open(): Promise<ChainHead | null>;
-  /** In order; a record that is there already is passed over. @throws when one is not kept */
+  /** Inserts in order and skips records that exist. @throws when a record was not stored */
   abstract insert(records: readonly Sealed[]): Promise<void>;
-  /** @throws AuditQueryError, and when it cannot be reached */
+  /** @throws AuditQueryError, or when the database cannot be reached */
   abstract search(query: AuditQuery): Promise<AuditPage>;
-  /** Everything, chain by chain in order; with a type, only that. */
+  /** All records, chain by chain in order, optionally of one type. */
   abstract all(type?: string): AsyncIterable<unknown>;
   abstract close(): Promise<void>;
 }
 
-/** Records into a database that can be searched. */
+/** Delivers records to a searchable database. */
 export class CollectionDelivery implements RecordDelivery {
   readonly name = 'mongodb';
   readonly batch = 500;
@@ -36,7 +36,7 @@ export class CollectionDelivery implements RecordDelivery {
   }
 }
 
-/** Everything that a database keeps, of all replicas. */
+/** Searches the records of all replicas in a database. */
 export class CollectionAuditTrail extends AuditTrail {
   readonly reach = 'kept';
 

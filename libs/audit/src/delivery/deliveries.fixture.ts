@@ -7,14 +7,14 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { AuditChain, RecordSeal, type SealedLine } from '../chain/audit-chain.js';
 import type { RecordDelivery } from './record-delivery.js';
 
-/** Sealed records, each following the one before. */
+/** Sealed records of one chain. */
 export function recordsOf(count: number, chain = new AuditChain(new RecordSeal())): SealedLine[] {
   return Array.from({ length: count }, (_, index) =>
     chain.append({ type: 'tool_call', at: '2026-01-01T00:00:00.000Z', tool: `tool-${index}` }),
   );
 }
 
-/** A place that is up or down as told, and remembers what it took. */
+/** A destination that can be switched off, and that keeps what it took. */
 export class SwitchableDelivery implements RecordDelivery {
   readonly name = 'place';
   readonly batch = 3;
@@ -40,7 +40,7 @@ export class SwitchableDelivery implements RecordDelivery {
   }
 }
 
-/** Keeps what a place says to its operator. */
+/** Keeps log lines. */
 export class RecordingLog {
   readonly lines: string[] = [];
   log(line: string): void {
@@ -60,7 +60,7 @@ export function temporaryFolder(): { readonly path: string; at(name: string): st
   };
 }
 
-/** A server of this machine that counts the requests of each test, for names that begin to lead to it. */
+/** A server of this machine that counts the requests of each test. */
 export function countingServer(answer: string) {
   const counted = { port: 0, requests: 0 };
   const server = createServer((_, response) => {

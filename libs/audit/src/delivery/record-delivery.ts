@@ -1,55 +1,58 @@
 import type { ChainHead } from '../audit-record.js';
 import type { SealedLine } from '../chain/audit-chain.js';
 
-/** One place that records go to. It is asked for one thing at a time, and again for what it did not take. */
+/** A destination of records. It handles one operation at a time; a failed delivery is repeated. */
 export interface RecordDelivery {
-  /** For the operator's log: no address, no password. */
+  /** For the log. Contains neither an address nor a password. */
   readonly name: string;
-  /** Records that it takes at once. */
+  /** Maximum number of records per delivery. */
   readonly batch: number;
   /**
-   * What it holds last, where it can tell: the next chain names it as what came before.
+   * The latest record in the destination, where that can be read: the next chain refers to it.
    * @throws when it cannot be reached
    */
   open(): Promise<ChainHead | null>;
-  /** All of them, in order, kept as firmly as this place promises. @throws when any of them is not */
+  /**
+   * Stores all records in order, as durably as the destination is configured. @throws when any of them was not stored
+   */
   deliver(records: readonly SealedLine[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** How a place does, for the operator. `buffering`: records wait on disk for it. `down`: calls are refused. */
+/** State of a sink. `buffering`: records wait on disk. `down`: calls are refused. */
 export const KEEPER_STATES = ['up', 'buffering', 'down'] as const;
 export type KeeperState = (typeof KEEPER_STATES)[number];
 
-/** A place under its rule for failures. */
+/** Writes records to a destination, with a policy for its failures. */
 export interface RecordKeeper {
   readonly name: string;
   readonly state: KeeperState;
-  /** Nothing more can even wait. */
+  /** Whether the queue is full. */
   readonly isFull: boolean;
-  /** @returns the head of what is there already; null when there is nothing, or nobody answers */
+  /** @returns the latest record in the destination; null when there is none or it cannot be reached */
   open(): Promise<ChainHead | null>;
   /**
-   * @returns a promise when somebody has to wait for it: kept when it resolves. The record is not forgotten when it
-   * rejects, and is delivered when that is possible again.
+   * Queues a record.
+   * @returns a promise when the caller has to wait until the record is stored. If it rejects, the record stays queued
+   * and is delivered later.
    */
   keep(record: SealedLine): Promise<void> | undefined;
-  /** Delivers what waits as far as that is possible within `patience` milliseconds. */
+  /** Delivers queued records for at most `timeout` milliseconds. */
   close(timeout: number): Promise<void>;
 }
 
-/** Why a record is not kept yet. */
+/** The record has not been stored yet; the message says why. */
 export class RecordNotKept extends Error {
   override readonly name = 'RecordNotKept';
 }
 
-/** Where the operator hears of places that fail and come back. */
+/** The operator's log of failures and recoveries. */
 export interface DeliveryLog {
   log(line: string): void;
   warn(line: string): void;
 }
 
-/** A fault in words that hold neither an address nor a path of the network. */
+/** Name and code of an error, without addresses and paths. */
 export function errorName(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault';
   const { code } = error as NodeJS.ErrnoException;
@@ -58,34 +61,37 @@ export function errorName(error: unknown): string {
 
 interface DeliveryWorkerOptions {
   readonly delivery: RecordDelivery;
-  /** Milliseconds after which an attempt counts as failed. It is waited for all the same: one thing at a time. */
+  /**
+   * Milliseconds after which an attempt is reported as failed. The worker still waits for it, because a destination
+   * handles one operation at a time.
+   */
   readonly timeout: number;
-  /** What is to be delivered next, at most so many; empty: nothing. */
+  /** The next records to deliver, at most `limit`; empty when there are none. */
   next(limit: number): Promise<readonly SealedLine[]>;
-  /** The latest batch was taken. */
+  /** The latest batch was stored. */
   taken(records: readonly SealedLine[]): Promise<void> | void;
-  /** An attempt failed, or takes too long. */
+  /** An attempt failed or takes too long. */
   failed(error: unknown): void;
-  /** Nothing is left to deliver. */
+  /** No records are left to deliver. */
   drained(): void;
 }
 
-/** Milliseconds that a place may take to close. */
+/** Milliseconds for closing a destination. */
 const CLOSE_TIMEOUT = 1_000;
 
-/** Delivers in order, one batch at a time, and comes back to what was not taken. */
+/** Delivers records in order, one batch at a time, and retries failed batches. */
 export class DeliveryWorker {
   private readonly delay = new RetryDelay();
   private opening: Promise<ChainHead | null> | null = null;
   private running: Promise<void> | null = null;
   private retry: NodeJS.Timeout | undefined;
-  /** Something came while it was running. */
+  /** Records arrived during the current run. */
   private more = false;
   private ended = false;
 
   constructor(private readonly parts: DeliveryWorkerOptions) {}
 
-  /** @returns null when it could not be opened in time; it is tried again */
+  /** @returns null when the destination could not be opened in time; it is opened again later */
   async open(): Promise<ChainHead | null> {
     try {
       const head = await atMost(this.parts.timeout, this.opened());
@@ -97,7 +103,7 @@ export class DeliveryWorker {
     return null;
   }
 
-  /** Something is there to deliver. */
+  /** Starts a run, because there are records to deliver. */
   run(): void {
     if (this.ended) return;
     if (this.running) {
@@ -106,18 +112,18 @@ export class DeliveryWorker {
     }
     this.running = this.deliverAll().finally(() => {
       this.running = null;
-      // It came after the last look.
+      // They arrived after the last call of `next`.
       if (this.more) this.run();
     });
   }
 
-  /** Tries once more, for at most `patience` milliseconds. */
+  /** Runs once more, for at most `timeout` milliseconds, and closes the destination. */
   async end(timeout: number): Promise<void> {
     this.run();
     if (this.running) await atMost(timeout, this.running);
     this.ended = true;
     clearTimeout(this.retry);
-    // What waits for a place that hangs is not to keep the process alive.
+    // A destination that hangs must not keep the process alive.
     await atMost(CLOSE_TIMEOUT, this.parts.delivery.close());
   }
 
@@ -170,7 +176,7 @@ export class DeliveryWorker {
 const SHORTEST = 250;
 const LONGEST = 30_000;
 
-/** Milliseconds before each next attempt: doubled each time, and never the same for all replicas. */
+/** Delay before the next attempt in milliseconds: doubles each time, with jitter. */
 class RetryDelay {
   private failures = 0;
 
@@ -185,7 +191,7 @@ class RetryDelay {
   }
 }
 
-/** The work's own end, or after `milliseconds` nothing: the work goes on. */
+/** The result of the work, or undefined after `milliseconds`; the work is not cancelled. */
 async function atMost<T>(milliseconds: number, work: Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<undefined>((resolve) => {

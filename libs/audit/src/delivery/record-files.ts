@@ -5,7 +5,7 @@ import type { ChainHead } from '../audit-record.js';
 import { readLine, type SealedLine } from '../chain/audit-chain.js';
 import type { DeliveryLog, RecordDelivery } from './record-delivery.js';
 
-/** A path at which something else lies than a file of our own. */
+/** The path is not a regular file of this process. */
 class UnsafeFile extends Error {
   override readonly name = 'UnsafeFile';
 }
@@ -13,8 +13,8 @@ class UnsafeFile extends Error {
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
 
 /**
- * A file that only this user reads and writes, opened to be appended to; made when it is not there.
- * @throws UnsafeFile for a link of either kind, or what is no regular file
+ * Opens a file for appending, readable and writable by this user only; creates it if needed.
+ * @throws UnsafeFile for a symbolic or hard link, or anything but a regular file
  */
 export async function openGuarded(path: string): Promise<FileHandle> {
   const handle = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600).catch((error: unknown) => {
@@ -33,13 +33,13 @@ export async function openGuarded(path: string): Promise<FileHandle> {
   }
 }
 
-/** Whether the path still leads to the file that was opened. */
+/** Whether the path still refers to the opened file. */
 export async function isStillAt(path: string, handle: FileHandle): Promise<boolean> {
   const [there, held] = await Promise.all([lstat(path).catch(() => null), handle.stat()]);
   return there !== null && there.ino === held.ino && there.dev === held.dev;
 }
 
-/** Writes all of it, or, as far as nobody else appended meanwhile, nothing. */
+/** Appends all of the text. On an error a partial line is removed, unless another process has appended meanwhile. */
 export async function appendWhole(handle: FileHandle, text: string): Promise<number> {
   const bytes = Buffer.from(text, 'utf8');
   const { size } = await handle.stat();
@@ -59,7 +59,7 @@ export async function appendWhole(handle: FileHandle, text: string): Promise<num
 
 const CHUNK = 65_536;
 
-/** The last whole line, and how many bytes of a broken one stand behind it. */
+/** The last complete line, and the number of bytes of an incomplete line after it. */
 export async function lastLine(handle: FileHandle): Promise<{ line: string | null; torn: number }> {
   const { size } = await handle.stat();
   let tail = Buffer.alloc(0);
@@ -77,23 +77,26 @@ export async function lastLine(handle: FileHandle): Promise<{ line: string | nul
   return { line: null, torn: tail.length };
 }
 
-/** When what was written is forced onto the disk. */
+/** When written data is flushed to the disk. */
 export type FsyncPolicy = 'always' | 'interval' | 'never';
 
 export interface JsonLinesOptions {
   readonly path: string;
-  /** Bytes after which the file is put aside and a new one begun. */
+  /** Size after which the file is rotated. */
   readonly maxBytes: number;
-  /** Milliseconds after which the same happens; null: never for its age. */
+  /** Age in milliseconds after which the file is rotated; null: never. */
   readonly maxAge: number | null;
-  /** `always`: before anybody who waits is told. `interval`: within a second. `never`: when the system likes to. */
+  /** `always`: before a delivery succeeds. `interval`: within a second. `never`: left to the operating system. */
   readonly fsync: FsyncPolicy;
   readonly log: DeliveryLog;
 }
 
 const SYNC_INTERVAL = 1_000;
 
-/** One record a line, in a file that only this user may read; full files are put aside under the time they were left. */
+/**
+ * One record per line, in a file that only this user may read. A rotated file is renamed with the time of its
+ * rotation.
+ */
 export class JsonLinesFile implements RecordDelivery {
   readonly name: string;
   readonly batch = 1_000;
@@ -102,7 +105,7 @@ export class JsonLinesFile implements RecordDelivery {
   private begun = 0;
   private unsynced = false;
   private syncing: NodeJS.Timeout | undefined;
-  /** What stands last in the file. */
+  /** Hash of the last record in the file. */
   private already: string | null = null;
 
   constructor(private readonly options: JsonLinesOptions) {
@@ -149,14 +152,17 @@ export class JsonLinesFile implements RecordDelivery {
     await this.leave();
   }
 
-  /** What was written and not forced onto the disk, or not crossed off in a buffer before a crash, is delivered again. */
+  /**
+   * Skips records that the file already holds: after a crash, records that were not flushed or not removed from a
+   * buffer are delivered again.
+   */
   private withoutDelivered(records: readonly SealedLine[]): readonly SealedLine[] {
     const { already } = this;
     if (already === null) return records;
     return records.slice(records.findIndex(({ record }) => record.hash === already) + 1);
   }
 
-  /** The file to write to: another one when this is full, old, or no longer where it was. */
+  /** The file to write to. It is replaced when it is full, too old, or was moved. */
   private async current(): Promise<FileHandle> {
     const { path, maxBytes, maxAge, log } = this.options;
     let { handle } = this;
@@ -214,18 +220,18 @@ export class JsonLinesFile implements RecordDelivery {
   }
 }
 
-/** Bytes that are looked at for one batch. */
+/** Bytes that are read for one batch. */
 const READ_SIZE = 1_048_576;
 
-/** Records on disk that wait for their place, in order; what was delivered is behind an offset kept beside it. */
+/** A queue of records on disk. A second file holds the offset of the first record that is not delivered yet. */
 export class SpoolFile {
   private handle: FileHandle | null = null;
   private size = 0;
   private offset = 0;
-  /** One change at a time. */
+  /** Serialises changes. */
   private queue: Promise<unknown> = Promise.resolve();
 
-  /** @param maxBytes that the file may have */
+  /** @param maxBytes maximum size of the file */
   constructor(
     private readonly path: string,
     private readonly maxBytes: number,
@@ -252,7 +258,7 @@ export class SpoolFile {
     });
   }
 
-  /** On disk when it resolves. */
+  /** Resolves when the records are on disk. */
   append(records: readonly SealedLine[]): Promise<void> {
     return this.inTurn(async () => {
       const handle = this.opened();
@@ -261,12 +267,12 @@ export class SpoolFile {
     });
   }
 
-  /** The oldest that wait; what cannot be read is passed over and counted. */
+  /** The oldest queued records; unreadable lines are skipped and counted. */
   next(limit: number): Promise<{ records: SealedLine[]; bytes: number; unreadable: number }> {
     return this.inTurn(async () => {
       const wanted = Math.min(READ_SIZE, this.size - this.offset);
       const whole = await this.linesAt(wanted);
-      // One record longer than what is usually looked at.
+      // A single record may be longer than one read.
       const text = whole.includes(0x0a) ? whole : await this.linesAt(this.size - this.offset);
       const records: SealedLine[] = [];
       let bytes = 0;
@@ -284,7 +290,7 @@ export class SpoolFile {
     });
   }
 
-  /** So many bytes have been delivered. */
+  /** Marks that many bytes as delivered. */
   advance(bytes: number): Promise<void> {
     return this.inTurn(async () => {
       this.offset += bytes;
@@ -302,7 +308,7 @@ export class SpoolFile {
     });
   }
 
-  /** Offset first: whatever happens in between, records come twice rather than never. */
+  /** The offset is written first: a crash in between repeats records and loses none. */
   private async startAnew(rest: Buffer): Promise<void> {
     await writeFile(this.offsetPath, '0', { mode: 0o600 });
     if (rest.length === 0) {

@@ -11,7 +11,7 @@ import {
 } from './record-delivery.js';
 import type { SpoolFile } from './record-files.js';
 
-/** Records that may wait at once. */
+/** Maximum number of queued records. */
 const MAX_WAITING = 10_000;
 
 interface Waiting {
@@ -21,8 +21,8 @@ interface Waiting {
 }
 
 /**
- * `onFailure: refuse`. Whoever made a record waits until it is kept. From the first failure on nothing new is let in, until
- * what waits has been delivered.
+ * `onFailure: refuse`. The maker of a record waits until it is stored. After a failure new records are refused until
+ * all queued ones have been delivered.
  */
 export class RefusingKeeper implements RecordKeeper {
   readonly name: string;
@@ -31,7 +31,7 @@ export class RefusingKeeper implements RecordKeeper {
   private failing = false;
   private closed = false;
 
-  /** @param patience milliseconds for each attempt */
+  /** @param timeout milliseconds for each attempt */
   constructor(
     delivery: RecordDelivery,
     timeout: number,
@@ -90,18 +90,18 @@ export class RefusingKeeper implements RecordKeeper {
     this.giveUpWaiting();
   }
 
-  /** Nobody waits any longer; the records stay. */
+  /** Rejects the waiting promises; the records stay queued. */
   private giveUpWaiting(): void {
     for (const { notKept } of this.waiting) notKept(new RecordNotKept(this.name));
   }
 }
 
-/** Records that may be under way in memory. */
+/** Maximum number of records in memory. */
 const MAX_IN_MEMORY = 10_000;
 
 /**
- * `onFailure: buffer`. While its place takes records nobody waits; when it does not, they go to disk in order, and whoever
- * makes one waits for the disk. A full disk or buffer refuses.
+ * `onFailure: buffer`. While the destination is available nobody waits. Otherwise records go to disk in order, and
+ * the maker of a record waits for the disk. A full buffer or disk refuses.
  */
 export class BufferingKeeper implements RecordKeeper {
   readonly name: string;
@@ -109,12 +109,12 @@ export class BufferingKeeper implements RecordKeeper {
   private readonly worker: DeliveryWorker;
   private buffering = false;
   private diskFailed = false;
-  /** Bytes of the spool that the batch under way came from; 0: it is from memory. */
+  /** Bytes of the spool that the current batch came from; 0: it came from memory. */
   private fromSpool = 0;
-  /** Changes of memory and disk, one after the other. */
+  /** Serialises changes of memory and disk. */
   private changes: Promise<void> = Promise.resolve();
 
-  /** @param patience milliseconds for each attempt */
+  /** @param timeout milliseconds for each attempt */
   constructor(
     delivery: RecordDelivery,
     timeout: number,
@@ -194,7 +194,7 @@ export class BufferingKeeper implements RecordKeeper {
     return this.inTurn(async () => {
       if (this.fromSpool > 0) await this.spool.advance(this.fromSpool);
       else if (this.memory[0] === records[0]) this.memory.splice(0, records.length);
-      // They went to disk while they were under way, and stand there first.
+      // The batch was spilled to disk during its delivery, and is the first there.
       else await this.spool.advance(bytesOf(records));
       this.fromSpool = 0;
     });
@@ -220,7 +220,7 @@ export class BufferingKeeper implements RecordKeeper {
     this.diskFailed = true;
   }
 
-  /** From memory to disk, in order. */
+  /** Moves records from memory to disk, in order. */
   private spill(): Promise<void> {
     return this.inTurn(async () => {
       const leaving = this.memory.slice(0);

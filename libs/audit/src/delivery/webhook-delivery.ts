@@ -3,7 +3,7 @@ import { pinnedRequest, type ResolveHost } from '#agent';
 import type { SealedLine } from '../chain/audit-chain.js';
 import type { RecordDelivery } from './record-delivery.js';
 
-/** Carries the time and the HMAC-SHA256 of `<time>.<body>`: `t=<seconds>,v1=<hex>`. */
+/** Time and HMAC-SHA256 of `<time>.<body>`: `t=<seconds>,v1=<hex>`. */
 export const SIGNATURE_HEADER = 'X-Parley-Signature';
 
 export interface SignedPost {
@@ -18,7 +18,10 @@ export interface SignedPost {
   readonly resolve?: ResolveHost;
 }
 
-/** Redirects are not followed, and a name does not lead to this machine: where it goes is the operator's word alone. @throws when it was not answered with success */
+/**
+ * Posts a signed body. Redirects are not followed, and a name must not lead to this machine. @throws unless the
+ * answer is a success
+ */
 export async function signedPost({ url, secret, body, timeout, stop, resolve }: SignedPost): Promise<void> {
   const seconds = Math.floor(Date.now() / 1000);
   const signature = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex');
@@ -39,24 +42,24 @@ export async function signedPost({ url, secret, body, timeout, stop, resolve }: 
 
 interface WebhookOptions {
   readonly url: string;
-  /** Signs what is sent. */
+  /** Key of the signature. */
   readonly secret: string;
   /** Milliseconds for each attempt. */
   readonly timeout: number;
 }
 
-/** Records in batches to somebody else's system, each at least once: `chain` and `seq` tell which came before. */
+/** Posts records in batches. Each record arrives at least once; `chain` and `seq` identify repetitions. */
 export class WebhookDelivery implements RecordDelivery {
   readonly name: string;
   readonly batch = 200;
   private readonly stop = new AbortController();
 
   constructor(private readonly options: WebhookOptions) {
-    // The address may hold a secret.
+    // The URL may hold a secret, so the name shows a digest.
     this.name = `webhook ${createHash('sha256').update(options.url).digest('hex').slice(0, 8)}`;
   }
 
-  /** Nothing to ask: the first batch tells. */
+  /** A webhook cannot be asked for its latest record. */
   open(): Promise<null> {
     return Promise.resolve(null);
   }

@@ -1,16 +1,16 @@
 import type { ApprovalRecord, AuditEvent, AuditRecord } from '../audit-record.js';
 
-/** Where an entry stands: in the chain of one process, counted from 0. */
+/** Position of an entry in the chain of its process, starting at 0. */
 export interface AuditPosition {
   readonly chain: string;
   readonly seq: number;
   /** Hash of the record before it in its chain; empty for the first. */
   readonly prev?: string;
-  /** Over everything else in it (docs/audit.md). */
+  /** Hash of all other members (docs/audit.md). */
   readonly hash?: string;
 }
 
-/** A record as it is kept and found; `type` tells which one it is (docs/audit.md). */
+/** A stored record; `type` discriminates (docs/audit.md). */
 export type AuditEntry = AuditPosition & { readonly at: string; readonly success: boolean } & (
     | ({ readonly type: 'tool_call' | 'export_read' } & AuditRecord)
     | ({ readonly type: 'approval' } & ApprovalRecord)
@@ -19,11 +19,11 @@ export type AuditEntry = AuditPosition & { readonly at: string; readonly success
 
 export type AuditEntryType = AuditEntry['type'];
 
-/** What to look for; every member that is given must hold. */
+/** Filters of a search; an entry must match all of them. */
 export interface AuditQuery {
-  /** ISO 8601, included. */
+  /** ISO 8601, inclusive. */
   readonly from?: string;
-  /** ISO 8601, not included. */
+  /** ISO 8601, exclusive. */
   readonly to?: string;
   /** What kind of entry. */
   readonly type?: AuditEntryType;
@@ -31,9 +31,9 @@ export interface AuditQuery {
   readonly agent?: string;
   /** Name of the tool that was called. */
   readonly tool?: string;
-  /** Who called, as records name them. */
+  /** The caller, as it is recorded. */
   readonly principal?: string;
-  /** As text: a number is found by its digits. */
+  /** As text; a number matches its digits. */
   readonly tenant?: string;
   /** `failure`: refused or failed. */
   readonly outcome?: 'success' | 'failure';
@@ -41,13 +41,13 @@ export interface AuditQuery {
   readonly gate?: string;
   /** The code of a refusal. */
   readonly code?: string;
-  /** Of the request, as its client or the server named it. */
+  /** Correlation id of the request. */
   readonly correlationId?: string;
   /** Of the trace that the call was part of: 32 hexadecimal digits. */
   readonly traceId?: string;
   /** Entries of a page, 1 to 200. Default 50. */
   readonly limit?: number;
-  /** Of the page before. */
+  /** Cursor of the previous page. */
   readonly cursor?: string;
 }
 
@@ -59,17 +59,17 @@ export interface AuditPage {
   readonly cursor: string | null;
 }
 
-/** A query that cannot be answered: a limit or a cursor that is none. */
+/** The query has an invalid limit, time or cursor. */
 export class AuditQueryError extends TypeError {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant name: `instanceof` fails where two copies of the package are loaded. */
   override readonly name = 'AuditQueryError';
 }
 
-/** Where operators find what was recorded. For operators alone: entries hold private causes. */
+/** Searches audit records. For operators only: entries hold private causes. */
 export abstract class AuditTrail {
-  /** How far it reaches back: `recent` is what this process remembers, `kept` a store that outlives it. */
+  /** `recent`: the memory of this process. `kept`: a store that outlives the process. */
   abstract readonly reach: 'recent' | 'kept';
-  /** A page of what was recorded, newest first. @throws AuditQueryError for a limit or a cursor that is none */
+  /** A page of entries, newest first. @throws AuditQueryError for an invalid limit, time or cursor */
   abstract search(query: AuditQuery): Promise<AuditPage>;
 }
 
@@ -83,7 +83,7 @@ export function limitOf({ limit = DEFAULT_LIMIT }: AuditQuery): number {
   return limit;
 }
 
-/** A moment as entries write it. @throws AuditQueryError */
+/** A time in the notation of entries. @throws AuditQueryError */
 export function momentOf(text: string | undefined, name: 'from' | 'to'): string | undefined {
   if (text === undefined) return undefined;
   const time = Date.parse(text);
@@ -91,7 +91,7 @@ export function momentOf(text: string | undefined, name: 'from' | 'to'): string 
   return new Date(time).toISOString();
 }
 
-/** Entries are ordered by time and, at the same time, by chain and place in it. */
+/** Sort key of entries: time, then chain and position. */
 export type AuditOrder = AuditPosition & { readonly at: string };
 
 export function newestFirst(a: AuditOrder, b: AuditOrder): number {
@@ -111,12 +111,12 @@ export function readCursor(cursor: string): AuditOrder {
     if (typeof at === 'string' && typeof chain === 'string' && Number.isSafeInteger(seq))
       return { at, chain, seq: seq as number };
   } catch {
-    // Told below, like any other text that is none.
+    // Thrown below, as for any other invalid cursor.
   }
   throw new AuditQueryError('cursor: expected the one of an earlier page');
 }
 
-/** The members of a record that must equal what a query asks, wherever the records are kept. */
+/** The members of a record that must equal a value of the query, in any store. */
 export function membersAsked(query: AuditQuery): [member: string, value: string][] {
   const asked: [string, string | undefined][] = [
     ['type', query.type],
@@ -131,7 +131,7 @@ export function membersAsked(query: AuditQuery): [member: string, value: string]
   return asked.filter((one): one is [string, string] => one[1] !== undefined);
 }
 
-/** One test of an entry for all that a query asks, its page apart. @throws AuditQueryError */
+/** A predicate for all filters of a query, including its cursor. @throws AuditQueryError */
 export function matching(query: AuditQuery): (entry: AuditEntry) => boolean {
   const from = momentOf(query.from, 'from');
   const to = momentOf(query.to, 'to');
@@ -152,7 +152,7 @@ function isTenant(held: unknown, wanted: string): boolean {
   return (typeof held === 'string' || typeof held === 'number') && String(held) === wanted;
 }
 
-/** The first page of entries that match and are in order. */
+/** The first page of sorted matches. */
 export function pageOf(found: readonly AuditEntry[], limit: number): AuditPage {
   const entries = found.slice(0, limit);
   const last = entries.at(-1);
@@ -161,13 +161,13 @@ export function pageOf(found: readonly AuditEntry[], limit: number): AuditPage {
 
 const DEFAULT_SIZE = 2000;
 
-/** The latest entries of this process; the oldest is forgotten first. Serves where no sink can be searched. */
+/** The latest entries of this process; a full trail drops the oldest. Used where no sink can be searched. */
 export class RecentAuditTrail extends AuditTrail {
   readonly reach = 'recent';
   private readonly entries: AuditEntry[] = [];
   private next = 0;
 
-  /** @param size entries remembered. Default 2000 */
+  /** @param size maximum number of entries. Default 2000 */
   constructor(private readonly size = DEFAULT_SIZE) {
     super();
   }

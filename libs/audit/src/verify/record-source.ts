@@ -13,29 +13,29 @@ import {
   pageOf,
 } from '../search/audit-trail.js';
 
-/** A record, or what should be one, and where it stands. */
+/** A value that should be a record, and its position. */
 interface FoundRecord {
-  /** Of a file, from 1; of a database, its place in the order of the chains. */
+  /** Line of a file, starting at 1; in a database, the index in the order of the chains. */
   readonly line: number;
-  /** What JSON made of it; undefined for what is no JSON. */
+  /** The parsed JSON; undefined when the text is not JSON. */
   readonly value: unknown;
-  /** As it is written, where that could be something else for the same value. */
+  /** The original text, where the same value could be written differently. */
   readonly text?: string;
 }
 
-/** Where records are read from, again and again. */
+/** A source of records that can be read repeatedly. */
 export interface RecordSource {
   readonly name: string;
   /**
-   * Sources of one group hold the parts of one history, as the files of one process do. Different groups hold the same
-   * history each.
+   * Sources of one group hold parts of one history, like the rotated files of a process. Each group holds a copy of
+   * the whole history.
    */
   readonly group: string;
   /** @throws when it cannot be read */
   read(): AsyncIterable<FoundRecord>;
 }
 
-/** A file of one record a line; it may be one of several that were put aside. */
+/** A file with one record per line; it may be one of several rotated files. */
 export function fileSource(path: string): RecordSource {
   return {
     name: path,
@@ -70,7 +70,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Files of records, read from their beginning for every page: what a command line needs, and no service. */
+/** Searches files. Each page reads them from the start, which suits a command and not a service. */
 export class FilesAuditTrail extends AuditTrail {
   readonly reach = 'kept';
 
@@ -87,7 +87,7 @@ export class FilesAuditTrail extends AuditTrail {
         const entry = readSealed(value) as unknown as AuditEntry | null;
         if (!entry || !matches(entry)) continue;
         found.push(entry);
-        // More than a page is never needed.
+        // Bounds memory: only one page is needed.
         if (found.length > 10 * limit) found = found.sort(newestFirst).slice(0, limit + 1);
       }
     }

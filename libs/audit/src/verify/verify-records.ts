@@ -3,7 +3,7 @@ import { NOTHING_BEFORE, readSealed, type RecordSeal, type Sealed } from '../cha
 import { isHead } from '../chain/chain-anchors.js';
 import type { RecordSource } from './record-source.js';
 
-/** What is wrong with a history of records. */
+/** Kinds of issues in a history of records. */
 type ChainIssueKind =
   'unreadable' | 'altered' | 'missing' | 'reordered' | 'repeated' | 'contradicted' | 'incomplete';
 
@@ -12,13 +12,13 @@ export interface ChainFault {
   /** What is wrong, in words. Public: `parley audit verify --json` prints it under this name. */
   readonly told: string;
   readonly source: string;
-  /** Null where nothing stands that could be pointed at. */
+  /** Null when no line can be named. */
   readonly line: number | null;
   readonly chain?: string;
   readonly seq?: number;
 }
 
-/** In the order of reading, so that the first is where the trouble begins. */
+/** Sorted by source and line, so that the first issue is where the history breaks. */
 function inReadingOrder(faults: readonly ChainFault[], sources: readonly string[]): ChainFault[] {
   const place = new Map(sources.map((name, index) => [name, index]));
   const key = ({ source, line }: ChainFault): [number, number] => [
@@ -32,7 +32,7 @@ function inReadingOrder(faults: readonly ChainFault[], sources: readonly string[
   });
 }
 
-/** Records of one chain that follow each other where they stand. */
+/** Consecutive records of one chain in one source. */
 interface Run {
   readonly source: string;
   readonly order: number;
@@ -44,7 +44,7 @@ interface Run {
   lastHash: string;
 }
 
-/** What was read of one chain in one group of sources, as runs: an untouched file is one, however long. */
+/** The records of one chain in one group of sources, as runs. An untouched file is a single run. */
 class ChainRuns {
   private readonly runs: Run[] = [];
   private latest: Run | null = null;
@@ -72,7 +72,7 @@ class ChainRuns {
     this.runs.push(this.latest);
   }
 
-  /** The highest sequence number there is. */
+  /** The record with the highest sequence number. */
   get last(): { seq: number; hash: string; source: string } {
     const top = this.runs.reduce((a, b) => (b.lastSeq > a.lastSeq ? b : a));
     return { seq: top.lastSeq, hash: top.lastHash, source: top.source };
@@ -139,16 +139,16 @@ class ChainRuns {
 
 export interface VerifyOptions {
   readonly seal: RecordSeal;
-  /** Heads that were kept somewhere else, such as in a log. */
+  /** Heads from elsewhere, such as a log. */
   readonly heads?: readonly ChainHead[];
-  /** Only a part of the history is given: what is not here at all is told, and no fault. Default false. */
+  /** Only a part of the history is given: missing records are notes, not issues. Default false. */
   readonly partial?: boolean;
 }
 
 export interface Verification {
-  /** The first is where the trouble begins. Empty: everything holds. */
+  /** The first issue is where the history breaks. Empty when everything holds. */
   readonly faults: readonly ChainFault[];
-  /** What is not here at all, when that is allowed. */
+  /** Missing parts, when `partial` is set. */
   readonly notes: readonly ChainFault[];
   readonly records: number;
   readonly chains: readonly VerifiedChain[];
@@ -157,23 +157,29 @@ export interface Verification {
 export interface VerifiedChain {
   readonly chain: string;
   readonly group: string;
-  /** Its latest record. */
+  /** Sequence number of its latest record. */
   readonly seq: number;
   readonly hash: string;
-  /** It says itself that it ends there. */
+  /** Whether the chain ends with its own `chain_end` record. */
   readonly ended: boolean;
-  /** Up to which record others bear witness; null: nobody does. What comes after could have been cut off unnoticed. */
+  /**
+   * The highest sequence number that another chain, sink or given head names; null when there is none. Records after
+   * it could be cut off without notice.
+   */
   readonly witnessed: number | null;
 }
 
-/** Faults that are collected at most: one tampered file has as many as it has lines. */
+/** Maximum number of issues: a tampered file has one per line. */
 const MAX_FAULTS = 1_000;
 
 interface KnownHead extends ChainHead {
   readonly by: string;
 }
 
-/** Reads everything twice: first who says where which chain stood, then whether it does. @throws when a source cannot be read */
+/**
+ * Verifies histories in two passes: the first collects the known heads, the second checks the records against them.
+ * @throws when a source cannot be read
+ */
 export async function verifyRecords(
   sources: readonly RecordSource[],
   { seal, heads = [], partial = false }: VerifyOptions,
@@ -226,7 +232,7 @@ export async function verifyRecords(
       if (issue) add(issue);
     }
   }
-  // A history without a single record is one that was taken away, or never kept.
+  // A history without any record was removed, or never kept.
   const [first] = sources;
   if (first && records === 0 && faults.length === 0)
     add({ kind: 'incomplete', told: 'there is no record at all', source: first.name, line: null });
@@ -270,7 +276,7 @@ async function knownHeadsIn(
       if (!record.type.startsWith('chain_') || !Array.isArray(record['heads'])) continue;
       for (const head of record['heads'].filter(isHead)) knownHeads.push({ ...head, by: `${name}:${line}` });
     }
-    // What one place holds, all places must.
+    // All groups must hold the same records.
     for (const { chain, seq, hash } of last.values()) knownHeads.push({ chain, seq, hash, by: group });
   }
   return knownHeads;
@@ -318,7 +324,7 @@ function anchoredUpTo(knownHeads: readonly KnownHead[], chain: string, group: st
   return seen.length === 0 ? null : Math.max(...seen.map(({ seq }) => seq));
 }
 
-/** Ten witnesses of one cut are one fault: the one that saw most. */
+/** Several heads that reveal the same cut are one issue: the one with the highest sequence number. */
 function onceEach(faults: readonly ChainFault[]): ChainFault[] {
   const kept = new Map<string, ChainFault>();
   for (const issue of faults) {
