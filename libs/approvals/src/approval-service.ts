@@ -14,7 +14,7 @@ export interface ApprovalView {
   readonly tool: string;
   readonly permission: string;
   readonly requester: { readonly principal: string; readonly agent: string };
-  /** Whether it is the viewer's own, which somebody else has to decide. */
+  /** Whether it is the viewer's own request, which another person has to decide. */
   readonly own: boolean;
   readonly requested_at: string;
   readonly expires_at: string;
@@ -26,7 +26,7 @@ export interface ApprovalView {
 }
 
 export interface DetailedApprovalView extends ApprovalView {
-  /** What would change, as far as both the requester and the viewer may read it. */
+  /** The planned change, as far as both requester and viewer may read it. */
   readonly preview: Members;
 }
 
@@ -54,15 +54,15 @@ function summaryOf(known: ApprovalCase, viewer: Agent): ApprovalView {
 const isObject = (value: unknown): value is Members =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** Members of a change that hold values of a row, wherever a preview has them. */
+/** Members of a change with values of a row. */
 const ROWS = ['before', 'after'];
-/** Arguments that hold them. */
+/** Arguments with values of a row. */
 const WRITTEN = ['fields', 'data'];
 
-/** Cuts plain values to what the caller of a context may be shown. */
+/** Restricts values to those that the caller of a context may read. */
 type Presenting = (context: CallContext) => Pick<GovernedMethods, 'present'>;
 
-/** Narrows what the requester may see to what the viewer may: whoever approves learns no more than by reading. */
+/** Restricts a preview to what the viewer may read, so that approving reveals no more than reading. */
 class CaseViews {
   constructor(
     private readonly records: RecordsSource,
@@ -101,7 +101,7 @@ class CaseViews {
   }
 }
 
-/** Whether only what the policy keeps from everybody is kept from this agent. */
+/** Whether this agent may read everything except what the policy hides from all agents. */
 function readsEverything({ identity, shape }: Agent): boolean {
   return (
     identity.kind === 'master' && !shape.clientMode && !shape.classes.isActive && shape.filters.size === 0
@@ -113,11 +113,11 @@ class Narrowing {
 
   constructor(
     private readonly readable: ReadonlySet<string>,
-    /** Withholds pointers to classes that the viewer may not know. */
+    /** Removes pointers to classes that the viewer may not know. */
     private readonly present: (row: Members) => Promise<unknown>,
   ) {}
 
-  /** @param whole whether the viewer may see what a method told the requester: no field of it says where it was read */
+  /** @param whole whether the viewer may see the result of a method, whose fields have no known origin */
   async preview(preview: Members, whole: boolean): Promise<Members> {
     const { change, args, result, ...others } = preview;
     const shown = {
@@ -148,7 +148,7 @@ class Narrowing {
   }
 }
 
-/** Why an approver was not served; `forbidden` also says nothing of what there is. */
+/** Why an approver was refused; `forbidden` reveals nothing of existing cases. */
 export type OfficeRefusal = 'forbidden' | 'not_found' | 'own_request' | 'decided_before';
 export type Answered<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: OfficeRefusal };
@@ -157,7 +157,7 @@ export interface OfficeParts {
   readonly desk: ApprovalDesk;
   readonly bus: MessageBus;
   readonly records: RecordsSource;
-  /** What a viewer may be shown of values that were read for somebody else. */
+  /** Restricts values that were read for another agent. */
   readonly presenting: Presenting;
   readonly audit: Pick<AuditSink, 'recordApproval'>;
   /** Names of the agents that may decide. */
@@ -167,15 +167,15 @@ export interface OfficeParts {
 
 export interface Verdict {
   readonly approved: boolean;
-  /** Told to the agent; cut to 500 characters. */
+  /** Returned to the agent; cut to 500 characters. */
   readonly reason?: string;
 }
 
 const MAX_REASON = 500;
 
 /**
- * Where approvers see cases and decide them: those of their own tenant, and never their own. A sub-agent's request is its
- * root's, because they have one principal.
+ * Shows cases to approvers and takes their decisions. Approvers see cases of their own tenant and cannot decide their
+ * own. A sub-agent's request counts as its root's, because they share a principal.
  */
 export class ApprovalOffice {
   private readonly views: CaseViews;
@@ -210,13 +210,13 @@ export class ApprovalOffice {
     const outcome = await this.parts.desk.decide(id, decision);
     if (outcome !== 'decided') return { ok: false, refusal: outcome === 'unknown' ? 'not_found' : outcome };
     this.record(known, viewer, approved, reason);
-    // A call that does not hear of it looks for itself.
+    // A call that misses the message polls the case.
     await this.parts.bus.publish(DECIDED, { id }).catch(() => undefined);
     const status = approved ? ('approved' as const) : ('denied' as const);
     return { ok: true, value: summaryOf({ ...known, status, decision }, viewer) };
   }
 
-  /** Whether an agent of this shape may decide. */
+  /** Whether agents of this definition may decide. */
   isStaffedBy({ name }: Agent['shape']): boolean {
     return this.parts.approvers.includes(name);
   }
@@ -225,7 +225,7 @@ export class ApprovalOffice {
     return depth === 0 && this.isStaffedBy(shape);
   }
 
-  /** Of another tenant is as good as none. */
+  /** A case of another tenant counts as unknown. */
   private async caseFor(id: string, viewer: Agent): Promise<Answered<ApprovalCase>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
     const known = await this.parts.desk.find(id);
@@ -257,7 +257,7 @@ export class ApprovalOffice {
   }
 }
 
-/** What is stored was written by us; anything else counts as the tier that can do most. */
+/** Stored by Parley; any other value counts as the highest tier. */
 function tierOf(text: string): Tier {
   return isTier(text) ? text : 'admin';
 }

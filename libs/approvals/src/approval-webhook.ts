@@ -4,22 +4,22 @@ import type { ApprovalCase } from '#cluster';
 
 export interface ApprovalWebhookOptions {
   readonly url: string;
-  /** Signs what is sent. */
+  /** Key of the signature. */
   readonly secret: string;
   /** Milliseconds for each attempt. Default 5,000. */
   readonly timeout?: number;
-  /** Milliseconds before the second attempt; twice as many before each later one. Default 1,000. */
+  /** Milliseconds before the second attempt, doubled for each later one. Default 1,000. */
   readonly delay?: number;
   readonly log: { warn(line: string): void };
 }
 
 const ATTEMPTS = 3;
-/** Announcements under way at once: more are dropped, and approvers find the cases by listing them. */
+/** Concurrent announcements. Further ones are dropped; approvers still find the cases in the list. */
 const MAX_UNDER_WAY = 100;
 
 /**
- * Tells somebody else's system that a case waits. It never holds a value of a row or an argument: whoever may see them looks
- * at the case. Nothing waits for it, and one that fails changes nothing.
+ * Announces new cases to an external system, without values of rows or arguments. Calls do not wait for it, and its
+ * failures have no effect on them.
  */
 export class ApprovalWebhook {
   private readonly underWay = new Map<Promise<void>, AbortController>();
@@ -41,7 +41,7 @@ export class ApprovalWebhook {
     this.underWay.set(sending, stop);
   }
 
-  /** Gives up what is under way. */
+  /** Aborts running announcements. */
   async close(): Promise<void> {
     for (const stop of this.underWay.values()) stop.abort();
     await Promise.all(this.underWay.keys());
@@ -74,7 +74,7 @@ function announcementOf({ id, tool, permission, requester, requestedAt, expiresA
   };
 }
 
-/** Without the address, which may hold a secret. */
+/** Omits the URL, which may hold a secret. */
 function nameOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown fault';
   return error.message.startsWith('answered ') ? error.message : error.name;

@@ -30,7 +30,7 @@ import {
   type UnreachableReason,
 } from '#dispatcher';
 
-/** Why a call that needs approval was not let through, in the words of the refusal. */
+/** Texts of refusals for calls that need an approval. */
 const REASONS = {
   undeclared: 'approval required but the client did not advertise the elicitation capability',
   noStream: 'approval required but no listening stream is open to request it',
@@ -46,12 +46,12 @@ const REASONS = {
   noSharedState: 'approval required but the state that keeps approvals cannot be reached',
 } as const;
 
-/** @param seconds that there were to decide */
+/** @param seconds time there was to decide */
 function timedOut(seconds: number): string {
   return `approval request timed out after ${seconds}s`;
 }
 
-/** @param seconds that there were to decide */
+/** @param seconds time there was to decide */
 function reasonOf(unreachable: UnreachableReason, seconds: number): string {
   switch (unreachable) {
     case 'no-session':
@@ -75,10 +75,10 @@ const SCHEMA = Object.freeze({
   required: ['approve'],
 });
 
-/** Characters of the preview that stand in the message, for hosts that show nothing else. */
+/** Characters of the preview in the message, for clients that show nothing else. */
 const MAX_TOLD = 2_000;
 
-/** The question whether a call may run. */
+/** The elicitation that asks whether a call may run. */
 function approvalQuestion(
   { tool, effectivePermission }: Pick<ApprovalRequest, 'tool' | 'effectivePermission'>,
   shown: Readonly<Record<string, unknown>>,
@@ -94,19 +94,22 @@ function approvalQuestion(
   };
 }
 
-/** Stored text cannot break out of its line, whatever it holds. */
+/** Stored text is escaped, so that it cannot imitate other lines. */
 function textOf(shown: Readonly<Record<string, unknown>>): string {
   const lines = JSON.stringify(shown, null, 2).split('\n').map(oneLine).join('\n');
   return lines.length > MAX_TOLD ? `${lines.slice(0, MAX_TOLD)}…` : lines;
 }
 
 const QUESTION = 'approve';
-/** What a call that goes on asking remembers the decision by. */
+/** Key under which a continued call remembers the decision. */
 const CLIENT_GRANT = 'approval.client';
 
-/** Asks whoever sits at the calling client. A client that cannot be asked gets a no. */
+/**
+ * Asks the person at the calling client. If the client cannot be asked, times out or answers anything but yes, the
+ * call is denied.
+ */
 export class ClientApprover extends Approver {
-  /** @param timeout seconds that a client has; told, not measured here */
+  /** @param timeout seconds that a client has to answer; used in messages, not measured here */
   constructor(private readonly timeout: number) {
     super();
   }
@@ -118,7 +121,7 @@ export class ClientApprover extends Approver {
     const by = await asks.granted?.recall(CLIENT_GRANT, holdsFor);
     if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'client' }, again: true };
     const question = approvalQuestion(request, shown);
-    // The stateless era has an answer of its own for a capability that was not declared.
+    // In the stateless era the protocol answers for a capability that was not declared.
     if (!asks.canAnswer(question) && !asks.postpone) {
       return { outcome: 'unavailable', reason: REASONS.undeclared };
     }
@@ -130,7 +133,7 @@ export class ClientApprover extends Approver {
     } catch (error) {
       return this.undecided(error);
     }
-    // A client may have taken minutes: what it approved must still be what would happen.
+    // The answer may have taken minutes: the change must still be the one that was approved.
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
     asks.granted?.keep(CLIENT_GRANT, holdsFor, request.context.agent.principal);
@@ -141,7 +144,7 @@ export class ClientApprover extends Approver {
     return { outcome: 'deny', reason, by: byClient(request) };
   }
 
-  /** @throws what the protocol has to answer, as a question that is only now asked */
+  /** @throws errors that the protocol answers, such as a question that is only now sent */
   private undecided(error: unknown): ApprovalDecision {
     if (error instanceof ClientUnreachable)
       return { outcome: 'unavailable', reason: reasonOf(error.reason, this.timeout) };
@@ -157,34 +160,34 @@ const byClient = ({ context }: ApprovalRequest) => ({
   via: 'client' as const,
 });
 
-/** Where replicas tell each other that a case was decided. */
+/** Topic on which replicas announce decisions. */
 export const DECIDED = 'approval-decided';
 
 export interface DeskApproverOptions {
   /** Seconds until a case expires. */
   readonly expiry: number;
-  /** Milliseconds that a call of the stateless era waits before its client is told to ask again. Default 20,000. */
+  /** Milliseconds that a call of the stateless era waits before its client is asked to repeat it. Default 20,000. */
   readonly patience?: number;
 }
 
 export interface DeskApproverParts {
   readonly desk: ApprovalDesk;
   readonly bus: MessageBus;
-  /** Hears of every case that is opened. */
+  /** Called for every new case. */
   readonly announce: (opened: ApprovalCase) => void;
 }
 
-/** What a call that goes on asking remembers the decision by. */
+/** Key under which a continued call remembers the decision. */
 const STORED_GRANT = 'approval.desk';
 
 type Waited = 'waiting' | 'aborted' | 'expired';
 
-/** Milliseconds between two looks at the desk, should the word of a decision have been lost on its way. */
+/** Milliseconds between two polls of the case, in case the announcement was lost. */
 const LOOK_AGAIN = 5_000;
 
 /**
- * Puts a call before another person and lets it wait. The case outlives the call: the same call, made again, finds it, and
- * an approval is used by one call.
+ * Stores a case for another person and waits for the decision. The case outlives the call: a repeated call finds it,
+ * and an approval is used by one call.
  */
 export class DeskApprover extends Approver {
   constructor(
@@ -227,7 +230,7 @@ export class DeskApprover extends Approver {
       const reason = decision.reason === undefined ? '' : `: ${decision.reason}`;
       return { outcome: 'deny', reason: `${REASONS.rejected}${reason}`, by };
     }
-    // Used up even when it is of no use any more: the next call asks about what there is now.
+    // The approval is used up even if it no longer applies: the next call asks about the current change.
     if (!(await this.parts.desk.use(id))) return { outcome: 'deny', reason: REASONS.used };
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
@@ -239,7 +242,7 @@ export class DeskApprover extends Approver {
     return { outcome: 'unavailable', reason: timedOut(this.options.expiry) };
   }
 
-  /** The case once it is decided, or why nobody waits for it any longer. */
+  /** The decided case, or why the call stops waiting. */
   private settled(opened: ApprovalCase, { context }: ApprovalRequest): Promise<ApprovalCase | Waited> {
     const { desk, bus } = this.parts;
     const { signal, asks } = context;
@@ -277,7 +280,7 @@ function draftOf({ tool, args, context, effectivePermission }: ApprovalRequest, 
   };
 }
 
-/** All of them have to say yes, one after the other; the first that does not is the answer. */
+/** Requires the approval of all approvers, one after the other. The first other decision is final. */
 export class ApproversInTurn extends Approver {
   constructor(private readonly approvers: readonly [Approver, ...Approver[]]) {
     super();

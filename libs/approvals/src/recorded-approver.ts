@@ -5,13 +5,13 @@ import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } 
 export interface ApprovalListeners {
   readonly events: Pick<EventEmitter2, 'emit'>;
   readonly audit: Pick<AuditSink, 'recordApproval'>;
-  /** Hears of listeners that fail. */
+  /** Logs failures of listeners. */
   readonly log: { error(line: string): void };
 }
 
-/** What an approver decides is told: to whoever listens for the event, and to the record unless the desk wrote it down. */
+/** Emits an event for each decision and records it, unless the approval service has recorded it. */
 export class RecordedApprover extends Approver {
-  /** @param timeout seconds there are to decide, as the event tells them */
+  /** @param timeout seconds there are to decide, as a member of the event */
   constructor(
     private readonly approver: Approver,
     private readonly timeout: number,
@@ -27,7 +27,7 @@ export class RecordedApprover extends Approver {
       if (!decision.again) this.record(request, decision, performance.now() - started);
       return decision;
     } catch (error) {
-      // Answered by the protocol, and a no all the same. A question that is only now asked is none.
+      // The protocol answers this error, and the call is denied. A question that is only now sent is no decision.
       if (error instanceof ProtocolFault)
         this.record(request, { outcome: 'unavailable', reason: error.message }, performance.now() - started);
       throw error;

@@ -16,12 +16,12 @@ const CONTENT_SECURITY_POLICY = [
   "base-uri 'none'",
   "form-action 'self'",
   "frame-ancestors 'none'",
-  // What a row says can never become script, even by a mistake of ours: no code of the page makes markup from text.
+  // Text of a row must not become script even by a mistake of the page, which never makes markup from text.
   "require-trusted-types-for 'script'",
   "trusted-types 'none'",
 ].join('; ');
 
-/** On every answer of the console. */
+/** Sent with every response of the console. */
 const SECURITY_HEADERS: Readonly<Record<string, string>> = Object.freeze({
   'Content-Security-Policy': CONTENT_SECURITY_POLICY,
   'X-Content-Type-Options': 'nosniff',
@@ -33,7 +33,7 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = Object.freeze({
 });
 
 export interface ConsoleParts {
-  /** What stands before authentication everywhere stands here as well: host, limit, origin. */
+  /** The checks of the MCP endpoint before authentication apply here as well: host, rate limit, origin. */
   readonly edge: Pick<McpEdge, 'refusalFor' | 'unread'>;
   readonly gate: OperatorGate;
   readonly signIn: SignIn;
@@ -45,7 +45,10 @@ export interface ConsoleParts {
 const ASSET = /^\/console\/assets\/([A-Za-z0-9_-]+)\/([a-z0-9.-]+)$/;
 const KEPT = 'public, max-age=31536000, immutable';
 
-/** The operator's page over HTTP, on plain Node requests. In order: page, host and limit, site, who, what. */
+/**
+ * Serves the operator console on plain Node.js requests. Order of checks: page file, host and limit, site, operator,
+ * route.
+ */
 export class ConsoleApp {
   private readonly table: RouteTable;
 
@@ -77,7 +80,7 @@ export class ConsoleApp {
     this.parts.edge.unread.wrote(response);
   }
 
-  /** The page itself is no secret: it holds the form to sign in with, and no data. */
+  /** The page holds the sign-in form and no data, so it needs no authentication. */
   private async sendPage(path: string, request: IncomingMessage, response: ServerResponse): Promise<boolean> {
     const { page } = this.parts;
     const reads = request.method === 'GET' || request.method === 'HEAD';
@@ -141,7 +144,7 @@ export class ConsoleApp {
   }
 }
 
-/** What may be said of a fault; undefined when it is ours. */
+/** The response to an error; undefined for an internal error. */
 function answerOf(error: unknown): Answer | undefined {
   if (error instanceof NotServed)
     return { status: error.status, body: { error: error.message }, headers: error.headers };

@@ -3,10 +3,10 @@ import { Observable, type Subscription } from 'rxjs';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from '#audit';
 import type { BusMessage, MessageBus } from '#cluster';
 
-/** A record as it is watched: names, never values; every text cut. */
+/** A record for display: selected members without values, long text cut. */
 type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
-/** What of a record is shown, and nothing that a later version adds to it. */
+/** The displayed members. A member that a later version adds is not displayed by itself. */
 const SHOWN = (
   'type at tool success agent_name principal tenant_id permissions auth_type args_keys gate error_code ' +
   'denial_kind cause duration_ms database_ms rows result_size policy_version correlation_id trace_id ' +
@@ -36,33 +36,33 @@ function cut(value: unknown): string | number | boolean | readonly string[] | un
   return value.slice(0, MAX_NAMES).map((name) => String(name).slice(0, MAX_TEXT));
 }
 
-/** Somebody watches: said again and again, because what is said once may be lost. */
+/** Topic of watchers. A watcher repeats its announcement, because a message may be lost. */
 const WATCHED = 'console.watched';
 const RECORDS = 'console.records';
 
 interface LiveSettings {
-  /** Milliseconds between two words of a watcher. Default 5,000. */
+  /** Milliseconds between two announcements of a watcher. Default 5,000. */
   readonly word: number;
-  /** Milliseconds that a replica tells after the last one. Default 15,000. */
+  /** Milliseconds that a replica publishes after the last announcement. Default 15,000. */
   readonly memory: number;
-  /** Milliseconds that records are gathered before they are told. Default 250. */
+  /** Milliseconds that records are collected before they are published. Default 250. */
   readonly gather: number;
-  /** Records that are told at once; what comes meanwhile is only counted. Default 50. */
+  /** Maximum number of records per batch; further ones are counted. Default 50. */
   readonly most: number;
 }
 
 const DEFAULTS: LiveSettings = { word: 5_000, memory: 15_000, gather: 250, most: 50 };
 
-/** Records of one replica within a moment. */
+/** Records of one replica within one interval. */
 export interface LiveBatch {
   readonly replica: string;
   readonly records: readonly ShownRecord[];
-  /** That were recorded besides and are not among them. */
+  /** Number of further records that are not in the batch. */
   readonly missed: number;
 }
 
 /**
- * Tells watchers on every replica what this one records, and nothing at all while nobody watches. How much it tells is
+ * Publishes the records of this replica to watchers on every replica, and nothing while nobody watches. The volume is
  * bounded: under load most records are counted, not sent.
  */
 export class LiveRecords extends AuditSink {
@@ -87,7 +87,7 @@ export class LiveRecords extends AuditSink {
     });
   }
 
-  /** Whether somebody watches, as far as this replica heard. */
+  /** Whether a watcher has announced itself recently. */
   get isWatched(): boolean {
     return this.now() < this.watchedUntil;
   }
@@ -106,7 +106,7 @@ export class LiveRecords extends AuditSink {
     if (this.isWatched) this.gather(event);
   }
 
-  /** What every replica records from now on, this one included. */
+  /** Records of every replica from now on, including this one. */
   watch(): Observable<LiveBatch> {
     return new Observable((watcher) => {
       const batches = this.bus.messages(RECORDS).subscribe((message) => {
@@ -143,12 +143,12 @@ export class LiveRecords extends AuditSink {
     const { replica, gathered: records, missed } = this;
     this.gathered = [];
     this.missed = 0;
-    // Who watches while the replicas cannot be reached sees nothing; the records are written down all the same.
+    // While the bus is unreachable watchers see nothing; the records are stored all the same.
     void this.bus.publish(RECORDS, { replica, records, missed }).catch(() => undefined);
   }
 }
 
-/** What another version of Parley told may have another form: it is none then. */
+/** A batch of another version of Parley may have another form and is ignored. */
 function readBatch({ replica, records, missed }: BusMessage): LiveBatch | undefined {
   if (typeof replica !== 'string' || !Array.isArray(records) || typeof missed !== 'number') return undefined;
   return { replica, records: records as ShownRecord[], missed };

@@ -14,27 +14,32 @@ import {
 interface OperatorGateDependencies {
   readonly authenticator: Authenticator;
   readonly sessions: OperatorSessions;
-  /** Names of the agents that are operators at this moment. */
+  /** Names of the agents that are operators in the current configuration. */
   readonly operators: () => readonly string[];
-  /** Requests of one operator. */
+  /** Rate limit per operator. */
   readonly limiter: RateLimiter;
-  /** Told of a cookie that nobody here sealed: a wrong credential, unlike one whose time is over. Default: nobody is. */
+  /**
+   * Called with a cookie that this service did not seal: a wrong credential, unlike an expired one. Default: not
+   * called.
+   */
   readonly forged?: (from: Pick<CredentialSource, 'headers' | 'remoteAddress'>) => void;
 }
 
-/** Somebody who may see what the console shows. */
+/** An authenticated operator. */
 export interface Operator {
   readonly agent: Agent;
-  /** Absent: the request itself showed a credential. */
+  /** Absent when the request itself shows a credential. */
   readonly session?: OperatorSession;
-  /** Asks again with the same credential. @throws NotServed when it no longer counts */
+  /** Authenticates again with the same credential. @throws NotServed when it is no longer valid */
   readonly confirm: () => Promise<void>;
 }
 
-/** A program shows its credential with every request; where one is shown, it decides. */
+/** Headers of programs, which show a credential with every request. They take precedence over the cookie. */
 const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
 
-/** Who may come in: known to the authenticator, and named among the operators. Everybody else is told no more than that. */
+/**
+ * Authenticates operators: callers that the authenticator recognises and that are configured as operators.
+ */
 export class OperatorGate {
   constructor(private readonly parts: OperatorGateDependencies) {}
 
@@ -54,7 +59,7 @@ export class OperatorGate {
   /** @throws NotServed */
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
     const agent = await this.authenticated(request, credential);
-    // A sub-agent is nobody who signs in.
+    // Sub-agents cannot sign in.
     if (agent.depth !== 0 || !this.parts.operators().includes(agent.shape.name))
       throw new NotServed(403, 'this agent is no operator');
     return agent;
@@ -108,19 +113,19 @@ export class OperatorGate {
   }
 }
 
-/** A browser that carries what counts no longer forgets it. */
+/** Refuses the request and deletes the invalid cookie. */
 function signInAgain(headers: IncomingHttpHeaders): NotServed {
   return new NotServed(401, 'sign in again', { 'Set-Cookie': setCookie('', 0, headers) });
 }
 
-/** What operators do is recorded like what agents do. */
+/** Records the actions of operators in the audit log. */
 export class OperatorNotes {
   constructor(
     private readonly audit: Pick<AuditSink, 'recordEvent'>,
     private readonly log: { error(line: string): void },
   ) {}
 
-  /** A record that fails changes nothing of what was done. */
+  /** A failure to record does not undo the action. */
   write({ agent }: Pick<Operator, 'agent'>, action: string, target?: string): void {
     try {
       this.audit.recordEvent({

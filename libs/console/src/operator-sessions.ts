@@ -4,18 +4,20 @@ import { CLOCK_DIFFERENCE, steadyClock, type VersionedStore } from '#cluster';
 import type { SealedText } from '#dispatcher';
 import { isLoopbackName } from './same-site.js';
 
-/** With the prefix a browser takes it over TLS alone. */
+/** Browsers accept a cookie with the `__Secure-` prefix over TLS only. */
 function nameFor(host: string | undefined): string {
   return isLoopbackName(host) ? 'parley-console' : '__Secure-parley-console';
 }
 
-/** Characters: with name and attributes, what every browser keeps. */
+/** Characters. With name and attributes, every browser stores that many. */
 const MAX_VALUE = 3_800;
 
-/** Whether a cookie can hold it. */
+/** Whether the value fits into a cookie. */
 export const fitsCookie = (value: string): boolean => value.length <= MAX_VALUE;
 
-/** The session that a browser carries; `undefined` also when it carries two, because which is ours cannot be told. */
+/**
+ * The session cookie of a request; `undefined` also when there are two, because the genuine one cannot be told apart.
+ */
 export function presentedCookie({ cookie, host }: IncomingHttpHeaders): string | undefined {
   const prefix = `${nameFor(host)}=`;
   const found = (cookie ?? '').split(';').flatMap((pair) => {
@@ -25,39 +27,39 @@ export function presentedCookie({ cookie, host }: IncomingHttpHeaders): string |
   return found.length === 1 && found[0] !== '' ? found[0] : undefined;
 }
 
-/** @param seconds that the browser keeps it; 0 makes it forget */
+/** @param seconds lifetime in the browser; 0 deletes the cookie */
 export function setCookie(value: string, seconds: number, { host }: IncomingHttpHeaders): string {
   const secure = isLoopbackName(host) ? '' : '; Secure';
   return `${nameFor(host)}=${value}; Path=/console; HttpOnly; SameSite=Strict; Max-Age=${seconds}${secure}`;
 }
 
-/** Credential headers, as a program would send them. */
+/** Credential headers in the form of a program's request. */
 export type CredentialHeaders = Readonly<Record<string, string>>;
 
-/** What a signed-in browser carries, sealed. */
+/** The sealed content of the session cookie. */
 export interface OperatorSession {
   readonly id: string;
-  /** Shown to the authenticator at every request: who lost the right to sign in has lost the session. */
+  /** Authenticated at every request: an operator that loses its rights loses its session. */
   readonly credential: CredentialHeaders;
   /** Milliseconds since 1970. */
   readonly signedInAt: number;
   readonly expiresAt: number;
 }
 
-/** Milliseconds that a session lasts while nobody is at the page. */
+/** Milliseconds after which an unused session ends. */
 export const IDLE = 30 * 60_000;
-/** Milliseconds after which one signs in again in any case. */
+/** Milliseconds after which every session ends. */
 export const LONGEST = 8 * 3_600_000;
 
 interface OperatorSessionsOptions {
   readonly sealed: SealedText;
-  /** Sessions that were signed out: no replica honours them again. */
+  /** Ids of sessions that were signed out, shared by all replicas. */
   readonly ended: Pick<VersionedStore, 'create' | 'find'>;
-  /** Milliseconds since 1970. Default: that of the process, which is never set back. */
+  /** Milliseconds since 1970. Default: the clock of the process, which is never set back. */
   readonly now?: () => number;
 }
 
-/** Sessions that live in the browser, sealed so that any replica opens them. */
+/** Stateless sessions: the browser keeps them sealed, and any replica can open them. */
 export class OperatorSessions {
   private readonly now: () => number;
 
@@ -70,7 +72,7 @@ export class OperatorSessions {
     return { id: randomUUID(), credential, signedInAt: now, expiresAt: now + IDLE };
   }
 
-  /** Somebody is still at the page. */
+  /** Extends a session that is in use. */
   renewed(session: OperatorSession): OperatorSession {
     return { ...session, expiresAt: Math.min(this.now() + IDLE, session.signedInAt + LONGEST) };
   }
@@ -79,13 +81,13 @@ export class OperatorSessions {
     return Math.max(0, Math.floor((expiresAt - this.now()) / 1000));
   }
 
-  /** @param host under which the browser knows the service: a session counts nowhere else */
+  /** @param host the host name of the request; the session is valid for this host only */
   seal(session: OperatorSession, host: string): Promise<string> {
     return this.parts.sealed.seal(JSON.stringify(session), host);
   }
 
   /**
-   * @returns `over` for a session of this host that has ended, `forged` for what never was one
+   * @returns `over` for an ended session of this host, `forged` for anything that was not sealed here
    * @throws SharedStateUnavailable
    */
   async open(text: string, host: string): Promise<OperatorSession | 'over' | 'forged'> {
@@ -95,16 +97,16 @@ export class OperatorSessions {
     return (await this.isOver(session)) ? 'over' : session;
   }
 
-  /** @throws SharedStateUnavailable: whether it was signed out is not known then */
+  /** @throws SharedStateUnavailable, because a sign-out cannot be looked up */
   async isOver({ id, expiresAt }: OperatorSession): Promise<boolean> {
     return expiresAt <= this.now() || (await this.parts.ended.find(id)) !== undefined;
   }
 
   /** @throws SharedStateUnavailable */
   async end({ id, signedInAt }: OperatorSession): Promise<void> {
-    // An older copy of the cookie may have been renewed: as long as any of them could be.
+    // An older copy of the cookie may have been renewed: the id is kept as long as any copy could be valid.
     const left = signedInAt + LONGEST - this.now();
-    // By the clock of another replica it may go on a while longer.
+    // The clock of another replica may be behind.
     if (left + 2 * CLOCK_DIFFERENCE > 0) await this.parts.ended.create(id, {}, left + 2 * CLOCK_DIFFERENCE);
   }
 }

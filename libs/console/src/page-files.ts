@@ -12,7 +12,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const SERVED = /^[a-z][a-z0-9-]*\.(js|css|svg)$/;
 const compress = promisify(brotliCompress);
 
-/** A file as it is sent. */
+/** A file with its content type and encodings. */
 export interface PageFile {
   readonly type: string;
   readonly plain: Buffer;
@@ -21,14 +21,14 @@ export interface PageFile {
 
 interface Page {
   readonly html: PageFile;
-  /** Names what all files say together. */
+  /** Digest of all files. */
   readonly version: string;
   readonly assets: ReadonlyMap<string, PageFile>;
 }
 
 /**
- * The page, read and compressed when it is first asked for. Its files are served under a name that changes with any of
- * them, so that a browser may keep them for good and never mixes two builds.
+ * Reads and compresses the files of the page at the first request. Their URLs contain a digest of all files, so that
+ * browsers can cache them without mixing builds.
  */
 export class PageFiles {
   private loading: Promise<Page> | null = null;
@@ -40,7 +40,7 @@ export class PageFiles {
     return (await this.page()).html;
   }
 
-  /** @returns `undefined` for what the page has no file of, in this very version */
+  /** @returns `undefined` for an unknown file, or one of another version */
   async asset(version: string, name: string): Promise<PageFile | undefined> {
     const page = await this.page();
     return version === page.version ? page.assets.get(name) : undefined;

@@ -1,19 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Operator } from './operator-gate.js';
 
-/** What an operator asked, with everything before it passed. */
+/** An authenticated request. */
 interface ConsoleRequest {
   readonly operator: Operator;
-  /** Parts of the path that the route leaves open, decoded. */
+  /** Decoded segments of the path at the positions of `*`. */
   readonly parts: readonly string[];
   readonly query: URLSearchParams;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Ends with the client. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
-/** JSON and its headers; `taken`: the route answers by itself. */
+/** A JSON response, or `taken` when the route writes the response itself. */
 export type RouteAnswer = Answer | 'taken';
 
 export interface Answer {
@@ -23,7 +23,7 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** One thing that operators may ask. `*` in a path stands for one part. */
+/** A route of the console API. `*` matches one segment of the path. */
 export interface Route {
   readonly verb: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
@@ -34,7 +34,7 @@ export interface Route {
 const MOST = 200;
 const USUAL = 50;
 
-/** How many entries are asked for: 50 unless told, 200 at most. */
+/** The `limit` of a query: 50 by default, at most 200. */
 export function limitOf(query: URLSearchParams): number {
   const asked = Number(query.get('limit') ?? USUAL);
   return Number.isSafeInteger(asked) && asked > 0 ? Math.min(asked, MOST) : USUAL;
@@ -42,11 +42,11 @@ export function limitOf(query: URLSearchParams): number {
 
 type Found =
   | { readonly route: Route; readonly parts: readonly string[] }
-  /** The path is served, with other verbs. */
+  /** The path exists with other methods. */
   | { readonly verbs: readonly string[] }
   | undefined;
 
-/** Which route serves a path. */
+/** Finds the route of a path and method. */
 export class RouteTable {
   constructor(private readonly routes: readonly Route[]) {}
 
@@ -62,7 +62,7 @@ export class RouteTable {
   }
 }
 
-/** @returns what stands where the pattern leaves it open; null when they differ elsewhere, or it cannot be decoded */
+/** @returns the segments at `*`; null when the path does not match or cannot be decoded */
 function partsOf(pattern: string, path: string): string[] | null {
   const wanted = pattern.split('/');
   const given = path.split('/');

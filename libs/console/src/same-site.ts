@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** What every request that changes something carries: no form and no link of another page can send it. */
+/** Required on every request that changes something: forms and links of other pages cannot send it. */
 const CONSOLE_HEADER = 'x-parley-console';
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 const CHANGES_NOTHING = new Set(['GET', 'HEAD']);
 
 /**
- * Whether a browser sent it on behalf of a page that is not ours. Programs send neither header and are not concerned.
+ * Whether a browser sent the request for another site's page. Programs send none of these headers.
  * @returns why it is refused, or null
  */
 export function crossSiteRefusal(headers: IncomingHttpHeaders, verb: string): string | null {
@@ -20,12 +20,12 @@ export function crossSiteRefusal(headers: IncomingHttpHeaders, verb: string): st
   return null;
 }
 
-/** A proxy may have taken the scheme away, never the name. */
+/** A proxy may change the scheme, but not the host name. */
 function isOwnOrigin(origin: string, host: string): boolean {
   return URL.canParse(origin) && host !== '' && new URL(origin).host === host.trim().toLowerCase();
 }
 
-/** Whether the browser talks to this machine by a name that cannot leave it. */
+/** Whether the host name always refers to this machine. */
 export function isLoopbackName(host: string | undefined): boolean {
   return URL.canParse(`http://${host ?? ''}`) && LOOPBACK.has(new URL(`http://${host}`).hostname);
 }

@@ -15,18 +15,18 @@ import type { Answer } from './route.js';
 export interface SignInDependencies {
   readonly gate: OperatorGate;
   readonly sessions: OperatorSessions;
-  /** Attempts from one remote network, whatever comes of them. */
+  /** Limits all attempts of one remote network, successful or not. */
   readonly limiter: RateLimiter;
-  /** Names of the agents that decide approvals. */
+  /** Names of the agents that may decide approvals. */
   readonly approvers: readonly string[];
   readonly notes: OperatorNotes;
   readonly log: { warn(line: string): void };
 }
 
-/** What can stand in a header, and no longer than headers may be. */
+/** Characters and length that a header may have. */
 const CREDENTIAL = /^[\x21-\x7e]{1,4096}$/;
 
-/** Browsers show their credential once, and carry a sealed session from then on. */
+/** Signs browsers in: a browser sends its credential once and then carries a sealed session. */
 export class SignIn {
   constructor(private readonly parts: SignInDependencies) {}
 
@@ -45,13 +45,13 @@ export class SignIn {
     return carried;
   }
 
-  /** Somebody is at the page: the session begins its time anew. */
+  /** Extends the session of an open page. */
   async renew(request: IncomingMessage, { agent, session }: Operator): Promise<Answer> {
     if (!session) return { body: this.sessionOf(agent) };
     return this.carried(request, agent, this.parts.sessions.renewed(session));
   }
 
-  /** Whoever is not signed in is signed out already. */
+  /** Signing out without a session is no error. */
   async end(request: IncomingMessage): Promise<Answer> {
     const { sessions } = this.parts;
     const headers = trustedHeaders(request);
@@ -88,7 +88,7 @@ export class SignIn {
   }
 }
 
-/** A key or token, a Parse session, or both where an agent asks for both. @throws NotServed */
+/** The credential headers of the request body: a key or token, a Parse session, or both. @throws NotServed */
 function credentialOf({ key, session }: Readonly<Record<string, unknown>>): CredentialHeaders {
   const headers = {
     ...(key !== undefined && { authorization: `Bearer ${checked(key)}` }),
@@ -100,6 +100,6 @@ function credentialOf({ key, session }: Readonly<Record<string, unknown>>): Cred
 
 function checked(text: unknown): string {
   if (typeof text === 'string' && CREDENTIAL.test(text)) return text;
-  // What it was is not repeated.
+  // The message does not repeat the credential.
   throw new NotServed(400, 'this cannot be a credential');
 }

@@ -1,7 +1,7 @@
-/** Stands for every name beyond the bound, and for names that nothing has. */
+/** Replaces unknown names and names beyond the bound. */
 export const OTHER_NAME = '_OTHER';
 
-/** Lets so many different names through and no more: what a client can choose must not make time series without end. */
+/** Bounds the number of distinct label values: clients must not create an unlimited number of time series. */
 export class BoundedNames {
   private readonly known = new Set<string>();
 

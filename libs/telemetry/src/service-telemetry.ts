@@ -30,20 +30,20 @@ import {
   verbOf,
 } from './tracing/tracing.js';
 
-/** Names that exist: only they are told in traces and metrics. */
+/** Tests for existing names: only these appear in traces and metrics. */
 export interface KnownNames {
   readonly isTool: (name: string) => boolean;
   readonly isPrompt: (name: string) => boolean;
 }
 
-/** Who listens; null: nobody does. */
+/** Traces and metrics; null when disabled. */
 interface Observers {
   readonly tracing: Tracing | null;
   readonly metrics: ServiceMetrics | null;
   readonly names: KnownNames;
 }
 
-/** The codes of a store's faults are few and say nothing of data; anything else is told by no name. */
+/** Codes of store errors are few and hold no data; all other errors are reported as `failed`. */
 const STORE_CODE = /^[a-z_]{1,40}$/;
 
 function codeOf(error: unknown): string {
@@ -51,7 +51,7 @@ function codeOf(error: unknown): string {
   return name === 'StoreError' && typeof code === 'string' && STORE_CODE.test(code) ? code : 'failed';
 }
 
-/** Measures the database operations of a call, each as a span below whichever of its spans is open. */
+/** Measures the database operations of a call, each as a child of the innermost open span. */
 class ObservedData implements DataMeter {
   constructor(
     private readonly parts: Observers,
@@ -82,7 +82,7 @@ class ObservedData implements DataMeter {
   }
 }
 
-/** Gates as events of the open span: a span for each would cost more than most gates do. */
+/** Records gates as events of the open span: a span for each would cost more than most gates. */
 class ObservedGates implements CallTrace {
   constructor(private readonly span: () => Span | null) {}
 
@@ -93,12 +93,12 @@ class ObservedGates implements CallTrace {
     });
   }
 
-  /** Where a limit comes from, never what it says. */
+  /** Reports the origin of a limit, not its content. */
   limited(className: string, origin: LimitOrigin): void {
     this.span()?.addEvent('rows.limited', { 'db.collection.name': className, 'parley.limit': origin });
   }
 
-  /** How many, not which. */
+  /** Reports the number of fields, not their names. */
   masked(className: string, fields: ReadonlyMap<string, string>): void {
     this.span()?.addEvent('fields.masked', {
       'db.collection.name': className,
@@ -107,14 +107,14 @@ class ObservedGates implements CallTrace {
   }
 }
 
-/** One tool call: its gates are told on the span of the message, its handler has one of its own. */
+/** Observes one tool call: gates are events on the span of the message, the handler has its own span. */
 class ObservedTool implements ToolTelemetry {
   readonly trace: ObservedGates | undefined;
   readonly meter: ObservedData;
   private handler: Span | null = null;
   private over = false;
 
-  /** @param message null: its trace is not kept */
+  /** @param message null when the trace is not sampled */
   constructor(
     private readonly parts: Observers,
     private readonly name: string,
@@ -170,7 +170,7 @@ class ObservedTool implements ToolTelemetry {
   }
 }
 
-/** What a message counts as. */
+/** Metric labels of a message. */
 interface MessageLabels {
   readonly method: string;
   readonly era: string;
@@ -195,7 +195,7 @@ class ObservedMessage implements MessageTelemetry {
     const named = span?.spanContext();
     this.traceId = named?.traceId;
     this.traceParent = named && writeTraceParent({ ...named, sampled: span?.isRecording() === true });
-    // Of a trace that is not kept only the id is needed.
+    // Of a trace that is not sampled only the id is needed.
     this.recorded = span?.isRecording() ? span : null;
     this.trace = this.recorded ? new ObservedGates(() => this.recorded) : undefined;
     this.meter = new ObservedData(parts, () => this.recorded);
@@ -235,7 +235,7 @@ function member(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** A name that exists: what a client made up is told by no name. */
+/** The tool or prompt of a message, if it exists; names that a client made up are not reported. */
 function targetOf({ method, params }: SaidMessage, { names }: Observers): MessageTarget {
   const name = member(params, 'name');
   if (typeof name !== 'string') return {};
@@ -245,8 +245,8 @@ function targetOf({ method, params }: SaidMessage, { names }: Observers): Messag
 }
 
 /**
- * Begins to listen to a message. The trace context in its `_meta` is its parent; that of the request which carried it is
- * linked then, as one request can carry several messages (MCP conventions, context propagation).
+ * Starts observing a message. The trace context in its `_meta` becomes the parent, and the span of the HTTP request
+ * is linked, because one request can carry several messages (MCP conventions, context propagation).
  */
 function observeMessage(
   parts: Observers,
@@ -271,7 +271,7 @@ function observeMessage(
   return new ObservedMessage(parts, labels, span, message.correlationId);
 }
 
-/** Ends with its request, so that it counts as none by itself. */
+/** Ends with its request and is not counted as a message. */
 const FILE = { method: 'exports/read', era: 'legacy', transport: 'http' } as const;
 
 class ObservedRequest implements RequestTelemetry {
@@ -312,13 +312,13 @@ class ObservedRequest implements RequestTelemetry {
     if (!span) return;
     if (status === null) this.parts.tracing?.fail(span, 'client_disconnect');
     else span.setAttribute('http.response.status_code', status);
-    // A refusal is the caller's error, not one of this server (HTTP conventions, span status).
+    // A refusal is an error of the caller and not of this server (HTTP conventions, span status).
     if (status !== null && status >= 500) this.parts.tracing?.fail(span, String(status));
     span.end();
   }
 }
 
-/** Tells traces and metrics, whichever of the two there are. */
+/** Reports to traces and metrics, as far as they are enabled. */
 export class ServiceTelemetry extends Telemetry {
   constructor(private readonly parts: Observers) {
     super();

@@ -1,25 +1,25 @@
-/** Who called, in the trace that the caller says it is part of. */
+/** The caller's span, from its `traceparent`. */
 export interface TraceParent {
   /** 32 lower-case hexadecimal digits, not all zero. */
   readonly traceId: string;
-  /** 16 of them, not all zero. */
+  /** 16 lower-case hexadecimal digits, not all zero. */
   readonly spanId: string;
   readonly sampled: boolean;
-  /** As sent, within the limits below; absent when it was not usable. */
+  /** As received, within the limits below; absent when it is invalid. */
   readonly state?: string;
 }
 
-/** Characters of a `tracestate` that are kept at most (W3C Trace Context, 3.3.1.5), and its entries. */
+/** Maximum characters and entries of a `tracestate` (W3C Trace Context, 3.3.1.5). */
 const MAX_STATE = 512;
 const MAX_STATE_ENTRIES = 32;
 
 const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const STATE_ENTRY =
   /^[a-z0-9][a-z0-9_\-*/@]{0,255}=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/;
-/** Longer ones exist in no version yet; what follows the four known parts is ignored, within this. */
+/** No version has longer ones; text after the four known fields is ignored. */
 const MAX_PARENT = 128;
 
-/** `undefined` for whatever is not one: a caller that sends rubbish begins a trace of its own. */
+/** `undefined` for invalid values: the request then starts a trace of its own. */
 export function readTraceParent(parent: unknown, state?: unknown): TraceParent | undefined {
   if (typeof parent !== 'string' || parent.length > MAX_PARENT) return undefined;
   const [, version, traceId = '', spanId = '', flags = '', more] = PARENT.exec(parent) ?? [];
@@ -34,7 +34,7 @@ export function readTraceParent(parent: unknown, state?: unknown): TraceParent |
   };
 }
 
-/** All of it or nothing: a part would change what other vendors wrote. */
+/** Keeps the whole state or none of it: a part would change the state of other vendors. */
 function readTraceState(state: unknown): string | undefined {
   if (typeof state !== 'string' || state === '' || state.length > MAX_STATE) return undefined;
   const entries = state.split(',').map((entry) => entry.trim());

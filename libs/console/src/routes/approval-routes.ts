@@ -10,7 +10,7 @@ const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: s
   decided_before: [409, 'this approval has been decided'],
 };
 
-/** Calls that wait for a person. Being an operator is not enough to see them: the office has rules of its own. */
+/** Pending approvals. The approval service checks on its own whether an operator may see and decide them. */
 export function approvalRoutes(approvals: ApprovalOffice, notes: OperatorNotes): readonly Route[] {
   return [
     {

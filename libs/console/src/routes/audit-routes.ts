@@ -2,7 +2,7 @@ import { type AuditQuery, AuditQueryError, type AuditTrail } from '#audit';
 import { NotServed } from '#streaming';
 import { limitOf, type Route } from '../route.js';
 
-/** Members of a query by the names they have in a URL. Operators may give these and no others. */
+/** Query parameters of a search and the filters that they set. Others are refused. */
 const ASKED = {
   from: 'from',
   to: 'to',
@@ -21,7 +21,7 @@ const ASKED = {
 const OTHERS = new Set(['limit']);
 const MAX_TEXT = 500;
 
-/** What was recorded, newest first. */
+/** Searches audit records, newest first. */
 export function auditRoutes(trail: AuditTrail): readonly Route[] {
   return [
     {
@@ -38,7 +38,7 @@ export function auditRoutes(trail: AuditTrail): readonly Route[] {
   ];
 }
 
-/** @throws NotServed for what is not asked like this: a filter that is misspelt must not find everything */
+/** @throws NotServed for an unknown parameter: a misspelt filter must not match everything */
 function queryOf(query: URLSearchParams): AuditQuery {
   const asked: Record<string, unknown> = { limit: limitOf(query) };
   for (const [name, value] of query) {

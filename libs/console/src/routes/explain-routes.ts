@@ -3,20 +3,20 @@ import { NotServed, readSmallJson } from '#streaming';
 import type { OperatorNotes } from '../operator-gate.js';
 import type { Route } from '../route.js';
 
-/** An agent whose calls can be rehearsed, and the tools it may call. */
+/** An agent whose calls can be simulated, and its tools. */
 export interface RehearsedAgent {
   readonly name: string;
   readonly permissions: string;
   readonly tenant_id: string | number | null;
-  /** It reads with the session of its caller: the rehearsal needs a user. */
+  /** It reads with the session of its caller: a simulation needs a user. */
   readonly asks_user: boolean;
-  /** Names. */
+  /** Names of tools. */
   readonly tools: readonly string[];
 }
 
 export interface RehearsalCatalogue {
   readonly agents: readonly RehearsedAgent[];
-  /** Those that any of the agents may call. */
+  /** All tools that any of the agents may call. */
   readonly tools: readonly RehearsedTool[];
 }
 
@@ -30,11 +30,11 @@ export interface RehearsalOrder {
   readonly agent: string;
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
-  /** Id of the user whose session is rehearsed. */
+  /** Id of the user whose session is simulated. */
   readonly user?: string;
 }
 
-/** Too many wait already. */
+/** Too many simulations are waiting. */
 export class RehearsalsBusy extends Error {
   override readonly name = 'RehearsalsBusy';
   constructor() {
@@ -42,15 +42,15 @@ export class RehearsalsBusy extends Error {
   }
 }
 
-/** What would come of a call, and of none: nothing runs. */
+/** Simulates calls: their gates are evaluated, and nothing is executed. */
 export abstract class RehearsalDesk {
-  /** What there is to ask about, sorted by name. */
+  /** The agents and tools, sorted by name. */
   abstract catalogue(): Promise<RehearsalCatalogue>;
-  /** @returns `undefined` when there is no such agent. @throws RehearsalsBusy */
+  /** @returns `undefined` for an unknown agent. @throws RehearsalsBusy */
   abstract rehearse(order: RehearsalOrder): Promise<Rehearsal | undefined>;
 }
 
-/** What an agent may do: the gates of a call, passed for show. Nothing runs and nothing is sent to the database. */
+/** Explains what an agent may do by simulating a call. Nothing is executed and nothing is sent to the database. */
 export function explainRoutes(simulations: RehearsalDesk, notes: OperatorNotes): readonly Route[] {
   return [
     {

@@ -5,19 +5,22 @@ import type { Operator } from '../operator-gate.js';
 import type { Route } from '../route.js';
 
 interface LiveStreamSettings {
-  /** Streams of this process. Default 50. */
+  /** Maximum number of streams of this process. Default 50. */
   readonly most: number;
-  /** Streams of one operator. Default 4. */
+  /** Maximum number of streams of one operator. Default 4. */
   readonly each: number;
-  /** Milliseconds between two looks whether the operator still is one. Default 10,000. */
+  /** Milliseconds between two checks of the operator's credential. Default 10,000. */
   readonly confirm: number;
-  /** Bytes that may wait for a browser that reads too slowly. Default 262,144. */
+  /** Bytes that are buffered for a slow browser. Default 262,144. */
   readonly maxBuffered: number;
 }
 
 const DEFAULTS: LiveStreamSettings = { most: 50, each: 4, confirm: 10_000, maxBuffered: 262_144 };
 
-/** Browsers that watch: a bounded number, each for as long as its operator is one. */
+/**
+ * Event streams to browsers. Their number is bounded, and each ends when its operator's credential is no longer
+ * valid.
+ */
 export class LiveStreams {
   private readonly settings: LiveStreamSettings;
   private readonly open = new Map<EventStream, { readonly principal: string; readonly end: () => void }>();
@@ -34,7 +37,7 @@ export class LiveStreams {
     return this.open.size;
   }
 
-  /** @throws NotServed when there is no room */
+  /** @throws NotServed when there are too many streams */
   serve({ agent, confirm }: Operator, response: ServerResponse): void {
     const { principal } = agent;
     this.admit(principal);
@@ -63,7 +66,7 @@ export class LiveStreams {
     });
   }
 
-  /** Ends every stream with a last word. */
+  /** Ends every stream with an `ended` event. */
   close(): void {
     for (const { end } of this.open.values()) end();
   }
@@ -77,7 +80,7 @@ export class LiveStreams {
   }
 }
 
-/** Calls, refusals and decisions as they are recorded, on every replica. */
+/** Streams calls, refusals and decisions of every replica as they are recorded. */
 export function liveRoutes(streams: LiveStreams): readonly Route[] {
   return [
     {

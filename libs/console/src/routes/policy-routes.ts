@@ -3,12 +3,12 @@ import type { ClassPolicy, Policy } from '#policy';
 import { limitOf, type Route } from '../route.js';
 
 export interface PolicyRoutesDependencies {
-  /** As it holds at this moment. */
+  /** The current policy. */
   readonly policy: () => Policy;
   readonly metadata: Pick<MetadataAudit, 'run'>;
 }
 
-/** What the policy says of a class; of a filter the fields alone. */
+/** The policy of a class; of its filter only the field names. */
 interface ShownClass {
   readonly name: string;
   readonly access: 'open' | 'hidden';
@@ -22,7 +22,7 @@ interface ShownClass {
   readonly tenant_field: string | null;
 }
 
-/** The classes of the policy, a page at a time, and what agents are not told about them. */
+/** The classes of the policy in pages, and the gaps in their descriptions. */
 export function policyRoutes({ policy, metadata }: PolicyRoutesDependencies): readonly Route[] {
   return [
     {
@@ -69,7 +69,7 @@ function shownClass(known: ClassPolicy): ShownClass {
 
 const MOST_CLASSES = 500;
 
-/** A database of thousands of classes is told of in part, and so said. */
+/** Bounds the report for databases with thousands of classes; `shown_classes` says how many it covers. */
 function bounded(found: AuditedMetadata): AuditedMetadata & { readonly shown_classes: number } {
   const first = <T>(section: Readonly<Record<string, T>>) =>
     Object.fromEntries(Object.entries(section).slice(0, MOST_CLASSES));

@@ -2,37 +2,37 @@ import type { ExportOverview } from '#exports';
 import type { TaskOverview } from '#jobs';
 import { limitOf, type Route } from '../route.js';
 
-/** How the service is, for its operators. */
+/** Status of a replica for operators. */
 export interface ServiceReport {
   readonly version: string;
   readonly node: string;
   /** ISO 8601. */
   readonly started_at: string;
   readonly replica: string;
-  /** `replicas`: several processes serve as one. */
+  /** `replicas`: the state is shared by several processes. */
   readonly shared_state: 'process' | 'replicas';
   readonly memory_bytes: number;
   readonly policy: {
     readonly version: string;
     readonly classes: number;
     readonly agents: number;
-    /** 1 for the configuration of the start, one more for each that followed. */
+    /** Number of the configuration version: 1 at the start, incremented by each reload. */
     readonly edition: number;
     readonly loaded_at: string;
-    /** The last file that was not taken, and why; null when there was none. */
+    /** The latest configuration file that was refused, and why; null when there was none. */
     readonly last_refused: { readonly at: string; readonly faults: readonly string[] } | null;
   };
-  /** Of what is configured; empty when everything is within the process. */
+  /** Configured external services; empty when there are none. */
   readonly dependencies: Readonly<Record<string, 'up' | 'down'>>;
   readonly streams: { readonly calls: number; readonly listening: number; readonly console: number };
 }
 
-/** Reads how this replica is. */
+/** Reads the status of this replica. */
 export abstract class ServiceStatus {
   abstract read(): Promise<ServiceReport>;
 }
 
-/** How the replica that answers is. */
+/** The status of the replica that answers. */
 export function statusRoutes(status: ServiceStatus): readonly Route[] {
   return [
     {
@@ -48,7 +48,7 @@ interface StatusRoutesDependencies {
   readonly exports: ExportOverview;
 }
 
-/** Long calls and promised exports of everybody, the latest first. */
+/** Tasks and exports of all principals, the latest first. */
 export function workRoutes({ tasks, exports }: StatusRoutesDependencies): readonly Route[] {
   return [
     {

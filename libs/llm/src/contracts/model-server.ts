@@ -13,18 +13,18 @@ interface SeenRequest {
   readonly text: string;
 }
 
-/** What the server does with one request. */
+/** Handles one request of the test. */
 export type Script = (response: ServerResponse, request: SeenRequest) => void | Promise<void>;
 
 export interface ModelServer {
   readonly url: string;
   readonly requests: SeenRequest[];
-  /** What the next requests are answered with, one after the other; the last for all that follow. */
+  /** Scripts for the next requests, in order; the last one handles all further requests. */
   script(...scripts: Script[]): void;
   stop(): Promise<void>;
 }
 
-/** A server that speaks the wire of a provider of language models as its script has it, and misbehaves as it has it. */
+/** A server with a provider's protocol that answers, or misbehaves, as scripted. */
 export async function startModelServer(): Promise<ModelServer> {
   const requests: SeenRequest[] = [];
   let scripts: Script[] = [];
@@ -62,7 +62,7 @@ export const status =
     response.writeHead(code, headers).end(body);
   };
 
-/** Text of an event stream, cut into pieces of a few bytes, so that every boundary is somewhere inside. */
+/** The text of an event stream in pieces of a few bytes, so that every boundary is inside a piece. */
 export const streamed =
   (text: string, piece = 7): Script =>
   async (response) => {
@@ -75,7 +75,7 @@ export const streamed =
     response.end();
   };
 
-/** Goes on for ever, as fast as it is read. */
+/** Streams without end, as fast as it is read. */
 export const endless =
   (opening: string, again: string): Script =>
   (response) => {
@@ -92,7 +92,7 @@ const data = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 export interface ScriptedCall {
   readonly id?: string;
   readonly name: string;
-  /** An object is sent as the JSON it is; a text as it stands. */
+  /** An object is sent as JSON, a text unchanged. */
   readonly args: unknown;
 }
 
@@ -103,7 +103,7 @@ const halves = (text: string): [string, string] => {
   return [text.slice(0, middle), text.slice(middle)];
 };
 
-/** Chat completions chunks as OpenAI sends them. */
+/** Chunks of OpenAI's chat completions. */
 export const openAi = {
   chunk: (delta: object, finish: string | null = null) =>
     data({
@@ -136,7 +136,7 @@ export const openAi = {
   },
 };
 
-/** Events of the messages wire as Anthropic sends them. */
+/** Events of Anthropic's messages. */
 export const anthropic = {
   event: (value: { type: string } & Record<string, unknown>) => `event: ${value.type}\n${data(value)}`,
   start(input = 10) {

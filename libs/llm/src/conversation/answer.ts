@@ -5,16 +5,16 @@ import type { ModelMessage, TokenCount } from '../model/language-model.js';
 
 /** US dollars per million tokens. */
 export interface Price {
-  /** Of a million tokens that are sent. */
+  /** Per million input tokens. */
   readonly input: number;
-  /** Of a million tokens that are answered. */
+  /** Per million output tokens. */
   readonly output: number;
 }
 
-/** By the names of models. */
+/** Prices by model name. */
 export type Prices = Readonly<Record<string, Price>>;
 
-/** List prices; what is configured is laid over them. */
+/** List prices; configured prices override them. */
 export const LIST_PRICES: Prices = Object.freeze({
   'gpt-4o-mini': { input: 0.15, output: 0.6 },
   'gpt-4o': { input: 2.5, output: 10 },
@@ -27,28 +27,28 @@ export const LIST_PRICES: Prices = Object.freeze({
 
 const MILLION = 1_000_000;
 
-/** Tokens and what they cost. Immutable; adds up. */
+/** Tokens and their cost. Immutable. */
 export class Usage {
   /** No tokens. */
   static readonly NONE = new Usage(0, 0, 0);
 
   constructor(
-    /** Tokens of the questions. */
+    /** Input tokens. */
     readonly prompt: number,
-    /** Tokens of the answers. */
+    /** Output tokens. */
     readonly completion: number,
-    /** US dollars; 0 where the price of the model is not known. */
+    /** US dollars; 0 when the price of the model is unknown. */
     readonly costUsd: number,
   ) {}
 
-  /** What tokens of a model cost. */
+  /** Computes the cost of tokens of a model. */
   static of({ prompt, completion }: TokenCount, model: string, prices: Prices): Usage {
     const price = Object.hasOwn(prices, model) ? prices[model] : undefined;
     const cost = price ? (prompt * price.input + completion * price.output) / MILLION : 0;
     return new Usage(prompt, completion, cost);
   }
 
-  /** Tokens of questions and answers. */
+  /** Input and output tokens. */
   get total(): number {
     return this.prompt + this.completion;
   }
@@ -62,44 +62,44 @@ export class Usage {
     );
   }
 
-  /** On one line. @param decimals of the dollars. Default 6 */
+  /** One line of text. @param decimals of the dollars. Default 6 */
   toString(decimals = 6): string {
     const { prompt, completion, total, costUsd } = this;
     return `${prompt} in + ${completion} out = ${total} tokens   $${costUsd.toFixed(decimals)}`;
   }
 }
 
-/** A call that a model asked for and what came of it. */
+/** A call that the model requested, with its result. */
 export interface MadeCall {
   /** Name of the tool. */
   readonly name: string;
-  /** Null: what the model wrote was no JSON object, and nothing was called. */
+  /** Null: the model did not write a JSON object, and nothing was called. */
   readonly arguments: JsonObject | null;
-  /** As the model was given it, without the marker. */
+  /** The text that the model received, without the marker. */
   readonly result: string;
   /** Whether the call was refused or failed. */
   readonly failed: boolean;
 }
 
-/** Hears how an answer comes about. What a listener throws goes to `warn` and changes nothing. */
+/** Callbacks during an answer. Errors of a callback are passed to `warn` and have no other effect. */
 export interface ConversationListener {
-  /** A part of the answer, as it arrives. */
+  /** A part of the answer was received. */
   readonly onText?: (text: string) => void;
-  /** The model asks for a call. */
+  /** The model requests a call. */
   readonly onToolCall?: (call: Pick<MadeCall, 'name' | 'arguments'>) => void;
-  /** A running call reports how far it is. */
+  /** A running call reports progress. */
   readonly onProgress?: (name: string, update: ProgressUpdate) => void;
   /** A call has ended. */
   readonly onToolResult?: (call: MadeCall) => void;
-  /** A request to the model is repeated. */
+  /** A request to the model will be repeated. */
   readonly onRetry?: (seconds: number, why: string) => void;
-  /** The model has answered; once per turn. */
+  /** The model has finished a turn. */
   readonly onModelTurn?: (text: string) => void;
   /** The question failed. */
   readonly onError?: (error: unknown) => void;
 }
 
-/** The listener, made safe to call. */
+/** Wraps all callbacks so that their errors are caught. */
 export function safely(
   listener: ConversationListener,
   warn: (line: string) => void,
@@ -124,7 +124,10 @@ export function safely(
   };
 }
 
-/** `answered`: the model was done. `max-iterations`: it still wanted to call tools. The others as in `StopReason`. */
+/**
+ * `answered`: the model finished. `max-iterations`: it requested calls in the last permitted turn. Others as in
+ * `StopReason`.
+ */
 export type AnswerEnd = 'answered' | 'max-iterations' | 'cut-off' | 'withheld';
 
 interface AnswerParts {
@@ -144,15 +147,15 @@ const ENDS: Readonly<Record<AnswerEnd, string | null>> = {
 
 const MAX_ARGUMENTS = 200;
 
-/** What came of a question. `text` is exactly what the model wrote; the printed form is safe for a terminal. */
+/** The answer to a question. `text` is what the model wrote; `toString` is safe for a terminal. */
 export class Answer {
   /** What the model wrote. */
   readonly text: string;
-  /** Why it ended. */
+  /** Why the answer ended. */
   readonly end: AnswerEnd;
-  /** In the order they were asked for. */
+  /** In the order of the requests. */
   readonly toolCalls: readonly MadeCall[];
-  /** Everything that was said for this question, for debugging. */
+  /** All messages of this question, for debugging. */
   readonly transcript: readonly ModelMessage[];
   /** Of this question alone. */
   readonly usage: Usage;
@@ -170,17 +173,17 @@ export class Answer {
     this.#reply = reply;
   }
 
-  /** Why there is no proper answer; null when there is one. */
+  /** Why the answer is incomplete; null when it is complete. */
   get error(): string | null {
     return ENDS[this.end];
   }
 
-  /** Goes on with the same conversation. */
+  /** Asks another question in the same conversation. */
   reply(question: string): Promise<Answer> {
     return this.#reply(question);
   }
 
-  /** Text, calls and usage, safe for a terminal. */
+  /** Text, calls and usage, escaped for a terminal. */
   toString(): string {
     const calls = this.toolCalls.map((call, index) => callLine(call, index + 1));
     const error = this.error === null ? [] : [`[${this.error}]`];
@@ -188,7 +191,7 @@ export class Answer {
   }
 }
 
-/** A call on one line of a terminal. */
+/** A call on one line, escaped for a terminal. */
 export function callLine(
   { name, arguments: args }: Pick<MadeCall, 'name' | 'arguments'>,
   number: number,

@@ -6,24 +6,24 @@ import { Usage } from './answer.js';
 
 const HISTORY_ROLES = ['user', 'assistant', 'system'] as const;
 
-/** What is remembered from question to question: what was asked and what was answered, and nothing of what tools returned. */
+/** A remembered message: a question or an answer, without tool results. */
 export interface HistoryEntry {
-  /** Who said it. */
+  /** Author of the message. */
   readonly role: (typeof HISTORY_ROLES)[number];
-  /** What was said. */
+  /** Text of the message. */
   readonly content: string;
 }
 
-/** Entries that are remembered; the oldest pairs go first. */
+/** Maximum number of remembered messages; the oldest are removed first. */
 export const MAX_HISTORY = 1_000;
 
-/** A list that is no history. */
+/** The list is not a history. */
 export class HistoryError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant name: `instanceof` fails where two copies of the package are loaded. */
   override readonly name = 'HistoryError';
 }
 
-/** @throws HistoryError naming the first entry that is none */
+/** @throws HistoryError naming the first invalid entry */
 export function checkedHistory(entries: unknown): HistoryEntry[] {
   if (!Array.isArray(entries)) throw new HistoryError('a history is a list of { role, content }');
   return entries.map((entry: unknown, index) => {
@@ -39,9 +39,9 @@ export function historyMessage({ role, content }: HistoryEntry): ModelMessage {
   return role === 'assistant' ? { role, text: content, calls: [] } : { role, text: content };
 }
 
-/** A conversation that is no such file; the message names the place. */
+/** The file is not a conversation; the message names the position. */
 export class ConversationFileError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant name: `instanceof` fails where two copies of the package are loaded. */
   override readonly name = 'ConversationFileError';
 }
 
@@ -55,7 +55,7 @@ const MAX_NESTING = 32;
 const MAX_CONTENT = 32_768;
 const MAX_FILE = 48 * 1_048_576;
 
-/** The file of a conversation. It holds what was said, and neither tool results nor anything an agent is allowed by. */
+/** Serialises a conversation, without tool results and without anything that grants rights. */
 export function writeConversation(
   { history, usage }: SavedConversation,
   permissions: string,
@@ -84,12 +84,12 @@ export function writeConversation(
 }
 
 /**
- * Reads such a file. Permissions in it are never taken over: what may be done is a matter of the agent alone.
- * @returns null when it is no JSON @throws ConversationFileError when it is JSON and no conversation
+ * Reads an exported conversation. Permissions in it are ignored: rights depend on the agent only.
+ * @returns null when the text is not JSON @throws ConversationFileError when it is JSON and not a conversation
  */
 export function readConversation(text: string): SavedConversation | null {
   if (text.length > MAX_FILE) throw new ConversationFileError('the file is too large');
-  // Before it is parsed: a parser given enough brackets runs out of stack.
+  // Checked before parsing, because deep nesting exhausts the parser's stack.
   if (isNestedDeeperThan(MAX_NESTING, text))
     throw new ConversationFileError(`nested deeper than ${MAX_NESTING} levels`);
   let file: unknown;
@@ -135,7 +135,7 @@ function cutToBytes(text: string, most: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= most) return wellFormed(text);
   let end = most;
-  // Back to where a character begins.
+  // Back to the start of a character.
   while (end > 0 && ((bytes[end] as number) & 0xc0) === 0x80) end -= 1;
   return bytes.subarray(0, end).toString();
 }

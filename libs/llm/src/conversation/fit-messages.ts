@@ -1,15 +1,15 @@
 import { estimatedTokens } from '#embeddings';
 import type { ModelMessage, ModelRequest } from '../model/language-model.js';
 
-/** What every message costs beside its text. */
+/** Tokens of a message in addition to its text. */
 const PER_MESSAGE = 4;
 
-/** Tokens that a message will count for, before a provider has counted. */
+/** Estimated tokens of a message. */
 export function messageSize(message: ModelMessage): number {
   return PER_MESSAGE + estimatedTokens(textOf(message));
 }
 
-/** Tokens of what a request says every time: the system prompt and the tools. */
+/** Estimated tokens of the system prompt and the tools, which every request contains. */
 export function fixedSize({ system, tools }: Omit<ModelRequest, 'messages'>): number {
   return estimatedTokens(system) + estimatedTokens(tools.length > 0 ? JSON.stringify(tools) : '');
 }
@@ -29,10 +29,10 @@ function textOf(message: ModelMessage): string {
 export const DROPPED_RESULT = '[left out to make room: call the tool again if it is needed]';
 
 /**
- * The messages within a number of tokens. First what the oldest tool results hold is left out, then the oldest of what was said
- * before this question; the question and the newest results stay. A call is never parted from its result.
- * @param earlier how many of the messages are of earlier questions
- * @returns null when even that is too much
+ * Fits messages into a number of tokens. It first empties the oldest tool results, then removes the oldest messages
+ * of earlier questions; the question and the newest results stay. Calls and their results stay together.
+ * @param earlier number of messages of earlier questions
+ * @returns null when the rest is still too long
  */
 export function fitMessages(
   messages: readonly ModelMessage[],
@@ -54,7 +54,7 @@ export function fitMessages(
     size -= messageSize(kept[first] as ModelMessage);
     first += 1;
   }
-  // A conversation begins with a question: providers refuse one that begins with an answer.
+  // Providers refuse a conversation that starts with an answer.
   while (first < earlier && kept[first]?.role === 'assistant') first += 1;
   return size > budget ? null : kept.slice(first);
 }

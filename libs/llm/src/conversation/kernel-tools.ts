@@ -9,7 +9,7 @@ import {
 } from '#dispatcher';
 import type { OfferedTool } from '../model/language-model.js';
 
-/** What a tool answered, as the protocol says it. */
+/** The answer of a tool. */
 export interface ToolReply {
   /** The first text of the result, else the result as JSON, else the error. */
   readonly text: string;
@@ -23,30 +23,30 @@ export interface ToolWatch {
   readonly onProgress?: (update: ProgressUpdate) => void;
 }
 
-/** Where the tools of a conversation are: always behind the gates of an agent. */
+/** The tools of a conversation, always with the gates of an agent. */
 export abstract class ToolDesk {
   abstract list(signal: AbortSignal): Promise<readonly OfferedTool[]>;
-  /** Refusals and faults are replies. @throws the reason of the signal */
+  /** Refusals and errors are replies. @throws the reason of the signal */
   abstract call(name: string, args: JsonObject, watch: ToolWatch): Promise<ToolReply>;
 }
 
 export interface KernelToolsOptions {
   readonly kernel: Kernel;
-  /** Asked before every request, so that a session that has ended ends here too. @throws Unauthorized */
+  /** Called before every request, so that an ended session ends the conversation. @throws Unauthorized */
   readonly agent: () => Promise<Agent>;
-  /** Threads the records of this conversation. */
+  /** Correlation id of the conversation's audit records. */
   readonly correlationId?: string;
-  /** Where a person can be asked. Default: nobody can, and what needs a yes is refused. */
+  /** The person who answers elicitations. Default: none, and calls that need an approval are refused. */
   readonly person?: ClientLink;
 }
 
 /** A revision with sessions, cursors and structured results. */
 const PROTOCOL = { era: 'legacy', version: '2025-11-25' } as const;
 const MAX_DESCRIPTION = 1_024;
-/** Pages of a listing: a catalogue that never ends is not read to its end. */
+/** Maximum pages of a listing. */
 const MAX_PAGES = 50;
 
-/** The tools of the kernel of this process, as one agent may use them; every gate and record is that of any other client. */
+/** Calls the tools of this process's kernel as one agent. Gates and audit are those of any other client. */
 export class KernelTools extends ToolDesk {
   private requests = 0;
 
@@ -79,7 +79,7 @@ export class KernelTools extends ToolDesk {
     return { text: textOf(result), failed: member(result, 'isError') === true, result };
   }
 
-  /** Any method of the protocol, as this agent. Never throws for what is refused. */
+  /** Calls a method of the protocol as this agent. Refusals are replies. */
   async dispatch(
     method: string,
     params: JsonObject,

@@ -10,7 +10,7 @@ import {
 import { type GatheredAnswer, type ModelWire, WiredModel } from './model-client.js';
 import { CallCollector, countOf, textOf } from './model-json.js';
 
-/** A request as the messages wire has it. Texts without a character are refused there, so none is sent. */
+/** The request of the messages API. It refuses empty texts, so they are omitted. */
 function anthropicRequest(
   model: string,
   maxTokens: number,
@@ -69,10 +69,10 @@ function wireMessage(message: ModelMessage): WireMessage {
 const STOPS: Readonly<Record<string, StopReason>> = { max_tokens: 'cut-off', refusal: 'withheld' };
 const TRANSIENT = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error']);
 
-/** Gathers one answer of the messages wire from its events. */
+/** Collects an answer of the messages API from its events. */
 class AnthropicAnswer implements GatheredAnswer {
   private readonly calls = new CallCollector();
-  /** Where the block stands whose text came last. */
+  /** Index of the block that the latest text belongs to. */
   private textBlock: unknown;
   private text = '';
   private prompt = 0;
@@ -102,7 +102,7 @@ class AnthropicAnswer implements GatheredAnswer {
       case 'error':
         throw reportedError(event['error']);
       default:
-        // `ping`, and whatever is added to the wire later.
+        // `ping` and future events.
         return false;
     }
   }
@@ -161,7 +161,7 @@ class AnthropicAnswer implements GatheredAnswer {
     this.counted = true;
     const prompt = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'];
     const read = prompt.reduce((sum, name) => sum + countOf(member(usage, name)), 0);
-    // Later counts are of the whole message so far, not of what was added.
+    // Later counts include the earlier ones.
     this.prompt = Math.max(this.prompt, read);
     this.completion = Math.max(this.completion, countOf(member(usage, 'output_tokens')));
   }
@@ -177,7 +177,7 @@ function reportedError(error: unknown): LanguageModelError {
   });
 }
 
-/** Anthropic's messages. */
+/** Models behind Anthropic's messages API. */
 export class AnthropicModel extends WiredModel {
   readonly provider = 'anthropic';
 

@@ -1,24 +1,24 @@
 import type { JsonObject } from '#dispatcher';
 
-/** A tool as a model is told of it. */
+/** A tool as it is described to the model. */
 export interface OfferedTool {
   readonly name: string;
   readonly description: string;
   /** JSON Schema of its arguments. */
   readonly parameters: JsonObject;
-  /** Whether it declares that it changes nothing: such calls may run side by side. */
+  /** Whether the tool is declared read-only: such calls may run concurrently. */
   readonly readOnly: boolean;
 }
 
-/** What a model asks for. */
+/** A call that the model requests. */
 export interface RequestedCall {
   readonly id: string;
   readonly name: string;
-  /** Null: what it wrote is no JSON object. */
+  /** Null: the model did not write a JSON object. */
   readonly args: JsonObject | null;
 }
 
-/** What came of a call, already marked as data. */
+/** The result of a call, already marked as data. */
 export interface CallResult {
   readonly id: string;
   readonly content: string;
@@ -31,7 +31,7 @@ export type ModelMessage =
   | { readonly role: 'tool'; readonly results: readonly CallResult[] };
 
 export interface ModelRequest {
-  /** Of the operator; nothing that was read ever stands in it. */
+  /** Text of the operator only; never data that was read. */
   readonly system: string;
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly OfferedTool[];
@@ -42,38 +42,41 @@ export interface TokenCount {
   readonly completion: number;
 }
 
-/** `tools`: it wants to know what its calls came to. `cut-off`: out of tokens. `withheld`: the provider stopped it. */
+/**
+ * `tools`: it requests calls. `cut-off`: the token limit was reached. `withheld`: the provider stopped the answer.
+ */
 export type StopReason = 'done' | 'tools' | 'cut-off' | 'withheld';
 
 export interface ModelTurn {
   readonly text: string;
   readonly calls: readonly RequestedCall[];
-  /** Null: the server does not count. */
+  /** Null: the server does not report usage. */
   readonly tokens: TokenCount | null;
   readonly stop: StopReason;
 }
 
 export interface TurnWatch {
   readonly signal: AbortSignal;
-  /** Hears the text as it comes. */
+  /** Called with each part of the text. */
   readonly onText?: (text: string) => void;
-  /** Hears that a request is repeated, in how many seconds, and why. */
+  /** Called before a request is repeated, with the delay in seconds and the reason. */
   readonly onRetry?: (seconds: number, why: string) => void;
 }
 
-/** One model at one place. */
+/** A model at an endpoint. */
 export abstract class LanguageModel {
   abstract readonly provider: string;
   abstract readonly model: string;
-  /** Takes out of a text what must never leave this process. */
+  /** Removes credentials from a text. */
   abstract withoutSecrets(text: string): string;
-  /** @throws LanguageModelError; the reason of `signal` when it was given up */
+  /** @throws LanguageModelError; the reason of `signal` when it is aborted */
   abstract turn(request: ModelRequest, watch: TurnWatch): Promise<ModelTurn>;
 }
 
 /**
- * `unreachable`: nobody answered. `timeout`: nothing came in time. `http`: an error status. `overloaded`: told inside a stream.
- * `redirected`: sent elsewhere, and not followed. `malformed`: an answer that cannot be one. `too-large`: more than is read.
+ * `unreachable`: no connection. `timeout`: no answer in time. `http`: an error status. `overloaded`: an error inside
+ * a stream. `redirected`: a redirect, which is not followed. `malformed`: an invalid answer. `too-large`: an answer
+ * beyond the limit.
  */
 export type ModelFault =
   'unreachable' | 'timeout' | 'http' | 'overloaded' | 'redirected' | 'malformed' | 'too-large' | 'no-room';
@@ -82,23 +85,23 @@ interface FaultDetails {
   readonly status?: number | undefined;
   /** Seconds that the server asks to wait. */
   readonly retryAfter?: number | undefined;
-  /** The same request may do better in a moment. */
+  /** Whether the same request may succeed later. */
   readonly transient?: boolean;
 }
 
-/** A model could not be asked, or did not answer. The message is one line and holds no credential. */
+/** The model could not be reached or did not answer. The message is one line without credentials. */
 export class LanguageModelError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant name: `instanceof` fails where two copies of the package are loaded. */
   override readonly name = 'LanguageModelError';
-  /** HTTP status that the server answered with, where it did. */
+  /** HTTP status of the server, if it answered. */
   readonly status: number | undefined;
   /** Seconds that the server asks to wait. */
   readonly retryAfter: number | undefined;
-  /** The same request may do better in a moment. */
+  /** Whether the same request may succeed later. */
   readonly transient: boolean;
 
   constructor(
-    /** What went wrong. */
+    /** Kind of the error. */
     readonly fault: ModelFault,
     message: string,
     { status, retryAfter, transient = false }: FaultDetails = {},
@@ -109,14 +112,14 @@ export class LanguageModelError extends Error {
     this.transient = transient;
   }
 
-  /** The same error in other words. */
+  /** The same error with another message. */
   reworded(message: string): LanguageModelError {
     return message === this.message ? this : new LanguageModelError(this.fault, message, this);
   }
 }
 
-/** Settings with which no model can be asked; the message names the setting and the choices. */
+/** Invalid settings; the message names the setting and the choices. */
 export class ModelSettingsError extends Error {
-  /** Stays the same where two copies of the package meet. */
+  /** A constant name: `instanceof` fails where two copies of the package are loaded. */
   override readonly name = 'ModelSettingsError';
 }

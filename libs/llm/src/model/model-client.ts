@@ -11,14 +11,13 @@ import {
 import type { ModelEndpoint } from './model-endpoint.js';
 import { EventJson, objectOf } from './model-json.js';
 
-/** Seconds that are waited for a server that names them; one that asks for more is not asked again. */
+/** Maximum delay in seconds. A request is not repeated when the server asks for more. */
 const MOST = 60;
 const FIRST = 0.5;
 
 /**
- * Seconds until a request is repeated: what the server asked for, else twice as long each time, spread so that many clients
- * do not come back at once.
- * @returns null when the server wants to be left alone for longer than anybody waits
+ * Seconds until a request is repeated: the delay that the server asks for, else exponential with jitter.
+ * @returns null when the server asks for a longer delay than the maximum
  */
 function retryDelay(attempt: number, asked: number | undefined, random = Math.random): number | null {
   if (asked !== undefined) return asked > MOST ? null : asked;
@@ -26,15 +25,15 @@ function retryDelay(attempt: number, asked: number | undefined, random = Math.ra
 }
 
 interface ServerSentEvent {
-  /** Empty: none was named. */
+  /** Empty when the event has no name. */
   readonly event: string;
   readonly data: string;
 }
 
-/** Characters of one event. */
+/** Maximum characters of one event. */
 const MAX_EVENT = 1_048_576;
 
-/** Takes an event stream apart, however its bytes were cut. */
+/** Parses an event stream from chunks of any size. */
 export class EventReader {
   private line = '';
   private event = '';
@@ -42,10 +41,10 @@ export class EventReader {
   private held = 0;
   private endedInReturn = false;
 
-  /** @throws LanguageModelError when one event is larger than what is read */
+  /** @throws LanguageModelError when an event is too large */
   take(text: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = [];
-    // The second half of a line end that was cut in two.
+    // The second half of a line end that was split between chunks.
     const rest = this.endedInReturn && text.startsWith('\n') ? text.slice(1) : text;
     if (text !== '') this.endedInReturn = text.endsWith('\r');
     const lines = rest.split(/\r\n|\r|\n/);
@@ -87,24 +86,24 @@ export class EventReader {
 }
 
 export interface WireOptions {
-  /** How errors call it: `LLM call`. */
+  /** Name in error messages: `LLM call`. */
   readonly label: string;
-  /** Below the endpoint. */
+  /** Path below the endpoint. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The credential in them; taken out of whatever an error quotes. */
+  /** The credential in the headers; it is removed from quoted error pages. */
   readonly secret: string;
-  /** Seconds without a byte. */
+  /** Seconds without data after which the request fails. */
   readonly timeout: number;
-  /** Seconds that one answer may take altogether. */
+  /** Maximum seconds of one answer. */
   readonly maxDuration: number;
-  /** Repetitions after 429, 5xx and overload, as long as nothing of an answer was heard. */
+  /** Repetitions after 429, 5xx and overload, as long as no part of the answer has been received. */
   readonly retries: number;
-  /** Bytes of one answer. */
+  /** Maximum bytes of one answer. */
   readonly maxBytes: number;
 }
 
-/** An answer with a good status, read once and in one of two ways. */
+/** A successful response, to be read once as a stream or as text. */
 interface WireAnswer {
   readonly isStream: boolean;
   events(): AsyncIterable<ServerSentEvent>;
@@ -112,10 +111,10 @@ interface WireAnswer {
 }
 
 const MAX_QUOTED = 2_000;
-/** Bytes of an error page that are looked at. */
+/** Maximum bytes of an error page that are read. */
 const MAX_ERROR_PAGE = 16_384;
 
-/** Sends one JSON request to one place and reads what comes back, bounded in time and size. */
+/** Posts JSON requests to one endpoint and reads the answers, bounded in time and size. */
 export class ModelWire {
   readonly #options: WireOptions;
 
@@ -136,7 +135,7 @@ export class ModelWire {
   }
 
   /**
-   * @param heard whether something of the answer was passed on already: such a request is not repeated
+   * @param heard whether a part of the answer was passed on: such a request is not repeated
    * @throws LanguageModelError; the reason of the signal
    */
   async send<T>(
@@ -170,7 +169,7 @@ export class ModelWire {
     const idle = new IdleTimeout(timeout);
     const limit = AbortSignal.timeout(maxDuration * 1000);
     try {
-      // A redirect is not followed: it would carry the conversation, and the key with it, to a place that nobody allowed.
+      // Redirects are not followed: they would send the conversation and the key to another endpoint.
       const response = await this.endpoint.request(path, {
         method: 'POST',
         headers: {
@@ -186,7 +185,7 @@ export class ModelWire {
       return await read(this.answer(response, idle));
     } catch (error) {
       if (signal.aborted) throw signal.reason;
-      // A server knows the key, and may say it wherever it reports an error.
+      // An error of the server may quote the key.
       if (error instanceof LanguageModelError) throw error.reworded(this.withoutSecrets(error.message));
       if (idle.signal.aborted)
         throw new LanguageModelError('timeout', `${label} failed: nothing came for ${timeout} s`);
@@ -257,7 +256,7 @@ export class ModelWire {
 async function* eventsOf(chunks: AsyncIterable<string>): AsyncGenerator<ServerSentEvent> {
   const reader = new EventReader();
   for await (const chunk of chunks) yield* reader.take(chunk);
-  // Servers that leave out the last blank line.
+  // Completes the last event of servers that omit the final blank line.
   yield* reader.take('\n\n');
 }
 
@@ -274,7 +273,7 @@ function retryAfterOf({ headers }: Response): { retryAfter?: number } {
   return Number.isFinite(seconds) ? { retryAfter: Math.max(0, seconds) } : {};
 }
 
-/** Aborts when nothing happens for a while. */
+/** Aborts after a time without activity. */
 class IdleTimeout {
   private readonly controller = new AbortController();
   private timer: NodeJS.Timeout;
@@ -300,26 +299,29 @@ class IdleTimeout {
   }
 }
 
-/** The code of a network fault: its message may quote addresses, its code does not. */
+/** The code of a network error; the message is omitted because it may contain addresses. */
 function networkCode(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' ? code : 'the connection broke';
 }
 
-/** Gathers one answer of a provider's wire, whole or from the events of a stream. */
+/** Collects an answer of a provider, complete or from the events of a stream. */
 export interface GatheredAnswer {
-  /** A payload that is no JSON and ends the stream. */
+  /** The payload, not JSON, that ends the stream. */
   readonly ending?: string;
-  /** @returns whether the answer is over @throws LanguageModelError for an error that the server reports */
+  /** @returns whether the answer is complete @throws LanguageModelError for an error that the server reports */
   take(event: JsonObject): boolean;
-  /** An answer that was not streamed. @throws LanguageModelError */
+  /** Reads an answer that was not streamed. @throws LanguageModelError */
   takeWhole(answer: JsonObject): ModelTurn;
-  /** @param complete whether the stream said that it is over @throws LanguageModelError when it broke off */
+  /** @param complete whether the stream ended properly @throws LanguageModelError when it broke off */
   finished(complete: boolean): ModelTurn;
 }
 
-/** What models behind a wire have in common: a turn is one request, and what was heard of its answer is not asked for again. */
+/**
+ * Base of models behind an HTTP API: a turn is one request, which is not repeated once a part of the answer was
+ * received.
+ */
 export abstract class WiredModel extends LanguageModel {
   constructor(private readonly wire: ModelWire) {
     super();

@@ -10,7 +10,7 @@ import { isAllowedEndpoint, isSafeTransport } from '#embeddings';
 import { LanguageModelError, ModelSettingsError } from './language-model.js';
 
 export interface EndpointOptions {
-  /** Of `llm.allowedEndpoints`; null: any public one, and this machine. */
+  /** `llm.allowedEndpoints`; null permits public endpoints and this machine. */
   readonly allowed: readonly string[] | null;
   /** Default: as the system resolves names. */
   readonly resolve?: ResolveHost;
@@ -19,8 +19,8 @@ export interface EndpointOptions {
 const THIS_MACHINE = new Set(['127.0.0.1', 'localhost', '[::1]']);
 
 /**
- * Where a model may be asked. An operator who lists an endpoint may mean any network with it; unlisted ones are public and
- * encrypted, or on this machine.
+ * The endpoint of a model. A listed endpoint may be in any network; other endpoints must be public and use TLS, or be
+ * on this machine.
  */
 export class ModelEndpoint {
   private readonly host: string;
@@ -55,7 +55,7 @@ export class ModelEndpoint {
   }
 
   /**
-   * Sends one request below the endpoint, to an address that was checked for it: where a name leads may change.
+   * Sends a request below the endpoint over a connection to a checked address.
    * @throws LanguageModelError for an address inside a network; otherwise as `pinnedRequest`
    */
   async request(path: string, request: Omit<PinnedRequest, 'rule' | 'resolve'>): Promise<Response> {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import { LanguageModelError, type RequestedCall } from './language-model.js';
 
-/** Whether JSON text is nested deeper than some levels: what is read without looking may be too deep to be written again. */
+/** Whether JSON text exceeds a nesting depth. Deeper values could not be serialised again. */
 export function isNestedDeeperThan(most: number, text: string): boolean {
   let depth = 0;
   let quoted = false;
@@ -19,16 +19,16 @@ export function isNestedDeeperThan(most: number, text: string): boolean {
   return false;
 }
 
-/** Lines of a stream that may be nonsense before the stream as a whole is. */
+/** Invalid payloads after which a stream is refused. */
 const MAX_INVALID = 100;
-/** Levels of one payload. */
+/** Maximum depth of a payload. */
 const MAX_NESTING = 64;
 
-/** Reads the payloads of one stream; single ones that are no JSON objects are passed over. */
+/** Parses the payloads of one stream. Single payloads that are not JSON objects are skipped. */
 export class EventJson {
   private invalid = 0;
 
-  /** @returns null for what is passed over @throws LanguageModelError when there is too much of it */
+  /** @returns null for a skipped payload @throws LanguageModelError after too many */
   read(data: string): JsonObject | null {
     const value = parsed(data);
     if (isJsonObject(value)) return value;
@@ -56,7 +56,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Tokens that an answer can have counted: more is no count. */
+/** Maximum plausible token count. */
 const MOST_TOKENS = 1e9;
 
 export function countOf(value: unknown): number {
@@ -65,10 +65,10 @@ export function countOf(value: unknown): number {
 
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Levels: no tool takes more, and what is nested without end cannot be written into the next request. */
+/** Maximum depth of arguments: no tool takes more, and the next request must serialise them. */
 const MAX_ARGUMENT_NESTING = 32;
 
-/** What a model wrote as arguments: text, nothing, or an object already. @returns null when it is no JSON object */
+/** Parses the arguments of a call: text, nothing, or an object. @returns null when they are not a JSON object */
 function readCallArguments(written: unknown): JsonObject | null {
   if (written === undefined || written === null) return {};
   if (isJsonObject(written)) return written;
@@ -89,11 +89,11 @@ interface PartialCall {
   text: string;
 }
 
-/** Calls that one turn may ask for: more is a model that has lost its way. */
+/** Maximum number of calls in one turn. */
 const MAX_CALLS = 64;
 const MAX_NAME = 256;
 
-/** Puts the calls of one turn together from the pieces in which they are streamed. */
+/** Assembles the calls of one turn from streamed pieces. */
 export class CallCollector {
   private readonly partial = new Map<string | number, PartialCall>();
 
@@ -113,7 +113,7 @@ export class CallCollector {
     return call;
   }
 
-  /** Each with an id of its own, so that every result belongs to one call. */
+  /** Calls with unique ids, so that each result belongs to one call. */
   finished(): RequestedCall[] {
     const ids = new Set<string>();
     return [...this.partial.values()].map(({ id, name, text }) => {

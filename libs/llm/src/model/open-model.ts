@@ -8,29 +8,29 @@ import { OpenAiModel } from './openai.js';
 export const PROVIDERS = ['openai', 'anthropic', 'lmstudio'] as const;
 export type Provider = (typeof PROVIDERS)[number];
 
-/** Which language model is asked, where and within which limits. */
+/** The language model, its endpoint and limits. */
 export interface ModelSettings {
-  /** `lmstudio` stands for every server of one's own that speaks OpenAI's wire. */
+  /** `lmstudio` stands for any server with OpenAI's protocol. */
   readonly provider: string | null;
-  /** Default: a small one of the provider's. */
+  /** Default: a small model of the provider. */
   readonly model?: string | null;
-  /** Base URL. Default: the provider's own; `lmstudio`: `http://localhost:1234/v1`. */
+  /** Base URL. Default: the provider's; for `lmstudio` `http://localhost:1234/v1`. */
   readonly endpoint?: string | null;
-  /** Key of the provider. Default: none, which only `lmstudio` permits. */
+  /** API key. Required except for `lmstudio`. */
   readonly apiKey?: string | null;
-  /** The only endpoints that may be asked; null: any public one, and this machine. */
+  /** The permitted endpoints; null permits public endpoints and this machine. */
   readonly allowedEndpoints?: readonly string[] | null;
-  /** Seconds without a byte of an answer. Default 90. */
+  /** Seconds without data after which a request fails. Default 90. */
   readonly timeout?: number;
-  /** Seconds that one answer may take altogether. Default 600. */
+  /** Maximum seconds of one answer. Default 600. */
   readonly maxDuration?: number;
   /** Repetitions after 429, 5xx and overload. Default 2. */
   readonly retries?: number;
-  /** Tokens of one answer, where the wire asks for a limit (Anthropic). Default 1024. */
+  /** Maximum tokens of one answer, where the API requires a limit (Anthropic). Default 1024. */
   readonly maxTokens?: number;
-  /** Bytes of one answer. Default 8 MiB. */
+  /** Maximum bytes of one answer. Default 8 MiB. */
   readonly maxBytes?: number;
-  /** Looks up addresses; for tests. */
+  /** Resolves host names; for tests. */
   readonly resolve?: ResolveHost;
 }
 
@@ -40,12 +40,12 @@ const DEFAULTS: Readonly<Record<Provider, { readonly model: string; readonly end
   lmstudio: { model: 'qwen2.5-7b-instruct', endpoint: 'http://localhost:1234/v1' },
 };
 
-/** Servers of one's own ask for some key and look at none. */
+/** Local servers require a key and ignore its value. */
 const PLACEHOLDER_KEY = 'lm-studio';
-/** What can stand in a header. */
+/** Characters that a header may have. */
 const HEADER_TEXT = /^[\x21-\x7e]+$/;
 
-/** @throws ModelSettingsError when no model can be asked with these settings */
+/** @throws ModelSettingsError for invalid settings */
 export function openModel(settings: ModelSettings): LanguageModel {
   const provider = providerOf(settings.provider);
   const key = keyOf(provider, settings.apiKey ?? null);

@@ -11,7 +11,7 @@ import {
 import { type GatheredAnswer, type ModelWire, WiredModel } from './model-client.js';
 import { CallCollector, countOf, textOf } from './model-json.js';
 
-/** A request as the chat completions wire has it. */
+/** The request of the chat completions API. */
 function openAiRequest(model: string, { system, messages, tools }: ModelRequest): JsonObject {
   return {
     model,
@@ -40,7 +40,7 @@ function wireMessages(message: ModelMessage): JsonObject[] {
       const calls = message.calls.map(({ id, name, args }) => ({
         id,
         type: 'function',
-        // Servers that read their own history again stumble over arguments that are no JSON.
+        // Some servers parse the arguments in the history, so they must be JSON.
         function: { name, arguments: JSON.stringify(args ?? {}) },
       }));
       return [
@@ -61,7 +61,7 @@ const STOPS: Readonly<Record<string, StopReason>> = {
   content_filter: 'withheld',
 };
 
-/** Gathers one answer of the chat completions wire, whole or in chunks. */
+/** Collects an answer of the chat completions API, complete or in chunks. */
 class OpenAiAnswer implements GatheredAnswer {
   readonly ending = '[DONE]';
   private readonly calls = new CallCollector();
@@ -73,7 +73,7 @@ class OpenAiAnswer implements GatheredAnswer {
 
   take(chunk: JsonObject): boolean {
     this.gather(chunk);
-    // The usage comes after the last word.
+    // The usage follows the last text.
     return false;
   }
 
@@ -90,7 +90,7 @@ class OpenAiAnswer implements GatheredAnswer {
     return { text: this.text, calls, tokens: this.tokens, stop };
   }
 
-  /** @throws LanguageModelError when the server reports an error inside a good answer */
+  /** @throws LanguageModelError for an error that the server reports in a successful response */
   private gather(chunk: JsonObject): void {
     const { error, usage } = chunk;
     if (error !== undefined && error !== null) throw reportedError(error);
@@ -139,7 +139,7 @@ function reportedError(error: unknown): LanguageModelError {
   );
 }
 
-/** OpenAI's chat completions, and every server that speaks them: LM Studio, Ollama, vLLM. */
+/** Models behind OpenAI's chat completions API, also of LM Studio, Ollama and vLLM. */
 export class OpenAiModel extends WiredModel {
   constructor(
     readonly provider: string,

@@ -39,7 +39,7 @@ export interface CollectedSpan {
 const plain = (pairs: readonly Pair[] = []) =>
   Object.fromEntries(pairs.map(({ key, value }) => [key, Object.values(value)[0]]));
 
-/** A collector that takes OTLP as JSON over HTTP and keeps what it was sent. */
+/** A collector for OTLP as JSON over HTTP that keeps what it receives. */
 export async function startCollector() {
   const spans: CollectedSpan[] = [];
   const raw: string[] = [];
@@ -66,7 +66,7 @@ export async function startCollector() {
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`,
     spans,
-    /** Everything that was sent, as text. */
+    /** All received bodies as text. */
     text: () => raw.join('\n'),
     headers,
     named: (name: string, traceId?: string) =>

@@ -3,18 +3,18 @@ import type { AddressInfo } from 'node:net';
 import type { ServiceMetrics } from './service-metrics.js';
 
 export interface MetricsAddress {
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
   readonly host: string;
 }
 
-/** Scrapes at the same time share one reading, and so do those that come within this of it, in milliseconds. */
+/** Milliseconds. Scrapes within this time share one reading. */
 const FRESH = 250;
 
 const LOOPBACK_HOST = /^(127\.0\.0\.1|::1|localhost)$/;
 const LOOPBACK_NAME = /^(127\.0\.0\.1|\[::1\]|localhost)(:\d{1,5})?$/i;
 
-/** Serves `GET /metrics` and nothing else, on a port of its own: what is counted is not for callers. */
+/** Serves `GET /metrics` only, on a separate port that is not for callers. */
 export class MetricsListener {
   private reading: Promise<string> | null = null;
 
@@ -28,7 +28,7 @@ export class MetricsListener {
     });
   }
 
-  /** @throws the error of the socket when the address cannot be listened on */
+  /** @throws the socket's error when the address cannot be used */
   static async open(metrics: ServiceMetrics, { port, host }: MetricsAddress): Promise<MetricsListener> {
     const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000, maxHeaderSize: 8_192 });
     server.maxConnections = 32;
@@ -40,7 +40,7 @@ export class MetricsListener {
         resolve();
       });
     });
-    // Nothing that goes wrong on a socket may end the process.
+    // An error of a socket must not end the process.
     server.on('error', () => undefined);
     return listener;
   }
@@ -58,7 +58,7 @@ export class MetricsListener {
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url = '', headers } = request;
-    // A page in a browser on this machine would come under a name of its own.
+    // A request from a web page on this machine would have another host name.
     if (this.loopback && !LOOPBACK_NAME.test(headers.host ?? '')) return refuse(response, 403);
     if (url.split('?', 1)[0] !== '/metrics') return refuse(response, 404);
     if (method !== 'GET' && method !== 'HEAD') return refuse(response, 405, { Allow: 'GET, HEAD' });

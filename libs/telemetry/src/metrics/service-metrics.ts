@@ -3,7 +3,7 @@ import type { DataOperation, ToolEnding } from '#agent';
 import { BoundedNames } from '../bounded-names.js';
 import type { MessageEnding } from '../telemetry.js';
 
-/** One metric as it is promised to operators (docs/observability.md, which a test compares with this). */
+/** A documented metric (docs/observability.md; a test compares the page with this table). */
 export interface MetricDeclaration {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly labels: readonly string[];
@@ -18,7 +18,7 @@ const seconds = (help: string, ...labels: string[]): MetricDeclaration => ({
   help,
 });
 
-/** Every metric of Parley's own. No label holds what a caller is called, or what it can make up. */
+/** All metrics of Parley. No label holds the name of a caller or text that a caller can choose. */
 export const METRICS = {
   parley_requests_total: counter('MCP messages, by how they ended', 'method', 'era', 'transport', 'outcome'),
   parley_request_duration_seconds: seconds('from the envelope to the answer', 'method', 'era'),
@@ -61,15 +61,15 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS;
 
-/** Seconds; wide enough for calls that wait for a person. */
+/** Buckets in seconds; they cover calls that wait for a person. */
 const DURATIONS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A value read when metrics are asked for; null: there is none to tell. */
+/** A value that is read at each scrape; null when there is none. */
 export type Reading = readonly { readonly labels?: Labels; readonly value: number }[] | number | null;
 
-/** Different names that one label may take. */
+/** Maximum number of distinct values per label. */
 const MAX_TOOLS = 500;
 const MAX_METHODS = 50;
 const MAX_GATES = 100;
@@ -81,7 +81,7 @@ const LIMITS: Readonly<Record<string, string>> = {
   budget: 'budget',
 };
 
-/** Counts what the service does, and answers in the form of Prometheus. */
+/** Counts events and serves them in the Prometheus format. */
 export class ServiceMetrics {
   private readonly registry: Prometheus.Registry;
   private readonly counters = new Map<MetricName, Prometheus.Counter>();
@@ -90,7 +90,7 @@ export class ServiceMetrics {
   private readonly tools: BoundedNames;
   private readonly methods = new BoundedNames(MAX_METHODS);
   private readonly gates = new BoundedNames(MAX_GATES);
-  /** Set when the tools are known: what does not exist has no time series. */
+  /** Set when the tools are known: unknown names get no time series. */
   private isTool: (name: string) => boolean = () => false;
 
   constructor(private readonly prometheus: typeof Prometheus) {
@@ -115,7 +115,7 @@ export class ServiceMetrics {
     this.isTool = isTool;
   }
 
-  /** Says where the value of a gauge, or of a counter that is kept elsewhere, is read. */
+  /** Registers how a gauge, or a counter that is kept elsewhere, is read. */
   read(name: MetricName, reading: () => Reading | Promise<Reading>): void {
     this.readings.set(name, reading);
   }
@@ -192,7 +192,7 @@ export class ServiceMetrics {
   private gauge(name: MetricName, common: Prometheus.GaugeConfiguration<string>): void {
     const show = async (into: Prometheus.Gauge) => {
       into.reset();
-      // Reset, one without labels would tell a zero that nobody read.
+      // After a reset, a gauge without labels would report a zero that was not read.
       if (!common.labelNames?.length) into.remove();
       for (const { labels = {}, value } of await this.readingOf(name)) into.set(labels, value);
     };
@@ -211,7 +211,7 @@ export class ServiceMetrics {
     for (const { labels = {}, value } of await this.readingOf(name)) counter?.inc(labels, value);
   }
 
-  /** What cannot be read at this moment is left out; the rest is told. */
+  /** Values that cannot be read now are omitted; the others are reported. */
   private async readingOf(name: MetricName): Promise<readonly { labels?: Labels; value: number }[]> {
     try {
       const reading = await this.readings.get(name)?.();
@@ -223,7 +223,7 @@ export class ServiceMetrics {
   }
 }
 
-/** Begins to count. What counts is loaded only here. */
+/** Creates the metrics. `prom-client` is loaded only here. */
 export async function openMetrics(): Promise<ServiceMetrics> {
   return new ServiceMetrics(await import('prom-client'));
 }

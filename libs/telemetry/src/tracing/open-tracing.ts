@@ -12,7 +12,7 @@ function switchedOff(env: Environment): boolean {
   return env['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true';
 }
 
-/** Whether the standard variables of OpenTelemetry say that spans go somewhere. */
+/** Whether the standard variables of OpenTelemetry enable the export of spans. */
 export function environmentExports(env: Environment): boolean {
   if (switchedOff(env)) return false;
   const exporter = env['OTEL_TRACES_EXPORTER']?.trim();
@@ -25,7 +25,7 @@ interface Sampling {
   readonly callers: CallerTraces;
 }
 
-/** `OTEL_TRACES_SAMPLER` and its argument over what is configured; names that are not standard change nothing. */
+/** `OTEL_TRACES_SAMPLER` and its argument override the configuration; unknown samplers are ignored. */
 export function samplingOf(env: Environment, configured: Sampling): Sampling {
   const named = env['OTEL_TRACES_SAMPLER']?.trim().toLowerCase() ?? '';
   const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(named) ?? [];
@@ -43,7 +43,7 @@ const BATCHES = {
   maxExportBatchSize: 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE',
 } as const;
 
-/** How spans are collected before they are sent, where the environment says so. */
+/** Batch settings of the environment. */
 function batchesOf(env: Environment): Partial<Record<keyof typeof BATCHES, number>> {
   const given = Object.entries(BATCHES).map(
     ([option, variable]) => [option, Number(env[variable] || 0)] as const,
@@ -51,16 +51,16 @@ function batchesOf(env: Environment): Partial<Record<keyof typeof BATCHES, numbe
   return Object.fromEntries(given.filter(([, value]) => Number.isSafeInteger(value) && value > 0));
 }
 
-/** `SamplingDecision` of the SDK, which is loaded only where traces are made. */
+/** `SamplingDecision` of the SDK, which is loaded only when traces are enabled. */
 const NOT_RECORD = 0;
 const RECORD_AND_SAMPLED = 2;
 
 /**
- * Decides anew for every request, whatever its caller says: neither the flag nor the trace id of a stranger may hide calls
- * from the operator or fill the collector. Spans below one of ours follow it.
+ * Samples every request independently of its caller: neither the flag nor the trace id of a caller may hide calls
+ * from the operator or flood the collector. Child spans follow their local parent.
  */
 class OwnSampler implements Sampler {
-  /** @param dice from 0 up to, not including, 1 */
+  /** @param random from 0 up to, not including, 1 */
   constructor(
     private readonly api: Pick<typeof Api, 'trace' | 'TraceFlags'>,
     private readonly ratio: number,
@@ -81,7 +81,10 @@ class OwnSampler implements Sampler {
   }
 }
 
-/** Keeps the active trace context over asynchronous work. Made only where traces are: following every promise costs. */
+/**
+ * Keeps the active trace context across asynchronous work. Created only when traces are enabled, because tracking
+ * every promise costs time.
+ */
 class CallContexts implements ContextManager {
   private readonly storage = new AsyncLocalStorage<Context>();
 
@@ -118,9 +121,9 @@ class CallContexts implements ContextManager {
 }
 
 export interface TraceOptions {
-  /** Where spans are sent, OTLP over HTTP: `http://collector:4318/v1/traces`. Null: where `OTEL_*` variables say, or nowhere. */
+  /** OTLP endpoint over HTTP: `http://collector:4318/v1/traces`. Null: as the `OTEL_*` variables say, or none. */
   readonly endpoint: string | null;
-  /** Sent along. */
+  /** Request headers for the collector. */
   readonly headers: Readonly<Record<string, string>>;
   /** Share of the requests that are traced, 0 to 1. */
   readonly ratio: number;
@@ -136,7 +139,7 @@ interface TraceLog {
 
 const SCOPE = 'parley';
 
-/** Installed where traces are wanted. */
+/** Packages to install for traces. */
 const PACKAGES = [
   '@opentelemetry/api',
   '@opentelemetry/exporter-trace-otlp-http',
@@ -144,18 +147,18 @@ const PACKAGES = [
   '@opentelemetry/sdk-trace',
 ];
 
-/** Milliseconds that the last spans have to leave before the process ends. */
+/** Milliseconds for exporting the remaining spans at shutdown. */
 const SHUTDOWN_TIMEOUT = 3_000;
 
-/** Where an application keeps what it registered with `@opentelemetry/api`, of whichever copy. */
+/** Whether the application has registered a tracer provider with any copy of `@opentelemetry/api`. */
 function applicationTraces(): boolean {
   const registered = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')];
   return typeof registered === 'object' && registered !== null && 'trace' in registered;
 }
 
 /**
- * Traces as configured, by the environment, or through what the surrounding application has registered; null where none of
- * them asks for any, and then nothing is loaded.
+ * Opens traces as configured, as the environment says, or with the application's tracer provider. Returns null when
+ * none of them enables traces; the SDK is then not loaded.
  */
 export async function openTracing(
   options: TraceOptions,
@@ -177,7 +180,7 @@ export async function openTracing(
     return await startSdk(await api(), options, env, version, log);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
-    // The environment speaks to every process of its machine, also to those that nobody meant to trace.
+    // The variables apply to every process of the machine, also to those without the packages.
     log.warn(`OTEL_* variables ask for traces, and there are none: npm install ${PACKAGES.join(' ')}`);
     return null;
   }
@@ -198,7 +201,7 @@ async function startSdk(
   const exporter = new OTLPTraceExporter({
     ...(endpoint !== null && { url: endpoint }),
     ...(Object.keys(headers).length > 0 && { headers: { ...headers } }),
-    // The name of a collector does not lead to this machine; a private network is the operator's.
+    // A collector's name must not lead to this machine; private networks are permitted.
     httpAgentOptions: { ...certificatesOf(env), lookup: checkedLookup({ rule: 'elsewhere', resolve }) },
   });
   logErrors(api, log);
@@ -214,7 +217,7 @@ async function startSdk(
       .defaultResource()
       .merge(resources.resourceFromAttributes({ ...named, 'service.version': version }))
       .merge(resources.detectResources({ detectors: [resources.envDetector] })),
-    // Queue and batches are bounded; a collector that is away costs spans and nothing else.
+    // Queue and batches are bounded: a collector that is unreachable loses spans and has no other effect.
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter, ...batchesOf(env) })],
     spanLimits: {
       attributeValueLengthLimit: 256,
@@ -235,7 +238,7 @@ async function startSdk(
   return new Tracing({ api, tracer: provider.getTracer(SCOPE, version), callers, close });
 }
 
-/** What the exporter reads of the environment for its own connections, which these options replace. */
+/** TLS settings of the environment: these agent options replace those that the exporter reads itself. */
 function certificatesOf(env: Environment) {
   const fileOf = (name: string) => {
     const path =
@@ -243,7 +246,7 @@ function certificatesOf(env: Environment) {
     try {
       return path ? readFileSync(path) : undefined;
     } catch {
-      // The exporter logs the file that it cannot read.
+      // The exporter logs that the file cannot be read.
       return undefined;
     }
   };
@@ -255,7 +258,7 @@ function certificatesOf(env: Environment) {
   };
 }
 
-/** A collector that is away is told once until a line of another kind; its URL and headers are not. */
+/** Logs repeated errors once, without the URL and headers of the collector. */
 function logErrors({ diag, DiagLogLevel }: typeof Api, log: TraceLog): void {
   let logged = '';
   const warn = (line: string) => {

@@ -5,10 +5,10 @@ import { OTHER_NAME } from '../bounded-names.js';
 import type { Arrival, SaidMessage } from '../telemetry.js';
 import { readTraceParent, type TraceParent } from '../trace-context.js';
 
-/** What the trace context of a caller is worth (docs/observability.md#callers). */
+/** How the trace context of a caller is used (docs/observability.md#callers). */
 export type CallerTraces = 'continue' | 'follow' | 'restart';
 
-/** Where a span begins: below another, below a caller's, or nowhere. */
+/** Parent and links of a new span. */
 interface Origin {
   readonly context: Api.Context;
   readonly links: Api.Link[];
@@ -18,11 +18,11 @@ interface TracingOptions {
   readonly api: typeof Api;
   readonly tracer: Api.Tracer;
   readonly callers: CallerTraces;
-  /** Sends what was not sent yet, and ends. */
+  /** Exports the remaining spans and closes the SDK. */
   readonly close: () => Promise<void>;
 }
 
-/** Makes spans. The names of kinds, statuses and attributes are those of the OpenTelemetry semantic conventions. */
+/** Creates spans. Kinds, statuses and attributes follow the OpenTelemetry semantic conventions. */
 export class Tracing {
   readonly api: typeof Api;
   private readonly correlation: symbol;
@@ -46,7 +46,7 @@ export class Tracing {
     return { context: this.contextOf(span), links: [] };
   }
 
-  /** @param beside a span that is not the parent and belongs to the same work */
+  /** @param beside a span of the same work that is not the parent */
   fromCaller(parent: unknown, state: unknown, beside: Api.Span | null): Origin {
     const { api, callers } = this.parts;
     const caller = readTraceParent(parent, state);
@@ -60,21 +60,21 @@ export class Tracing {
       : { context: api.ROOT_CONTEXT, links: [linked] };
   }
 
-  /** Work that was begun by a request which has been answered: a trace of its own that names the other. */
+  /** A new trace with a link to the request that started the work and has been answered. */
   after(parent: unknown): Origin {
     const { api } = this.parts;
     const caller = readTraceParent(parent);
     return { context: api.ROOT_CONTEXT, links: caller ? [{ context: this.remote(caller) }] : [] };
   }
 
-  /** @param correlationId told on the log lines of the work */
+  /** @param correlationId added to the log lines of the work */
   within<T>(span: Api.Span, correlationId: string | undefined, work: () => T): T {
     const context = this.contextOf(span);
     const linked = correlationId === undefined ? context : context.setValue(this.correlation, correlationId);
     return this.api.context.with(linked, work);
   }
 
-  /** Of the work that is going on where this is called; nothing outside of any. */
+  /** Log fields of the active span; empty outside of one. */
   activeFields(): Readonly<Record<string, string>> {
     const context = this.api.context.active();
     const active = this.api.trace.getSpanContext(context);
@@ -112,7 +112,7 @@ export class Tracing {
   }
 }
 
-/** What a client may name a request by and still be told in a trace. */
+/** Request ids that may appear in a trace. */
 const PLAIN_ID = /^[\w.-]{1,64}$/;
 
 const VERBS = new Set(['GET', 'POST', 'DELETE', 'HEAD', 'OPTIONS', 'PUT', 'PATCH']);
@@ -131,7 +131,7 @@ export function requestAttributes(arrival: Arrival): Attributes {
   };
 }
 
-/** What a message is about, by a name that exists: a tool or a prompt, never an argument. */
+/** The existing tool or prompt that a message names; never an argument. */
 export interface MessageTarget {
   readonly tool?: string;
   readonly prompt?: string;
