@@ -54,7 +54,11 @@ export const MAX_PENDING = 50;
 /** Cases listed at once. */
 export const MAX_LISTED = 200;
 
-/** Cases that wait for a person, the same on every replica. Whoever may decide is not judged here. */
+/**
+ * Cases that wait for a person, the same on every replica. Whoever may decide is not judged here. Each requester has a share of
+ * undecided cases, beyond which another is refused, and one of decided cases, beyond which the one decided longest ago is
+ * forgotten: an approval can then no longer be used, and what was denied may be asked anew.
+ */
 export abstract class ApprovalDesk {
   /**
    * Opens a case, or finds the one upon the same subject that is undecided, denied, or approved and not used yet.

@@ -8,6 +8,7 @@ import { ProcessStreamLog } from './process-stream-log.js';
 import { ProcessSubscriptionBook } from './process-subscription-book.js';
 import { ProcessVersionedStore } from './process-versioned-store.js';
 import { ProcessSecrets } from './shared-secrets.js';
+import { ENDED_SESSION_SHARE } from './shares.js';
 import type { SharedState, SharedStateLog } from './shared-state.js';
 
 export interface SharedStateOptions {
@@ -29,7 +30,7 @@ export function processState(): SharedState {
     subscriptions: new ProcessSubscriptionBook(),
     tasks: new ProcessVersionedStore(),
     exports: new ProcessVersionedStore(),
-    endedSessions: new ProcessVersionedStore(),
+    endedSessions: new ProcessVersionedStore(10_000, undefined, undefined, ENDED_SESSION_SHARE),
     auditChains: new ProcessVersionedStore(),
     revocations: new ProcessVersionedStore(),
     writeKeys: new ProcessVersionedStore(100_000),

@@ -8,6 +8,7 @@ import {
   MAX_LISTED,
   MAX_PENDING,
 } from './approval-desk.js';
+import { DECIDED_SHARE } from './shares.js';
 import { steadyClock } from './steady-clock.js';
 
 interface Held {
@@ -20,11 +21,18 @@ export class ProcessApprovalDesk extends ApprovalDesk {
   private readonly cases = new Map<string, Held>();
   /** By subject. */
   private readonly open_ = new Map<string, string>();
+  /** Ids of the decided cases of each requester, the one decided longest ago first. */
+  private readonly decided = new Map<string, Set<string>>();
 
-  /** @param maxCases kept at once, decided ones included. Default 10,000 */
+  /**
+   * @param maxCases kept at once. When there are more, the requester with the most decided cases loses the one decided longest
+   * ago; undecided cases are never lost. Default 10,000
+   * @param share of decided cases of each requester
+   */
   constructor(
     private readonly maxCases = 10_000,
     private readonly now: () => number = steadyClock,
+    private readonly share = DECIDED_SHARE,
   ) {
     super();
   }
@@ -34,7 +42,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
     const open = id === undefined ? undefined : this.live(id);
     if (open) return Promise.resolve({ opened: open.known, isNew: false });
     this.forgetExpired();
-    if (this.cases.size >= this.maxCases || this.pendingOf(draft.requester.principal) >= MAX_PENDING)
+    if (this.pendingOf(draft.requester.principal) >= MAX_PENDING || !this.makeRoom())
       return Promise.reject(new ApprovalDeskFull());
     const requestedAt = this.now();
     const opened: ApprovalCase = Object.freeze({
@@ -77,6 +85,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
       decision,
       ...(approved && { expiresAt: this.now() + held.ttl }),
     });
+    this.countDecided(held.known);
     return Promise.resolve('decided');
   }
 
@@ -90,6 +99,29 @@ export class ProcessApprovalDesk extends ApprovalDesk {
 
   private change({ known, ttl }: Held, to: Partial<ApprovalCase>): void {
     this.cases.set(known.id, { known: Object.freeze({ ...known, ...to }), ttl });
+  }
+
+  private countDecided({ id, requester: { principal } }: ApprovalCase): void {
+    const ids = this.decided.get(principal) ?? new Set<string>();
+    this.decided.set(principal, ids.add(id));
+    if (ids.size > (this.share.entries ?? Infinity)) this.forgetOldest(ids);
+  }
+
+  /** @returns false when every case is undecided */
+  private makeRoom(): boolean {
+    while (this.cases.size >= this.maxCases) {
+      let most: ReadonlySet<string> = new Set();
+      for (const ids of this.decided.values()) if (ids.size > most.size) most = ids;
+      if (most.size === 0) return false;
+      this.forgetOldest(most);
+    }
+    return true;
+  }
+
+  private forgetOldest(ids: ReadonlySet<string>): void {
+    const [oldest] = ids;
+    const held = oldest === undefined ? undefined : this.cases.get(oldest);
+    if (held) this.forget(held.known);
   }
 
   private live(id: string): Held | undefined {
@@ -111,8 +143,11 @@ export class ProcessApprovalDesk extends ApprovalDesk {
     for (const { known } of this.cases.values()) if (known.expiresAt <= now) this.forget(known);
   }
 
-  private forget({ id, subject }: ApprovalCase): void {
+  private forget({ id, subject, requester: { principal } }: ApprovalCase): void {
     this.cases.delete(id);
+    const decided = this.decided.get(principal);
+    decided?.delete(id);
+    if (decided?.size === 0) this.decided.delete(principal);
     if (this.open_.get(subject) === id) this.open_.delete(subject);
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessRateLimiters } from '#agent';
-import { approvalDeskContract } from './contracts/approval-desk.contract.js';
+import { approvalDeskContract, draftOf, TIGHT_DECIDED } from './contracts/approval-desk.contract.js';
 import { budgetLedgerContract } from './contracts/budget-ledger.contract.js';
 import { messageBusContract } from './contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from './contracts/one-time-store.contract.js';
@@ -9,6 +9,7 @@ import { rateLimitersContract } from './contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from './contracts/stream-log.contract.js';
 import { subscriptionBookContract } from './contracts/subscription-book.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from './contracts/versioned-store.contract.js';
+import { ApprovalDeskFull } from './approval-desk.js';
 import { ProcessApprovalDesk } from './process-approval-desk.js';
 import { ProcessBudgetLedger } from './process-budget-ledger.js';
 import { ProcessMessageBus } from './process-message-bus.js';
@@ -24,7 +25,7 @@ messageBusContract('ProcessMessageBus', () => {
 });
 approvalDeskContract('ProcessApprovalDesk', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessApprovalDesk(1_000, now), pass };
+  return { port: new ProcessApprovalDesk(1_000, now, TIGHT_DECIDED), pass };
 });
 oneTimeStoreContract('ProcessOneTimeStore', () => {
   const { now, pass } = handClock();
@@ -50,6 +51,29 @@ rateLimitersContract('ProcessRateLimiters', () => {
 versionedStoreContract('ProcessVersionedStore', () => {
   const { now, pass } = handClock();
   return { port: new ProcessVersionedStore(100, now, undefined, TIGHT_RECORDS), pass };
+});
+
+describe('ProcessApprovalDesk', () => {
+  const open = (desk: ProcessApprovalDesk, subject: string, principal: string) =>
+    desk.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), 60_000);
+
+  it('lets the oldest decision of the requester with most give way, and no undecided case', async () => {
+    const desk = new ProcessApprovalDesk(5);
+    const decided = async (subject: string, principal: string) => {
+      const { opened } = await open(desk, subject, principal);
+      await desk.decide(opened.id, { approved: true, by: 'key:2', at: 1 });
+      return opened.id;
+    };
+    const hers = await decided('hers', 'key:9');
+    const his = [await decided('a', 'key:1'), await decided('b', 'key:1')];
+    for (const subject of ['c', 'd', 'e']) await open(desk, subject, `key:${subject}`);
+    expect(await desk.find(his[0] ?? '')).toBeUndefined();
+    expect(await desk.use(his[1] ?? '')).toBe(true);
+    expect(await desk.use(hers)).toBe(true);
+    for (const subject of ['f', 'g']) await open(desk, subject, `key:${subject}`);
+    await expect(open(desk, 'h', 'key:h')).rejects.toBeInstanceOf(ApprovalDeskFull);
+    expect(desk.waiting()).toBe(5);
+  });
 });
 
 describe('ProcessVersionedStore', () => {

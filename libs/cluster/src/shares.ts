@@ -18,3 +18,7 @@ export const VALUE_SHARE: Share = Object.freeze({ entries: 10_000, weight: 16 * 
 export const CLAIM_SHARE: Share = Object.freeze({ entries: 10_000 });
 /** Tasks, and separately exports, of a principal: one more is refused; a record that grows makes the oldest of its owner give way. */
 export const RECORD_SHARE: Share = Object.freeze({ entries: 5_000, weight: 32 * MIB });
+/** Decided approvals of a requester; the one decided longest ago is forgotten for a new one. */
+export const DECIDED_SHARE: Share = Object.freeze({ entries: 1_000 });
+/** Console sessions that a principal ended before their time; ending one more is refused. */
+export const ENDED_SESSION_SHARE: Share = Object.freeze({ entries: 1_000 });

@@ -27,7 +27,7 @@ function room(requests = 1_000) {
     limiter: new ProcessRateLimiters().limiter('console', { limit: requests, window: 60 }),
   });
   const carrying = async (key: string) => {
-    const session = sessions.begin({ authorization: `Bearer ${key}` });
+    const session = sessions.begin({ authorization: `Bearer ${key}` }, key);
     return { session, cookie: `parley-console=${await sessions.seal(session, HOST)}` };
   };
   return { gate, sessions, rules, carrying, demote: () => (operators = []) };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ProcessVersionedStore } from '#cluster';
+import { ProcessVersionedStore, SharedStateUnavailable } from '#cluster';
 import { processSecret, SealedText } from '#dispatcher';
 import {
   fitsCookie,
@@ -23,7 +23,7 @@ function room(keys = processSecret(), purpose = 'parley operator session') {
 describe('the session of an operator', () => {
   it('is opened by any replica, and tells nothing to whoever carries it', async () => {
     const { one, two } = room();
-    const session = one.begin(KEY);
+    const session = one.begin(KEY, 'ada');
     const sealed = await one.seal(session, HOST);
     expect(await two.open(sealed, HOST)).toEqual(session);
     expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain('s3cret');
@@ -31,21 +31,24 @@ describe('the session of an operator', () => {
 
   it('counts under the name it was made for alone', async () => {
     const { one } = room();
-    const sealed = await one.seal(one.begin(KEY), HOST);
+    const sealed = await one.seal(one.begin(KEY, 'ada'), HOST);
     expect(await one.open(sealed, 'other.example')).toBe('forged');
   });
 
   it('is no other text that was sealed with the same secret, and no other text at all', async () => {
     const { keys, one } = room();
-    const state = await new SealedText(keys, 'parley task agent').seal(JSON.stringify(one.begin(KEY)), HOST);
-    const sealed = await one.seal(one.begin(KEY), HOST);
+    const state = await new SealedText(keys, 'parley task agent').seal(
+      JSON.stringify(one.begin(KEY, 'ada')),
+      HOST,
+    );
+    const sealed = await one.seal(one.begin(KEY, 'ada'), HOST);
     for (const text of [state, '', 'x', sealed.slice(0, -2), `${sealed}=`, sealed.toLowerCase()])
       expect(await one.open(text, HOST)).toBe('forged');
   });
 
   it('ends when nobody is at the page', async () => {
     const { one, pass } = room();
-    const sealed = await one.seal(one.begin(KEY), HOST);
+    const sealed = await one.seal(one.begin(KEY, 'ada'), HOST);
     pass(IDLE - 1);
     expect(await one.open(sealed, HOST)).toMatchObject({ id: expect.any(String) });
     pass(1);
@@ -54,7 +57,7 @@ describe('the session of an operator', () => {
 
   it('is renewed while somebody is, and not for ever', async () => {
     const { one, pass } = room();
-    let session = one.begin(KEY);
+    let session = one.begin(KEY, 'ada');
     const { signedInAt } = session;
     for (let passed = 0; passed < LONGEST - IDLE; passed += IDLE / 2) {
       pass(IDLE / 2);
@@ -68,16 +71,30 @@ describe('the session of an operator', () => {
 
   it('is over on every replica once it is signed out, older and newer copies of it too', async () => {
     const { one, two, pass } = room();
-    const session = one.begin(KEY);
+    const session = one.begin(KEY, 'ada');
     const older = await one.seal(session, HOST);
     pass(1_000);
     const newer = await one.seal(one.renewed(session), HOST);
-    const other = await one.seal(one.begin(KEY), HOST);
+    const other = await one.seal(one.begin(KEY, 'ada'), HOST);
     await two.end(session);
     await two.end(session);
     expect(await one.open(older, HOST)).toBe('over');
     expect(await one.open(newer, HOST)).toBe('over');
     expect(await one.open(other, HOST)).toMatchObject({ id: expect.any(String) });
+  });
+});
+
+describe('ended sessions of one operator', () => {
+  it('leave room for those of others: one more is refused, and none that ended counts again', async () => {
+    const ended = new ProcessVersionedStore(10, undefined, undefined, { entries: 3 });
+    const sessions = new OperatorSessions({ sealed: new SealedText(processSecret(), 'test'), ended });
+    const hers = Array.from({ length: 4 }, () => sessions.begin(KEY, 'ada'));
+    for (const session of hers.slice(0, 3)) await sessions.end(session);
+    await expect(sessions.end(hers[3] as never)).rejects.toBeInstanceOf(SharedStateUnavailable);
+    for (const session of hers.slice(0, 3)) expect(await sessions.isOver(session)).toBe(true);
+    const his = sessions.begin(KEY, 'bob');
+    await sessions.end(his);
+    expect(await sessions.isOver(his)).toBe(true);
   });
 });
 

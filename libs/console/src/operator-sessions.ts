@@ -41,6 +41,8 @@ export interface OperatorSession {
   readonly id: string;
   /** Authenticated at every request: an operator that loses its rights loses its session. */
   readonly credential: CredentialHeaders;
+  /** The principal that the authenticator named at sign-in. */
+  readonly principal: string;
   /** Milliseconds since 1970. */
   readonly signedInAt: number;
   readonly expiresAt: number;
@@ -67,9 +69,9 @@ export class OperatorSessions {
     this.now = parts.now ?? steadyClock;
   }
 
-  begin(credential: CredentialHeaders): OperatorSession {
+  begin(credential: CredentialHeaders, principal: string): OperatorSession {
     const now = this.now();
-    return { id: randomUUID(), credential, signedInAt: now, expiresAt: now + IDLE };
+    return { id: randomUUID(), credential, principal, signedInAt: now, expiresAt: now + IDLE };
   }
 
   /** Extends a session that is in use. */
@@ -102,11 +104,12 @@ export class OperatorSessions {
     return expiresAt <= this.now() || (await this.parts.ended.find(id)) !== undefined;
   }
 
-  /** @throws SharedStateUnavailable */
-  async end({ id, signedInAt }: OperatorSession): Promise<void> {
+  /** @throws SharedStateUnavailable also when the principal has ended too many sessions */
+  async end({ id, principal, signedInAt }: OperatorSession): Promise<void> {
     // An older copy of the cookie may have been renewed: the id is kept as long as any copy could be valid.
     const left = signedInAt + LONGEST - this.now();
     // The clock of another replica may be behind.
-    if (left + 2 * CLOCK_DIFFERENCE > 0) await this.parts.ended.create(id, {}, left + 2 * CLOCK_DIFFERENCE);
+    const ttl = left + 2 * CLOCK_DIFFERENCE;
+    if (ttl > 0) await this.parts.ended.create(id, {}, ttl, principal);
   }
 }

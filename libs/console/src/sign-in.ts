@@ -40,7 +40,7 @@ export class SignIn {
       if (error instanceof NotServed) log.warn(`a sign-in from ${network} was refused (${error.status})`);
       throw error;
     });
-    const carried = await this.carried(request, agent, sessions.begin(credential));
+    const carried = await this.carried(request, agent, sessions.begin(credential, agent.principal));
     notes.write({ agent }, 'console.sign_in', network);
     return carried;
   }

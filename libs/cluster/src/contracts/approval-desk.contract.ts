@@ -21,7 +21,10 @@ const TTL = 60_000;
 const yes = { approved: true, by: 'key:2', at: 1 };
 const no = { approved: false, by: 'key:3', at: 2, reason: 'not now' };
 
-/** What every desk promises. */
+/** Decided cases of each requester. */
+export const TIGHT_DECIDED = { entries: 3 };
+
+/** What every desk promises, with `TIGHT_DECIDED` as its share. */
 export function approvalDeskContract(name: string, make: MakePort<ApprovalDesk>): void {
   describe(`${name} keeps the contract of approval desks`, () => {
     it('gives back a case as it was opened', async () => {
@@ -136,6 +139,30 @@ export function approvalDeskContract(name: string, make: MakePort<ApprovalDesk>)
       expect((await open('of another', 'key:9')).isNew).toBe(true);
       await port.decide(cases[0]?.opened.id ?? '', no);
       expect((await open('one more')).isNew).toBe(true);
+    });
+
+    it('forgets the decided cases of a requester beyond its share, the oldest decision first, and nobody else’s', async () => {
+      const { port, pass } = await make();
+      const open = async (subject: string, principal = 'key:1') =>
+        (await port.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), TTL)).opened
+          .id;
+      const theirs = await open('theirs', 'key:9');
+      await port.decide(theirs, yes);
+      const undecided = await open('undecided');
+      const ids = [];
+      for (const subject of ['a', 'b', 'c', 'd', 'e']) ids.push(await open(subject));
+      for (const id of ids) {
+        await port.decide(id, id === ids[1] ? no : yes);
+        await pass(10);
+      }
+      const statuses = await Promise.all(ids.map(async (id) => (await port.find(id))?.status));
+      expect(statuses).toEqual([undefined, undefined, 'approved', 'approved', 'approved']);
+      expect(await port.use(ids[0] ?? '')).toBe(false);
+      expect(await port.decide(ids[0] ?? '', yes)).toBe('unknown');
+      expect((await port.open(draftOf({ subject: 'b' }), TTL)).isNew).toBe(true);
+      expect(await port.use(ids[4] ?? '')).toBe(true);
+      expect((await port.find(undecided))?.status).toBe('pending');
+      expect(await port.use(theirs)).toBe(true);
     });
   });
 }

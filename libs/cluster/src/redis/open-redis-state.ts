@@ -1,4 +1,5 @@
 import type { SharedState, SharedStateLog } from '../shared-state.js';
+import { ENDED_SESSION_SHARE } from '../shares.js';
 import { RedisApprovalDesk } from './redis-approval-desk.js';
 import { RedisBudgetLedger } from './redis-budget-ledger.js';
 import { RedisConnection, type RedisSettings } from './redis-connection.js';
@@ -29,7 +30,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     subscriptions: new RedisSubscriptionBook(commands),
     tasks: new RedisVersionedStore(commands, 'task'),
     exports: new RedisVersionedStore(commands, 'export'),
-    endedSessions: new RedisVersionedStore(commands, 'ended'),
+    endedSessions: new RedisVersionedStore(commands, 'ended', ENDED_SESSION_SHARE),
     auditChains: new RedisVersionedStore(commands, 'audit'),
     revocations: new RedisVersionedStore(commands, 'revoked'),
     writeKeys: new RedisVersionedStore(commands, 'write'),

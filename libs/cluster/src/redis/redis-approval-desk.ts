@@ -8,9 +8,11 @@ import {
   MAX_LISTED,
   MAX_PENDING,
 } from '../approval-desk.js';
+import { DECIDED_SHARE } from '../shares.js';
 import { steadyClock } from '../steady-clock.js';
 import type { RedisConnection } from './redis-connection.js';
 import { RedisScript } from './redis-script.js';
+import { RedisShares } from './redis-shares.js';
 import { parseStoredObject } from './stored-json.js';
 
 /** The clock that decides when a case ends is that of Redis: those of the replicas may differ. */
@@ -63,12 +65,19 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
 export class RedisApprovalDesk extends ApprovalDesk {
   private measured: { readonly at: number; readonly behind: number } | null = null;
 
-  /** @param now milliseconds since 1970, in which the times of a case are told here */
+  private readonly decided: RedisShares;
+
+  /**
+   * @param now milliseconds since 1970, in which the times of a case are told here
+   * @param share of decided cases of each requester
+   */
   constructor(
     private readonly redis: RedisConnection,
     private readonly now: () => number = steadyClock,
+    share = DECIDED_SHARE,
   ) {
     super();
+    this.decided = new RedisShares(redis, 'approval', share);
   }
 
   async open(draft: ApprovalDraft, ttl: number): Promise<{ opened: ApprovalCase; isNew: boolean }> {
@@ -117,6 +126,8 @@ export class RedisApprovalDesk extends ApprovalDesk {
     if (!known) return 'unknown';
     const status = decision.approved ? 'approved' : 'denied';
     const ttl = Number(fields['ttl']);
+    // Counted first: when that fails nothing is decided, and the approver may try again.
+    await this.decided.take(known.requester.principal, this.part('case', id), { ttl });
     const answer = await this.run(DECIDE, id, known, [status, JSON.stringify(decision), ttl]);
     return answer === 'decided' || answer === 'decided_before' ? answer : 'unknown';
   }

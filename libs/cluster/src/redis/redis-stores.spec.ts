@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { approvalDeskContract, draftOf } from '../contracts/approval-desk.contract.js';
+import { approvalDeskContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-desk.contract.js';
 import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
@@ -10,6 +10,7 @@ import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream
 import { subscriptionBookContract } from '../contracts/subscription-book.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import type { SharedState } from '../shared-state.js';
+import { RedisApprovalDesk } from './redis-approval-desk.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisOneTimeStore } from './redis-one-time-store.js';
 import { RedisSessionStore } from './redis-session-store.js';
@@ -36,10 +37,6 @@ messageBusContract('RedisMessageBus', async () => {
   const prefix = room.freshPrefix();
   return [(await room.enter(prefix)).bus, (await room.enter(prefix)).bus];
 });
-approvalDeskContract(
-  'RedisApprovalDesk',
-  portOf((state) => state.approvals),
-);
 subscriptionBookContract(
   'RedisSubscriptionBook',
   portOf((state) => state.subscriptions),
@@ -67,6 +64,10 @@ describe('with tight limits', () => {
       return { port: port(connection), pass: (milliseconds: number) => room.pass(prefix, milliseconds) };
     };
   }
+  approvalDeskContract(
+    'RedisApprovalDesk',
+    tight((connection) => new RedisApprovalDesk(connection, undefined, TIGHT_DECIDED)),
+  );
   streamLogContract(
     'RedisStreamLog',
     tight((connection) => new RedisStreamLog(connection, TIGHT_LOG, TIGHT_STREAMS)),
