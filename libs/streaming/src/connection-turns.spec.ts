@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { until } from './contracts/calls.js';
+import { call, cancel, sessionOf, until } from './contracts/calls.js';
+import { edgeUnderTest, type EdgeUnderTest } from './contracts/edge-under-test.js';
 import { UnreadAnswers } from './unread-answers.js';
 
 const MIB = 1024 * 1024;
@@ -99,5 +100,105 @@ describe('requests that are sent on one connection without waiting', () => {
     deaf.destroy();
     await until(() => served.answered === 20);
     expect(begun).toEqual(['/0']);
+  });
+});
+
+describe('messages that are sent on one connection without waiting', () => {
+  const edges: EdgeUnderTest[] = [];
+  afterEach(async () => {
+    for (const edge of edges.splice(0)) await edge.stop();
+  });
+  async function serving(options: Parameters<typeof edgeUnderTest>[0] = {}): Promise<EdgeUnderTest> {
+    const edge = await edgeUnderTest(options);
+    edges.push(edge);
+    return edge;
+  }
+  const posted = (message: unknown, headers: Record<string, string> = {}) => {
+    const body = JSON.stringify(message);
+    const fields = { Host: 'localhost', 'Content-Type': 'application/json', ...headers };
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    return `POST /mcp HTTP/1.1\r\n${lines.join('')}Content-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const client = ({ port }: EdgeUnderTest) => {
+    const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+    const heard = { text: '' };
+    socket.setEncoding('utf8').on('data', (text: string) => (heard.text += text));
+    return { socket, heard };
+  };
+
+  it('are worked on one after another, and cancelled at once', async () => {
+    const edge = await serving();
+    const session = await sessionOf(edge);
+    const { socket, heard } = client(edge);
+    socket.write(
+      [call('wait', 'w'), call('echo', 'e'), cancel('w')].map((message) => posted(message, session)).join(''),
+    );
+    await until(() => statuses(heard.text).length === 3);
+    expect(statuses(heard.text)).toEqual(['200', '200', '202']);
+    expect(edge.tools.contexts).toHaveLength(2);
+    expect(edge.tools.contexts[0]?.signal.reason).toBe('notifications_cancelled');
+    socket.destroy();
+  });
+
+  it('are refused with 503 beyond a hundred that wait, and the others answered in their order', async () => {
+    const edge = await serving();
+    const { socket, heard } = client(edge);
+    socket.write(
+      Array.from({ length: 150 }, (_, at) => posted(call(at === 0 ? 'wait' : 'echo', at))).join(''),
+    );
+    // Those that are refused have their answers ready; nothing but the first has begun.
+    await until(() => edge.edge.answering === 101);
+    expect(edge.tools.contexts).toHaveLength(1);
+    edge.tools.release();
+    await until(() => statuses(heard.text).length === 150);
+    expect(statuses(heard.text).filter((status) => status === '503')).toHaveLength(49);
+    expect(heard.text).toContain(
+      '"error":{"code":-32000,"message":"server busy: too many requests wait on this connection"}',
+    );
+    expect(edge.tools.contexts).toHaveLength(101);
+    const ids = [...heard.text.matchAll(/"jsonrpc":"2.0","id":(\d+)/g)].map(([, id]) => Number(id));
+    expect(ids).toEqual(Array.from({ length: 150 }, (_, at) => at));
+    socket.destroy();
+  });
+
+  it('are not worked on while the answer to an earlier one is not taken', async () => {
+    const edge = await serving();
+    edge.tools.work = () => ({ text: 'x'.repeat(16 * MIB) });
+    const deaf = connect({ port: edge.port, host: '127.0.0.1' })
+      .on('error', () => undefined)
+      .pause();
+    deaf.write(posted(call('work')).repeat(90));
+    await until(() => edge.edge.answering === 89);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(edge.tools.contexts).toHaveLength(1);
+    deaf.destroy();
+    await until(() => edge.edge.answering === 0);
+    expect(edge.tools.contexts).toHaveLength(1);
+  });
+
+  it('hold nothing once their connection is closed: bodies, streams and calls', async () => {
+    const edge = await serving({ maxConcurrentDispatchers: 3 });
+    const session = await sessionOf(edge, '2025-11-25');
+    const large = posted({ ...call('echo', 'large'), filler: 'x'.repeat(900_000) }, session);
+    const listen = `GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n${Object.entries(
+      session,
+    )
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('')}\r\n`;
+    // Each time far less than an address may hold, and all together far more.
+    for (let time = 1; time <= 4; time += 1) {
+      const { socket } = client(edge);
+      socket.write(`${posted(call('wait', 'w'), session)}${large.repeat(6)}${listen.repeat(3)}`);
+      await until(() => edge.edge.answering === 10);
+      expect(edge.edge.activeListeningStreamCount).toBe(0);
+      socket.destroy();
+      await until(() => edge.edge.answering === 0);
+    }
+    expect(edge.tools.contexts).toHaveLength(4);
+    const after = client(edge);
+    after.socket.write(large);
+    await until(() => statuses(after.heard.text).length === 1);
+    expect(statuses(after.heard.text)).toEqual(['200']);
+    after.socket.destroy();
   });
 });

@@ -3,6 +3,7 @@ import type { Agent } from '#agent';
 import type { Session } from '#cluster';
 import type { RequestTelemetry } from '#telemetry';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
+import { onceClosed } from './connection-turns.js';
 import { type Message, NO_MESSAGE } from './message.js';
 import { trustedHeaders } from './request-headers.js';
 
@@ -55,7 +56,7 @@ export class Exchange {
     this.verb = request.method ?? '';
     this.path = pathOf(request.url ?? '');
     this.headers = trustedHeaders(request);
-    response.on('close', () => {
+    onceClosed(request, response, () => {
       if (response.writableFinished) return;
       this.isGone = true;
       this.onGone?.();

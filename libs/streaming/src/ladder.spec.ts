@@ -14,6 +14,7 @@ const WITHOUT_A_ROW = [
   'batch-session',
   'spoken-version',
   'acknowledge',
+  'turn',
   'dispatch',
 ];
 

@@ -18,6 +18,7 @@ import {
 import { era, legacyVersion } from './rungs/protocol-era.js';
 import { requestLimit } from './rungs/request-limit.js';
 import type { Rung } from './rungs/rung.js';
+import { turn } from './rungs/turn.js';
 import { deleteSession, listen, postOnly } from './rungs/verbs.js';
 
 /**
@@ -56,6 +57,7 @@ export const LADDER: readonly Rung[] = [
   batchSession,
   spokenVersion,
   acknowledge,
+  turn,
   dispatch,
 ];
 

@@ -9,12 +9,11 @@ import { Exchange, pathOf } from './exchange.js';
 import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads/download-rungs.js';
 import type { Downloads } from './downloads/downloads.js';
 import { LADDER, NEIGHBOUR_LADDER } from './ladder.js';
-import { stateUnavailable } from './answers/carrier-choice.js';
 import { EdgeCounts } from './edge-counts.js';
 import { type NotServed, notServed } from './not-served.js';
 import { OpenStreams } from './open-streams.js';
 import { PendingBodies } from './pending-bodies.js';
-import { internalErrorReply } from './reply.js';
+import { internalError, stateUnavailable } from './http/refusals.js';
 import { authenticate } from './rungs/caller.js';
 import { dispatch } from './rungs/dispatch.js';
 import { spendRequest } from './rungs/request-limit.js';
@@ -262,6 +261,6 @@ export class McpEdge {
       this.parts.log.warn(faultLine('[McpEdge]', fault));
       if (fault instanceof SharedStateUnavailable) return stateUnavailable(exchange.message.id);
     }
-    return internalErrorReply(exchange.message.id);
+    return internalError(exchange.message.id);
   }
 }

@@ -1,3 +1,5 @@
+import { ROUTE_WORDS } from './http/refusals.js';
+
 /** Why a request beside MCP is not served: an HTTP status, its words and headers. All of it is told to whoever asks. */
 export class NotServed extends Error {
   override readonly name = 'NotServed';
@@ -10,13 +12,7 @@ export class NotServed extends Error {
   }
 }
 
-/** What the checks before authentication come to, in the words of routes that speak no JSON-RPC. */
-const WORDS: Readonly<Record<number, string>> = {
-  403: 'Host or Origin not allowed',
-  429: 'Too Many Requests',
-  503: 'server busy',
-};
-
+/** In the words of routes that speak no JSON-RPC. */
 export function notServed(status: number, headers: Readonly<Record<string, string>> = {}): NotServed {
-  return new NotServed(status, WORDS[status] ?? 'Bad Request', headers);
+  return new NotServed(status, ROUTE_WORDS[status] ?? String(ROUTE_WORDS[400]), headers);
 }

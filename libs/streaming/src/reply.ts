@@ -1,4 +1,4 @@
-import { type KernelResult, RPC } from '#dispatcher';
+import type { KernelResult } from '#dispatcher';
 
 /** An HTTP answer, whole. */
 export interface Reply {
@@ -44,8 +44,4 @@ export function resultReply(
   const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)}`;
   if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
   return reply(200, `${head},"result":${JSON.stringify(result)}}`, headers);
-}
-
-export function internalErrorReply(id: unknown = null, status = 500): Reply {
-  return errorReply(status, { code: RPC.internalError, message: 'Internal error' }, id);
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { BODY_WORDS } from './http/refusals.js';
 
 /** Why a body is not one that a route can use: an HTTP status and its words. */
 export class UnusableBody extends Error {
@@ -20,11 +21,10 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
  * @throws UnusableBody
  */
 export async function readSmallJson(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
-  if (!JSON_TYPE.test(request.headers['content-type'] ?? ''))
-    throw new UnusableBody(415, 'Content-Type must be application/json');
+  if (!JSON_TYPE.test(request.headers['content-type'] ?? '')) throw new UnusableBody(...BODY_WORDS.notJson);
   const value = parsed(await readText(request));
   if (value === null || typeof value !== 'object' || Array.isArray(value))
-    throw new UnusableBody(400, 'body must be a JSON object');
+    throw new UnusableBody(...BODY_WORDS.notObject);
   return value as Record<string, unknown>;
 }
 
@@ -35,12 +35,12 @@ async function readText(request: IncomingMessage): Promise<string> {
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       size += chunk.length;
-      if (size > MAX_BODY) throw new UnusableBody(413, 'body too large');
+      if (size > MAX_BODY) throw new UnusableBody(...BODY_WORDS.tooLarge);
       chunks.push(chunk);
     }
   } catch (error) {
     if (error instanceof UnusableBody) throw error;
-    throw new UnusableBody(400, 'body must be a JSON object');
+    throw new UnusableBody(...BODY_WORDS.notObject);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
@@ -49,6 +49,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new UnusableBody(400, 'body must be a JSON object');
+    throw new UnusableBody(...BODY_WORDS.notObject);
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { remoteNetwork } from '#auth';
+import { ROUTE_BUSY } from './http/refusals.js';
 import { ConnectionTurns } from './connection-turns.js';
 
 export interface UnreadLimits {
@@ -45,7 +46,8 @@ export class UnreadAnswers {
   private readonly readers = new Map<Socket, Reader>();
   private readonly owners = new WeakMap<ServerResponse, string>();
   private readonly waiting = new Map<string, Set<ServerResponse>>();
-  private readonly turns = new ConnectionTurns();
+  /** The order of the requests of each connection. */
+  readonly turns = new ConnectionTurns();
   private timer: NodeJS.Timeout | undefined;
 
   /** @param now milliseconds of a monotonic clock; for tests */
@@ -73,11 +75,11 @@ export class UnreadAnswers {
     this.watch(request);
     const turn = await this.turns.of(request, response);
     if (turn === 'busy') {
-      const body = '{"error":"server busy: too many requests wait on this connection"}';
-      response.writeHead(503, {
+      const { status, body, headers } = ROUTE_BUSY;
+      response.writeHead(status, {
         'Content-Type': 'application/json; charset=utf-8',
         'Content-Length': Buffer.byteLength(body),
-        'Retry-After': '1',
+        ...headers,
       });
       response.end(body);
     }

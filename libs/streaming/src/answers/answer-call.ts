@@ -1,15 +1,9 @@
 import { type Agent, isLogLevel } from '#agent';
-import {
-  type KernelReply,
-  type KernelResult,
-  knownCapabilities,
-  member,
-  RPC,
-  StreamedResult,
-} from '#dispatcher';
+import { type KernelReply, type KernelResult, knownCapabilities, member, StreamedResult } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import type { Message } from '../message.js';
-import { ACCEPTED, errorReply, internalErrorReply, resultReply, type Reply } from '../reply.js';
+import { refusedByKernel } from '../http/refusals.js';
+import { ACCEPTED, resultReply, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { unauthorized } from '../rungs/caller.js';
 import type { EdgeParts } from '../rungs/rung.js';
@@ -79,7 +73,7 @@ async function worded(
   if ('error' in reply) {
     // A stream says who asked for what; a refused credential is told the same whatever was asked.
     if (reply.status === 401 && !carrier) return unauthorized(edge, exchange);
-    return errorReply(reply.status, reply.error, message.id);
+    return refusedByKernel(reply.status, reply.error, message.id);
   }
   if (message.method !== 'initialize') return resultReply(message.id, reply);
   const id = await openSession(exchange, edge, agent, reply);
@@ -105,13 +99,3 @@ async function openSession(
 export function callOf(agent: Agent, message: Message, { era, correlationId }: Exchange): Call {
   return new Call(agent, message, era === 'legacy' ? correlationId : undefined);
 }
-
-/** An answer to whatever went wrong on our side. */
-export function faultReply(message: Message): Reply {
-  return internalErrorReply(message.id);
-}
-
-export const NOT_ACCEPTABLE = {
-  code: RPC.invalidRequest,
-  message: 'Not Acceptable: the answer is a stream, which Accept: text/event-stream has to allow',
-};

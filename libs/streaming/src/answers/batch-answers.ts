@@ -1,16 +1,13 @@
 import { lastValueFrom, mergeMap, of, toArray } from 'rxjs';
-import { RPC, StreamedResult } from '#dispatcher';
+import { StreamedResult } from '#dispatcher';
 import type { Message } from '../message.js';
-import { errorReply, type Reply } from '../reply.js';
+import { batchAnswerLeftOut, batchMessageNotRun } from '../http/refusals.js';
+import type { Reply } from '../reply.js';
 
 /** Bytes of all answers to one batch, which are put together before they are sent. */
 const MAX_BATCH_ANSWER = 8 * 1024 * 1024;
 /** Messages of one batch that are worked on at once. */
 const CONCURRENCY = 4;
-
-const INSTEAD = 'send fewer messages in one batch, or ask for less in each';
-const NOT_RUN = `Not run: the answers to this batch reached its limit of 8 MiB; ${INSTEAD}`;
-const LEFT_OUT = `Done, but its answer goes beyond the 8 MiB of the answers to one batch; ${INSTEAD}`;
 
 /** The answers to one batch while they come in: bounded, however many the batch asks for. */
 export class BatchAnswers {
@@ -29,7 +26,7 @@ export class BatchAnswers {
   ): Promise<(readonly [T, O | Reply])[]> {
     const run = async (one: T) => {
       const { id } = messageOf(one);
-      const outcome = this.isFull ? refusal(NOT_RUN, id) : this.kept(await answer(one), id);
+      const outcome = this.isFull ? batchMessageNotRun(id) : this.kept(await answer(one), id);
       return [one, outcome] as const;
     };
     return lastValueFrom(of(...asked).pipe(mergeMap(run, CONCURRENCY), toArray()));
@@ -42,10 +39,6 @@ export class BatchAnswers {
     const fits = this.bytes === 0 || this.bytes + bytes <= MAX_BATCH_ANSWER;
     if (fits) this.bytes += bytes;
     if (!fits || this.bytes >= MAX_BATCH_ANSWER) this.isFull = true;
-    return fits ? outcome : refusal(LEFT_OUT, id);
+    return fits ? outcome : batchAnswerLeftOut(id);
   }
-}
-
-function refusal(message: string, id: unknown): Reply {
-  return errorReply(200, { code: RPC.busy, message }, id);
 }

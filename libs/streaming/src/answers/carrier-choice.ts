@@ -1,7 +1,7 @@
-import { RPC } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import { isNotification } from '../message.js';
-import { errorReply, type Reply } from '../reply.js';
+import { serverBusy } from '../http/refusals.js';
+import type { Reply } from '../reply.js';
 import type { EdgeParts } from '../rungs/rung.js';
 import { EventStream } from '../sse/event-stream.js';
 import { filter } from 'rxjs';
@@ -14,15 +14,6 @@ import { ResumableStream } from './resumable-stream.js';
 
 /** The first revision that is not frozen: its streams can be resumed and carry no heartbeat but comments. */
 const ADDITIONS = '2025-11-25';
-
-export function serverBusy(id: unknown): Reply {
-  return errorReply(503, { code: RPC.busy, message: 'server busy' }, id);
-}
-
-/** What replicas share cannot be reached: nothing that needs it is done meanwhile. */
-export function stateUnavailable(id: unknown): Reply {
-  return errorReply(503, { code: RPC.busy, message: 'server busy' }, id, { 'Retry-After': '5' });
-}
 
 export function isFull(open: number, { settings }: EdgeParts): boolean {
   return settings.maxConcurrentDispatchers !== null && open >= settings.maxConcurrentDispatchers;

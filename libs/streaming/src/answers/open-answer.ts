@@ -1,6 +1,7 @@
 import type { Subscription } from 'rxjs';
 import { faultLine, type StreamedResult, type WarningLog } from '#dispatcher';
-import { internalErrorReply, resultReply } from '../reply.js';
+import { internalError } from '../http/refusals.js';
+import { resultReply } from '../reply.js';
 import type { OpenStream } from '../open-streams.js';
 import type { EventStream } from '../sse/event-stream.js';
 import { KEEP_ALIVE, messageFrame, notification } from '../sse/frames.js';
@@ -29,7 +30,7 @@ export class OpenAnswer implements OpenStream {
       complete: () => this.shutDown(),
       error: (fault: unknown) => {
         this.log.warn(faultLine('[McpEdge] a stream failed:', fault));
-        this.close(internalErrorReply(this.id).body);
+        this.close(internalError(this.id).body);
       },
     });
     // It may be over before the subscription is in hand.

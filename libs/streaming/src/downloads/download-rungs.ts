@@ -8,7 +8,9 @@ import { customHeader, origin } from '../rungs/browser-origin.js';
 import { authenticate, credentialsOf } from '../rungs/caller.js';
 import { requestLimit } from '../rungs/request-limit.js';
 import type { EdgeParts, Rung, RungVerdict } from '../rungs/rung.js';
-import { BUSY, refusalReply } from './refusal-reply.js';
+import { fileTurn } from '../rungs/turn.js';
+import { FILE_BUSY, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND } from '../http/refusals.js';
+import { refusalReply } from './refusal-reply.js';
 import { sendDownload } from './send-download.js';
 
 /** Below it every path is the id of a file. */
@@ -16,14 +18,11 @@ export const DOWNLOADS = '/exports/';
 
 const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
-/** The same for ids that never were, that are somebody else's, and that have expired. */
-const NOT_FOUND = reply(404, '{"error":"Not Found"}', { 'Cache-Control': 'no-store' });
-const METHOD_NOT_ALLOWED = reply(405, '{"error":"Method Not Allowed"}', { Allow: 'GET, DELETE' });
 const REVOKED: Reply = reply(204, '');
 
 const verb: Rung = {
   name: 'verb',
-  check: ({ verb: asked }) => (asked === 'GET' || asked === 'DELETE' ? null : METHOD_NOT_ALLOWED),
+  check: ({ verb: asked }) => (asked === 'GET' || asked === 'DELETE' ? null : FILE_METHOD_NOT_ALLOWED),
 };
 
 const download: Rung = {
@@ -32,9 +31,9 @@ const download: Rung = {
     const { downloads } = edge;
     const id = exchange.path.slice(DOWNLOADS.length);
     const { agent } = exchange;
-    if (!downloads || !agent || !ID.test(id)) return NOT_FOUND;
+    if (!downloads || !agent || !ID.test(id)) return FILE_NOT_FOUND;
     if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge, exchange);
-    if (isFull(edge.counts.downloads, edge)) return BUSY;
+    if (isFull(edge.counts.downloads, edge)) return FILE_BUSY;
     edge.counts.downloads += 1;
     try {
       return await send(id, exchange, edge);
@@ -46,7 +45,7 @@ const download: Rung = {
 
 async function revoke(revoking: Promise<boolean>, edge: EdgeParts, exchange: Exchange): Promise<Reply> {
   try {
-    return (await revoking) ? REVOKED : NOT_FOUND;
+    return (await revoking) ? REVOKED : FILE_NOT_FOUND;
   } catch (fault) {
     return refusalReply(fault, edge, exchange);
   }
@@ -54,7 +53,7 @@ async function revoke(revoking: Promise<boolean>, edge: EdgeParts, exchange: Exc
 
 async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
   const { agent } = exchange;
-  if (!agent || !edge.downloads) return NOT_FOUND;
+  if (!agent || !edge.downloads) return FILE_NOT_FOUND;
   const running = new AbortController();
   const stop = () => running.abort('client_disconnect');
   exchange.onGone = stop;
@@ -71,7 +70,7 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
       ...(correlationId !== undefined && { correlationId }),
       ...(telemetry && { telemetry }),
     });
-    return opened ? await sendDownload(exchange, opened, running, edge) : NOT_FOUND;
+    return opened ? await sendDownload(exchange, opened, running, edge) : FILE_NOT_FOUND;
   } catch (fault) {
     return refusalReply(fault, edge, exchange);
   } finally {
@@ -89,5 +88,6 @@ export const DOWNLOAD_LADDER: readonly Rung[] = [
   customHeader,
   authenticate,
   requestLimit,
+  fileTurn,
   download,
 ];

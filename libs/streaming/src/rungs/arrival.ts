@@ -1,23 +1,20 @@
 import type { RateLimiter } from '#agent';
-import { RPC } from '#dispatcher';
 import { remoteNetwork } from '#auth';
-import { errorReply, reply, type Reply } from '../reply.js';
+import {
+  CLOSING,
+  HOST_NOT_ALLOWED,
+  MALFORMED_HOST,
+  NOT_FOUND,
+  tooManyRequests,
+  TWO_HOSTS,
+} from '../http/refusals.js';
+import { reply, type Reply } from '../reply.js';
 import { namesTwoHosts } from '../request-headers.js';
 import type { Rung } from './rung.js';
 
-const NOT_FOUND = errorReply(404, { code: RPC.methodNotFound, message: 'Not Found' });
-const HOST_NOT_ALLOWED = errorReply(403, { code: RPC.parseError, message: 'Host not allowed' });
-const MALFORMED_HOST = errorReply(400, {
-  code: RPC.invalidRequest,
-  message: 'Invalid Request: Host is not host[:port]',
-});
-const TWO_HOSTS = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request: two Host headers' });
 const HEALTHY = reply(200, '{"status":"ok"}');
-const CLOSING = errorReply(503, { code: RPC.busy, message: 'server busy' }, null, { Connection: 'close' });
-
-const TOO_MANY = { code: RPC.busy, message: 'Too Many Requests' };
-/** The requests cannot be counted. */
-const UNCOUNTABLE = errorReply(429, TOO_MANY, null, { 'Retry-After': '5' });
+/** Seconds that a caller is told to wait where requests cannot be counted. */
+const UNCOUNTABLE = 5;
 
 /** Only the exact path, with or without one trailing slash, is MCP. */
 export const path: Rung = {
@@ -56,10 +53,9 @@ async function spend(limiter: RateLimiter, address: string): Promise<Reply | nul
   try {
     const verdict = await limiter.check(address);
     if (!verdict) return null;
-    const wait = Math.ceil(verdict.retryAfter);
-    return errorReply(429, TOO_MANY, null, wait > 0 ? { 'Retry-After': String(wait) } : undefined);
+    return tooManyRequests(Math.ceil(verdict.retryAfter));
   } catch {
-    return UNCOUNTABLE;
+    return tooManyRequests(UNCOUNTABLE);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Agent } from '#agent';
 import type { StepUp } from '#auth';
-import { RPC } from '#dispatcher';
 import type { Outcome } from '../answers/answer-call.js';
+import { batchNeedsScopes, batchScopeMissing } from '../http/refusals.js';
 import type { Reply } from '../reply.js';
 import type { Call } from '../wire/call.js';
 import { insufficientScope } from './caller.js';
@@ -44,13 +44,8 @@ export function insufficientForBatch(
     const outcome = outcomes.get(call);
     if (!outcome || !isScopeRefusal(outcome, call.message, edge, call.agent)) return null;
   }
-  const body = calls.map((call) => ({
-    jsonrpc: '2.0',
-    id: call.message.id ?? null,
-    error: {
-      code: RPC.unauthorized,
-      message: lacking.includes(call) ? 'Insufficient scope' : 'Not run: another message needs more scopes',
-    },
-  }));
+  const body = calls.map((call) =>
+    lacking.includes(call) ? batchScopeMissing(call.message.id) : batchNeedsScopes(call.message.id),
+  );
   return { ...insufficientScope(edge, step.scopes), body: JSON.stringify(body) };
 }

@@ -1,11 +1,12 @@
 import type { Agent } from '#agent';
-import { RPC, StreamedResult } from '#dispatcher';
-import { callOf, faultReply, type Outcome, runCall } from '../answers/answer-call.js';
+import { StreamedResult } from '#dispatcher';
+import { callOf, type Outcome, runCall } from '../answers/answer-call.js';
 import { BatchAnswers } from '../answers/batch-answers.js';
 import { jsonOf } from '../answers/carrier.js';
 import type { Exchange } from '../exchange.js';
 import { isNotification, type Message, readMessage } from '../message.js';
-import { ACCEPTED, errorReply, reply } from '../reply.js';
+import { internalError, NOT_A_MESSAGE } from '../http/refusals.js';
+import { ACCEPTED, reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import type { Call } from '../wire/call.js';
 import { takeSilently } from './acknowledge.js';
@@ -15,8 +16,6 @@ import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
 /** The only revision whose clients may send several messages in one body. */
 const BATCHING = '2025-03-26';
-
-const NO_BATCHES = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
 
 /** Without a session there is no revision that has batches: nobody needs to be asked who is calling. */
 export function mayHoldBatch({ headers }: Exchange): boolean {
@@ -37,7 +36,7 @@ export function readBatch(values: readonly unknown[], limit: number): Message[] 
 
 export const batchSession: Rung = {
   name: 'batch-session',
-  check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NO_BATCHES : null),
+  check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NOT_A_MESSAGE : null),
 };
 
 /**
@@ -79,6 +78,6 @@ export async function answerBatch(
 
 function answerOf(call: Call, outcome: Outcome | undefined): string {
   return jsonOf(
-    outcome === undefined || outcome instanceof StreamedResult ? faultReply(call.message) : outcome,
+    outcome === undefined || outcome instanceof StreamedResult ? internalError(call.message.id) : outcome,
   );
 }

@@ -1,26 +1,7 @@
-import { RPC } from '#dispatcher';
-import { errorReply, type Reply } from '../reply.js';
-import type { EdgeSettings } from '../edge-options.js';
+import { LENGTH_REQUIRED, payloadTooLarge, UNSUPPORTED_MEDIA_TYPE } from '../http/refusals.js';
 import type { Rung } from './rung.js';
 
-const LENGTH_REQUIRED = errorReply(411, {
-  code: RPC.parseError,
-  message:
-    'Length Required: Content-Length header is required and Transfer-Encoding: chunked is not accepted',
-});
-const UNSUPPORTED_MEDIA_TYPE = errorReply(415, {
-  code: RPC.parseError,
-  message: 'Unsupported Media Type: Content-Type must be application/json',
-});
-
 const JSON_TYPE = 'application/json';
-
-export function payloadTooLarge({ maxBodySize }: EdgeSettings): Reply {
-  return errorReply(413, {
-    code: RPC.parseError,
-    message: `Payload Too Large: body exceeds ${maxBodySize} bytes`,
-  });
-}
 
 /** A body without a declared length cannot be refused before it is read. */
 export const lengthRequired: Rung = {
@@ -35,7 +16,9 @@ export const lengthRequired: Rung = {
 export const declaredLength: Rung = {
   name: 'declared-length',
   check: ({ headers }, { settings }) =>
-    Number(headers['content-length'] ?? 0) > settings.maxBodySize ? payloadTooLarge(settings) : null,
+    Number(headers['content-length'] ?? 0) > settings.maxBodySize
+      ? payloadTooLarge('body', settings.maxBodySize)
+      : null,
 };
 
 export const mediaType: Rung = {

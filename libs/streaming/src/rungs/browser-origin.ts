@@ -1,13 +1,6 @@
 import { oneLine } from '#audit';
-import { RPC } from '#dispatcher';
-import { errorReply } from '../reply.js';
+import { CUSTOM_HEADER_MISSING, ORIGIN_NOT_ALLOWED } from '../http/refusals.js';
 import type { Rung } from './rung.js';
-
-const ORIGIN_NOT_ALLOWED = errorReply(403, { code: RPC.parseError, message: 'Origin not allowed' });
-const CUSTOM_HEADER_MISSING = errorReply(403, {
-  code: RPC.parseError,
-  message: 'Required custom header missing or invalid',
-});
 
 export const origin: Rung = {
   name: 'origin',

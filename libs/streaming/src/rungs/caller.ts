@@ -1,25 +1,26 @@
 import { sanitizeCorrelationId, Unauthorized } from '#agent';
 import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, InvalidToken } from '#auth';
-import { faultLine, isLegacyVersion, RPC } from '#dispatcher';
+import { faultLine, isLegacyVersion } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
-import { errorReply, internalErrorReply, type Reply } from '../reply.js';
+import {
+  AUTHENTICATION_UNAVAILABLE,
+  internalError,
+  scopeMissing,
+  sessionNotFound,
+  sessionRequired,
+  unauthenticated,
+} from '../http/refusals.js';
+import type { Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { VERSION_HEADER } from './protocol-era.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
-
-const UNAUTHORIZED = { code: RPC.unauthorized, message: 'Unauthorized' };
-
-/** Whoever can say is away: nobody is let in meanwhile. */
-const UNAVAILABLE = errorReply(503, { code: RPC.busy, message: 'authentication unavailable' }, null, {
-  'Retry-After': '5',
-});
 
 const challenging = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
 
 /** The one answer to credentials that were not recognised, with the challenge where there is one. */
 export function unauthorized({ authenticator }: EdgeParts, request: Pick<Exchange, 'headers'>): Reply {
-  return errorReply(401, UNAUTHORIZED, null, challenging(authenticator.challengeTo(request)));
+  return unauthenticated(null, challenging(authenticator.challengeTo(request)));
 }
 
 /** A caller is known and would be let further with these scopes. */
@@ -28,8 +29,7 @@ export function insufficientScope(
   scopes: readonly string[],
   id: unknown = null,
 ): Reply {
-  const error = { code: RPC.unauthorized, message: 'Insufficient scope' };
-  return errorReply(403, error, id, challenging(authenticator.scopeChallenge(scopes)));
+  return scopeMissing(id, challenging(authenticator.scopeChallenge(scopes)));
 }
 
 /** @returns null for what is no refusal of credentials. The caller is told no reason; the log is. */
@@ -44,7 +44,7 @@ function refusedCredentials(
   }
   if (fault instanceof AuthenticationUnavailable) {
     edge.log.warn(faultLine('[McpEdge]', fault));
-    return UNAVAILABLE;
+    return AUTHENTICATION_UNAVAILABLE;
   }
   if (!(fault instanceof Unauthorized)) return null;
   edge.log.warn(
@@ -69,21 +69,17 @@ export const authenticate: Rung = {
       const refused = refusedCredentials(fault, edge, exchange);
       if (refused) return refused;
       edge.log.warn(faultLine('[McpEdge] authenticator failed:', fault));
-      return internalErrorReply();
+      return internalError();
     }
   },
 };
-
-export function sessionNotFound({ message }: Exchange): Reply {
-  return errorReply(404, { code: RPC.unauthorized, message: 'Session not found' }, message.id);
-}
 
 /** Only its owner may use a session; for anybody else its id is a label. An ended one is not found by its owner. */
 async function useSession(exchange: Exchange, edge: EdgeParts, id: string): Promise<RungVerdict> {
   const session = await edge.sessions.find(id);
   const owned = session?.owner === exchange.agent?.principal ? session : undefined;
   if (owned ? owned.terminated : edge.settings.strictSessions) {
-    return sessionNotFound(exchange);
+    return sessionNotFound(exchange.message.id);
   }
   if (owned) {
     exchange.session = owned;
@@ -103,8 +99,7 @@ export const session: Rung = {
     if (exchange.message.method === 'initialize') return null;
     if (id !== undefined) return useSession(exchange, edge, id);
     if (!edge.settings.strictSessions) return null;
-    const message = 'Missing Mcp-Session-Id';
-    return errorReply(400, { code: RPC.invalidRequest, message }, exchange.message.id);
+    return sessionRequired(exchange.message.id);
   },
 };
 

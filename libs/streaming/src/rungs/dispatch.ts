@@ -1,18 +1,13 @@
 import type { Agent } from '#agent';
 import { SharedStateUnavailable } from '#cluster';
 import { faultLine, StreamedResult } from '#dispatcher';
-import { callOf, faultReply, NOT_ACCEPTABLE, type Outcome, runCall } from '../answers/answer-call.js';
+import { callOf, type Outcome, runCall } from '../answers/answer-call.js';
 import type { Carrier } from '../answers/carrier.js';
-import {
-  chooseCarrier,
-  eventStream,
-  isFull,
-  serverBusy,
-  stateUnavailable,
-} from '../answers/carrier-choice.js';
+import { chooseCarrier, eventStream, isFull } from '../answers/carrier-choice.js';
+import { internalError, notAcceptable, serverBusy, stateUnavailable } from '../http/refusals.js';
 import { OpenAnswer } from '../answers/open-answer.js';
 import type { Exchange } from '../exchange.js';
-import { errorReply, type Reply } from '../reply.js';
+import type { Reply } from '../reply.js';
 import type { Call } from '../wire/call.js';
 import { answerBatch } from './batch.js';
 import { credentialsOf, unauthorized } from './caller.js';
@@ -37,7 +32,7 @@ function onGone(call: Call, carrier: Carrier | null, edge: EdgeParts, isRunning:
 async function answerWhole(call: Call, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
   const outcome = await runCall(call, exchange, edge, null);
   if (exchange.isGone) return 'gone';
-  return outcome instanceof StreamedResult ? errorReply(406, NOT_ACCEPTABLE, call.message.id) : outcome;
+  return outcome instanceof StreamedResult ? notAcceptable(call.message.id) : outcome;
 }
 
 async function answerStreaming(
@@ -53,7 +48,9 @@ async function answerStreaming(
   } catch (fault) {
     edge.log.warn(faultLine('[McpEdge]', fault));
     outcome =
-      fault instanceof SharedStateUnavailable ? stateUnavailable(call.message.id) : faultReply(call.message);
+      fault instanceof SharedStateUnavailable
+        ? stateUnavailable(call.message.id)
+        : internalError(call.message.id);
   } finally {
     edge.counts.dispatchers -= 1;
   }

@@ -1,27 +1,19 @@
 import { type Agent, sanitizeCorrelationId } from '#agent';
-import { FALLBACK_VERSION, isLegacyVersion, RPC } from '#dispatcher';
-import { eventStream, isFull, serverBusy } from '../answers/carrier-choice.js';
+import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
+import { eventStream, isFull } from '../answers/carrier-choice.js';
+import { onceClosed } from '../connection-turns.js';
 import { ReturnedStream } from '../answers/returned-stream.js';
 import type { Exchange } from '../exchange.js';
 import type { OpenStream } from '../open-streams.js';
-import { errorReply } from '../reply.js';
+import { FOREIGN_SESSION, NO_SESSION, serverBusy, sessionNotFound, UNKNOWN_EVENT } from '../http/refusals.js';
 import { headerText } from '../request-headers.js';
 import { ListeningStream } from '../sse/listening-stream.js';
 import { customHeader, origin } from './browser-origin.js';
-import { authenticate, credentialsOf, sessionNotFound, unauthorized } from './caller.js';
+import { authenticate, credentialsOf, unauthorized } from './caller.js';
 import { legacyVersion, VERSION_HEADER } from './protocol-era.js';
 import { requestLimit } from './request-limit.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
-
-const NO_SESSION = errorReply(400, {
-  code: RPC.invalidRequest,
-  message: 'Missing or invalid Mcp-Session-Id',
-});
-const FOREIGN_SESSION = errorReply(403, {
-  code: RPC.invalidRequest,
-  message: 'Mcp-Session-Id is owned by another principal',
-});
-const UNKNOWN_EVENT = errorReply(400, { code: RPC.invalidRequest, message: 'Unknown Last-Event-ID' });
+import { turn } from './turn.js';
 
 /** The first revision whose events have ids. */
 const WITH_EVENT_IDS = '2025-11-25';
@@ -37,7 +29,7 @@ const ownSession: Rung = {
     const named = headerText(headers, VERSION_HEADER);
     const known = await sessions.find(id);
     if (!known) {
-      if (settings.strictSessions) return sessionNotFound(exchange);
+      if (settings.strictSessions) return sessionNotFound(exchange.message.id);
       const version = isLegacyVersion(named) ? named : FALLBACK_VERSION;
       const draft = { owner: agent.principal, version, capabilities: {} };
       if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
@@ -45,7 +37,8 @@ const ownSession: Rung = {
     } else {
       // An ended session is dead for everybody, and where ids have to be known a foreign one is like one that nobody has.
       const isForeign = known.owner !== agent.principal;
-      if (known.terminated || (isForeign && settings.strictSessions)) return sessionNotFound(exchange);
+      if (known.terminated || (isForeign && settings.strictSessions))
+        return sessionNotFound(exchange.message.id);
       if (isForeign) return FOREIGN_SESSION;
       exchange.session = known;
     }
@@ -67,6 +60,7 @@ const ADMISSION: readonly Rung[] = [
   authenticate,
   requestLimit,
   ownSession,
+  turn,
   room,
 ];
 
@@ -126,7 +120,7 @@ function count(
   const { counts, openStreams } = edge;
   counts.listeningStreams += 1;
   openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
-  exchange.response.once('close', () => {
+  onceClosed(exchange.request, exchange.response, () => {
     counts.listeningStreams -= 1;
     openStreams.remove(stream);
     onClosed();

@@ -1,30 +1,19 @@
 import { remoteNetwork } from '#auth';
-import { RPC } from '#dispatcher';
+import { onceClosed } from '../connection-turns.js';
 import { readBody } from '../body-reader.js';
 import { NO_BODY } from '../exchange.js';
 import { readJson } from '../json-body.js';
 import { readMessage } from '../message.js';
-import { errorReply } from '../reply.js';
-import { payloadTooLarge } from './body-form.js';
+import { BODY_TIMED_OUT, NO_ROOM, NOT_A_MESSAGE, NOT_JSON, payloadTooLarge } from '../http/refusals.js';
 import { mayHoldBatch, readBatch } from './batch.js';
 import type { Rung } from './rung.js';
-
-const TOO_SLOW = errorReply(
-  408,
-  { code: RPC.parseError, message: 'Request Timeout: body was not received in time' },
-  null,
-  { Connection: 'close' },
-);
-const NO_ROOM = errorReply(503, { code: RPC.busy, message: 'server busy' }, null, { 'Retry-After': '1' });
-const NOT_JSON = errorReply(400, { code: RPC.parseError, message: 'Parse error: invalid JSON' });
-const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
 
 export const body: Rung = {
   name: 'body',
   check: async (exchange, { settings, pendingBodies }) => {
     const { maxBodySize, bodyTimeout } = settings;
     const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
-    exchange.response.once('close', () => held.release());
+    onceClosed(exchange.request, exchange.response, () => held.release());
     const reading = await readBody(
       exchange.request,
       maxBodySize,
@@ -35,8 +24,8 @@ export const body: Rung = {
       },
     );
     if (reading.outcome === 'no-room') return NO_ROOM;
-    if (reading.outcome === 'too-large') return payloadTooLarge(settings);
-    if (reading.outcome === 'too-slow') return TOO_SLOW;
+    if (reading.outcome === 'too-large') return payloadTooLarge('body', maxBodySize);
+    if (reading.outcome === 'too-slow') return BODY_TIMED_OUT;
     if (reading.outcome === 'gone') return 'gone';
     exchange.body = reading.body;
     return null;

@@ -7,12 +7,16 @@ import {
   knownCapabilities,
   member,
   methodNotFound,
-  MODERN_VERSIONS,
   PROTOCOL_VERSION_KEY,
   type ProtocolFault,
-  RPC,
 } from '#dispatcher';
-import { errorReply, type Reply } from '../reply.js';
+import {
+  malformedEnvelope,
+  malformedMessage,
+  refusedByKernel,
+  unsupportedVersion,
+} from '../http/refusals.js';
+import type { Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import type { Spoken } from '../speech.js';
 import { claimedVersion, VERSION_HEADER } from './protocol-era.js';
@@ -30,7 +34,7 @@ const NAMED_PARAM: Readonly<Record<string, string>> = {
 
 function refuse({ message }: Spoken, fault: ProtocolFault): Reply {
   const { code, message: text, data, status } = fault;
-  return errorReply(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
+  return refusedByKernel(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
 }
 
 /** Stateless revisions go by the id alone. */
@@ -56,11 +60,7 @@ function modernRung(name: string, check: ModernRung['check']): ModernRung {
 export const modernShape = modernRung('modern-shape', ({ message: { jsonrpc, id } }) => {
   const validId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
   if (jsonrpc === '2.0' && validId) return null;
-  return errorReply(
-    400,
-    { code: RPC.invalidRequest, message: 'Invalid Request' },
-    typeof id === 'string' || typeof id === 'number' ? id : null,
-  );
+  return malformedMessage(id);
 });
 
 /** Every request says which version it speaks and what its client can do. */
@@ -68,12 +68,7 @@ export const envelope = modernRung('envelope', (exchange) => {
   const { message } = exchange;
   const meta = member(message.params, '_meta');
   const version = claimedVersion(message);
-  const missing = (key: string) =>
-    errorReply(
-      400,
-      { code: RPC.invalidParams, message: `Invalid params: _meta["${key}"] is missing or malformed` },
-      message.id,
-    );
+  const missing = (key: string) => malformedEnvelope(key, message.id);
   if (isNotification(exchange)) {
     if (version !== undefined && typeof version !== 'string') return missing(PROTOCOL_VERSION_KEY);
     exchange.version = version ?? headerText(exchange.headers, VERSION_HEADER) ?? '';
@@ -112,15 +107,7 @@ export const nameHeader = modernRung('name-header', (exchange) => {
 export const servedVersion = modernRung('served-version', (exchange) => {
   const requested = exchange.version;
   if (isServedModernVersion(requested)) return null;
-  return errorReply(
-    400,
-    {
-      code: RPC.unsupportedVersion,
-      message: 'Unsupported protocol version',
-      data: { supported: MODERN_VERSIONS, requested },
-    },
-    exchange.message.id,
-  );
+  return unsupportedVersion(requested, exchange.message.id);
 });
 
 export const servedMethod = modernRung('served-method', (exchange, { kernel }) => {

@@ -5,11 +5,10 @@ import {
   member,
   namesModernEra,
   PROTOCOL_VERSION_KEY,
-  RPC,
 } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
 import type { Message } from '../message.js';
-import { errorReply } from '../reply.js';
+import { unsupportedLegacyVersion } from '../http/refusals.js';
 import { headerText } from '../request-headers.js';
 import type { Rung } from './rung.js';
 
@@ -50,7 +49,6 @@ export const legacyVersion: Rung = {
     if (exchange.era !== 'legacy' || needsNoVersion(exchange)) return null;
     const asked = headerText(exchange.headers, VERSION_HEADER);
     if (asked === undefined || isLegacyVersion(asked)) return null;
-    const message = `Unsupported MCP-Protocol-Version: ${asked}`;
-    return errorReply(400, { code: RPC.invalidRequest, message }, exchange.message.id);
+    return unsupportedLegacyVersion(asked, exchange.message.id);
   },
 };

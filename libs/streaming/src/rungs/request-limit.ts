@@ -1,8 +1,8 @@
 import type { RateVerdict } from '#agent';
 import { SharedStateUnavailable } from '#cluster';
-import { faultLine, member, RPC } from '#dispatcher';
+import { faultLine, member } from '#dispatcher';
 import type { Message } from '../message.js';
-import { errorReply, type Reply } from '../reply.js';
+import { tooManyRequests } from '../http/refusals.js';
 import type { EdgeParts, Rung } from './rung.js';
 
 /** Seconds that a caller is told to wait where the limiter itself failed. */
@@ -28,11 +28,6 @@ export async function spendRequest(
     return UNCOUNTED;
   }
   return verdict ? Math.max(1, Math.ceil(verdict.retryAfter)) : null;
-}
-
-function tooManyRequests(retryAfter: number, id: unknown = null): Reply {
-  const error = { code: RPC.busy, message: 'Too Many Requests' };
-  return errorReply(429, error, id, { 'Retry-After': String(retryAfter) });
 }
 
 /** What a principal may ask for besides calls of tools: opening sessions, lists, streams, cancellations. */

@@ -1,7 +1,12 @@
 import { sanitizeCorrelationId } from '#agent';
-import { RPC } from '#dispatcher';
 import type { Exchange } from '../exchange.js';
-import { errorReply, NO_CONTENT, type Reply } from '../reply.js';
+import {
+  INVALID_SESSION,
+  METHOD_NOT_ALLOWED,
+  MOUNTED_METHOD_NOT_ALLOWED,
+  sessionRequired,
+} from '../http/refusals.js';
+import { NO_CONTENT, type Reply } from '../reply.js';
 import { headerText } from '../request-headers.js';
 import { customHeader, origin } from './browser-origin.js';
 import { authenticate, unauthorized } from './caller.js';
@@ -9,21 +14,8 @@ import { openListening } from './listening.js';
 import { requestLimit } from './request-limit.js';
 import type { EdgeParts, Rung, RungVerdict } from './rung.js';
 
-const MISSING_SESSION = errorReply(400, { code: RPC.invalidRequest, message: 'Missing Mcp-Session-Id' });
-const INVALID_SESSION = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Mcp-Session-Id' });
-
-/** Every verb that has a use here. GET is refused where it does not accept events. */
-const ALLOW = { Allow: 'GET, POST, DELETE' };
-const MOUNTED_REFUSAL = errorReply(405, { code: RPC.parseError, message: 'method_not_allowed' }, null, ALLOW);
-const STANDALONE_REFUSAL = errorReply(
-  405,
-  { code: RPC.invalidRequest, message: 'Method Not Allowed: only POST is accepted' },
-  null,
-  ALLOW,
-);
-
 function methodNotAllowed({ settings }: EdgeParts): Reply {
-  return settings.standalone ? STANDALONE_REFUSAL : MOUNTED_REFUSAL;
+  return settings.standalone ? METHOD_NOT_ALLOWED : MOUNTED_METHOD_NOT_ALLOWED;
 }
 
 /** Every check of a request to end a session, in their order. */
@@ -31,7 +23,7 @@ const ENDING: readonly Rung[] = [origin, customHeader, authenticate, requestLimi
 
 async function endSession(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
   const header = headerText(exchange.headers, 'mcp-session-id');
-  if (header === undefined) return MISSING_SESSION;
+  if (header === undefined) return sessionRequired();
   const id = sanitizeCorrelationId(header);
   if (id === undefined) return INVALID_SESSION;
   for (const rung of ENDING) {

@@ -1,6 +1,7 @@
 import type { Subscription } from 'rxjs';
 import { faultLine, type StreamedResult, type WarningLog } from '#dispatcher';
-import { internalErrorReply, resultReply } from '../reply.js';
+import { internalError } from '../http/refusals.js';
+import { resultReply } from '../reply.js';
 import { notification } from '../sse/frames.js';
 import type { LineWriter } from './line-writer.js';
 
@@ -29,7 +30,7 @@ export class OpenLines {
       complete: finish,
       error: (fault: unknown) => {
         log.warn(faultLine('[StdioEdge] a stream failed:', fault));
-        end(internalErrorReply(id).body);
+        end(internalError(id).body);
       },
     });
     if (!over) this.lines.set(key, { source, finish });

@@ -10,7 +10,6 @@ import {
   type KernelReply,
   knownCapabilities,
   member,
-  RPC,
   StreamedResult,
   type WarningLog,
 } from '#dispatcher';
@@ -19,7 +18,8 @@ import { jsonOf } from '../answers/carrier.js';
 import { dispatchContext } from '../answers/dispatch-context.js';
 import { endingOf, FAILED, saidBy } from '../answers/told-message.js';
 import { isNotification, type Message } from '../message.js';
-import { errorReply, type Reply, resultReply } from '../reply.js';
+import { refusedByKernel, unauthenticated } from '../http/refusals.js';
+import { type Reply, resultReply } from '../reply.js';
 import { envelope, modernShape, servedMethod, servedVersion } from '../rungs/modern-request.js';
 import { claimedVersion } from '../rungs/protocol-era.js';
 import type { Spoken } from '../speech.js';
@@ -108,7 +108,7 @@ export class StdioConversation {
     } catch (fault) {
       if (!(fault instanceof Unauthorized)) throw fault;
       if (message.isResponse || isNotification(message)) return null;
-      return errorReply(401, { code: RPC.unauthorized, message: 'Unauthorized' }, message.id);
+      return unauthenticated(message.id);
     }
     if (await this.takeSilently(message, agent)) return null;
     return this.dispatch(message, spoken, agent);
@@ -189,7 +189,7 @@ export class StdioConversation {
     if ('accepted' in reply || isNotification(message)) return null;
     // Who cancelled a request no longer listens for its answer.
     if (abortedBecause === 'notifications_cancelled') return null;
-    if ('error' in reply) return errorReply(reply.status, reply.error, message.id);
+    if ('error' in reply) return refusedByKernel(reply.status, reply.error, message.id);
     if (message.method === 'initialize') this.begin(message, reply.result, agent);
     return resultReply(message.id, reply);
   }

@@ -246,3 +246,60 @@ describe('streams on a pipe', () => {
     expect(pipe.said()).toHaveLength(2);
   });
 });
+
+describe('a batch on a pipe', () => {
+  const MIB = 1024 * 1024;
+  type Answered = { id: number; result?: unknown; error?: { code: number; message: string } }[];
+  const batching = async (options?: StdioOptions) => {
+    const pipe = piped(options);
+    pipe.say(initialize('2025-03-26'));
+    await pipe.answerTo(0);
+    const answersTo = async (batch: unknown) => {
+      pipe.say(batch);
+      await until(() => pipe.text().endsWith(']\n'));
+      return pipe.said().at(-1) as unknown as Answered;
+    };
+    return { pipe, answersTo };
+  };
+
+  it('has its answers bounded together: what does not fit says so, and what had not begun is not begun', async () => {
+    const { pipe, answersTo } = await batching();
+    tools.contexts.length = 0;
+    tools.work = () => ({ text: 'x'.repeat(3 * MIB) });
+    const answers = await answersTo(Array.from({ length: 50 }, (_, at) => call('work', at)));
+    expect(answers.map(({ id }) => id)).toEqual(Array.from({ length: 50 }, (_, at) => at));
+    expect(Buffer.byteLength(pipe.text())).toBeLessThan(8.1 * MIB);
+    expect(answers.filter(({ result }) => result)).toHaveLength(2);
+    const refusals = answers.flatMap(({ error }) => (error ? [error] : []));
+    expect(new Set(refusals.map(({ code }) => code))).toEqual(new Set([-32000]));
+    const made = refusals.filter(({ message }) => message.startsWith('Done, but its answer'));
+    expect(refusals.filter(({ message }) => message.startsWith('Not run'))).toHaveLength(48 - made.length);
+    expect(tools.contexts).toHaveLength(2 + made.length);
+    expect(made.length).toBeLessThan(4);
+    pipe.say(ping('after'));
+    expect(await pipe.answerTo('after')).toMatchObject({ result: {} });
+    pipe.hangUp();
+  });
+
+  it('has one answer at least, however large it is alone', async () => {
+    const { pipe, answersTo } = await batching();
+    let calls = 0;
+    tools.work = () => ({ text: 'x'.repeat((calls += 1) === 1 ? 9 * MIB : 1) });
+    const answers = await answersTo([call('work', 1), call('work', 2)]);
+    expect(answers.map(({ result }) => result !== undefined)).toEqual([true, false]);
+    pipe.hangUp();
+  });
+
+  it('is refused as a whole with more messages than there may be', async () => {
+    const { pipe, answersTo } = await batching({ maxBatchSize: 3 });
+    expect(await answersTo([ping(1), ping(2), ping(3)])).toHaveLength(3);
+    pipe.say([ping(1), ping(2), ping(3), ping(4)]);
+    await until(() => pipe.said().length === 3);
+    expect(pipe.said()[2]).toEqual({
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32600, message: 'Invalid Request' },
+    });
+    pipe.hangUp();
+  });
+});

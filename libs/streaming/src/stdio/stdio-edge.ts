@@ -1,8 +1,9 @@
 import type { Readable, Writable } from 'node:stream';
-import { faultLine, RPC, type WarningLog } from '#dispatcher';
+import { faultLine, type WarningLog } from '#dispatcher';
 import { readJson } from '../json-body.js';
 import { type Message, readMessage } from '../message.js';
-import { errorReply, internalErrorReply, type Reply } from '../reply.js';
+import { internalError, NOT_A_MESSAGE, NOT_JSON, payloadTooLarge } from '../http/refusals.js';
+import type { Reply } from '../reply.js';
 import { readBatch } from '../rungs/batch.js';
 import { LineReader } from './line-reader.js';
 import { LineWriter } from './line-writer.js';
@@ -16,9 +17,6 @@ export interface StdioOptions {
   /** Messages of one array, where the revision has them. Default 50. */
   readonly maxBatchSize?: number;
 }
-
-const NOT_JSON = errorReply(400, { code: RPC.parseError, message: 'Parse error: invalid JSON' });
-const NOT_A_MESSAGE = errorReply(400, { code: RPC.invalidRequest, message: 'Invalid Request' });
 
 /** MCP over a pipe: one message to a line, in every revision, for the one client at its other end. */
 export class StdioEdge {
@@ -68,7 +66,7 @@ export class StdioEdge {
 
   private take(line: Buffer | null): void {
     const reading = line === null ? null : readJson(line);
-    if (reading === null) return this.refuse(tooLarge(this.limits.maxMessageSize));
+    if (reading === null) return this.refuse(payloadTooLarge('message', this.limits.maxMessageSize));
     if (!reading.ok) return this.refuse(NOT_JSON);
     if (Array.isArray(reading.value)) return this.takeBatch(reading.value);
     const message = readMessage(reading.value);
@@ -86,7 +84,7 @@ export class StdioEdge {
     const settled = work
       .catch((fault: unknown) => {
         this.log.warn(faultLine('[StdioEdge]', fault));
-        this.refuse(internalErrorReply(message?.id));
+        this.refuse(internalError(message?.id));
       })
       .finally(() => this.running.delete(settled));
     this.running.add(settled);
@@ -95,11 +93,4 @@ export class StdioEdge {
   private refuse({ body }: Reply): void {
     this.lines.answer(body);
   }
-}
-
-function tooLarge(limit: number): Reply {
-  return errorReply(413, {
-    code: RPC.parseError,
-    message: `Payload Too Large: message exceeds ${limit} bytes`,
-  });
 }

@@ -1,0 +1,203 @@
+import { MODERN_VERSIONS, RPC } from '#dispatcher';
+import { type ErrorFrame, errorReply, reply, type Reply } from '../reply.js';
+
+/**
+ * Every refusal that a transport words, over HTTP and over a pipe. A test compares the table in docs/refusals.md with these, and lets
+ * no other file of this library word one.
+ */
+
+type Headers = Reply['headers'];
+
+const refusal = (status: number, code: number, message: string, id?: unknown, headers?: Headers): Reply =>
+  errorReply(status, { code, message }, id, headers);
+const retryIn = (seconds: number): Headers => ({ 'Retry-After': String(seconds) });
+
+// Address, host and page
+export const NOT_FOUND = refusal(404, RPC.methodNotFound, 'Not Found');
+export const HOST_NOT_ALLOWED = refusal(403, RPC.parseError, 'Host not allowed');
+export const MALFORMED_HOST = refusal(400, RPC.invalidRequest, 'Invalid Request: Host is not host[:port]');
+export const TWO_HOSTS = refusal(400, RPC.invalidRequest, 'Invalid Request: two Host headers');
+export const ORIGIN_NOT_ALLOWED = refusal(403, RPC.parseError, 'Origin not allowed');
+export const CUSTOM_HEADER_MISSING = refusal(
+  403,
+  RPC.parseError,
+  'Required custom header missing or invalid',
+);
+
+// Verb
+/** Every verb that has a use here. GET is refused where it does not accept events. */
+const ALLOW = { Allow: 'GET, POST, DELETE' };
+export const MOUNTED_METHOD_NOT_ALLOWED = refusal(405, RPC.parseError, 'method_not_allowed', null, ALLOW);
+export const METHOD_NOT_ALLOWED = refusal(
+  405,
+  RPC.invalidRequest,
+  'Method Not Allowed: only POST is accepted',
+  null,
+  ALLOW,
+);
+
+// Body
+export const LENGTH_REQUIRED = refusal(
+  411,
+  RPC.parseError,
+  'Length Required: Content-Length header is required and Transfer-Encoding: chunked is not accepted',
+);
+export const UNSUPPORTED_MEDIA_TYPE = refusal(
+  415,
+  RPC.parseError,
+  'Unsupported Media Type: Content-Type must be application/json',
+);
+export const BODY_TIMED_OUT = refusal(
+  408,
+  RPC.parseError,
+  'Request Timeout: body was not received in time',
+  null,
+  { Connection: 'close' },
+);
+export const NOT_JSON = refusal(400, RPC.parseError, 'Parse error: invalid JSON');
+/** Also several messages where the revision has no batches, or more than there may be. */
+export const NOT_A_MESSAGE = refusal(400, RPC.invalidRequest, 'Invalid Request');
+
+/** @param what `body` over HTTP, `message` over a pipe */
+export const payloadTooLarge = (what: 'body' | 'message', limit: number): Reply =>
+  refusal(413, RPC.parseError, `Payload Too Large: ${what} exceeds ${limit} bytes`);
+
+// Version and envelope
+export const malformedMessage = (id: unknown): Reply =>
+  refusal(
+    400,
+    RPC.invalidRequest,
+    'Invalid Request',
+    typeof id === 'string' || typeof id === 'number' ? id : null,
+  );
+export const malformedEnvelope = (key: string, id: unknown): Reply =>
+  refusal(400, RPC.invalidParams, `Invalid params: _meta["${key}"] is missing or malformed`, id);
+export const unsupportedVersion = (requested: string, id: unknown): Reply =>
+  errorReply(
+    400,
+    {
+      code: RPC.unsupportedVersion,
+      message: 'Unsupported protocol version',
+      data: { supported: MODERN_VERSIONS, requested },
+    },
+    id,
+  );
+export const unsupportedLegacyVersion = (asked: string, id: unknown): Reply =>
+  refusal(400, RPC.invalidRequest, `Unsupported MCP-Protocol-Version: ${asked}`, id);
+/** What the kernel refuses, in its words. */
+export const refusedByKernel = (status: number, error: ErrorFrame, id: unknown): Reply =>
+  errorReply(status, error, id);
+
+// Caller
+export const unauthenticated = (id: unknown = null, headers?: Headers): Reply =>
+  refusal(401, RPC.unauthorized, 'Unauthorized', id, headers);
+export const scopeMissing = (id: unknown = null, headers?: Headers): Reply =>
+  refusal(403, RPC.unauthorized, 'Insufficient scope', id, headers);
+/** Nobody can tell who is calling: nobody is let in meanwhile. */
+export const AUTHENTICATION_UNAVAILABLE = refusal(
+  503,
+  RPC.busy,
+  'authentication unavailable',
+  null,
+  retryIn(5),
+);
+
+/** @param retryAfter seconds; 0: it is not known */
+export const tooManyRequests = (retryAfter: number, id: unknown = null): Reply =>
+  refusal(429, RPC.busy, 'Too Many Requests', id, retryAfter > 0 ? retryIn(retryAfter) : undefined);
+
+// Session and stream
+export const sessionNotFound = (id: unknown): Reply =>
+  refusal(404, RPC.unauthorized, 'Session not found', id);
+export const sessionRequired = (id: unknown = null): Reply =>
+  refusal(400, RPC.invalidRequest, 'Missing Mcp-Session-Id', id);
+export const INVALID_SESSION = refusal(400, RPC.invalidRequest, 'Invalid Mcp-Session-Id');
+export const NO_SESSION = refusal(400, RPC.invalidRequest, 'Missing or invalid Mcp-Session-Id');
+export const FOREIGN_SESSION = refusal(
+  403,
+  RPC.invalidRequest,
+  'Mcp-Session-Id is owned by another principal',
+);
+export const UNKNOWN_EVENT = refusal(400, RPC.invalidRequest, 'Unknown Last-Event-ID');
+export const notAcceptable = (id: unknown): Reply =>
+  refusal(
+    406,
+    RPC.invalidRequest,
+    'Not Acceptable: the answer is a stream, which Accept: text/event-stream has to allow',
+    id,
+  );
+
+// Room
+export const CLOSING = refusal(503, RPC.busy, 'server busy', null, { Connection: 'close' });
+/** Too many streams are open. */
+export const serverBusy = (id: unknown): Reply => refusal(503, RPC.busy, 'server busy', id);
+/** Too many bodies are held. */
+export const NO_ROOM = refusal(503, RPC.busy, 'server busy', null, retryIn(1));
+/** Too many requests wait on one connection. */
+export const connectionBusy = (id: unknown): Reply =>
+  refusal(503, RPC.busy, 'server busy: too many requests wait on this connection', id, retryIn(1));
+/** What replicas share cannot be reached: nothing that needs it is done meanwhile. */
+export const stateUnavailable = (id: unknown): Reply => refusal(503, RPC.busy, 'server busy', id, retryIn(5));
+
+// Batches
+const INSTEAD = 'send fewer messages in one batch, or ask for less in each';
+export const batchMessageNotRun = (id: unknown): Reply =>
+  refusal(200, RPC.busy, `Not run: the answers to this batch reached its limit of 8 MiB; ${INSTEAD}`, id);
+export const batchAnswerLeftOut = (id: unknown): Reply =>
+  refusal(
+    200,
+    RPC.busy,
+    `Done, but its answer goes beyond the 8 MiB of the answers to one batch; ${INSTEAD}`,
+    id,
+  );
+export const batchScopeMissing = (id: unknown): ErrorMessage =>
+  errorMessage(id, RPC.unauthorized, 'Insufficient scope');
+export const batchNeedsScopes = (id: unknown): ErrorMessage =>
+  errorMessage(id, RPC.unauthorized, 'Not run: another message needs more scopes');
+
+/** One error among the answers to a batch. */
+export interface ErrorMessage {
+  readonly jsonrpc: '2.0';
+  readonly id: unknown;
+  readonly error: ErrorFrame;
+}
+
+function errorMessage(id: unknown, code: number, message: string): ErrorMessage {
+  return { jsonrpc: '2.0', id: id ?? null, error: { code, message } };
+}
+
+// Faults of ours
+export const internalError = (id: unknown = null, status = 500): Reply =>
+  refusal(status, RPC.internalError, 'Internal error', id);
+
+// Routes beside MCP, which speak no JSON-RPC
+const plain = (status: number, error: string, headers?: Headers): Reply =>
+  reply(status, JSON.stringify({ error }), headers);
+
+/** The same for ids that never were, that are somebody else's, and that have expired. */
+export const FILE_NOT_FOUND = plain(404, 'Not Found', { 'Cache-Control': 'no-store' });
+export const FILE_METHOD_NOT_ALLOWED = plain(405, 'Method Not Allowed', { Allow: 'GET, DELETE' });
+export const FILE_BUSY = plain(503, 'server busy', retryIn(1));
+export const FILE_FAILED = plain(500, 'Internal error');
+const FILE_NOT_PERMITTED = 'Not permitted';
+/** What the file's own gates refuse, in their words; `null`: they tell nothing. */
+export const fileRefused = (
+  status: number,
+  told: { readonly error: string; readonly error_code: string } | null,
+  headers?: Headers,
+): Reply => reply(status, JSON.stringify(told ?? { error: FILE_NOT_PERMITTED }), headers);
+export const ROUTE_BUSY = plain(503, 'server busy: too many requests wait on this connection', retryIn(1));
+
+/** What the checks before authentication come to, in the words of routes that speak no JSON-RPC. */
+export const ROUTE_WORDS: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  403: 'Host or Origin not allowed',
+  429: 'Too Many Requests',
+  503: 'server busy',
+};
+
+export const BODY_WORDS = {
+  notJson: [415, 'Content-Type must be application/json'],
+  notObject: [400, 'body must be a JSON object'],
+  tooLarge: [413, 'body too large'],
+} as const;
