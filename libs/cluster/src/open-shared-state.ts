@@ -1,15 +1,33 @@
 import { ProcessRateLimiters } from '#agent';
-import { ProcessApprovalDesk } from './process-approval-desk.js';
-import { ProcessBudgetLedger } from './process-budget-ledger.js';
-import { ProcessMessageBus } from './process-message-bus.js';
-import { ProcessOneTimeStore } from './process-one-time-store.js';
-import { ProcessSessionStore } from './process-session-store.js';
-import { ProcessStreamLog } from './process-stream-log.js';
-import { ProcessSubscriptionBook } from './process-subscription-book.js';
-import { ProcessVersionedStore } from './process-versioned-store.js';
-import { ProcessSecrets } from './shared-secrets.js';
-import { ENDED_SESSION_SHARE } from './shares.js';
-import type { SharedState, SharedStateLog } from './shared-state.js';
+import { ProcessApprovalDesk } from './memory/approvals.js';
+import { ProcessBudgetLedger } from './memory/budgets.js';
+import { ProcessSessionStore, ProcessStreamLog, ProcessSubscriptionBook } from './memory/sessions.js';
+import { ProcessOneTimeStore, ProcessVersionedStore } from './memory/stores.js';
+import { ENDED_SESSION_SHARE } from './ports/bounds.js';
+import { ProcessMessageBus } from './ports/message-bus.js';
+import { ProcessSecrets, type SharedState, type SharedStateLog } from './ports/shared-state.js';
+
+/** What an operator should know of the Redis that is configured. */
+export interface RedisFacts {
+  readonly version: string;
+  /** Whether what it holds outlives it: every write, from time to time, not at all; null: it does not say. */
+  readonly persistence: 'append-only file' | 'snapshots' | 'none' | null;
+  /** What it does when its memory is full, such as `noeviction`; null: it does not say. */
+  readonly eviction: string | null;
+  /** Bytes it may use; 0: all there are. */
+  readonly maxMemory: number;
+  /** Milliseconds that its clock is ahead of ours, to within the time of the answer. */
+  readonly clockAhead: number;
+}
+
+/**
+ * Asks Redis about itself; the client is loaded only here.
+ * @throws SharedStateUnavailable when it does not answer; TypeError when the URL cannot be read, which is not repeated
+ */
+export async function inspectRedis(url: string): Promise<RedisFacts> {
+  const { readRedisFacts } = await import('./redis/redis-facts.js');
+  return readRedisFacts(url);
+}
 
 export interface SharedStateOptions {
   /** `redis://` or `rediss://`; null: this process's memory. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ApprovalDesk, ApprovalDeskFull, type ApprovalDraft, MAX_PENDING } from '../approval-desk.js';
+import { type ApprovalDesk, ApprovalDeskFull, type ApprovalDraft, MAX_PENDING } from '../ports/approvals.js';
 import type { MakePort } from './port-under-test.js';
 
 /** A case as a call would open it. */

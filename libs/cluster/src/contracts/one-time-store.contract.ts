@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SharedStateUnavailable } from '../shared-state-unavailable.js';
-import type { OneTimeStore } from '../one-time-store.js';
+import { SharedStateUnavailable } from '../ports/bounds.js';
+import type { OneTimeStore } from '../ports/stores.js';
 import type { MakePort } from './port-under-test.js';
 
 /** Of each owner. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { BUDGET_STEPS } from '#agent';
-import { BUDGET_WINDOW_UNDER_TEST } from './budget-ledger.contract.js';
+import type { SharedState } from '../ports/shared-state.js';
 import { openRedisState } from '../redis/open-redis-state.js';
-import type { SharedState } from '../shared-state.js';
+import { BUDGET_WINDOW_UNDER_TEST } from './budget-ledger.contract.js';
 import { type RedisServer, startRedis } from './redis-server.js';
 
 /** What a replica sees of one Redis, and hands on its time and its keys. */

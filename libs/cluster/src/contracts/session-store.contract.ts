@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SESSION_TTL, type SessionStore } from '../session-store.js';
+import { SESSION_TTL, type SessionStore } from '../ports/sessions.js';
 import type { MakePort } from './port-under-test.js';
 
 const ada = { owner: 'ada', version: '2025-06-18', capabilities: { elicitation: {} } };

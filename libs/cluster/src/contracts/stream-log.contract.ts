@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { StreamLog } from '../stream-log.js';
+import type { StreamLog } from '../ports/streams.js';
 import type { MakePort } from './port-under-test.js';
 
 /** Small, so that a test reaches them. */

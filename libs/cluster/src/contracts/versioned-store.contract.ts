@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { SharedStateUnavailable } from '../shared-state-unavailable.js';
-import type { VersionedStore } from '../versioned-store.js';
+import { SharedStateUnavailable } from '../ports/bounds.js';
+import type { VersionedStore } from '../ports/stores.js';
 import type { MakePort } from './port-under-test.js';
 
 /** Of each owner. */

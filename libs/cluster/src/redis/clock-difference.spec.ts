@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { draftOf } from '../contracts/approval-desk.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
-import { steadyClock } from '../steady-clock.js';
-import { RedisApprovalDesk } from './redis-approval-desk.js';
+import { steadyClock } from '../ports/bounds.js';
+import { RedisApprovalDesk } from './approvals.js';
 import { RedisConnection } from './redis-connection.js';
 
 const FIVE_MINUTES = 300_000;

@@ -1,16 +1,99 @@
-import type { SharedState, SharedStateLog } from '../shared-state.js';
-import { ENDED_SESSION_SHARE } from '../shares.js';
-import { RedisApprovalDesk } from './redis-approval-desk.js';
-import { RedisBudgetLedger } from './redis-budget-ledger.js';
-import { RedisConnection, type RedisSettings } from './redis-connection.js';
-import { RedisMessageBus } from './redis-message-bus.js';
-import { RedisOneTimeStore } from './redis-one-time-store.js';
-import { RedisRateLimiters } from './redis-rate-limiters.js';
-import { RedisSecrets } from './redis-secrets.js';
-import { RedisSessionStore } from './redis-session-store.js';
-import { RedisStreamLog } from './redis-stream-log.js';
-import { RedisSubscriptionBook } from './redis-subscription-book.js';
-import { RedisVersionedStore } from './redis-versioned-store.js';
+import { randomBytes } from 'node:crypto';
+import type { Observable } from 'rxjs';
+import { ENDED_SESSION_SHARE, SharedStateUnavailable } from '../ports/bounds.js';
+import { type BusMessage, MessageBus, TopicListeners } from '../ports/message-bus.js';
+import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
+import { RedisApprovalDesk } from './approvals.js';
+import { RedisBudgetLedger, RedisRateLimiters } from './limits.js';
+import { parseStoredObject, RedisConnection, type RedisSettings } from './redis-connection.js';
+import { RedisSessionStore, RedisStreamLog } from './sessions.js';
+import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
+import { RedisSubscriptionBook } from './subscriptions.js';
+
+/** Milliseconds between questions to a subscribed connection: one that died in silence would never hear again. */
+const HEARTBEAT = 5_000;
+
+export interface BusConnections {
+  readonly commands: RedisConnection;
+  /** Its own: a subscribed connection can send nothing else. */
+  readonly subscriptions: RedisConnection;
+}
+
+/**
+ * A bus for all replicas. Every topic travels on one channel, so that a listener hears from the moment it subscribes; a
+ * message is `topic`, a line break and JSON, so that a replica without a listener parses nothing.
+ */
+export class RedisMessageBus extends MessageBus {
+  private readonly listeners = new TopicListeners();
+  private readonly channel: string;
+  private readonly heartbeat: NodeJS.Timeout;
+
+  constructor(
+    private readonly connections: BusConnections,
+    private readonly log: SharedStateLog,
+  ) {
+    super();
+    this.channel = connections.commands.channel('bus');
+    connections.subscriptions.subscribe(this.channel, (text) => this.hear(text));
+    this.heartbeat = setInterval(() => void this.feelPulse(), HEARTBEAT);
+    this.heartbeat.unref();
+  }
+
+  async publish(topic: string, message: BusMessage): Promise<void> {
+    if (topic.includes('\n')) throw new TypeError('a topic has one line');
+    const text = `${topic}\n${JSON.stringify(message)}`;
+    await this.connections.commands.send((redis) => redis.publish(this.channel, text));
+  }
+
+  messages(topic: string): Observable<BusMessage> {
+    return this.listeners.messages(topic);
+  }
+
+  close(): void {
+    clearInterval(this.heartbeat);
+    this.listeners.close();
+  }
+
+  private hear(text: string): void {
+    const end = text.indexOf('\n');
+    const topic = text.slice(0, Math.max(end, 0));
+    if (end >= 0 && !this.listeners.has(topic)) return;
+    const message = end < 0 ? undefined : parseStoredObject(text.slice(end + 1));
+    if (message) this.listeners.tell(topic, message);
+    else this.log.warn('[Redis] a message on the bus was no message of ours');
+  }
+
+  private async feelPulse(): Promise<void> {
+    const { subscriptions } = this.connections;
+    // Without an answer `send` gives the connection up, and it opens again.
+    if (subscriptions.isUsable) await subscriptions.send((redis) => redis.ping()).catch(() => undefined);
+  }
+}
+
+/** Secrets kept in Redis for good: whoever may read that Redis may read them. */
+export class RedisSecrets extends SharedSecrets {
+  private readonly known = new Map<string, Buffer>();
+
+  constructor(private readonly redis: RedisConnection) {
+    super();
+    // A Redis that lost its secrets lost its claims as well: what was sealed before must not be honoured again.
+    redis.onReturn(() => this.known.clear());
+  }
+
+  async secret(name: string): Promise<Buffer> {
+    const known = this.known.get(name);
+    if (known) return known;
+    const key = this.redis.key('secret', name);
+    const offered = randomBytes(SECRET_SIZE).toString('base64url');
+    await this.redis.send((redis) => redis.set(key, offered, 'NX'));
+    const stored = await this.redis.send((redis) => redis.get(key));
+    const secret = Buffer.from(stored ?? '', 'base64url');
+    if (secret.length !== SECRET_SIZE)
+      throw new SharedStateUnavailable(new Error('no usable secret is stored'));
+    this.known.set(name, secret);
+    return secret;
+  }
+}
 
 /** Milliseconds the start waits for Redis. */
 const FIRST_CONNECTION = 1_000;

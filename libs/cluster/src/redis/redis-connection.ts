@@ -1,7 +1,44 @@
 import { hash } from 'node:crypto';
 import { Redis, type RedisOptions } from 'ioredis';
-import type { SharedStateLog } from '../shared-state.js';
-import { SharedStateUnavailable } from '../shared-state-unavailable.js';
+import { SharedStateUnavailable } from '../ports/bounds.js';
+import type { BusMessage } from '../ports/message-bus.js';
+import type { SharedStateLog } from '../ports/shared-state.js';
+
+/** A Lua script: several commands that nothing can come between, in one round trip. */
+export class RedisScript {
+  private readonly digest: string;
+
+  constructor(private readonly lua: string) {
+    this.digest = hash('sha1', lua, 'hex');
+  }
+
+  /** Redis knows a script by its digest after the first time; one that was started anew is told again. */
+  async run(
+    redis: Redis,
+    keys: readonly string[],
+    args: readonly (string | number)[] = [],
+  ): Promise<unknown> {
+    try {
+      return await redis.evalsha(this.digest, keys.length, ...keys, ...args);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return redis.eval(this.lua, keys.length, ...keys, ...args);
+    }
+  }
+}
+
+/** What Redis holds may have been written by anything: only a JSON object is one. */
+export function parseStoredObject(text: unknown): BusMessage | undefined {
+  if (typeof text !== 'string') return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? (value as BusMessage)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 export interface RedisSettings {
   /** `redis://` or `rediss://`. */

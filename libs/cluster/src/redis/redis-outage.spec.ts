@@ -2,10 +2,10 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { draftOf } from '../contracts/approval-desk.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
-import type { BusMessage } from '../message-bus.js';
 import { openSharedState } from '../open-shared-state.js';
-import type { SharedState } from '../shared-state.js';
-import { SharedStateUnavailable } from '../shared-state-unavailable.js';
+import { SharedStateUnavailable } from '../ports/bounds.js';
+import type { BusMessage } from '../ports/message-bus.js';
+import type { SharedState } from '../ports/shared-state.js';
 
 const WAIT = { timeout: 20_000, interval: 50 };
 

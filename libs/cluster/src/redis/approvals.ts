@@ -7,13 +7,10 @@ import {
   type DeskDecision,
   MAX_LISTED,
   MAX_PENDING,
-} from '../approval-desk.js';
-import { DECIDED_SHARE } from '../shares.js';
-import { steadyClock } from '../steady-clock.js';
-import type { RedisConnection } from './redis-connection.js';
-import { RedisScript } from './redis-script.js';
-import { RedisShares } from './redis-shares.js';
-import { parseStoredObject } from './stored-json.js';
+} from '../ports/approvals.js';
+import { DECIDED_SHARE, steadyClock } from '../ports/bounds.js';
+import { parseStoredObject, type RedisConnection, RedisScript } from './redis-connection.js';
+import { RedisShares } from './shares.js';
 
 /** The clock that decides when a case ends is that of Redis: those of the replicas may differ. */
 const NOW = `

@@ -1,4 +1,4 @@
-import type { RedisFacts } from '../inspect-redis.js';
+import type { RedisFacts } from '../open-shared-state.js';
 import { RedisConnection } from './redis-connection.js';
 
 /** Milliseconds that a first connection may take. */

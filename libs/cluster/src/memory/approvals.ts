@@ -7,9 +7,8 @@ import {
   type DeskDecision,
   MAX_LISTED,
   MAX_PENDING,
-} from './approval-desk.js';
-import { DECIDED_SHARE } from './shares.js';
-import { steadyClock } from './steady-clock.js';
+} from '../ports/approvals.js';
+import { DECIDED_SHARE, steadyClock } from '../ports/bounds.js';
 
 interface Held {
   readonly known: ApprovalCase;

@@ -1,12 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import type { BudgetLedger, RateLimiters } from '#agent';
-import type { ApprovalDesk } from './approval-desk.js';
+import type { ApprovalDesk } from './approvals.js';
 import type { MessageBus } from './message-bus.js';
-import type { OneTimeStore } from './one-time-store.js';
-import type { SessionStore } from './session-store.js';
-import type { SharedSecrets } from './shared-secrets.js';
-import type { StreamLog } from './stream-log.js';
-import type { SubscriptionBook } from './subscription-book.js';
-import type { VersionedStore } from './versioned-store.js';
+import type { SessionStore } from './sessions.js';
+import type { OneTimeStore, VersionedStore } from './stores.js';
+import type { StreamLog, SubscriptionBook } from './streams.js';
 
 /** Where the operator reads that the shared state went away or came back. Never told a URL or a password. */
 export interface SharedStateLog {
@@ -51,4 +49,24 @@ export abstract class SharedState {
   abstract isUp(): Promise<boolean>;
   /** Ends its connections. What it keeps stays where another replica can find it. */
   abstract close(): Promise<void>;
+}
+
+/** Bytes of a secret. */
+export const SECRET_SIZE = 32;
+
+/** Random secrets that all replicas have in common. */
+export abstract class SharedSecrets {
+  /** The same for every replica that asks by this name, made by the first. @throws SharedStateUnavailable */
+  abstract secret(name: string): Promise<Buffer>;
+}
+
+/** Secrets of this process: no other replica has them, and they end with it. */
+export class ProcessSecrets extends SharedSecrets {
+  private readonly secrets = new Map<string, Buffer>();
+
+  secret(name: string): Promise<Buffer> {
+    const known = this.secrets.get(name) ?? randomBytes(SECRET_SIZE);
+    this.secrets.set(name, known);
+    return Promise.resolve(known);
+  }
 }

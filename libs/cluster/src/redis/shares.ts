@@ -1,6 +1,5 @@
-import type { Share } from '../shares.js';
-import type { RedisConnection } from './redis-connection.js';
-import { RedisScript } from './redis-script.js';
+import type { Share } from '../ports/bounds.js';
+import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 /**
  * KEYS: an owner's members by the time they end, their weights (`#` is their sum). ARGV: member, weight, ttl, entries, weight

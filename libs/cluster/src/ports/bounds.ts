@@ -22,3 +22,20 @@ export const RECORD_SHARE: Share = Object.freeze({ entries: 5_000, weight: 32 * 
 export const DECIDED_SHARE: Share = Object.freeze({ entries: 1_000 });
 /** Console sessions that a principal ended before their time; ending one more is refused. */
 export const ENDED_SESSION_SHARE: Share = Object.freeze({ entries: 1_000 });
+
+/**
+ * Milliseconds since 1970 as this process counts them: right when it started, and never set back or forward afterwards.
+ * For times that decide something; what people read may come from the machine's clock.
+ */
+export const steadyClock = (): number => performance.timeOrigin + performance.now();
+
+/** Milliseconds by which clocks of replicas may differ: what one of them seals or writes down holds on all others so long. */
+export const CLOCK_DIFFERENCE = 300_000;
+
+/** The state that replicas share cannot be reached. Whoever depends on it refuses: it never goes on without. */
+export class SharedStateUnavailable extends Error {
+  constructor(cause?: unknown) {
+    super('the shared state cannot be reached', { cause });
+    this.name = 'SharedStateUnavailable';
+  }
+}

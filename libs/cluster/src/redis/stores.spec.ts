@@ -9,13 +9,11 @@ import { sessionStoreContract } from '../contracts/session-store.contract.js';
 import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream-log.contract.js';
 import { subscriptionBookContract } from '../contracts/subscription-book.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
-import type { SharedState } from '../shared-state.js';
-import { RedisApprovalDesk } from './redis-approval-desk.js';
+import type { SharedState } from '../ports/shared-state.js';
+import { RedisApprovalDesk } from './approvals.js';
 import { RedisConnection } from './redis-connection.js';
-import { RedisOneTimeStore } from './redis-one-time-store.js';
-import { RedisSessionStore } from './redis-session-store.js';
-import { RedisStreamLog } from './redis-stream-log.js';
-import { RedisVersionedStore } from './redis-versioned-store.js';
+import { RedisSessionStore, RedisStreamLog } from './sessions.js';
+import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
 
 let room: RedisRoom;
 beforeAll(async () => {

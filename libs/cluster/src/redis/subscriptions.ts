@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
-import { type BookEntry, type BookLimits, SUBSCRIPTION_TTL, SubscriptionBook } from '../subscription-book.js';
-import type { RedisConnection } from './redis-connection.js';
-import { RedisScript } from './redis-script.js';
+import { type BookEntry, type BookLimits, SUBSCRIPTION_TTL, SubscriptionBook } from '../ports/streams.js';
+import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 const NOW = `local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { handClock } from './contracts/port-under-test.js';
-import { sessionStoreContract } from './contracts/session-store.contract.js';
-import { ProcessSessionStore } from './process-session-store.js';
+import { handClock } from '../contracts/port-under-test.js';
+import { sessionStoreContract } from '../contracts/session-store.contract.js';
+import { ProcessSessionStore } from './sessions.js';
 
 sessionStoreContract('ProcessSessionStore', () => {
   const { now, pass } = handClock();

@@ -1,4 +1,4 @@
-import type { Share } from './shares.js';
+import type { Share } from '../ports/bounds.js';
 
 /** Milliseconds; only differences count. */
 export type Clock = () => number;

@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { SESSION_SHARE, STREAM_SHARE } from '../ports/bounds.js';
+import { type Session, SESSION_TTL, type SessionDraft, SessionStore } from '../ports/sessions.js';
+import {
+  type BookEntry,
+  type BookLimits,
+  type LoggedFrame,
+  STREAM_LOG_LIMITS,
+  StreamLog,
+  type StreamLogLimits,
+  SUBSCRIPTION_TTL,
+  SubscriptionBook,
+} from '../ports/streams.js';
+import { type Clock, ExpiringMap, MAX_STORED_BYTES, processClock } from './expiring-map.js';
+
+/**
+ * Sessions in this process's memory: they serve one process only, and replicas need a shared store.
+ * A principal that opens more than its share loses its longest unused session or tombstone; when there is no room at all, the
+ * principal that has the most does. That turns the id into a label without power.
+ */
+export class ProcessSessionStore extends SessionStore {
+  private readonly sessions: ExpiringMap<Session>;
+
+  /**
+   * @param maxSessions remembered at once, tombstones included. Default 10,000
+   * @param maxPerPrincipal of them. Default 1,000
+   * @param ttl milliseconds without use after which a session is forgotten. Default 24 hours
+   */
+  constructor(
+    maxSessions = 10_000,
+    private readonly ttl = SESSION_TTL,
+    now: Clock = processClock,
+    maxPerPrincipal = SESSION_SHARE.entries,
+  ) {
+    super();
+    this.sessions = new ExpiringMap(maxSessions, now, Infinity, { entries: maxPerPrincipal });
+  }
+
+  override get held(): number {
+    return this.sessions.size;
+  }
+
+  create({ proposedId, ...draft }: SessionDraft): Promise<string> {
+    const { owner } = draft;
+    const id = proposedId !== undefined && this.mayHave(proposedId, owner) ? proposedId : randomUUID();
+    this.keep(id, { ...draft, terminated: false });
+    return Promise.resolve(id);
+  }
+
+  find(id: string): Promise<Session | undefined> {
+    const session = this.sessions.get(id);
+    if (session) this.keep(id, session);
+    return Promise.resolve(session);
+  }
+
+  terminate(id: string): Promise<void> {
+    const session = this.sessions.get(id);
+    if (session) this.keep(id, { ...session, capabilities: {}, terminated: true });
+    return Promise.resolve();
+  }
+
+  private mayHave(id: string, owner: string): boolean {
+    const holder = this.sessions.get(id);
+    return !holder || (holder.owner === owner && !holder.terminated);
+  }
+
+  /** Setting it anew keeps the map in order of last use. */
+  private keep(id: string, session: Session): void {
+    this.sessions.set(id, session, this.ttl, { owner: session.owner });
+  }
+}
+
+interface LoggedStream {
+  readonly frames: LoggedFrame[];
+  size: number;
+}
+
+/** Stream frames in this process's memory: a stream can be resumed at this process only. */
+export class ProcessStreamLog extends StreamLog {
+  private readonly streams: ExpiringMap<LoggedStream>;
+  private readonly limits: Required<StreamLogLimits>;
+  private written = 0;
+
+  /**
+   * @param maxStreams remembered at once; the one written to longest ago is forgotten first. Default 10,000
+   * @param maxBytes of all streams together, in the same way. Default 64 MiB
+   * @param share of each owner, whose own streams give way beyond it
+   */
+  constructor(
+    limits: StreamLogLimits = {},
+    maxStreams = 10_000,
+    now: Clock = processClock,
+    maxBytes = MAX_STORED_BYTES,
+    share = STREAM_SHARE,
+  ) {
+    super();
+    this.limits = { ...STREAM_LOG_LIMITS, ...limits };
+    this.streams = new ExpiringMap(maxStreams, now, maxBytes, share);
+  }
+
+  append(stream: string, frame: string, owner?: string): Promise<string> {
+    const { maxFrames, maxSize, ttl } = this.limits;
+    const log = this.streams.get(stream) ?? { frames: [], size: 0 };
+    // One count for all streams: a stream that was forgotten and begun anew never repeats an entry.
+    this.written += 1;
+    const entry = `${this.written}-0`;
+    log.frames.push({ entry, frame });
+    log.size += Buffer.byteLength(frame);
+    while (log.frames.length > maxFrames || (log.size > maxSize && log.frames.length > 1)) {
+      log.size -= Buffer.byteLength(log.frames.shift()?.frame ?? '');
+    }
+    this.streams.set(stream, log, ttl, { weight: log.size, ...(owner !== undefined && { owner }) });
+    return Promise.resolve(entry);
+  }
+
+  after(stream: string, entry: string): Promise<readonly LoggedFrame[] | undefined> {
+    const frames = this.streams.get(stream)?.frames ?? [];
+    const at = frames.findIndex((logged) => logged.entry === entry);
+    return Promise.resolve(at < 0 ? undefined : frames.slice(at + 1));
+  }
+
+  forget(stream: string): Promise<void> {
+    this.streams.delete(stream);
+    return Promise.resolve();
+  }
+}
+
+interface Page {
+  readonly uris: Set<string>;
+  holder: string | undefined;
+  /** Of the entries. */
+  owner: string | undefined;
+  until: number;
+}
+
+/** A book in this process's memory: it serves one process only. */
+export class ProcessSubscriptionBook extends SubscriptionBook {
+  private readonly pages = new Map<string, Page>();
+
+  /**
+   * @param ttl milliseconds that an untouched session is remembered. Default one hour
+   * @param maxHeld sessions remembered for their stream alone. Default 10,000
+   * @param now milliseconds; for tests
+   */
+  constructor(
+    private readonly ttl = SUBSCRIPTION_TTL,
+    private readonly maxHeld = 10_000,
+    private readonly now: () => number = () => performance.now(),
+  ) {
+    super();
+  }
+
+  add(session: string, uri: string, limits: BookLimits): Promise<BookEntry> {
+    return Promise.resolve(this.addNow(session, uri, limits));
+  }
+
+  remove(session: string, uri: string): Promise<void> {
+    const page = this.pages.get(session);
+    page?.uris.delete(uri);
+    if (page && page.uris.size === 0 && page.holder === undefined) this.pages.delete(session);
+    return Promise.resolve();
+  }
+
+  of(session: string): Promise<readonly string[]> {
+    return Promise.resolve([...(this.page(session)?.uris ?? [])]);
+  }
+
+  hold(session: string, replica: string): Promise<string | undefined> {
+    const page = this.kept(session);
+    const before = page.holder;
+    page.holder = replica;
+    this.shrink();
+    return Promise.resolve(before);
+  }
+
+  holder(session: string): Promise<string | undefined> {
+    return Promise.resolve(this.page(session)?.holder);
+  }
+
+  touch(sessions: readonly string[]): Promise<void> {
+    for (const session of sessions) if (this.page(session)) this.kept(session);
+    return Promise.resolve();
+  }
+
+  forget(session: string): Promise<void> {
+    this.pages.delete(session);
+    return Promise.resolve();
+  }
+
+  private addNow(session: string, uri: string, { maxPerSession, maxSessions, share }: BookLimits): BookEntry {
+    const page = this.page(session);
+    if (page?.uris.has(uri)) {
+      this.kept(session);
+      return 'present';
+    }
+    if (!page?.uris.size && this.subscribed(maxSessions) >= maxSessions) return 'full';
+    if (!page?.uris.size && share && this.subscribed(share.maxSessions, share.owner) >= share.maxSessions)
+      return 'owner-full';
+    if (page && page.uris.size >= maxPerSession) return 'session-full';
+    const kept = this.kept(session);
+    kept.owner = share?.owner;
+    kept.uris.add(uri);
+    return 'added';
+  }
+
+  /** Sessions with entries; looks for expired ones only when it matters. */
+  private subscribed(enough: number, owner?: string): number {
+    const isCounted = (page: Page) => page.uris.size > 0 && (owner === undefined || page.owner === owner);
+    const count = () => [...this.pages.values()].filter(isCounted).length;
+    if (this.pages.size < enough || count() < enough) return 0;
+    for (const session of this.pages.keys()) this.page(session);
+    return count();
+  }
+
+  private page(session: string): Page | undefined {
+    const page = this.pages.get(session);
+    if (page && page.until <= this.now()) {
+      this.pages.delete(session);
+      return undefined;
+    }
+    return page;
+  }
+
+  /** Re-inserting keeps the map in order of last use. */
+  private kept(session: string): Page {
+    const page = this.page(session) ?? {
+      uris: new Set<string>(),
+      holder: undefined,
+      owner: undefined,
+      until: 0,
+    };
+    page.until = this.now() + this.ttl;
+    this.pages.delete(session);
+    this.pages.set(session, page);
+    return page;
+  }
+
+  /** Streams without subscriptions are forgotten first used first; entries never are. */
+  private shrink(): void {
+    if (this.pages.size <= this.maxHeld) return;
+    for (const [session, { uris }] of this.pages) {
+      if (uris.size > 0) continue;
+      this.pages.delete(session);
+      return;
+    }
+  }
+}
