@@ -1,8 +1,8 @@
-import { type CallContext, type DataMeter, Refused, refusals } from '#agent';
+import { type CallContext, type DataMeter, refusals, Refused } from '#agent';
 import type { FindOptions, GovernedClass, GovernedRecords, GovernedRecordsSource, ParseRow } from '#data';
 import { type DataBudgets, meters } from '#dispatcher';
-import { BATCH_ROWS, BATCH_SECONDS, type ExportSettings } from './export-settings.js';
 import type { ExportOrder } from '#tools';
+import { BATCH_ROWS, BATCH_SECONDS, type ExportSettings } from './export-tickets.js';
 
 /** Whose rows are walked, from where. */
 export interface WalkStart {

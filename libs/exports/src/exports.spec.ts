@@ -12,7 +12,7 @@ import {
   readParts,
   SECRET,
   songs,
-} from './exports-under-test.js';
+} from './testing/exports.fixture.js';
 
 const ANN = agentOf('ann');
 const refusedWith = (refusal: object) => ({ refusal: expect.objectContaining(refusal) as unknown });

@@ -1,9 +1,15 @@
-export * from './agent-references.js';
 export * from './open-task-queue.js';
-export * from './process-task-queue.js';
 export * from './stored-task-desk.js';
 export * from './task-queue.js';
-export * from './task-records.js';
-export * from './task-settings.js';
+export {
+  AgentReferences,
+  CANCELLED,
+  type Change,
+  type ConfiguredAgents,
+  ENDED,
+  type ListedTask,
+  TaskOverview,
+  TaskRecords,
+  type TaskSettings,
+} from './task-records.js';
 export * from './task-worker.js';
-export * from './task-overview.js';

@@ -1,5 +1,63 @@
-import { ProcessTaskQueue } from './process-task-queue.js';
-import type { TaskQueue } from './task-queue.js';
+import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
+
+/** A queue in this process's memory: its jobs end with it, and no other replica works on them. */
+export class ProcessTaskQueue extends TaskQueue {
+  private readonly jobs = new Map<string, TaskJob>();
+  private readonly running = new Map<string, Promise<void>>();
+  private handler: TaskHandler | undefined;
+  private closing = false;
+
+  /** @param concurrency runs at once. Default 4 */
+  constructor(private readonly concurrency = 4) {
+    super();
+  }
+
+  push(job: TaskJob): Promise<void> {
+    const name = `${job.taskId}.${job.run}`;
+    if (!this.running.has(name)) this.jobs.set(name, job);
+    this.next();
+    return Promise.resolve();
+  }
+
+  work(handler: TaskHandler): void {
+    this.handler = handler;
+    this.next();
+  }
+
+  isUp(): Promise<boolean> {
+    return Promise.resolve(!this.closing);
+  }
+
+  waiting(): Promise<number> {
+    return Promise.resolve(this.jobs.size);
+  }
+
+  /** No other worker could: those that wait are run as well. */
+  async drain(): Promise<void> {
+    while (this.handler && this.running.size > 0) await Promise.allSettled(this.running.values());
+  }
+
+  async close(): Promise<void> {
+    this.closing = true;
+    await Promise.allSettled(this.running.values());
+  }
+
+  private next(): void {
+    const { handler } = this;
+    if (!handler || this.closing) return;
+    for (const [name, job] of this.jobs) {
+      if (this.running.size >= this.concurrency) return;
+      this.jobs.delete(name);
+      const run = handler(job)
+        .catch(() => undefined)
+        .finally(() => {
+          this.running.delete(name);
+          this.next();
+        });
+      this.running.set(name, run);
+    }
+  }
+}
 
 export interface TaskQueueOptions {
   /** Of Redis; null: this process's memory. */

@@ -7,10 +7,9 @@ import { processState } from '#cluster';
 import { BackgroundCalls, CallJournal, SealedText, type TaskOwner, ToolCallbacks } from '#dispatcher';
 import { compilePolicy } from '#policy';
 import { ToolRunner } from '#tools';
-import { AgentReferences } from './agent-references.js';
-import { ProcessTaskQueue } from './process-task-queue.js';
+import { ProcessTaskQueue } from './open-task-queue.js';
 import { StoredTaskDesk } from './stored-task-desk.js';
-import { TaskRecords } from './task-records.js';
+import { AgentReferences, TaskRecords } from './task-records.js';
 import { TaskWorker } from './task-worker.js';
 
 const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000 };

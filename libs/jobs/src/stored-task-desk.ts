@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, merge, timer } from 'rxjs';
+import { type RateLimiter, type Refusal, refusals, Refused } from '#agent';
 import type { MessageBus } from '#cluster';
 import {
   type BackgroundCalls,
@@ -11,12 +12,19 @@ import {
   type TaskOwner,
   type TaskState,
 } from '#dispatcher';
-import { type RateLimiter, type Refusal, Refused, refusals } from '#agent';
-import type { AgentReferences } from './agent-references.js';
 import type { TaskQueue } from './task-queue.js';
-import { hasEnded, isOwnedBy, type TaskRecord, taskState, unanswered } from './task-record.js';
-import type { TaskRecords } from './task-records.js';
-import { CANCELLED, ENDED, type TaskSettings } from './task-settings.js';
+import {
+  type AgentReferences,
+  CANCELLED,
+  ENDED,
+  hasEnded,
+  isOwnedBy,
+  type TaskRecord,
+  type TaskRecords,
+  type TaskSettings,
+  taskState,
+  unanswered,
+} from './task-records.js';
 
 export interface TaskDeskParts {
   readonly records: TaskRecords;

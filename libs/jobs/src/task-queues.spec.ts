@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
 import { openRedisRoom, type RedisRoom } from '#cluster-contracts';
 import { BullTaskQueue } from './bull-task-queue.js';
-import { ProcessTaskQueue } from './process-task-queue.js';
-import { taskQueueContract } from './task-queue.contract.js';
+import { ProcessTaskQueue } from './open-task-queue.js';
+import { taskQueueContract } from './testing/task-queue.contract.js';
 
 let room: RedisRoom;
 beforeAll(async () => {

@@ -1,13 +1,18 @@
 import { filter, type Subscription } from 'rxjs';
-import type { MessageBus, OneTimeStore } from '#cluster';
 import { refusals } from '#agent';
+import type { MessageBus, OneTimeStore } from '#cluster';
 import { type BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
 import type { ToolRegistry } from '#tools';
-import type { AgentReferences } from './agent-references.js';
 import { HandedOver, type TaskJob } from './task-queue.js';
-import { hasEnded, type TaskRecord } from './task-record.js';
-import type { TaskRecords } from './task-records.js';
-import { CANCELLED, ENDED, type TaskSettings } from './task-settings.js';
+import {
+  type AgentReferences,
+  CANCELLED,
+  ENDED,
+  hasEnded,
+  type TaskRecord,
+  type TaskRecords,
+  type TaskSettings,
+} from './task-records.js';
 
 export interface TaskWorkerParts {
   readonly records: TaskRecords;

@@ -1,3 +1,6 @@
 export { FeedSource } from './feed-source.js';
-export { SubscriptionManager } from './subscription-manager.js';
-export { DEFAULT_SUBSCRIPTIONS, type SubscriptionOptions } from './subscription-options.js';
+export {
+  DEFAULT_SUBSCRIPTIONS,
+  SubscriptionManager,
+  type SubscriptionOptions,
+} from './subscription-manager.js';

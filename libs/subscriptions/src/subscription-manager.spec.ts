@@ -1,7 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent } from '#agent';
 import type { ListenEvent } from '#dispatcher';
-import { acting, admin, contextOf, Newsroom, type Replica, signedIn, tenant } from './contracts/newsroom.js';
+import {
+  acting,
+  admin,
+  contextOf,
+  Newsroom,
+  type Replica,
+  signedIn,
+  tenant,
+} from './testing/subscriptions.fixture.js';
 
 const SOON = { timeout: 20_000, interval: 10 };
 const POSTS = 'parse://Post/count';

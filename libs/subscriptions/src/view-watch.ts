@@ -1,7 +1,81 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { RowView } from '#data';
-import type { ChangedRows } from './changed-rows.js';
-import type { Turns } from './turns.js';
+
+/** What happened after some point. */
+export interface ChangesSince {
+  /** Each row once; without those that were forgotten. */
+  readonly ids: readonly string[];
+  /** Every change made a new row, and none was forgotten: no row can have gone. */
+  readonly onlyCreated: boolean;
+  readonly gap: boolean;
+}
+
+interface Change {
+  readonly objectId: string;
+  readonly created: boolean;
+}
+
+/** The last changes of a class, by number: bounded, however many come in. */
+export class ChangedRows {
+  private readonly changes: (Change | undefined)[];
+  private count = 0;
+  private lastGap = 0;
+
+  /** @param capacity changes remembered; of earlier ones only the number is known */
+  constructor(private readonly capacity = 10_000) {
+    this.changes = [];
+  }
+
+  /** How many changes there were: the number of the last one. */
+  get last(): number {
+    return this.count;
+  }
+
+  add(change: Change): void {
+    this.changes[this.count % this.capacity] = change;
+    this.count += 1;
+  }
+
+  /** Changes may have been missed. */
+  addGap(): void {
+    this.changes[this.count % this.capacity] = undefined;
+    this.count += 1;
+    this.lastGap = this.count;
+  }
+
+  since(number: number): ChangesSince {
+    const first = Math.max(number, this.count - this.capacity);
+    const ids = new Set<string>();
+    let onlyCreated = first === number;
+    for (let at = first; at < this.count; at += 1) {
+      const change = this.changes[at % this.capacity];
+      if (change) ids.add(change.objectId);
+      onlyCreated &&= change?.created === true;
+    }
+    return { ids: [...ids], onlyCreated, gap: this.lastGap > number };
+  }
+}
+
+/** Lets so many through at a time, in the order they came. */
+export class Turns {
+  private readonly waiting: (() => void)[] = [];
+  private running = 0;
+
+  constructor(private readonly atOnce: number) {}
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.running >= this.atOnce) await new Promise<void>((resolve) => this.waiting.push(resolve));
+    else this.running += 1;
+    try {
+      return await work();
+    } finally {
+      const next = this.waiting.shift();
+      // The turn is handed on, so that nobody can slip in between.
+      if (next) next();
+      else this.running -= 1;
+    }
+  }
+}
 
 /** Rows asked about in one question. */
 const CHUNK = 500;

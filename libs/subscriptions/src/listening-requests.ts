@@ -1,8 +1,8 @@
 import { Observable, type Subscriber } from 'rxjs';
 import { type Agent, Refused, Unauthorized } from '#agent';
 import { type ListenEvent, ProtocolFault } from '#dispatcher';
-import type { WatchDesk } from './watch-desk.js';
 import type { WatchHandle } from './watcher.js';
+import type { WatchDesk } from './watching.js';
 
 /** Refusals that pass: not this agent's lack of a right. */
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Debouncer } from './debouncer.js';
+import { Debouncer } from './watcher.js';
 
 describe('a debouncer', () => {
   const fired: string[] = [];

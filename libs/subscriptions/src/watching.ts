@@ -1,12 +1,91 @@
-import { EMPTY, NEVER, type Observable } from 'rxjs';
+import {
+  asyncScheduler,
+  defer,
+  dematerialize,
+  EMPTY,
+  map,
+  materialize,
+  NEVER,
+  type Observable,
+  startWith,
+  switchMap,
+  throttleTime,
+} from 'rxjs';
 import { type Agent, type CallContext, Unauthorized } from '#agent';
-import type { RowViews, ChangeSource } from '#data';
-import type { WarningLog } from '#dispatcher';
+import type { ChangeSource, RowViews, WatchedOperation } from '#data';
+import { invalidParams, type WarningLog } from '#dispatcher';
 import { Channels } from './channels.js';
-import { Debouncer } from './debouncer.js';
-import { renewed, watchProvided } from './provided-watch.js';
-import { type WatchedResource, watchedRows } from './resource-address.js';
-import { Watcher, type WatcherEvents, type WatcherParts, type WatchHandle } from './watcher.js';
+import { Debouncer, Watcher, type WatcherEvents, type WatcherParts, type WatchHandle } from './watcher.js';
+
+/** A resource whose provider tells by itself, for one agent, when it has changed. */
+export interface ProvidedResource {
+  readonly uri: string;
+  readonly changes: Observable<unknown>;
+}
+
+/** What the provider tells, asked anew at each renewal; it ends when that ends, or when `again` throws. */
+export function renewed(
+  first: Observable<unknown>,
+  renewals: Observable<unknown>,
+  again: () => Observable<unknown>,
+): Observable<unknown> {
+  return renewals.pipe(
+    map(() => defer(again)),
+    startWith(first),
+    switchMap((changes) => changes.pipe(materialize())),
+    dematerialize(),
+  );
+}
+
+/** @param debounce milliseconds; changes within it are told once, at its end */
+export function watchProvided(
+  { uri, changes }: ProvidedResource,
+  debounce: number,
+  events: WatcherEvents,
+): WatchHandle {
+  const gathered =
+    debounce > 0
+      ? changes.pipe(throttleTime(debounce, asyncScheduler, { leading: false, trailing: true }))
+      : changes;
+  const subscription = gathered.subscribe({
+    next: () => events.updated(uri),
+    error: () => events.ended(uri),
+    complete: () => events.ended(uri),
+  });
+  return { close: () => subscription.unsubscribe() };
+}
+
+/** A resource made of the rows of a class. */
+export interface WatchedRows {
+  /** As the client wrote it: what it is told when it changed. */
+  readonly uri: string;
+  readonly className: string;
+  readonly operation: WatchedOperation;
+}
+
+/** A resource that can be subscribed to. */
+export type WatchedResource = WatchedRows | ProvidedResource;
+
+const RESOURCE = /^parse:\/\/([A-Za-z_][A-Za-z0-9_]*)\/(schema|count|samples)$/;
+
+const OPERATIONS: Readonly<Record<string, WatchedOperation>> = { count: 'count', samples: 'find' };
+
+/** @throws ProtocolFault for anything but `parse://<Class>/count` and `parse://<Class>/samples` */
+export function watchedRows(uri: string): WatchedRows {
+  const match = RESOURCE.exec(uri);
+  const [whole, className, kind] = match ?? [];
+  // `$` also matches before a final line break.
+  if (className === undefined || kind === undefined || whole?.length !== uri.length) {
+    throw invalidParams(`Invalid resource URI: ${uri}. Expected parse://<Class>/{count|samples}.`);
+  }
+  const operation = OPERATIONS[kind];
+  if (!operation) {
+    throw invalidParams(
+      `Resource kind '${kind}' is not subscribable: only count and samples are LiveQuery-backed. A change of a schema is no row event.`,
+    );
+  }
+  return { uri, className, operation };
+}
 
 export interface WatchDeskParts {
   readonly views: RowViews;

@@ -1,6 +1,6 @@
 import { Subject } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { renewed, watchProvided } from './provided-watch.js';
+import { renewed, watchProvided } from './watching.js';
 
 const uri = 'note://one';
 

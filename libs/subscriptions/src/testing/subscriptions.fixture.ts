@@ -1,4 +1,4 @@
-import { type AgentOptions, compileAgentShape, Agent, type Identity, sessionIdentity } from '#agent';
+import { Agent, type AgentOptions, compileAgentShape, type Identity, sessionIdentity } from '#agent';
 import { ProcessMessageBus, ProcessSubscriptionBook } from '#cluster';
 import {
   type ChangeSource,
@@ -19,10 +19,13 @@ import {
 } from '#data-mongo';
 import type { DispatchContext } from '#dispatcher';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { AgentScopes, Policies, compilePolicy } from '#policy';
+import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { FeedSource } from '../feed-source.js';
-import { SubscriptionManager, type SubscriptionParts } from '../subscription-manager.js';
-import type { SubscriptionOptions } from '../subscription-options.js';
+import {
+  SubscriptionManager,
+  type SubscriptionOptions,
+  type SubscriptionParts,
+} from '../subscription-manager.js';
 import { SmallStreams } from './small-streams.js';
 
 const LATER = '2099-01-01T00:00:00.000Z';

@@ -1,4 +1,4 @@
-import { Refused, refusals } from '#agent';
+import { type Agent, refusals, Refused } from '#agent';
 import {
   type ListedResource,
   MAX_RESPONSE_BYTES,
@@ -7,11 +7,11 @@ import {
   type SealedText,
   taskOwner,
 } from '#dispatcher';
+import { type Download, type DownloadCall, Downloads } from '#streaming';
 import { type EmbeddedResource, MEDIA_TYPES } from '#tools';
-import type { ExportFile } from './export-file.js';
-import type { ExportFiles } from './export-files.js';
+import type { ExportFile, ExportFiles } from './export-files.js';
+import { EXPORT_SCHEME, fileNameOf, type TicketOffice } from './export-tickets.js';
 import { FROM_THE_START, type WalkStart } from './export-walk.js';
-import { EXPORT_SCHEME, type TicketOffice } from './ticket-office.js';
 
 const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
 
@@ -107,4 +107,39 @@ export class ExportResources implements ResourceProvider {
 
 function tooLarge(room: number) {
   return refusals.invalidQuery(`A row of this export exceeds ${room} bytes: order fewer columns`);
+}
+
+/** Exports as files over HTTP. */
+export class ExportDownloads extends Downloads {
+  constructor(
+    private readonly files: ExportFiles,
+    private readonly office: TicketOffice,
+  ) {
+    super();
+  }
+
+  async open(id: string, call: DownloadCall): Promise<Download | undefined> {
+    const opened = await this.files.open(id, call);
+    if (!opened) return undefined;
+    const { order } = opened.ticket;
+    return {
+      fileName: fileNameOf(order),
+      mimeType: MEDIA_TYPES[order.format],
+      pieces: piecesOf(opened.file),
+    };
+  }
+
+  revoke(id: string, agent: Agent): Promise<boolean> {
+    return this.office.revoke(id, agent);
+  }
+}
+
+/** The head goes with the first batch: nothing is sent before the first rows were permitted. */
+async function* piecesOf(file: ExportFile): AsyncGenerator<string, void, undefined> {
+  let head = file.head;
+  for await (const lines of file.lines(FROM_THE_START, true)) {
+    yield head + lines.map(({ text }) => text).join('');
+    head = '';
+  }
+  if (head !== '') yield head;
 }

@@ -1,10 +1,47 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { type Agent, type CallContext, Refused, refusals } from '#agent';
+import { type Agent, type CallContext, refusals, Refused } from '#agent';
 import type { VersionedStore } from '#cluster';
-import { taskOwner } from '#dispatcher';
-import { ExportDesk, type ExportOrder, FILE_ENDINGS, MEDIA_TYPES, type PromisedExport } from '#tools';
-import type { ExportSettings } from './export-settings.js';
-import { type ExportTicket, ownedBy, readTicket } from './export-ticket.js';
+import { taskOwner, type TaskOwner } from '#dispatcher';
+import {
+  ExportDesk,
+  type ExportOrder,
+  FILE_ENDINGS,
+  LINE_FORMATS,
+  MEDIA_TYPES,
+  type PromisedExport,
+} from '#tools';
+
+/** What was promised, and to whom. Nothing of the data is in it. */
+export interface ExportTicket {
+  readonly owner: TaskOwner;
+  readonly order: ExportOrder;
+  /** Milliseconds since 1970. */
+  readonly expires: number;
+}
+
+export function ownedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolean {
+  const { principal, tenant, agent: name } = taskOwner(agent);
+  return (
+    agent.parent === null && owner.principal === principal && owner.tenant === tenant && owner.agent === name
+  );
+}
+
+/** Another version of Parley may have written it: what lacks a member that is needed is no ticket. */
+export function readTicket(value: Readonly<Record<string, unknown>>): ExportTicket | undefined {
+  const { owner, order, expires } = value;
+  if (!isObject(owner) || !isObject(order) || typeof expires !== 'number') return undefined;
+  const { className, format, columns, limit } = order;
+  const isOrder =
+    typeof className === 'string' &&
+    LINE_FORMATS.some((known) => known === format) &&
+    Array.isArray(columns) &&
+    (limit === null || typeof limit === 'number');
+  return isOrder ? (value as unknown as ExportTicket) : undefined;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
 
 const ID_BYTES = 24;
 
@@ -123,3 +160,56 @@ function listOf(agent: Agent): string {
 function openIn({ open }: Readonly<Record<string, unknown>>): Open {
   return open !== null && typeof open === 'object' ? (open as Open) : {};
 }
+
+/** An export as an operator sees it: what was promised and to whom, nothing of the data, and no way to fetch it. */
+export interface ListedExport {
+  readonly owner: TaskOwner;
+  readonly class_name: string;
+  readonly format: string;
+  /** Empty: whole rows. */
+  readonly columns: readonly string[];
+  readonly limit: number | null;
+  readonly expires_at: string;
+}
+
+/** Each owner's list of exports lies in the same store. */
+const RECORDS_PER_EXPORT = 2;
+
+/** For operators: exports of everybody that can still be fetched, the latest first. Never to be shown to an agent. */
+export class ExportOverview {
+  constructor(private readonly store: Pick<VersionedStore, 'latest'>) {}
+
+  /** @throws SharedStateUnavailable */
+  async latest(limit: number): Promise<readonly ListedExport[]> {
+    const found = await this.store.latest(limit * RECORDS_PER_EXPORT);
+    const tickets = found.flatMap(({ value }) => readTicket(value) ?? []);
+    return tickets.slice(0, limit).map(({ owner, order, expires }) => ({
+      owner,
+      class_name: order.className,
+      format: order.format,
+      columns: order.columns.map(({ path }) => path),
+      limit: order.limit,
+      expires_at: new Date(expires).toISOString(),
+    }));
+  }
+}
+
+export interface ExportSettings {
+  /** Milliseconds that an export can be fetched. Default an hour. */
+  readonly lifetime: number;
+  /** Rows that no export goes beyond: one that would is broken off. Default 1,000,000. */
+  readonly maxRows: number;
+  /** Exports that one owner may have at once; the oldest gives way. Default 20. */
+  readonly maxPerOwner: number;
+}
+
+export const DEFAULT_EXPORTS: ExportSettings = Object.freeze({
+  lifetime: 3_600_000,
+  maxRows: 1_000_000,
+  maxPerOwner: 20,
+});
+
+/** Rows that are read, judged and written at once. */
+export const BATCH_ROWS = 1000;
+/** Seconds that one batch may take. */
+export const BATCH_SECONDS = 60;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { HandedOver, type TaskJob, type TaskQueue } from './task-queue.js';
+import { HandedOver, type TaskJob, type TaskQueue } from '../task-queue.js';
 
 /** Queues of replicas that share their jobs; over one process there is one. */
 export type MakeQueues = () => Promise<readonly TaskQueue[]>;

@@ -13,15 +13,13 @@ import {
   type SessionOwner,
 } from '#data';
 import { DataBudgets, processSecret, SealedText, type StateKeys } from '#dispatcher';
-import { AgentScopes, Policies, compilePolicy, type PolicyConfig } from '#policy';
+import { AgentScopes, compilePolicy, Policies, type PolicyConfig } from '#policy';
 import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
-import { ExportDownloads } from './export-downloads.js';
-import { ExportFiles } from './export-files.js';
-import { ExportJournal } from './export-journal.js';
-import { ExportResources } from './export-resources.js';
-import { DEFAULT_EXPORTS, type ExportSettings } from './export-settings.js';
-import { ExportWalk } from './export-walk.js';
-import { TicketOffice } from './ticket-office.js';
+import { ExportDownloads, ExportResources } from '../export-deliveries.js';
+import { ExportFiles } from '../export-files.js';
+import { ExportJournal } from '../export-journal.js';
+import { DEFAULT_EXPORTS, type ExportSettings, TicketOffice } from '../export-tickets.js';
+import { ExportWalk } from '../export-walk.js';
 
 const unused = (): never => {
   throw new Error('an export only finds');
