@@ -1,13 +1,16 @@
-export { UnreadAnswers } from './unread-answers.js';
-export * from './downloads/downloads.js';
-export type { McpEdgeOptions } from './edge-options.js';
-export * from './mcp-edge.js';
-export { NotServed, notServed } from './not-served.js';
-export { trustedHeaders } from './request-headers.js';
-export type { AbandonedDispatch } from './rungs/rung.js';
-export { StdioEdge, type StdioOptions } from './stdio/stdio-edge.js';
-export type { ChangingList } from './wire/replicated-list-changes.js';
-export { Wire, type WireParts } from './wire/wire.js';
 export { remoteNetwork } from '#auth';
-export * from './small-json-body.js';
+export {
+  type AbandonedDispatch,
+  type Download,
+  type DownloadCall,
+  Downloads,
+} from './http/edge-dependencies.js';
+export type { McpEdgeOptions } from './http/edge-options.js';
+export { trustedHeaders } from './http/http-exchange.js';
+export * from './http/mcp-edge.js';
+export { NotServed, notServed, readSmallJson, UnusableBody } from './http/routes.js';
+export { UnreadAnswers } from './http/unread-answers.js';
+export type { ChangingList } from './sessions/listening-streams.js';
+export { Wire, type WireParts } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';
+export { StdioEdge, type StdioOptions } from './stdio/stdio-edge.js';

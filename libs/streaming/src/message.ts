@@ -1,4 +1,48 @@
-import { isJsonObject } from '#dispatcher';
+import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { LogLevel } from '#agent';
+import { type Era, isJsonObject, type JsonObject, member, PROTOCOL_VERSION_KEY } from '#dispatcher';
+
+/** Levels of objects and arrays inside each other; the message itself is the first. */
+const MAX_DEPTH = 20;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** `[` and `{` differ in one bit only, and so do `]` and `}`. */
+const CASE_BIT = 0x20;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+
+/** Counts brackets outside strings, so that a deep body is refused before anything is built from it. */
+function tooDeep(body: Buffer): boolean {
+  let depth = 0;
+  let quoted = false;
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at] as number;
+    if (quoted) {
+      if (byte === BACKSLASH) at += 1;
+      else if (byte === QUOTE) quoted = false;
+    } else if (byte === QUOTE) quoted = true;
+    else if ((byte | CASE_BIT) === OPEN) {
+      depth += 1;
+      if (depth > MAX_DEPTH) return true;
+    } else if ((byte | CASE_BIT) === CLOSE) depth -= 1;
+  }
+  return false;
+}
+
+export type JsonReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false };
+
+/** Parses a request body. An empty one is `{}`; bytes that are no UTF-8 are no JSON. */
+export function readJson(body: Buffer): JsonReading {
+  if (body.length === 0) return { ok: true, value: {} };
+  if (!isUtf8(body) || tooDeep(body)) return { ok: false };
+  try {
+    return { ok: true, value: JSON.parse(body.toString('utf8')) as unknown };
+  } catch {
+    return { ok: false };
+  }
+}
 
 /** A JSON-RPC message whose outer form has been checked. */
 export interface Message {
@@ -39,4 +83,40 @@ export function readMessage(value: unknown): Message | null {
 /** Whether nobody waits for an answer. */
 export function isNotification({ method, id }: Message): boolean {
   return method.startsWith('notifications/') && (id === undefined || id === null);
+}
+
+/** What the body says of its own protocol version; `undefined` when it says nothing. */
+export function claimedVersion({ params }: Message): unknown {
+  return member(member(params, '_meta'), PROTOCOL_VERSION_KEY);
+}
+
+/** Several messages, none of which opens a session or speaks for another era; `null` when one is not of that kind. */
+export function readBatch(values: readonly unknown[], limit: number): Message[] | null {
+  if (values.length === 0 || values.length > limit) return null;
+  const messages: Message[] = [];
+  for (const value of values) {
+    const message = readMessage(value);
+    if (!message || message.method === 'initialize' || claimedVersion(message) !== undefined) return null;
+    messages.push(message);
+  }
+  return messages;
+}
+
+/** How a client speaks: by its session, or by each request. */
+export interface Speech {
+  readonly era: Era;
+  readonly version: string;
+  readonly clientCapabilities: JsonObject;
+  /** Of its session; default: none was set. */
+  readonly logLevel?: LogLevel | undefined;
+}
+
+/** A message whose way of speaking is being found out. */
+export interface Spoken {
+  readonly message: Message;
+  /** None on a transport without. */
+  readonly headers: IncomingHttpHeaders;
+  readonly era: Era;
+  version: string;
+  clientCapabilities: JsonObject;
 }

@@ -1,5 +1,5 @@
 import { MODERN_VERSIONS, RPC } from '#dispatcher';
-import { type ErrorFrame, errorReply, reply, type Reply } from '../reply.js';
+import { type ErrorFrame, errorReply, reply, type Reply } from './reply.js';
 
 /**
  * Every refusal that a transport words, over HTTP and over a pipe. A test compares the table in docs/refusals.md with these, and lets

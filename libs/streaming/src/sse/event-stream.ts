@@ -1,5 +1,81 @@
 import type { ServerResponse } from 'node:http';
-import type { UnreadAnswers } from '../unread-answers.js';
+import type { JsonObject } from '#dispatcher';
+import type { UnreadAnswers } from '../http/unread-answers.js';
+
+/** One event name for everything: clients drop events of names they do not know. */
+export function messageFrame(json: string): string {
+  return `event: message\ndata: ${json}\n\n`;
+}
+
+/** A message that its client can name when it comes back for the rest. */
+export function identifiedFrame(id: string, json: string): string {
+  return `id: ${id}\nevent: message\ndata: ${json}\n\n`;
+}
+
+/** Gives a client an id to come back with before there is any message; `retry` in milliseconds. */
+export function primingFrame(id: string, retry: number): string {
+  return `id: ${id}\nretry: ${retry}\ndata: \n\n`;
+}
+
+export const CONNECTED = ': connected\n\n';
+export const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+
+/** A notification as it crosses the wire. */
+export function notification(method: string, params?: JsonObject): JsonObject {
+  return params === undefined ? { jsonrpc: '2.0', method } : { jsonrpc: '2.0', method, params };
+}
+
+/** What wants to be called once per interval. */
+export interface Beating {
+  /** @param now milliseconds of the monotonic clock */
+  beat(now: number): void;
+}
+
+/** Beats that are due within so many milliseconds of each other share a timer. */
+const COALESCE = 20;
+
+/**
+ * Calls every stream once per interval with one timer for all of them. All intervals are alike, so the order of
+ * insertion is the order in which they are due.
+ */
+export class KeepAlives {
+  private readonly due = new Map<Beating, number>();
+  private timer: NodeJS.Timeout | null = null;
+
+  /** @param interval milliseconds; 0 or less: nobody is ever called */
+  constructor(private readonly interval: number) {}
+
+  /** First called one full interval from now. */
+  add(beating: Beating): void {
+    if (this.interval <= 0) return;
+    this.due.set(beating, performance.now() + this.interval);
+    if (this.timer === null) this.arm(this.interval);
+  }
+
+  remove(beating: Beating): void {
+    this.due.delete(beating);
+  }
+
+  private arm(wait: number): void {
+    this.timer = setTimeout(() => this.beat(), Math.max(wait, COALESCE));
+    this.timer.unref();
+  }
+
+  private beat(): void {
+    this.timer = null;
+    const now = performance.now();
+    for (const [beating, due] of this.due) {
+      if (due > now) {
+        this.arm(due - now);
+        return;
+      }
+      // Behind all others: it is due last.
+      this.due.delete(beating);
+      this.due.set(beating, now + this.interval);
+      beating.beat(now);
+    }
+  }
+}
 
 /** Milliseconds of silence after which the peer of an open stream is probed. */
 const PROBE = 30_000;

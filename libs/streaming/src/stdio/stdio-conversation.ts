@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type Agent, admittedAs, type LogLevel, Unauthorized } from '#agent';
+import type { Subscription } from 'rxjs';
+import { admittedAs, type Agent, type LogLevel, Unauthorized } from '#agent';
 import type { Authenticator } from '#auth';
-import type { Telemetry } from '#telemetry';
 import {
   FALLBACK_VERSION,
+  faultLine,
   type JsonObject,
   type Kernel,
   type KernelReply,
@@ -13,21 +14,84 @@ import {
   StreamedResult,
   type WarningLog,
 } from '#dispatcher';
-import { BatchAnswers } from '../answers/batch-answers.js';
-import { jsonOf } from '../answers/carrier.js';
-import { dispatchContext } from '../answers/dispatch-context.js';
-import { endingOf, FAILED, saidBy } from '../answers/told-message.js';
-import { isNotification, type Message } from '../message.js';
-import { refusedByKernel, unauthenticated } from '../http/refusals.js';
-import { type Reply, resultReply } from '../reply.js';
-import { envelope, modernShape, servedMethod, servedVersion } from '../rungs/modern-request.js';
-import { claimedVersion } from '../rungs/protocol-era.js';
-import type { Spoken } from '../speech.js';
-import { Call } from '../wire/call.js';
-import type { Wire } from '../wire/wire.js';
-import { LineCarrier } from './line-carrier.js';
-import type { LineWriter } from './line-writer.js';
-import { OpenLines } from './open-lines.js';
+import type { Telemetry } from '#telemetry';
+import { BatchAnswers } from '../batch-answers.js';
+import { dispatchContext, endingOf, FAILED, saidBy } from '../dispatch-context.js';
+import { envelope, modernShape, servedMethod, servedVersion } from '../http/message-checks.js';
+import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
+import { type Reply, resultReply } from '../http/reply.js';
+import { claimedVersion, isNotification, type Message, type Spoken } from '../message.js';
+import { Call } from '../sessions/cancellation.js';
+import type { Wire } from '../sessions/wire.js';
+import { notification } from '../sse/event-stream.js';
+import { type Carrier, jsonOf } from '../sse/response-stream.js';
+import type { LineWriter } from './lines.js';
+
+/** The one pipe that all answers leave on. */
+export class LineCarrier implements Carrier {
+  constructor(
+    private readonly lines: LineWriter,
+    readonly carriesRequests: boolean,
+  ) {}
+
+  send(message: JsonObject): boolean {
+    return this.lines.tell(JSON.stringify(message));
+  }
+
+  finish(answer: Reply): void {
+    this.lines.answer(jsonOf(answer));
+  }
+
+  /** A cancelled call has no answer, and nothing else has to end. */
+  drop(): void {}
+
+  left(): boolean {
+    return false;
+  }
+}
+
+interface OpenLine {
+  readonly source: Subscription;
+  /** Says the last word and forgets the stream. */
+  readonly finish: () => void;
+}
+
+/** The answers that stay open on a pipe; several share it, each told apart by the id it carries. */
+export class OpenLines {
+  private readonly lines = new Map<string, OpenLine>();
+
+  begin(id: unknown, result: StreamedResult, writer: LineWriter, log: WarningLog): void {
+    const key = JSON.stringify(id);
+    this.cancel(id);
+    let over = false;
+    const end = (last: string) => {
+      over = true;
+      this.cancel(id);
+      writer.answer(last);
+    };
+    const finish = () => end(resultReply(id, { result: result.final() }).body);
+    const source = result.messages.subscribe({
+      next: ({ method, params }) => writer.tell(JSON.stringify(notification(method, params))),
+      complete: finish,
+      error: (fault: unknown) => {
+        log.warn(faultLine('[StdioEdge] a stream failed:', fault));
+        end(internalError(id).body);
+      },
+    });
+    if (!over) this.lines.set(key, { source, finish });
+  }
+
+  /** Its client wants no more of it, and no last word either. */
+  cancel(id: unknown): void {
+    const key = JSON.stringify(id);
+    this.lines.get(key)?.source.unsubscribe();
+    this.lines.delete(key);
+  }
+
+  shutDown(): void {
+    for (const { finish } of this.lines.values()) finish();
+  }
+}
 
 export interface StdioParts {
   readonly kernel: Kernel;

@@ -1,8 +1,8 @@
 import { PassThrough } from 'node:stream';
 import { afterAll, describe, expect, it } from 'vitest';
-import { call, cancel, until } from '../contracts/calls.js';
-import { edgeUnderTest } from '../contracts/edge-under-test.js';
-import { initialize, modern, MODERN_META, ping } from '../contracts/requests.js';
+import { call, cancel, until } from '../testing/calls.js';
+import { edgeUnderTest } from '../testing/edge-under-test.js';
+import { initialize, modern, MODERN_META, ping } from '../testing/requests.js';
 import { StdioEdge, type StdioOptions } from './stdio-edge.js';
 
 const parts = await edgeUnderTest();

@@ -1,12 +1,9 @@
 import type { Readable, Writable } from 'node:stream';
 import { faultLine, type WarningLog } from '#dispatcher';
-import { readJson } from '../json-body.js';
-import { type Message, readMessage } from '../message.js';
 import { internalError, NOT_A_MESSAGE, NOT_JSON, payloadTooLarge } from '../http/refusals.js';
-import type { Reply } from '../reply.js';
-import { readBatch } from '../rungs/batch.js';
-import { LineReader } from './line-reader.js';
-import { LineWriter } from './line-writer.js';
+import type { Reply } from '../http/reply.js';
+import { type Message, readBatch, readJson, readMessage } from '../message.js';
+import { LineReader, LineWriter } from './lines.js';
 import { StdioConversation, type StdioParts } from './stdio-conversation.js';
 
 export interface StdioOptions {

@@ -1,0 +1,44 @@
+import { lastValueFrom, mergeMap, of, toArray } from 'rxjs';
+import { StreamedResult } from '#dispatcher';
+import { batchAnswerLeftOut, batchMessageNotRun } from './http/refusals.js';
+import type { Reply } from './http/reply.js';
+import type { Message } from './message.js';
+
+/** Bytes of all answers to one batch, which are put together before they are sent. */
+const MAX_BATCH_ANSWER = 8 * 1024 * 1024;
+/** Messages of one batch that are worked on at once. */
+const CONCURRENCY = 4;
+
+/** The answers to one batch while they come in: bounded, however many the batch asks for. */
+export class BatchAnswers {
+  private bytes = 0;
+  private isFull = false;
+
+  /**
+   * Runs some of the batch, a few at once. Once the answers are full, what has not begun is not begun; of what runs by then,
+   * the answers that still fit are kept.
+   * @returns what came of each, in no order
+   */
+  async run<T, O extends Reply | StreamedResult | null>(
+    asked: readonly T[],
+    messageOf: (one: T) => Message,
+    answer: (one: T) => Promise<O>,
+  ): Promise<(readonly [T, O | Reply])[]> {
+    const run = async (one: T) => {
+      const { id } = messageOf(one);
+      const outcome = this.isFull ? batchMessageNotRun(id) : this.kept(await answer(one), id);
+      return [one, outcome] as const;
+    };
+    return lastValueFrom(of(...asked).pipe(mergeMap(run, CONCURRENCY), toArray()));
+  }
+
+  /** The first answer is always kept: alone it is no larger than an answer outside of a batch. */
+  private kept<O extends Reply | StreamedResult | null>(outcome: O, id: unknown): O | Reply {
+    if (outcome === null || outcome instanceof StreamedResult) return outcome;
+    const bytes = Buffer.byteLength(outcome.body) + (outcome.tail?.length ?? 0);
+    const fits = this.bytes === 0 || this.bytes + bytes <= MAX_BATCH_ANSWER;
+    if (fits) this.bytes += bytes;
+    if (!fits || this.bytes >= MAX_BATCH_ANSWER) this.isFull = true;
+    return fits ? outcome : batchAnswerLeftOut(id);
+  }
+}

@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import {
+  admittedAs,
+  type CallTelemetry,
+  isLogLevel,
+  LOG_LEVELS,
+  type LogEntry,
+  type LogLevel,
+  type ProgressUpdate,
+  readProgress,
+} from '#agent';
+import {
+  type ClientLink,
+  type ClientReply,
+  ClientUnreachable,
+  type DispatchContext,
+  type JsonObject,
+  type KernelReply,
+  LOG_LEVEL_KEY,
+  member,
+  RPC,
+  StreamedResult,
+} from '#dispatcher';
+import type { MessageEnding, SaidMessage } from '#telemetry';
+import type { EdgeParts } from './http/edge-dependencies.js';
+import type { Speech } from './message.js';
+import type { Call } from './sessions/cancellation.js';
+import type { Wire } from './sessions/wire.js';
+import { notification } from './sse/event-stream.js';
+import { type Carrier, progressTokenOf } from './sse/response-stream.js';
+
+/** Told without being asked, where a session has not said what it wants. */
+const UNASKED: LogLevel = 'info';
+/** Revisions from which log lines are sent and progress only where it was asked for. */
+const ADDITIONS = '2025-11-25';
+/** Revisions from which the progress of a token has to rise. */
+const RISING = '2025-03-26';
+
+const rank = (level: LogLevel) => LOG_LEVELS.indexOf(level);
+
+function tokenOf(params: unknown, version: string): unknown {
+  return progressTokenOf(params) ?? (version < ADDITIONS ? randomUUID() : undefined);
+}
+
+function wantedLevel(params: unknown, { era, version, logLevel }: Speech): LogLevel | null {
+  if (era === 'legacy') return version < ADDITIONS ? null : (logLevel ?? UNASKED);
+  const asked = member(member(params, '_meta'), LOG_LEVEL_KEY);
+  return isLogLevel(asked) ? asked : null;
+}
+
+/** What a running call says beside its answer. */
+export class CallVoice {
+  private readonly token: unknown;
+  private readonly level: LogLevel | null;
+  private readonly rising: boolean;
+  private last = -Infinity;
+
+  constructor(
+    private readonly carrier: Carrier,
+    params: unknown,
+    speech: Speech,
+  ) {
+    this.token = tokenOf(params, speech.version);
+    this.level = wantedLevel(params, speech);
+    this.rising = speech.version >= RISING;
+  }
+
+  /** A report without a finite `progress` is passed over. */
+  progress(update: ProgressUpdate): void {
+    const report = readProgress(update);
+    if (!report || this.token === undefined || (this.rising && report.progress <= this.last)) return;
+    this.last = report.progress;
+    this.carrier.send(notification('notifications/progress', { progressToken: this.token, ...report }));
+  }
+
+  log({ level, data, logger }: LogEntry): void {
+    if (this.level === null || rank(level) < rank(this.level)) return;
+    const params: JsonObject = { level, ...(logger !== undefined && { logger }), data };
+    this.carrier.send(notification('notifications/message', params));
+  }
+}
+
+/** How a message ended that was not answered by the kernel. */
+export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC.internalError });
+
+/** A message in the words of telemetry. @param session the caller's own */
+export function saidBy(
+  { message, label }: Pick<Call, 'message' | 'label'>,
+  { era, version }: Pick<Speech, 'era' | 'version'>,
+  { kernel }: Pick<EdgeParts, 'kernel'>,
+  session: string | undefined,
+): SaidMessage {
+  const { method, params, id } = message;
+  const served = kernel.serves(method, era, version);
+  return { method, served, params, id, era, version, session, correlationId: label };
+}
+
+export function endingOf(reply: KernelReply): MessageEnding {
+  if (reply instanceof StreamedResult || 'accepted' in reply) return { outcome: 'ok' };
+  if ('error' in reply) return { outcome: 'error', code: reply.error.code };
+  return { outcome: reply.result['isError'] === true ? 'tool_error' : 'ok' };
+}
+
+/** An answer alone has no room for progress. */
+const ignoreProgress = (): void => undefined;
+
+/** The way back to the client of one call. */
+class CallLink implements ClientLink {
+  /** @param session the caller's own; without one there is nobody to ask */
+  constructor(
+    private readonly wire: Wire,
+    private readonly call: Call,
+    private readonly session: string | undefined,
+    private readonly carrier: Carrier | null,
+  ) {}
+
+  notify(method: string, params?: JsonObject): void {
+    const message = notification(method, params);
+    if (this.carrier?.send(message) || this.session === undefined) return;
+    void this.wire.listening.deliver(this.session, JSON.stringify(message), this.owner);
+  }
+
+  /** Nobody else hears what a call says, nor answers it. */
+  private get owner(): string {
+    return admittedAs(this.call.agent);
+  }
+
+  async request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
+    const { call, carrier, owner, session } = this;
+    if (session === undefined) throw new ClientUnreachable('no-session');
+    const onOwnStream = (request: JsonObject) => carrier?.carriesRequests === true && carrier.send(request);
+    return this.wire.asks.ask({ owner, session, method, params, timeout, call, onOwnStream });
+  }
+}
+
+export interface ContextParts {
+  readonly wire: Wire;
+  readonly call: Call;
+  readonly speech: Speech;
+  /** The caller's own session. */
+  readonly session: string | undefined;
+  /** `null`: nothing leaves but the answer. */
+  readonly carrier: Carrier | null;
+  readonly setLogLevel: ((level: LogLevel) => Promise<void>) | undefined;
+  readonly parameterHeader: ((name: string) => string | undefined) | undefined;
+  readonly telemetry: CallTelemetry | undefined;
+}
+
+/** What the kernel is told of a call. */
+export function dispatchContext(parts: ContextParts): DispatchContext {
+  const { wire, call, speech, session, carrier, setLogLevel, parameterHeader, telemetry } = parts;
+  const { agent, label, message } = call;
+  // What the application chose for its caller wins over what the client sent.
+  const correlationId = agent.correlationId ?? label;
+  const voice = carrier && new CallVoice(carrier, message.params, speech);
+  return {
+    agent,
+    era: speech.era,
+    version: speech.version,
+    clientCapabilities: speech.clientCapabilities,
+    // An own getter: most answers never ask for the signal, and a copy of this context still has it.
+    get signal() {
+      return call.signal;
+    },
+    progress: voice ? (update) => voice.progress(update) : ignoreProgress,
+    ...(voice && { log: (entry) => voice.log(entry) }),
+    ...(carrier?.endStream && { endStream: carrier.endStream }),
+    ...((carrier !== null || session !== undefined) && { link: new CallLink(wire, call, session, carrier) }),
+    ...(correlationId !== undefined && { correlationId }),
+    ...(session !== undefined && { sessionId: session }),
+    ...(message.id !== undefined && { requestId: message.id }),
+    ...(setLogLevel && { setLogLevel }),
+    ...(parameterHeader && { parameterHeader }),
+    ...(telemetry && { telemetry }),
+    ...(telemetry?.meter && { meter: telemetry.meter }),
+    ...(telemetry?.trace && { trace: telemetry.trace }),
+  };
+}

@@ -1,0 +1,114 @@
+import type { Agent } from '#agent';
+import type { StepUp } from '#auth';
+import { StreamedResult } from '#dispatcher';
+import { BatchAnswers } from '../batch-answers.js';
+import { isNotification, type Message } from '../message.js';
+import type { Call } from '../sessions/cancellation.js';
+import { jsonOf } from '../sse/response-stream.js';
+import { insufficientScope, takeSilently } from './caller-checks.js';
+import type { EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
+import type { Exchange } from './http-exchange.js';
+import { batchNeedsScopes, batchScopeMissing, internalError, NOT_A_MESSAGE } from './refusals.js';
+import { ACCEPTED, type Reply, reply } from './reply.js';
+import {
+  callOf,
+  isPermitted,
+  isPermittedTo,
+  isScopeRefusal,
+  type Outcome,
+  runCall,
+  stepUpOf,
+} from './run-call.js';
+
+/** What a batch lacks: one body has one status, and so one challenge. */
+export interface BatchStepUp {
+  readonly step: StepUp;
+  /** The calls that are refused without it. */
+  readonly lacking: readonly Call[];
+}
+
+/**
+ * The nearest scopes with which everything in the batch that scopes could permit is permitted, and nothing is lost that is
+ * permitted now; null when no call lacks any, or no single step would do.
+ */
+export function batchStepUpOf(calls: readonly Call[], edge: EdgeParts, agent: Agent): BatchStepUp | null {
+  const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
+  if (lacking.length === 0) return null;
+  const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
+  const step = edge.authenticator
+    .stepsAbove(agent)
+    .find(({ shape }) => wanted.every(({ message }) => isPermittedTo(shape, message, edge, agent)));
+  return step ? { step, lacking } : null;
+}
+
+/**
+ * The 403 of a batch whose lacking calls were made and refused; nothing else of it ran, because a client that comes back with
+ * the scopes sends all of it again.
+ * @returns null when a limit before the gates spoke: the batch is answered as any other
+ */
+export function insufficientForBatch(
+  { step, lacking }: BatchStepUp,
+  outcomes: ReadonlyMap<Call, Outcome>,
+  calls: readonly Call[],
+  edge: EdgeParts,
+): Reply | null {
+  for (const call of lacking) {
+    const outcome = outcomes.get(call);
+    if (!outcome || !isScopeRefusal(outcome, call.message, edge, call.agent)) return null;
+  }
+  const body = calls.map((call) =>
+    lacking.includes(call) ? batchScopeMissing(call.message.id) : batchNeedsScopes(call.message.id),
+  );
+  return { ...insufficientScope(edge, step.scopes), body: JSON.stringify(body) };
+}
+
+/** The only revision whose clients may send several messages in one body. */
+const BATCHING = '2025-03-26';
+
+export const batchSession: Rung = {
+  name: 'batch-session',
+  check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NOT_A_MESSAGE : null),
+};
+
+/**
+ * Answers each request of a batch, in the order they came in; nothing but notifications is taken without an answer. Where
+ * scopes are missing, what lacks them is tried first.
+ */
+export async function answerBatch(
+  batch: readonly Message[],
+  exchange: Exchange,
+  edge: EdgeParts,
+  agent: Agent,
+): Promise<RungVerdict> {
+  const requests = batch.filter(
+    (message) => !takeSilently(message, exchange, edge) && !isNotification(message),
+  );
+  if (requests.length === 0) return ACCEPTED;
+  const calls = requests.map((message) => callOf(agent, message, exchange));
+  exchange.onGone = () => {
+    for (const call of calls) call.abort('client_disconnect');
+  };
+  if (exchange.isGone) exchange.onGone();
+  const stepUp = batchStepUpOf(calls, edge, agent);
+  const answers = new BatchAnswers();
+  const run = (some: readonly Call[]) =>
+    answers.run<Call, Outcome>(
+      some,
+      ({ message }) => message,
+      (call) => runCall(call, exchange, edge, null),
+    );
+  const outcomes = new Map(stepUp ? await run(stepUp.lacking) : []);
+  if (exchange.isGone) return 'gone';
+  const refused = stepUp && insufficientForBatch(stepUp, outcomes, calls, edge);
+  if (refused) return refused;
+  const others = calls.filter((call) => !outcomes.has(call));
+  for (const [call, outcome] of await run(others)) outcomes.set(call, outcome);
+  if (exchange.isGone) return 'gone';
+  return reply(200, `[${calls.map((call) => answerOf(call, outcomes.get(call))).join(',')}]`);
+}
+
+function answerOf(call: Call, outcome: Outcome | undefined): string {
+  return jsonOf(
+    outcome === undefined || outcome instanceof StreamedResult ? internalError(call.message.id) : outcome,
+  );
+}

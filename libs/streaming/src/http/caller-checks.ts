@@ -1,0 +1,209 @@
+import { admittedAs, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#agent';
+import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, InvalidToken } from '#auth';
+import { SharedStateUnavailable } from '#cluster';
+import { faultLine, isLegacyVersion, member } from '#dispatcher';
+import type { Message } from '../message.js';
+import type { EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
+import { type Exchange, headerText } from './http-exchange.js';
+import { VERSION_HEADER } from './message-checks.js';
+import {
+  AUTHENTICATION_UNAVAILABLE,
+  CLOSING,
+  connectionBusy,
+  internalError,
+  ROUTE_BUSY,
+  scopeMissing,
+  sessionNotFound,
+  sessionRequired,
+  tooManyRequests,
+  unauthenticated,
+} from './refusals.js';
+import { ACCEPTED, type Reply } from './reply.js';
+import type { Turn } from './unread-answers.js';
+
+const challenging = (challenge: string | undefined) =>
+  challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
+
+/** The one answer to credentials that were not recognised, with the challenge where there is one. */
+export function unauthorized({ authenticator }: EdgeParts, request: Pick<Exchange, 'headers'>): Reply {
+  return unauthenticated(null, challenging(authenticator.challengeTo(request)));
+}
+
+/** A caller is known and would be let further with these scopes. */
+export function insufficientScope(
+  { authenticator }: EdgeParts,
+  scopes: readonly string[],
+  id: unknown = null,
+): Reply {
+  return scopeMissing(id, challenging(authenticator.scopeChallenge(scopes)));
+}
+
+/** @returns null for what is no refusal of credentials. The caller is told no reason; the log is. */
+function refusedCredentials(
+  fault: unknown,
+  edge: EdgeParts,
+  request: Pick<Exchange, 'headers'>,
+): Reply | null {
+  if (fault instanceof InsufficientScope) {
+    edge.log.warn('[McpEdge] Insufficient scope');
+    return insufficientScope(edge, fault.scopes);
+  }
+  if (fault instanceof AuthenticationUnavailable) {
+    edge.log.warn(faultLine('[McpEdge]', fault));
+    return AUTHENTICATION_UNAVAILABLE;
+  }
+  if (!(fault instanceof Unauthorized)) return null;
+  edge.log.warn(
+    fault instanceof InvalidToken ? `[McpEdge] Unauthorized: ${fault.cause}` : '[McpEdge] Unauthorized',
+  );
+  return unauthorized(edge, request);
+}
+
+/** What a request shows of who is calling. */
+export function credentialsOf({ headers, request, verb }: Exchange): CredentialSource {
+  return { headers, remoteAddress: request.socket.remoteAddress, method: verb };
+}
+
+export const authenticate: Rung = {
+  name: 'authenticate',
+  check: async (exchange, edge) => {
+    try {
+      exchange.agent = await edge.authenticator.authenticate(credentialsOf(exchange));
+      edge.unread.own(exchange.response, exchange.agent.principal);
+      return null;
+    } catch (fault) {
+      const refused = refusedCredentials(fault, edge, exchange);
+      if (refused) return refused;
+      edge.log.warn(faultLine('[McpEdge] authenticator failed:', fault));
+      return internalError();
+    }
+  },
+};
+
+/** Only its owner may use a session; for anybody else its id is a label. An ended one is not found by its owner. */
+async function useSession(exchange: Exchange, edge: EdgeParts, id: string): Promise<RungVerdict> {
+  const session = await edge.sessions.find(id);
+  const owned = session?.owner === exchange.agent?.principal ? session : undefined;
+  if (owned ? owned.terminated : edge.settings.strictSessions) {
+    return sessionNotFound(exchange.message.id);
+  }
+  if (owned) {
+    exchange.session = owned;
+    exchange.version = owned.version;
+    exchange.clientCapabilities = owned.capabilities;
+  }
+  return null;
+}
+
+/** Adopts the session of a legacy message. The stateless era has none, and `initialize` only opens one. */
+export const session: Rung = {
+  name: 'session',
+  check: (exchange, edge) => {
+    if (exchange.era !== 'legacy') return null;
+    const id = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
+    exchange.correlationId = id;
+    if (exchange.message.method === 'initialize') return null;
+    if (id !== undefined) return useSession(exchange, edge, id);
+    if (!edge.settings.strictSessions) return null;
+    return sessionRequired(exchange.message.id);
+  },
+};
+
+/** A version named by the request itself outranks the negotiated one. */
+export const spokenVersion: Rung = {
+  name: 'spoken-version',
+  check: (exchange) => {
+    if (exchange.era !== 'legacy') return null;
+    const header = headerText(exchange.headers, VERSION_HEADER);
+    if (isLegacyVersion(header)) exchange.version = header;
+    return null;
+  },
+};
+
+/** Seconds that a caller is told to wait where the limiter itself failed. */
+const UNCOUNTED = 5;
+
+/** `ping` asks whether we are there, and a call of a tool is counted by its agent's own limit. */
+function isCounted({ method, params }: Message): boolean {
+  if (method === 'ping') return false;
+  return method !== 'tools/call' || typeof member(params, 'name') !== 'string';
+}
+
+/** @throws SharedStateUnavailable. A limiter that fails in any other way counts as exhausted. */
+export async function spendRequest(
+  { settings, log }: Pick<EdgeParts, 'settings' | 'log'>,
+  principal: string,
+): Promise<number | null> {
+  let verdict: RateVerdict | null | undefined;
+  try {
+    verdict = await settings.requestLimiter?.check(principal);
+  } catch (fault) {
+    if (fault instanceof SharedStateUnavailable) throw fault;
+    log.warn(faultLine('[McpEdge] the limiter of requests failed:', fault));
+    return UNCOUNTED;
+  }
+  return verdict ? Math.max(1, Math.ceil(verdict.retryAfter)) : null;
+}
+
+/** What a principal may ask for besides calls of tools: opening sessions, lists, streams, cancellations. */
+export const requestLimit: Rung = {
+  name: 'request-limit',
+  check: async ({ agent, batch, message, verb }, edge) => {
+    if (!agent || !edge.settings.requestLimiter) return null;
+    const messages = verb === 'POST' ? (batch ?? [message]).filter(isCounted).length : 1;
+    for (let at = 0; at < messages; at += 1) {
+      const wait = await spendRequest(edge, agent.principal);
+      if (wait !== null) return tooManyRequests(wait, message.id);
+    }
+    return null;
+  },
+};
+
+/**
+ * Takes what is sent without waiting for an answer: replies to requests of ours, and cancellations. Whether anything
+ * was waiting is told to nobody.
+ * @returns whether the message was one of these
+ */
+export function takeSilently(message: Message, exchange: Exchange, { wire, log }: EdgeParts): boolean {
+  const { agent, correlationId, session } = exchange;
+  const owner = agent?.principal ?? '';
+  if (message.isResponse) {
+    if (agent && session && correlationId !== undefined)
+      wire.asks
+        .deliver({ owner: admittedAs(agent), session: correlationId }, message)
+        .catch((fault: unknown) => log.warn(faultLine('[McpEdge] a reply was lost:', fault)));
+    return true;
+  }
+  if (message.method !== 'notifications/cancelled') return false;
+  const requestId = member(message.params, 'requestId');
+  if (correlationId !== undefined && requestId !== undefined && requestId !== null)
+    wire.cancel({ owner, session: correlationId, requestId }, 'notifications_cancelled');
+  return true;
+}
+
+/** Messages that are taken without an answer; cancellation always is, so that it tells nobody what is running. */
+export const acknowledge: Rung = {
+  name: 'acknowledge',
+  check: (exchange, edge) => {
+    const { era, message } = exchange;
+    if (era === 'modern') return message.isResponse || message.id === undefined ? ACCEPTED : null;
+    return takeSilently(message, exchange, edge) ? ACCEPTED : null;
+  },
+};
+
+/** Begins when the answers to earlier requests of the connection have left; cancellations and replies never wait. */
+function turnOf(busy: (id: unknown) => Reply): Rung {
+  return {
+    name: 'turn',
+    check: ({ request, response, message }, edge) => {
+      const verdictOf = (turn: Turn) => (turn === 'now' ? null : turn === 'busy' ? busy(message.id) : 'gone');
+      const turn = edge.unread.turns.of(request, response);
+      if (!(turn instanceof Promise)) return verdictOf(turn);
+      // What waited while the service began to close is not begun any more.
+      return turn.then((settled) => (settled === 'now' && !edge.accepting ? CLOSING : verdictOf(settled)));
+    },
+  };
+}
+
+export const turn = turnOf(connectionBusy);
+export const fileTurn = turnOf(() => ROUTE_BUSY);

@@ -1,0 +1,204 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { call, cancel, sessionOf, until } from '../testing/calls.js';
+import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
+import { UnreadAnswers } from './unread-answers.js';
+
+const MIB = 1024 * 1024;
+const stops: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+
+interface Served {
+  readonly begun: string[];
+  readonly served: { answered: number };
+  readonly client: () => Socket;
+}
+
+/** A route that prepares each answer whole, after a moment. */
+async function route(bytes: number): Promise<Served> {
+  const unread = new UnreadAnswers();
+  const begun: string[] = [];
+  const served = { answered: 0 };
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const isAdmitted = await unread.admit(request, response);
+    if (isAdmitted) {
+      begun.push(String(request.url));
+      await new Promise(setImmediate);
+      response.end(`${request.url} ${'x'.repeat(bytes)}\n`);
+      unread.wrote(response);
+    }
+    served.answered += 1;
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  stops.push(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  );
+  const { port } = server.address() as AddressInfo;
+  const client = () => connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+  return { begun, served, client };
+}
+
+const requests = (count: number) =>
+  Array.from({ length: count }, (_, at) => `GET /${at} HTTP/1.1\r\nHost: localhost\r\n\r\n`).join('');
+const statuses = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status);
+
+describe('requests that are sent on one connection without waiting', () => {
+  it('are answered one after another, in their order, each of them', async () => {
+    const { begun, client } = await route(10);
+    const socket = client();
+    let received = '';
+    socket.setEncoding('utf8').on('data', (text: string) => (received += text));
+    socket.write(requests(60));
+    await until(() => statuses(received).length === 60);
+    expect(new Set(statuses(received))).toEqual(new Set(['200']));
+    expect(begun).toEqual(Array.from({ length: 60 }, (_, at) => `/${at}`));
+    socket.destroy();
+  });
+
+  it('are not worked on while the answer to an earlier one is not taken', async () => {
+    const { begun, served, client } = await route(32 * MIB);
+    const deaf = client().pause();
+    deaf.write(requests(400));
+    // All but the hundred that wait and the first are refused; those that wait stay where they are.
+    await until(() => served.answered >= 300);
+    expect(begun).toEqual(['/0']);
+    const other = client();
+    let received = 0;
+    other.on('data', (chunk: Buffer) => (received += chunk.length));
+    other.write(requests(2));
+    await until(() => received > 64 * MIB);
+    expect(begun).toEqual(['/0', '/0', '/1']);
+    deaf.destroy();
+    other.destroy();
+  });
+
+  it('are refused with 503 beyond a hundred that wait', async () => {
+    const { client } = await route(10);
+    const socket = client();
+    let received = '';
+    socket.setEncoding('utf8').on('data', (text: string) => (received += text));
+    socket.write(requests(150));
+    await until(() => statuses(received).length === 150);
+    expect(statuses(received).filter((status) => status === '503')).toHaveLength(49);
+    expect(received).toContain('server busy: too many requests wait on this connection');
+    socket.destroy();
+  });
+
+  it('are given up, unanswered, when their connection is closed', async () => {
+    const { begun, served, client } = await route(32 * MIB);
+    const deaf = client().pause();
+    deaf.write(requests(20));
+    await until(() => begun.length === 1);
+    deaf.destroy();
+    await until(() => served.answered === 20);
+    expect(begun).toEqual(['/0']);
+  });
+});
+
+describe('messages that are sent on one connection without waiting', () => {
+  const edges: EdgeUnderTest[] = [];
+  afterEach(async () => {
+    for (const edge of edges.splice(0)) await edge.stop();
+  });
+  async function serving(options: Parameters<typeof edgeUnderTest>[0] = {}): Promise<EdgeUnderTest> {
+    const edge = await edgeUnderTest(options);
+    edges.push(edge);
+    return edge;
+  }
+  const posted = (message: unknown, headers: Record<string, string> = {}) => {
+    const body = JSON.stringify(message);
+    const fields = { Host: 'localhost', 'Content-Type': 'application/json', ...headers };
+    const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);
+    return `POST /mcp HTTP/1.1\r\n${lines.join('')}Content-Length: ${body.length}\r\n\r\n${body}`;
+  };
+  const client = ({ port }: EdgeUnderTest) => {
+    const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
+    const heard = { text: '' };
+    socket.setEncoding('utf8').on('data', (text: string) => (heard.text += text));
+    return { socket, heard };
+  };
+
+  it('are worked on one after another, and cancelled at once', async () => {
+    const edge = await serving();
+    const session = await sessionOf(edge);
+    const { socket, heard } = client(edge);
+    socket.write(
+      [call('wait', 'w'), call('echo', 'e'), cancel('w')].map((message) => posted(message, session)).join(''),
+    );
+    await until(() => statuses(heard.text).length === 3);
+    expect(statuses(heard.text)).toEqual(['200', '200', '202']);
+    expect(edge.tools.contexts).toHaveLength(2);
+    expect(edge.tools.contexts[0]?.signal.reason).toBe('notifications_cancelled');
+    socket.destroy();
+  });
+
+  it('are refused with 503 beyond a hundred that wait, and the others answered in their order', async () => {
+    const edge = await serving();
+    const { socket, heard } = client(edge);
+    socket.write(
+      Array.from({ length: 150 }, (_, at) => posted(call(at === 0 ? 'wait' : 'echo', at))).join(''),
+    );
+    // Those that are refused have their answers ready; nothing but the first has begun.
+    await until(() => edge.edge.answering === 101);
+    expect(edge.tools.contexts).toHaveLength(1);
+    edge.tools.release();
+    await until(() => statuses(heard.text).length === 150);
+    expect(statuses(heard.text).filter((status) => status === '503')).toHaveLength(49);
+    expect(heard.text).toContain(
+      '"error":{"code":-32000,"message":"server busy: too many requests wait on this connection"}',
+    );
+    expect(edge.tools.contexts).toHaveLength(101);
+    const ids = [...heard.text.matchAll(/"jsonrpc":"2.0","id":(\d+)/g)].map(([, id]) => Number(id));
+    expect(ids).toEqual(Array.from({ length: 150 }, (_, at) => at));
+    socket.destroy();
+  });
+
+  it('are not worked on while the answer to an earlier one is not taken', async () => {
+    const edge = await serving();
+    edge.tools.work = () => ({ text: 'x'.repeat(16 * MIB) });
+    const deaf = connect({ port: edge.port, host: '127.0.0.1' })
+      .on('error', () => undefined)
+      .pause();
+    deaf.write(posted(call('work')).repeat(90));
+    await until(() => edge.edge.answering === 89);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(edge.tools.contexts).toHaveLength(1);
+    deaf.destroy();
+    await until(() => edge.edge.answering === 0);
+    expect(edge.tools.contexts).toHaveLength(1);
+  });
+
+  it('hold nothing once their connection is closed: bodies, streams and calls', async () => {
+    const edge = await serving({ maxConcurrentDispatchers: 3 });
+    const session = await sessionOf(edge, '2025-11-25');
+    const large = posted({ ...call('echo', 'large'), filler: 'x'.repeat(900_000) }, session);
+    const listen = `GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n${Object.entries(
+      session,
+    )
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('')}\r\n`;
+    // Each time far less than an address may hold, and all together far more.
+    for (let time = 1; time <= 4; time += 1) {
+      const { socket } = client(edge);
+      socket.write(`${posted(call('wait', 'w'), session)}${large.repeat(6)}${listen.repeat(3)}`);
+      await until(() => edge.edge.answering === 10);
+      expect(edge.edge.activeListeningStreamCount).toBe(0);
+      socket.destroy();
+      await until(() => edge.edge.answering === 0);
+    }
+    expect(edge.tools.contexts).toHaveLength(4);
+    const after = client(edge);
+    after.socket.write(large);
+    await until(() => statuses(after.heard.text).length === 1);
+    expect(statuses(after.heard.text)).toEqual(['200']);
+    after.socket.destroy();
+  });
+});

@@ -1,0 +1,118 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import * as catalogue from './refusals.js';
+import type { Reply } from './reply.js';
+
+const {
+  batchAnswerLeftOut,
+  batchMessageNotRun,
+  batchNeedsScopes,
+  batchScopeMissing,
+  BODY_WORDS,
+  ROUTE_WORDS,
+  ...refusals
+} = catalogue;
+
+/** A row of the page: HTTP status, JSON-RPC code where there is one, words. */
+type Row = readonly [status: string, code: string, words: string];
+
+const rowOf = ({ status, body }: Pick<Reply, 'status' | 'body'>): Row => {
+  const { error } = JSON.parse(body) as { error: string | { code: number; message: string } };
+  return typeof error === 'string'
+    ? [String(status), '', error]
+    : [String(status), String(error.code), error.message];
+};
+
+/** Refusals that are worded for a request; one that is new does not compile until it stands here. */
+const EXAMPLES: Record<
+  { [K in keyof typeof refusals]: (typeof refusals)[K] extends Reply ? never : K }[keyof typeof refusals],
+  readonly Reply[]
+> = {
+  payloadTooLarge: [refusals.payloadTooLarge('body', 1), refusals.payloadTooLarge('message', 1)],
+  malformedMessage: [refusals.malformedMessage(1)],
+  malformedEnvelope: [refusals.malformedEnvelope('KEY', 1)],
+  unsupportedVersion: [refusals.unsupportedVersion('VERSION', 1)],
+  unsupportedLegacyVersion: [refusals.unsupportedLegacyVersion('VERSION', 1)],
+  refusedByKernel: [],
+  fileRefused: [refusals.fileRefused(403, null)],
+  unauthenticated: [refusals.unauthenticated()],
+  scopeMissing: [refusals.scopeMissing()],
+  tooManyRequests: [refusals.tooManyRequests(1)],
+  sessionNotFound: [refusals.sessionNotFound(1)],
+  sessionRequired: [refusals.sessionRequired()],
+  notAcceptable: [refusals.notAcceptable(1)],
+  serverBusy: [refusals.serverBusy(1)],
+  connectionBusy: [refusals.connectionBusy(1)],
+  stateUnavailable: [refusals.stateUnavailable(1)],
+  internalError: [refusals.internalError()],
+};
+
+const inBatches = [batchScopeMissing(1), batchNeedsScopes(1)].map(({ error }): Row => [
+  'in a batch',
+  String(error.code),
+  error.message,
+]);
+const answersOfBatches = [batchMessageNotRun(1), batchAnswerLeftOut(1)].map((reply): Row => {
+  const [, code, words] = rowOf(reply);
+  return ['in a batch', code, words];
+});
+
+const every: readonly Row[] = [
+  ...Object.values(refusals)
+    .filter((refusal) => typeof refusal === 'object')
+    .map(rowOf),
+  ...Object.values(EXAMPLES).flat().map(rowOf),
+  ...inBatches,
+  ...answersOfBatches,
+  ...Object.entries(ROUTE_WORDS).map(([status, words]): Row => [status, '', words]),
+  ...Object.values(BODY_WORDS).map(([status, words]): Row => [String(status), '', words]),
+];
+
+const libs = fileURLToPath(new URL('../../../', import.meta.url));
+const sourcesOf = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !/\.spec\.ts$|contracts\/|testing\/|under-test/.test(file))
+    .map((file) => [file, readFileSync(`${folder}/${file}`, 'utf8')] as const);
+
+/** What routes of other libraries word themselves. */
+function wordedElsewhere(): Row[] {
+  const others = readdirSync(libs).filter((name) => name !== 'streaming');
+  return others
+    .flatMap((name) => sourcesOf(`${libs}${name}/src`))
+    .flatMap(([, code]) => [
+      ...code.matchAll(/new (?:NotServed|UnusableBody)\(\s*(\d{3}),\s*(?:'([^']*)'|"([^"]*)")/g),
+    ])
+    .map(([, status = '', single, double]): Row => [status, '', single ?? double ?? '']);
+}
+
+describe('the page on refusals', () => {
+  const page = readFileSync(new URL('../../../../docs/refusals.md', import.meta.url), 'utf8');
+  const [, chapter = ''] = page.split(/^## Refusals of the transports$/m);
+  const rows = [...(chapter.split(/^## /m)[0] ?? '').matchAll(/^\| ([^|]*) \| ([^|]*) \| ([^|]*) \|/gm)]
+    .map(([, ...cells]) => cells.map((cell) => cell.replaceAll('`', '').trim()) as unknown as Row)
+    .filter(([status]) => !/^(HTTP|-+)$/.test(status));
+  const text = (all: readonly Row[]) => [...new Set(all.map((row) => row.join(' | ')))].sort();
+
+  const isOfRoutes = ([, code]: Row) => code === '';
+
+  it('lists every refusal of the transports', () => {
+    const ofTransports = (all: readonly Row[]) => text(all.filter((row) => !isOfRoutes(row)));
+    expect(ofTransports(rows)).toEqual(ofTransports(every));
+  });
+
+  it('lists every refusal of the routes beside MCP', () => {
+    expect(text(rows.filter(isOfRoutes))).toEqual(
+      expect.arrayContaining(text([...every.filter(isOfRoutes), ...wordedElsewhere()])),
+    );
+  });
+
+  it('misses none, because no other file of this library words one', () => {
+    const wording =
+      /\berrorReply\((?!\s*$)|\breply\(\s*[45]\d\d|new (?:NotServed|UnusableBody)\(\s*\d|\bmessage: ['"`]/;
+    const files = sourcesOf(`${libs}streaming/src`).filter(([, code]) =>
+      wording.test(code.replace(/export function errorReply\(/, '').replaceAll('message: `running for', '')),
+    );
+    expect(files.map(([file]) => file)).toEqual(['http/refusals.ts']);
+  });
+});

@@ -1,0 +1,210 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { type Agent, refusals, Refused, Unauthorized } from '#agent';
+import { SharedStateUnavailable } from '#cluster';
+import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
+import { type Download, type DownloadCall, Downloads } from './edge-dependencies.js';
+import type { McpEdgeOptions } from './edge-options.js';
+
+type Pieces = (call: DownloadCall) => AsyncGenerator<string, void, undefined>;
+
+/** One file, of ada's. */
+class OneFile extends Downloads {
+  made = 0;
+  ended = 0;
+  readonly opened: DownloadCall[] = [];
+
+  constructor(private readonly pieces: Pieces) {
+    super();
+  }
+
+  open(id: string, call: DownloadCall): Promise<Download | undefined> {
+    if (id !== 'file' || call.agent.principal !== 'ada') return Promise.resolve(undefined);
+    this.opened.push(call);
+    const pieces = this.counted(this.pieces(call));
+    return Promise.resolve({ fileName: 'Post.csv', mimeType: 'text/csv; charset=utf-8', pieces });
+  }
+
+  revoke(id: string, agent: Agent): Promise<boolean> {
+    return Promise.resolve(id === 'file' && agent.principal === 'ada');
+  }
+
+  private async *counted(pieces: AsyncGenerator<string, void, undefined>) {
+    try {
+      for await (const piece of pieces) {
+        this.made += 1;
+        yield piece;
+      }
+    } finally {
+      this.ended += 1;
+    }
+  }
+}
+
+async function* three() {
+  yield 'a\n';
+  yield 'b\n';
+  yield 'c\n';
+}
+async function* endless() {
+  for (;;) yield 'x'.repeat(65_536);
+}
+const failing = (fault: unknown, first?: string): Pieces =>
+  async function* () {
+    if (first !== undefined) yield first;
+    throw fault;
+  };
+
+let running: EdgeUnderTest[] = [];
+afterEach(async () => {
+  await Promise.all(running.map((edge) => edge.stop()));
+  running = [];
+});
+async function setUp(pieces: Pieces = three, options: McpEdgeOptions = {}) {
+  const files = new OneFile(pieces);
+  const edge = await edgeUnderTest(options, undefined, files);
+  running.push(edge);
+  const asked = (path = '/exports/file', headers: Record<string, string> = {}, method = 'GET') => ({
+    method,
+    path,
+    headers,
+  });
+  return { files, edge, asked };
+}
+
+describe('a file', () => {
+  it('is sent whole, under a safe name, and kept by nobody on the way', async () => {
+    const { files, edge, asked } = await setUp();
+    const answer = await edge.ask(asked('/exports/file', { 'Mcp-Session-Id': 'label' }));
+    expect(answer).toMatchObject({
+      status: 200,
+      text: 'a\nb\nc\n',
+      headers: {
+        'content-type': 'text/csv; charset=utf-8',
+        'content-disposition': 'attachment; filename="Post.csv"',
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+      },
+    });
+    expect(files.opened).toMatchObject([{ correlationId: 'label' }]);
+    expect(files.ended).toBe(1);
+  });
+
+  it.each<[string, McpEdgeOptions, Record<string, string>, number]>([
+    ['another host', {}, { Host: 'evil.example' }, 403],
+    ['a foreign origin', {}, { Origin: 'https://evil.example' }, 403],
+    ['no custom header', { requireCustomHeader: 'X-Parley' }, {}, 403],
+    ['a wrong credential', {}, { 'X-MCP-API-Key': 'wrong' }, 401],
+    [
+      'no room before authentication',
+      { preAuthRateLimiter: { check: () => Promise.resolve({ limit: 1, window: 1, retryAfter: 2 }) } },
+      {},
+      429,
+    ],
+    ['somebody else', {}, { 'X-MCP-API-Key': 'bob' }, 404],
+  ])('is not opened for %s', async (_, options, headers, status) => {
+    const { files, edge, asked } = await setUp(three, options);
+    for (const method of ['GET', 'DELETE'])
+      expect((await edge.ask(asked('/exports/file', headers, method))).status).toBe(status);
+    expect(files.opened).toEqual([]);
+  });
+
+  it('is not told from one that never was', async () => {
+    const { edge, asked } = await setUp();
+    const foreign = await edge.ask(asked('/exports/file', { 'X-MCP-API-Key': 'bob' }));
+    for (const path of [
+      '/exports/other',
+      '/exports/',
+      '/exports/a/b',
+      '/exports/..',
+      `/exports/${'a'.repeat(200)}`,
+    ]) {
+      const { status, text } = await edge.ask(asked(path));
+      expect([status, text]).toEqual([404, foreign.text]);
+    }
+  });
+
+  it('is taken back by DELETE, and takes no other verb', async () => {
+    const { edge, asked } = await setUp();
+    expect((await edge.ask(asked('/exports/file', {}, 'DELETE'))).status).toBe(204);
+    for (const verb of ['POST', 'PUT', 'HEAD', 'OPTIONS'])
+      expect((await edge.ask(asked('/exports/file', {}, verb))).status).toBe(405);
+  });
+
+  it.each([
+    ['a refusal', new Refused(refusals.hiddenClass('Post')), 403, 'access_denied'],
+    ['a rate limit', new Refused(refusals.rateLimited(1, 60, 3.2)), 429, 'rate_limited'],
+    [
+      'a database that is away',
+      new Refused(refusals.parseError('the database is unavailable', 'ECONNREFUSED')),
+      503,
+      'parse_error',
+    ],
+    [
+      'what is nobody’s business',
+      new Refused(refusals.securityBlocked('canary', 'canary: x')),
+      403,
+      'Not permitted',
+    ],
+    ['an ended session', new Unauthorized('gone'), 401, 'Unauthorized'],
+    ['a shared state that is away', new SharedStateUnavailable('redis.internal'), 503, 'server busy'],
+    ['a fault', new Error('secret of db.internal'), 500, 'Internal error'],
+  ])('answers %s before the first piece, and no cause', async (_, fault, status, word) => {
+    const { edge, asked } = await setUp(failing(fault));
+    const answer = await edge.ask(asked());
+    expect(answer.status).toBe(status);
+    expect(answer.text).toContain(word);
+    expect(answer.text).not.toMatch(/internal\b.*|ECONNREFUSED|canary/);
+  });
+
+  it('that fails in the middle is broken off: no reader takes it for whole', async () => {
+    const { edge, asked } = await setUp(failing(new Error('lost'), 'a\n'));
+    await expect(fetch(`http://127.0.0.1:${edge.port}${asked().path}`).then((r) => r.text())).rejects.toThrow(
+      /terminated|fetch failed/,
+    );
+    expect(edge.warnings.join()).toContain('broken off');
+  });
+
+  it('is made no faster than it is read, and ends with its reader', async () => {
+    const { files, edge, asked } = await setUp(endless);
+    const reader = await edge.open(asked());
+    reader.pause();
+    let before = -1;
+    await vi.waitFor(
+      () => {
+        const now = files.made;
+        const stood = now === before;
+        before = now;
+        expect(stood).toBe(true);
+      },
+      { timeout: 20_000, interval: 300 },
+    );
+    expect(files.ended).toBe(0);
+    reader.leave();
+    await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });
+    expect(files.opened[0]?.signal.aborted).toBe(true);
+  });
+
+  it('is broken off when its reader takes nothing for too long', async () => {
+    const { files, edge, asked } = await setUp(endless, { downloadPatience: 200 });
+    const reader = await edge.open(asked());
+    reader.pause();
+    await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });
+  });
+
+  it('waits for its turn when as many are sent as may be', async () => {
+    const { files, edge, asked } = await setUp(endless, { maxConcurrentDispatchers: 1 });
+    const reader = await edge.open(asked());
+    reader.pause();
+    expect((await edge.ask(asked())).status).toBe(503);
+    reader.leave();
+    await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });
+  });
+
+  it('is broken off when the service closes', async () => {
+    const { files, edge, asked } = await setUp(endless);
+    const reader = await edge.open(asked());
+    await edge.edge.close();
+    await reader.over;
+    expect(files.ended).toBe(1);
+  });
+});

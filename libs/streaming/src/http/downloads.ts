@@ -1,0 +1,185 @@
+import type { ServerResponse } from 'node:http';
+import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized } from '#agent';
+import { SharedStateUnavailable } from '#cluster';
+import { faultLine } from '#dispatcher';
+import { isFull } from '../sse/choose-stream.js';
+import { accepting, customHeader, host, origin, preAuthLimit } from './arrival-checks.js';
+import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } from './caller-checks.js';
+import type { Download, EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
+import { type Exchange, headerText } from './http-exchange.js';
+import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRefused } from './refusals.js';
+import { type Reply, reply } from './reply.js';
+
+/** Not the caller's doing: worth another try. */
+const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'parse_error',
+  'timeout',
+  'cancelled',
+  'audit_unavailable',
+]);
+
+/** Why no file is sent, before any of it was. */
+export function refusalReply(fault: unknown, edge: EdgeParts, exchange: Exchange): Reply {
+  if (fault instanceof Unauthorized) return unauthorized(edge, exchange);
+  if (fault instanceof SharedStateUnavailable) return FILE_BUSY;
+  if (!(fault instanceof Refused)) {
+    edge.log.warn(faultLine('[Downloads]', fault));
+    return FILE_FAILED;
+  }
+  const { code, message, opaque, retryAfter } = fault.refusal;
+  const told = opaque ? null : { error: message, error_code: code };
+  const wait = retryAfter !== undefined ? { 'Retry-After': String(Math.ceil(retryAfter)) } : undefined;
+  if (code === 'rate_limited') return fileRefused(429, told, wait);
+  if (code === 'internal_error') return FILE_FAILED;
+  return fileRefused(UNAVAILABLE.has(code) ? 503 : 403, told, wait);
+}
+
+/**
+ * Sends a file as fast as its reader takes it: the next piece is made when the last one has left. A fault in the middle
+ * breaks the connection, so that no reader takes a part for the whole.
+ * @throws whatever the first piece throws, when nothing was sent yet
+ */
+export async function sendDownload(
+  { response }: Exchange,
+  { fileName, mimeType, pieces }: Download,
+  running: AbortController,
+  { settings, log }: EdgeParts,
+): Promise<RungVerdict> {
+  const first = await pieces.next();
+  if (response.destroyed) {
+    await pieces.return();
+    return 'gone';
+  }
+  response.writeHead(200, {
+    'Content-Type': mimeType,
+    'Content-Disposition': `attachment; filename="${fileName}"`,
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+  });
+  // Whatever a piece waits for, what ends the transfer ends it now.
+  running.signal.addEventListener('abort', () => response.destroy(), { once: true });
+  if (running.signal.aborted) response.destroy();
+  try {
+    for (let piece = first; !piece.done; piece = await pieces.next()) {
+      if (!(await taken(response, piece.value, settings.downloadPatience))) {
+        running.abort('client_disconnect');
+        return 'gone';
+      }
+    }
+    if (await ended(response, settings.downloadPatience)) return 'streamed';
+    response.destroy();
+    return 'gone';
+  } catch (fault) {
+    if (!running.signal.aborted) log.warn(faultLine('[Downloads] broken off:', fault));
+    response.destroy();
+    return 'gone';
+  } finally {
+    await pieces.return();
+  }
+}
+
+/** Writes, and waits until there is room for more. @returns false when the reader left, or took nothing for too long */
+function taken(response: ServerResponse, text: string, patience: number): Promise<boolean> | boolean {
+  if (response.destroyed) return false;
+  return response.write(text) || happens(response, 'drain', patience);
+}
+
+function ended(response: ServerResponse, patience: number): Promise<boolean> {
+  const finished = happens(response, 'finish', patience);
+  response.end();
+  return finished;
+}
+
+/** @returns false when the reader left first, or let everybody wait for too long */
+function happens(response: ServerResponse, event: 'drain' | 'finish', patience: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const settle = (isTaken: boolean) => {
+      clearTimeout(timer);
+      response.off(event, happened).off('close', failed);
+      resolve(isTaken);
+    };
+    const happened = () => settle(true);
+    const failed = () => settle(false);
+    const timer = setTimeout(failed, patience);
+    response.once(event, happened).once('close', failed);
+  });
+}
+
+/** Below it every path is the id of a file. */
+export const DOWNLOADS = '/exports/';
+
+const ID = /^[A-Za-z0-9_-]{1,128}$/;
+
+const REVOKED: Reply = reply(204, '');
+
+const verb: Rung = {
+  name: 'verb',
+  check: ({ verb: asked }) => (asked === 'GET' || asked === 'DELETE' ? null : FILE_METHOD_NOT_ALLOWED),
+};
+
+const download: Rung = {
+  name: 'download',
+  check: async (exchange, edge) => {
+    const { downloads } = edge;
+    const id = exchange.path.slice(DOWNLOADS.length);
+    const { agent } = exchange;
+    if (!downloads || !agent || !ID.test(id)) return FILE_NOT_FOUND;
+    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge, exchange);
+    if (isFull(edge.counts.downloads, edge)) return FILE_BUSY;
+    edge.counts.downloads += 1;
+    try {
+      return await send(id, exchange, edge);
+    } finally {
+      edge.counts.downloads -= 1;
+    }
+  },
+};
+
+async function revoke(revoking: Promise<boolean>, edge: EdgeParts, exchange: Exchange): Promise<Reply> {
+  try {
+    return (await revoking) ? REVOKED : FILE_NOT_FOUND;
+  } catch (fault) {
+    return refusalReply(fault, edge, exchange);
+  }
+}
+
+async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+  const { agent } = exchange;
+  if (!agent || !edge.downloads) return FILE_NOT_FOUND;
+  const running = new AbortController();
+  const stop = () => running.abort('client_disconnect');
+  exchange.onGone = stop;
+  if (exchange.isGone) return 'gone';
+  const telemetry = exchange.observed?.file();
+  const stream = { finite: true, shutDown: () => running.abort('server_shutdown') };
+  edge.openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
+  try {
+    const correlationId =
+      agent.correlationId ?? sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
+    const opened = await edge.downloads.open(id, {
+      agent,
+      signal: running.signal,
+      ...(correlationId !== undefined && { correlationId }),
+      ...(telemetry && { telemetry }),
+    });
+    return opened ? await sendDownload(exchange, opened, running, edge) : FILE_NOT_FOUND;
+  } catch (fault) {
+    return refusalReply(fault, edge, exchange);
+  } finally {
+    edge.openStreams.remove(stream);
+  }
+}
+
+/** What stands before a file: the edge's own rungs, in its order, as far as they do not concern messages. */
+export const DOWNLOAD_LADDER: readonly Rung[] = [
+  host,
+  accepting,
+  preAuthLimit,
+  verb,
+  origin,
+  customHeader,
+  authenticate,
+  requestLimit,
+  fileTurn,
+  download,
+];

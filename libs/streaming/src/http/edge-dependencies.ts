@@ -1,0 +1,100 @@
+import type { Agent, CallTelemetry } from '#agent';
+import type { Authenticator } from '#auth';
+import type { SessionStore } from '#cluster';
+import type { Kernel, WarningLog } from '#dispatcher';
+import type { Telemetry } from '#telemetry';
+import type { Wire } from '../sessions/wire.js';
+import type { KeepAlives } from '../sse/event-stream.js';
+import type { OpenStreams } from '../sse/open-streams.js';
+import type { EdgeSettings } from './edge-options.js';
+import type { Exchange } from './http-exchange.js';
+import type { Reply } from './reply.js';
+import type { PendingBodies } from './request-body.js';
+import type { UnreadAnswers } from './unread-answers.js';
+
+/** What goes on at an edge right now, and what went wrong since its start. */
+export class EdgeCounts {
+  /** Calls whose client takes a stream; one that its client left counts until it ends. */
+  dispatchers = 0;
+  /** Streams that stay open by themselves. */
+  listeningStreams = 0;
+  /** Files that are being sent. */
+  downloads = 0;
+  /** Calls that still ran when their client left, since the start. */
+  abandonedDispatchers = 0;
+}
+
+/** Who wants a file, and how long they wait for it. */
+export interface DownloadCall {
+  readonly agent: Agent;
+  /** Aborted when the client goes away or the service closes. */
+  readonly signal: AbortSignal;
+  /** `[A-Za-z0-9._-]{1,128}`, as sent. */
+  readonly correlationId?: string;
+  /** Absent where nothing is measured. */
+  readonly telemetry?: CallTelemetry;
+}
+
+/** A file that is made while it is sent. */
+export interface Download {
+  /** Letters, digits, `_`, `-` and dots. */
+  readonly fileName: string;
+  readonly mimeType: string;
+  /**
+   * The file in pieces, each made when it is asked for. Ending it early ends whatever still runs for it; an error means
+   * that the file is not whole. @throws Refused, Unauthorized
+   */
+  readonly pieces: AsyncGenerator<string, void, undefined>;
+}
+
+/** Files under ids that only their owner may use: for anybody else there is no such file. */
+export abstract class Downloads {
+  /** Reads nothing of the file yet. @throws Refused when the caller may not read it now */
+  abstract open(id: string, call: DownloadCall): Promise<Download | undefined>;
+  /** Takes the file back. @returns false when this caller has no such file */
+  abstract revoke(id: string, agent: Agent): Promise<boolean>;
+}
+
+/** A client that left before it had its answer. */
+export interface AbandonedDispatch {
+  readonly reason: 'client_disconnect';
+  /** False: the answer was there and could not be delivered. */
+  readonly dispatcher_alive: boolean;
+  readonly request_id: unknown;
+}
+
+/** What the rungs work with. */
+export interface EdgeParts {
+  readonly settings: EdgeSettings;
+  readonly kernel: Kernel;
+  readonly authenticator: Authenticator;
+  readonly sessions: SessionStore;
+  readonly wire: Wire;
+  readonly keepAlives: KeepAlives;
+  readonly counts: EdgeCounts;
+  readonly openStreams: OpenStreams;
+  /** Bodies that are read or worked on. */
+  readonly pendingBodies: PendingBodies;
+  /** What clients have not read yet. */
+  readonly unread: UnreadAnswers;
+  /** Absent where no files are served. */
+  readonly downloads: Downloads | undefined;
+  readonly onAbandoned: (dispatch: AbandonedDispatch) => void;
+  /** Absent where nothing is measured. */
+  readonly telemetry: Telemetry | undefined;
+  readonly log: WarningLog;
+  /** False once the edge is closing. */
+  readonly accepting: boolean;
+}
+
+/**
+ * Answers a request that goes no further, or `null` to let it pass. `'gone'`: there is nobody left to answer.
+ * `'streamed'`: the answer leaves, or left, by itself.
+ */
+export type RungVerdict = Reply | 'gone' | 'streamed' | null;
+
+/** One named check of the ladder. */
+export interface Rung {
+  readonly name: string;
+  readonly check: (exchange: Exchange, edge: EdgeParts) => RungVerdict | Promise<RungVerdict>;
+}

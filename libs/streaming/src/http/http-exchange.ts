@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Agent } from '#agent';
+import type { Session } from '#cluster';
+import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
+import type { RequestTelemetry } from '#telemetry';
+import { type Message, NO_MESSAGE } from '../message.js';
+import { onceClosed } from './unread-answers.js';
+
+/**
+ * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
+ * `X-Key` together would let a caller overwrite what a trusted proxy set. Node shows only the first of several `Authorization`
+ * headers; here they are one text, which is nobody's credential.
+ */
+export function trustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
+  const { rawHeaders, headers } = request;
+  let underscored = false;
+  let authorizations = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.includes('_')) underscored = true;
+    if (name.length === AUTHORIZATION.length && name.toLowerCase() === AUTHORIZATION) authorizations += 1;
+  }
+  const trusted = underscored ? withoutUnderscores(headers) : headers;
+  return authorizations < 2 ? trusted : { ...trusted, [AUTHORIZATION]: allOf(rawHeaders, AUTHORIZATION) };
+}
+
+const AUTHORIZATION = 'authorization';
+
+function allOf(rawHeaders: readonly string[], wanted: string): string {
+  const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === wanted);
+  return values.join(', ');
+}
+
+function withoutUnderscores(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.includes('_')));
+}
+
+/** A header as one trimmed text; `undefined` when it is absent, blank or repeated as a list. */
+export function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name];
+  if (typeof value !== 'string') return undefined;
+  const text = value.trim();
+  return text === '' ? undefined : text;
+}
+
+/** Whether `Host` was sent more than once; parsed headers show only the first. */
+export function namesTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  let seen = false;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length !== 4 || name.toLowerCase() !== 'host') continue;
+    if (seen) return true;
+    seen = true;
+  }
+  return false;
+}
+
+/** Also what a body becomes once it is parsed: a call may run long, and its bytes are no longer needed. */
+export const NO_BODY = Buffer.alloc(0);
+const NO_CAPABILITIES: JsonObject = Object.freeze({});
+const EVENTS = 'text/event-stream';
+
+/** The path of a request target, without its query. */
+export function pathOf(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
+}
+
+/** One request on its way through the ladder: what is known of it so far. Rungs fill it from top to bottom. */
+export class Exchange {
+  readonly verb: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+
+  body: Buffer = NO_BODY;
+  parsed: unknown = undefined;
+  message: Message = NO_MESSAGE;
+  /** Of a body with several messages; `message` is none of them then. */
+  batch: readonly Message[] | null = null;
+
+  era: Era = 'legacy';
+  version: string = FALLBACK_VERSION;
+  clientCapabilities: JsonObject = NO_CAPABILITIES;
+
+  /** Nobody until an authenticator says who. */
+  agent: Agent | null = null;
+  /** The session id as sent: a mere label unless `session` says otherwise. */
+  correlationId: string | undefined = undefined;
+  /** The caller's own live session. */
+  session: Session | null = null;
+
+  /** Null where nothing is measured. */
+  observed: RequestTelemetry | null = null;
+
+  /** Called when the client goes away before it was answered. */
+  onGone: (() => void) | null = null;
+  /** Whether it went away. */
+  isGone = false;
+
+  constructor(
+    readonly request: IncomingMessage,
+    readonly response: ServerResponse,
+  ) {
+    this.verb = request.method ?? '';
+    this.path = pathOf(request.url ?? '');
+    this.headers = trustedHeaders(request);
+    onceClosed(request, response, () => {
+      if (response.writableFinished) return;
+      this.isGone = true;
+      this.onGone?.();
+    });
+  }
+
+  /** Whether the client reads server-sent events. */
+  get takesEvents(): boolean {
+    const { accept } = this.headers;
+    return accept !== undefined && (accept.includes(EVENTS) || accept.toLowerCase().includes(EVENTS));
+  }
+}

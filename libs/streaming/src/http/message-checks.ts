@@ -1,0 +1,222 @@
+import { remoteNetwork } from '#auth';
+import {
+  CLIENT_CAPABILITIES_KEY,
+  decodeHeaderValue,
+  type Era,
+  headerMismatch,
+  isJsonObject,
+  isLegacyVersion,
+  isServedModernVersion,
+  knownCapabilities,
+  member,
+  methodNotFound,
+  namesModernEra,
+  PROTOCOL_VERSION_KEY,
+  type ProtocolFault,
+} from '#dispatcher';
+import { claimedVersion, type Message, readBatch, readJson, readMessage, type Spoken } from '../message.js';
+import type { EdgeParts, Rung } from './edge-dependencies.js';
+import { type Exchange, headerText, NO_BODY } from './http-exchange.js';
+import {
+  BODY_TIMED_OUT,
+  malformedEnvelope,
+  malformedMessage,
+  NO_ROOM,
+  NOT_A_MESSAGE,
+  NOT_JSON,
+  payloadTooLarge,
+  refusedByKernel,
+  unsupportedLegacyVersion,
+  unsupportedVersion,
+} from './refusals.js';
+import type { Reply } from './reply.js';
+import { readBody } from './request-body.js';
+import { onceClosed } from './unread-answers.js';
+
+export const VERSION_HEADER = 'mcp-protocol-version';
+
+/** The body decides; the header is asked only where the body is silent. */
+function eraOf(message: Message, header: string | undefined): Era {
+  if (message.isResponse) return 'legacy';
+  if (claimedVersion(message) !== undefined) return 'modern';
+  if (!namesModernEra(header)) return 'legacy';
+  // `initialize` is the handshake itself: there its header is only checked against a contradiction.
+  return message.method === 'initialize' && !isServedModernVersion(header) ? 'legacy' : 'modern';
+}
+
+export const era: Rung = {
+  name: 'era',
+  check: (exchange) => {
+    exchange.era = eraOf(exchange.message, headerText(exchange.headers, VERSION_HEADER));
+    return null;
+  },
+};
+
+/** Messages that may precede, or do without, a negotiated version. */
+function needsNoVersion({ message }: Exchange): boolean {
+  return (
+    message.isResponse || message.method === 'initialize' || message.method === 'notifications/cancelled'
+  );
+}
+
+export const legacyVersion: Rung = {
+  name: 'legacy-version',
+  check: (exchange) => {
+    if (exchange.era !== 'legacy' || needsNoVersion(exchange)) return null;
+    const asked = headerText(exchange.headers, VERSION_HEADER);
+    if (asked === undefined || isLegacyVersion(asked)) return null;
+    return unsupportedLegacyVersion(asked, exchange.message.id);
+  },
+};
+
+export const body: Rung = {
+  name: 'body',
+  check: async (exchange, { settings, pendingBodies }) => {
+    const { maxBodySize, bodyTimeout } = settings;
+    const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
+    onceClosed(exchange.request, exchange.response, () => held.release());
+    const reading = await readBody(
+      exchange.request,
+      maxBodySize,
+      bodyTimeout,
+      (bytes) => held.grow(bytes),
+      (tell) => {
+        exchange.onGone = tell;
+      },
+    );
+    if (reading.outcome === 'no-room') return NO_ROOM;
+    if (reading.outcome === 'too-large') return payloadTooLarge('body', maxBodySize);
+    if (reading.outcome === 'too-slow') return BODY_TIMED_OUT;
+    if (reading.outcome === 'gone') return 'gone';
+    exchange.body = reading.body;
+    return null;
+  },
+};
+
+export const json: Rung = {
+  name: 'json',
+  check: (exchange) => {
+    const reading = readJson(exchange.body);
+    if (!reading.ok) return NOT_JSON;
+    exchange.body = NO_BODY;
+    exchange.parsed = reading.value;
+    return null;
+  },
+};
+
+/** Without a session there is no revision that has batches: nobody needs to be asked who is calling. */
+function mayHoldBatch({ headers }: Exchange): boolean {
+  return headerText(headers, 'mcp-session-id') !== undefined;
+}
+
+/** A request, a notification, the answer to a request of ours, or where a session may be of that revision several of them. */
+export const messageShape: Rung = {
+  name: 'message-shape',
+  check: (exchange, { settings }) => {
+    const { parsed } = exchange;
+    if (Array.isArray(parsed)) {
+      const batch = mayHoldBatch(exchange) ? readBatch(parsed, settings.maxBatchSize) : null;
+      if (!batch) return NOT_A_MESSAGE;
+      exchange.batch = batch;
+      return null;
+    }
+    const message = readMessage(parsed);
+    if (!message) return NOT_A_MESSAGE;
+    exchange.message = message;
+    return null;
+  },
+};
+
+/** The param that `Mcp-Name` mirrors, by method. */
+const NAMED_PARAM: Readonly<Record<string, string>> = {
+  'tools/call': 'name',
+  'prompts/get': 'name',
+  'resources/read': 'uri',
+  'tasks/get': 'taskId',
+  'tasks/update': 'taskId',
+  'tasks/cancel': 'taskId',
+};
+
+function refuse({ message }: Spoken, fault: ProtocolFault): Reply {
+  const { code, message: text, data, status } = fault;
+  return refusedByKernel(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
+}
+
+/** Stateless revisions go by the id alone. */
+function isNotification({ message }: Spoken): boolean {
+  return message.id === undefined;
+}
+
+/** A rung that needs no HTTP request: it holds on every transport. */
+export interface ModernRung {
+  readonly name: string;
+  readonly check: (spoken: Spoken, edge: Pick<EdgeParts, 'kernel'>) => Reply | null;
+}
+
+/** A check of the stateless era; legacy messages pass. */
+function modernRung(name: string, check: ModernRung['check']): ModernRung {
+  return {
+    name,
+    check: (exchange, edge) => (exchange.era === 'modern' ? check(exchange, edge) : null),
+  };
+}
+
+/** JSON-RPC 2.0 to the letter. */
+export const modernShape = modernRung('modern-shape', ({ message: { jsonrpc, id } }) => {
+  const validId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
+  if (jsonrpc === '2.0' && validId) return null;
+  return malformedMessage(id);
+});
+
+/** Every request says which version it speaks and what its client can do. */
+export const envelope = modernRung('envelope', (exchange) => {
+  const { message } = exchange;
+  const meta = member(message.params, '_meta');
+  const version = claimedVersion(message);
+  const missing = (key: string) => malformedEnvelope(key, message.id);
+  if (isNotification(exchange)) {
+    if (version !== undefined && typeof version !== 'string') return missing(PROTOCOL_VERSION_KEY);
+    exchange.version = version ?? headerText(exchange.headers, VERSION_HEADER) ?? '';
+    return null;
+  }
+  if (typeof version !== 'string') return missing(PROTOCOL_VERSION_KEY);
+  const capabilities = member(meta, CLIENT_CAPABILITIES_KEY);
+  if (!isJsonObject(capabilities)) return missing(CLIENT_CAPABILITIES_KEY);
+  exchange.version = version;
+  exchange.clientCapabilities = knownCapabilities(capabilities);
+  return null;
+});
+
+export const versionHeader = modernRung('version-header', (exchange) => {
+  const header = headerText(exchange.headers, VERSION_HEADER);
+  if (header === exchange.version || (header === undefined && isNotification(exchange))) return null;
+  return refuse(exchange, headerMismatch('MCP-Protocol-Version'));
+});
+
+export const methodHeader = modernRung('method-header', (exchange) => {
+  const header = headerText(exchange.headers, 'mcp-method');
+  if (header === exchange.message.method || (header === undefined && isNotification(exchange))) return null;
+  return refuse(exchange, headerMismatch('Mcp-Method'));
+});
+
+export const nameHeader = modernRung('name-header', (exchange) => {
+  const { method, params } = exchange.message;
+  const param = Object.hasOwn(NAMED_PARAM, method) ? NAMED_PARAM[method] : undefined;
+  const named = param === undefined ? undefined : member(params, param);
+  if (typeof named !== 'string' || isNotification(exchange)) return null;
+  const header = exchange.headers['mcp-name'];
+  if (typeof header === 'string' && decodeHeaderValue(header) === named) return null;
+  return refuse(exchange, headerMismatch('Mcp-Name'));
+});
+
+export const servedVersion = modernRung('served-version', (exchange) => {
+  const requested = exchange.version;
+  if (isServedModernVersion(requested)) return null;
+  return unsupportedVersion(requested, exchange.message.id);
+});
+
+export const servedMethod = modernRung('served-method', (exchange, { kernel }) => {
+  const { method } = exchange.message;
+  if (isNotification(exchange) || kernel.serves(method, 'modern', exchange.version)) return null;
+  return refuse(exchange, methodNotFound(method));
+});

@@ -1,0 +1,71 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { KernelResult } from '#dispatcher';
+import { discardBody } from './request-body.js';
+
+/** An HTTP answer, whole. */
+export interface Reply {
+  readonly status: number;
+  readonly body: string;
+  /** Bytes that follow `body`, where they are known beforehand. */
+  readonly tail?: Buffer;
+  /** Besides `Content-Type` and `Content-Length`. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+export function reply(status: number, body: string, headers?: Readonly<Record<string, string>>): Reply {
+  return { status, body, headers };
+}
+
+/** Taken, and nothing to say. */
+export const ACCEPTED: Reply = Object.freeze(reply(202, ''));
+export const NO_CONTENT: Reply = Object.freeze(reply(204, ''));
+
+export interface ErrorFrame {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+/** A JSON-RPC error as an HTTP answer. `id` is null where the request's id is unknown or may not be trusted. */
+export function errorReply(
+  status: number,
+  error: ErrorFrame,
+  id: unknown = null,
+  headers?: Readonly<Record<string, string>>,
+): Reply {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: id ?? null, error });
+  return reply(status, body, headers);
+}
+
+/** A result as an HTTP answer. */
+export function resultReply(
+  id: unknown,
+  { result, envelopeTail }: KernelResult,
+  headers?: Readonly<Record<string, string>>,
+): Reply {
+  const head = `{"jsonrpc":"2.0","id":${id === undefined ? 'null' : JSON.stringify(id)}`;
+  if (envelopeTail) return { status: 200, body: head, tail: envelopeTail, headers };
+  return reply(200, `${head},"result":${JSON.stringify(result)}}`, headers);
+}
+
+/** Sends an answer as one body, in one write: the response is corked until its end. */
+export function sendWhole(
+  { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
+  { status, body, tail, headers }: Reply,
+): void {
+  if (response.headersSent || response.destroyed) return;
+  const fields = ['Content-Type', 'application/json'];
+  if (status !== 204) {
+    fields.push('Content-Length', String(Buffer.byteLength(body) + (tail?.length ?? 0)));
+  }
+  for (const name in headers) fields.push(name, headers[name] as string);
+  response.writeHead(status, fields);
+  if (tail) {
+    response.cork();
+    response.write(body);
+    response.end(tail);
+  } else {
+    response.end(body);
+  }
+  discardBody(request);
+}

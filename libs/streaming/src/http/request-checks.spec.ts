@@ -1,0 +1,138 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { ProcessRateLimiter } from '#agent';
+import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
+import { deep, exhausted, REFUSALS } from '../testing/refusals.fixture.js';
+import { initialize, modern, ping } from '../testing/requests.js';
+import type { McpEdgeOptions } from './edge-options.js';
+import { LADDER } from './request-checks.js';
+
+/** Rungs that refuse nothing by themselves, or whose refusal needs more than one request. */
+const WITHOUT_A_ROW = [
+  'health',
+  'accepting',
+  'era',
+  'batch-session',
+  'spoken-version',
+  'acknowledge',
+  'turn',
+  'dispatch',
+];
+
+const running: EdgeUnderTest[] = [];
+async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
+  const edge = await edgeUnderTest(options);
+  running.push(edge);
+  return edge;
+}
+const usual = await serving();
+afterAll(async () => {
+  await Promise.all(running.map((edge) => edge.stop()));
+});
+
+describe('the ladder', () => {
+  it.each(REFUSALS)(
+    '$rung answers when: $when',
+    async ({ rung, asked, options, status, code, message, id, data, headers }) => {
+      const { ask, authenticator } = options ? await serving(options) : usual;
+      const before = authenticator.seen.length;
+      const answer = await ask(asked);
+      expect(answer.json()).toEqual({
+        jsonrpc: '2.0',
+        id: id ?? null,
+        error: { code, message, ...(data !== undefined && { data }) },
+      });
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({ 'content-type': 'application/json', ...headers });
+      const costsAuthentication = ['authenticate', 'request-limit', 'session'].includes(rung);
+      expect(authenticator.seen.length - before).toBe(costsAuthentication ? 1 : 0);
+    },
+  );
+
+  it('has a row for every rung that refuses', () => {
+    const covered = new Set([...REFUSALS.map(({ rung }) => rung), ...WITHOUT_A_ROW]);
+    expect(LADDER.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
+  });
+
+  it('lets the first of several faults answer, in the order of the list', async () => {
+    const order = LADDER.map(({ name }) => name);
+    const rows = REFUSALS.filter(({ options, asked }) => !options && asked.method === undefined);
+    for (const first of rows) {
+      for (const second of rows) {
+        if (order.indexOf(first.rung) >= order.indexOf('json')) continue;
+        if (order.indexOf(first.rung) >= order.indexOf(second.rung)) continue;
+        const asked = {
+          ...second.asked,
+          ...first.asked,
+          headers: { ...second.asked.headers, ...first.asked.headers },
+        };
+        const answer = await usual.ask({ ...asked, body: second.asked.body });
+        expect([first.when, second.when, answer.status]).toEqual([first.when, second.when, first.status]);
+      }
+    }
+  });
+});
+
+describe('what passes the ladder', () => {
+  it.each(['/mcp', '/mcp/', '/mcp?x=1'])('serves %s', async (path) => {
+    expect((await usual.ask({ path, body: ping() })).json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} });
+  });
+
+  it.each(['localhost', 'LOCALHOST:3001', '127.0.0.1', '[::1]:80'])(
+    'takes the loopback name %s',
+    async (host) => {
+      expect((await usual.ask({ headers: { Host: host }, body: ping() })).status).toBe(200);
+    },
+  );
+
+  it.each(['http://localhost:5173', 'https://127.0.0.1', 'http://[::1]:1'])(
+    'takes the loopback page %s',
+    async (origin) => {
+      expect((await usual.ask({ headers: { Origin: origin }, body: ping() })).status).toBe(200);
+    },
+  );
+
+  it.each(['application/json; charset=utf-8', 'Application/JSON'])(
+    'takes the media type %s',
+    async (type) => {
+      expect((await usual.ask({ headers: { 'Content-Type': type }, body: ping() })).status).toBe(200);
+    },
+  );
+
+  it('takes 20 levels, and brackets inside strings without number', async () => {
+    expect((await usual.ask({ body: deep(19) })).status).toBe(200);
+    const quoted = { ...ping(), params: { text: `"\\${'['.repeat(50)}` } };
+    expect((await usual.ask({ body: quoted })).status).toBe(200);
+  });
+
+  it('reads a body of undeclared length where that is allowed', async () => {
+    const { ask } = await serving({ requireContentLength: false });
+    const headers = { 'Transfer-Encoding': 'chunked', 'Content-Length': null };
+    expect((await ask({ headers, body: ping() })).status).toBe(200);
+  });
+
+  it.each(['initialize', 'notifications/cancelled'])('asks no version of %s', async (method) => {
+    const headers = { 'MCP-Protocol-Version': 'bogus' };
+    const answer = await usual.ask({ headers, body: { ...initialize(), method } });
+    expect(answer.status).toBe(method === 'initialize' ? 200 : 202);
+  });
+
+  it('decodes a base64 name before it compares', async () => {
+    const asked = modern('tools/call', { name: 'echo' }, { 'Mcp-Name': '=?base64?ZWNobw==?=' });
+    expect((await usual.ask(asked)).status).toBe(200);
+  });
+
+  it('spends the limit of each request once', async () => {
+    const { ask } = await serving({ preAuthRateLimiter: new ProcessRateLimiter({ limit: 2, window: 60 }) });
+    const statuses = [];
+    for (let at = 0; at < 3; at += 1) statuses.push((await ask({ body: ping() })).status);
+    expect(statuses).toEqual([200, 200, 429]);
+  });
+
+  it('answers a health probe before limits, but only GET on that very path', async () => {
+    const { ask, authenticator } = await serving({ healthPath: '/health', preAuthRateLimiter: exhausted });
+    const probe = await ask({ method: 'GET', path: '/health' });
+    expect([probe.status, probe.text]).toEqual([200, '{"status":"ok"}']);
+    expect((await ask({ path: '/health', body: ping() })).status).toBe(404);
+    expect(authenticator.seen).toEqual([]);
+  });
+});

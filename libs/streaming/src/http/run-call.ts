@@ -1,0 +1,168 @@
+import { Agent, isLogLevel } from '#agent';
+import type { StepUp } from '#auth';
+import { type KernelReply, type KernelResult, knownCapabilities, member, StreamedResult } from '#dispatcher';
+import { dispatchContext, endingOf, FAILED, saidBy } from '../dispatch-context.js';
+import { isNotification, type Message } from '../message.js';
+import { Call } from '../sessions/cancellation.js';
+import { type Carrier, jsonOf } from '../sse/response-stream.js';
+import { insufficientScope, unauthorized } from './caller-checks.js';
+import type { EdgeParts, RungVerdict } from './edge-dependencies.js';
+import { type Exchange, headerText } from './http-exchange.js';
+import { refusedByKernel } from './refusals.js';
+import { ACCEPTED, type Reply, resultReply } from './reply.js';
+
+/** What came of a call: an answer, or one that stays open. */
+export type Outcome = Reply | StreamedResult;
+
+/** Runs one message of an exchange and words what came of it. */
+export async function runCall(
+  call: Call,
+  exchange: Exchange,
+  edge: EdgeParts,
+  carrier: Carrier | null,
+): Promise<Outcome> {
+  const { era, version, clientCapabilities, session, correlationId } = exchange;
+  const { wire, sessions } = edge;
+  const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
+  const observed = exchange.observed?.message(saidBy(call, exchange, edge, own?.id));
+  const context = dispatchContext({
+    wire,
+    call,
+    carrier,
+    speech: {
+      era,
+      version,
+      clientCapabilities,
+      logLevel: isLogLevel(session?.logLevel) ? session?.logLevel : undefined,
+    },
+    session: own?.id,
+    setLogLevel:
+      own && call.message.method === 'logging/setLevel'
+        ? async (logLevel) => {
+            await sessions.create({ ...own.session, logLevel, proposedId: own.id });
+          }
+        : undefined,
+    parameterHeader:
+      era === 'modern'
+        ? (name) => headerText(exchange.headers, `mcp-param-${name.toLowerCase()}`)
+        : undefined,
+    telemetry: observed,
+  });
+  wire.calls.begin(call);
+  try {
+    const { method, params } = call.message;
+    const dispatching = () => edge.kernel.dispatch(method, params, context);
+    const reply = await (observed ? observed.within(dispatching) : dispatching());
+    observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
+    return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, edge, carrier);
+  } finally {
+    observed?.ends(FAILED);
+    wire.calls.end(call);
+  }
+}
+
+async function worded(
+  reply: Exclude<KernelReply, StreamedResult>,
+  { agent, message }: Call,
+  exchange: Exchange,
+  edge: EdgeParts,
+  carrier: Carrier | null,
+): Promise<Reply> {
+  if ('accepted' in reply) return ACCEPTED;
+  if ('error' in reply) {
+    // A stream says who asked for what; a refused credential is told the same whatever was asked.
+    if (reply.status === 401 && !carrier) return unauthorized(edge, exchange);
+    return refusedByKernel(reply.status, reply.error, message.id);
+  }
+  if (message.method !== 'initialize') return resultReply(message.id, reply);
+  const id = await openSession(exchange, edge, agent, reply);
+  return resultReply(message.id, reply, { 'Mcp-Session-Id': id });
+}
+
+/** Opens the session that a successful `initialize` announces. */
+async function openSession(
+  { message, correlationId }: Exchange,
+  { sessions }: EdgeParts,
+  { principal: owner }: Agent,
+  { result }: KernelResult,
+): Promise<string> {
+  return sessions.create({
+    owner,
+    version: String(result.protocolVersion),
+    capabilities: knownCapabilities(member(message.params, 'capabilities')),
+    ...(correlationId !== undefined && { proposedId: correlationId }),
+  });
+}
+
+/** The call that a message of an exchange becomes. */
+export function callOf(agent: Agent, message: Message, { era, correlationId }: Exchange): Call {
+  return new Call(agent, message, era === 'legacy' ? correlationId : undefined);
+}
+
+/** What the gates that know an agent alone refuse with. */
+const GATE_CODES: ReadonlySet<unknown> = new Set(['permission_denied', 'tool_filtered', 'access_denied']);
+
+type Shape = Agent['shape'];
+
+/** Whether the gates that know an agent alone let a message pass; what is no call of a tool is not theirs. */
+export function isPermitted({ method, params }: Message, edge: EdgeParts, agent: Agent): boolean {
+  const name = member(params, 'name');
+  if (method !== 'tools/call' || typeof name !== 'string') return true;
+  return edge.kernel.permits(agent, name, member(params, 'arguments') ?? {});
+}
+
+/** The same caller, as the agent of another step. */
+export function isPermittedTo(
+  shape: Shape,
+  message: Message,
+  edge: EdgeParts,
+  { principal }: Agent,
+): boolean {
+  return isPermitted(message, edge, new Agent({ shape, principal }));
+}
+
+/**
+ * The nearest scopes with which the caller's agent would be one that may make this call, when its own may not. A tool that
+ * none of those agents is shown is refused like any other.
+ */
+export function stepUpOf(message: Message, edge: EdgeParts, agent: Agent): StepUp | null {
+  if (message.method !== 'tools/call' || isNotification(message)) return null;
+  const above = edge.authenticator.stepsAbove(agent);
+  if (above.length === 0 || isPermitted(message, edge, agent)) return null;
+  return above.find(({ shape }) => isPermittedTo(shape, message, edge, agent)) ?? null;
+}
+
+/** The call is made all the same, so that it is counted and recorded like every other refusal; only its answer differs. */
+export async function answerStepUp(
+  { scopes }: StepUp,
+  exchange: Exchange,
+  edge: EdgeParts,
+  agent: Agent,
+): Promise<RungVerdict> {
+  const { message } = exchange;
+  const call = callOf(agent, message, exchange);
+  exchange.onGone = () => call.abort('client_disconnect');
+  if (exchange.isGone) exchange.onGone();
+  const outcome = await runCall(call, exchange, edge, null);
+  if (exchange.isGone) return 'gone';
+  if (!('body' in outcome) || isScopeRefusal(outcome, message, edge, agent))
+    return insufficientScope(edge, scopes, message.id);
+  return outcome;
+}
+
+/**
+ * Whether it was one of those gates that spoke, and not a limit before them. Of a tool that is listed only its tier can be
+ * missing: whatever else it refuses for, such as a class that is hidden, is answered as if there were no scopes.
+ */
+export function isScopeRefusal(
+  outcome: Outcome,
+  { params }: Message,
+  edge: EdgeParts,
+  agent: Agent,
+): boolean {
+  if (!('body' in outcome)) return false;
+  const result = member(JSON.parse(jsonOf(outcome)), 'result');
+  const code = member(member(result, '_meta'), 'parse.error_code');
+  const isListed = edge.kernel.permits(agent, String(member(params, 'name')), {});
+  return isListed ? code === 'permission_denied' : GATE_CODES.has(code);
+}

@@ -1,0 +1,183 @@
+import { type Agent, sanitizeCorrelationId } from '#agent';
+import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
+import { eventStream, isFull } from '../sse/choose-stream.js';
+import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
+import { ReturnedStream } from '../sse/resumable-stream.js';
+import { customHeader, origin } from './arrival-checks.js';
+import { authenticate, credentialsOf, requestLimit, turn, unauthorized } from './caller-checks.js';
+import type { EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
+import { type Exchange, headerText } from './http-exchange.js';
+import { legacyVersion, VERSION_HEADER } from './message-checks.js';
+import {
+  FOREIGN_SESSION,
+  INVALID_SESSION,
+  METHOD_NOT_ALLOWED,
+  MOUNTED_METHOD_NOT_ALLOWED,
+  NO_SESSION,
+  serverBusy,
+  sessionNotFound,
+  sessionRequired,
+  UNKNOWN_EVENT,
+} from './refusals.js';
+import { NO_CONTENT, type Reply } from './reply.js';
+import { onceClosed } from './unread-answers.js';
+
+/** The first revision whose events have ids. */
+const WITH_EVENT_IDS = '2025-11-25';
+
+/** Finds the session that a stream is for; a session nobody has is the caller's from then on. */
+const ownSession: Rung = {
+  name: 'own-session',
+  check: async (exchange, { sessions, settings }) => {
+    const { agent, headers } = exchange;
+    const id = sanitizeCorrelationId(headerText(headers, 'mcp-session-id'));
+    if (id === undefined || !agent) return NO_SESSION;
+    exchange.correlationId = id;
+    const named = headerText(headers, VERSION_HEADER);
+    const known = await sessions.find(id);
+    if (!known) {
+      if (settings.strictSessions) return sessionNotFound(exchange.message.id);
+      const version = isLegacyVersion(named) ? named : FALLBACK_VERSION;
+      const draft = { owner: agent.principal, version, capabilities: {} };
+      if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
+      exchange.session = { ...draft, terminated: false };
+    } else {
+      // An ended session is dead for everybody, and where ids have to be known a foreign one is like one that nobody has.
+      const isForeign = known.owner !== agent.principal;
+      if (known.terminated || (isForeign && settings.strictSessions))
+        return sessionNotFound(exchange.message.id);
+      if (isForeign) return FOREIGN_SESSION;
+      exchange.session = known;
+    }
+    exchange.version = isLegacyVersion(named) ? named : exchange.session.version;
+    return null;
+  },
+};
+
+const room: Rung = {
+  name: 'room',
+  check: (_, edge) => (isFull(edge.counts.listeningStreams, edge) ? serverBusy(null) : null),
+};
+
+/** Every check of a request for a listening stream, in their order. */
+const ADMISSION: readonly Rung[] = [
+  origin,
+  customHeader,
+  legacyVersion,
+  authenticate,
+  requestLimit,
+  ownSession,
+  turn,
+  room,
+];
+
+export async function openListening(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+  for (const rung of ADMISSION) {
+    const verdict = await rung.check(exchange, edge);
+    if (verdict) return verdict;
+  }
+  const { agent, correlationId: session } = exchange;
+  if (!agent || session === undefined) return unauthorized(edge, exchange);
+  if (exchange.isGone) return 'gone';
+  const eventId = headerText(exchange.headers, 'last-event-id');
+  if (eventId !== undefined && exchange.version >= WITH_EVENT_IDS)
+    return resume(eventId, session, agent, exchange, edge);
+
+  const stream = new ListeningStream(eventStream(exchange, edge), edge.keepAlives);
+  // Only what counts the stream ends it: a stream that was replaced is still open until its response is.
+  count(stream, agent, exchange, edge, () => {
+    stream.close();
+    edge.wire.listening.detach(session, stream);
+  });
+  stream.open();
+  edge.wire.listening.attach(session, agent, stream);
+  return 'streamed';
+}
+
+/** Goes on with one stream after the event that its client saw last, and tells nothing else. */
+async function resume(
+  eventId: string,
+  session: string,
+  agent: Agent,
+  exchange: Exchange,
+  edge: EdgeParts,
+): Promise<RungVerdict> {
+  const { resumption } = edge.wire;
+  const place = resumption.placeOf({ session, agent }, eventId);
+  const missed = place && (await resumption.log.after(place.stream, place.entry));
+  if (!place || !missed) return UNKNOWN_EVENT;
+  if (exchange.isGone) return 'gone';
+  if (isFull(edge.counts.listeningStreams, edge)) return serverBusy(null);
+  const events = eventStream(exchange, edge);
+  const stream = new ReturnedStream(events, edge.keepAlives, resumption, place);
+  count(stream, agent, exchange, edge, () => stream.end());
+  events.open();
+  stream.begin(missed);
+  return 'streamed';
+}
+
+/** Counts a stream until its response is closed, whoever closed it. */
+function count(
+  stream: OpenStream,
+  agent: Agent,
+  exchange: Exchange,
+  edge: EdgeParts,
+  onClosed: () => void,
+): void {
+  const { counts, openStreams } = edge;
+  counts.listeningStreams += 1;
+  openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
+  onceClosed(exchange.request, exchange.response, () => {
+    counts.listeningStreams -= 1;
+    openStreams.remove(stream);
+    onClosed();
+  });
+}
+
+function methodNotAllowed({ settings }: EdgeParts): Reply {
+  return settings.standalone ? METHOD_NOT_ALLOWED : MOUNTED_METHOD_NOT_ALLOWED;
+}
+
+/** Every check of a request to end a session, in their order. */
+const ENDING: readonly Rung[] = [origin, customHeader, authenticate, requestLimit];
+
+async function endSession(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+  const header = headerText(exchange.headers, 'mcp-session-id');
+  if (header === undefined) return sessionRequired();
+  const id = sanitizeCorrelationId(header);
+  if (id === undefined) return INVALID_SESSION;
+  for (const rung of ENDING) {
+    const verdict = await rung.check(exchange, edge);
+    if (verdict) return verdict;
+  }
+  const { agent } = exchange;
+  if (!agent) return unauthorized(edge, exchange);
+  const session = await edge.sessions.find(id);
+  const isOwn = session?.owner === agent.principal;
+  if (isOwn) await edge.sessions.terminate(id);
+  await edge.wire.endSession({ session: id, owner: agent.principal, isOwn });
+  return NO_CONTENT;
+}
+
+/**
+ * Ends a session of the caller's. Known, unknown and foreign ids are answered alike, so the answer is no oracle; of an id that
+ * is not the caller's only the calls end that the caller made under it.
+ */
+export const deleteSession: Rung = {
+  name: 'delete',
+  check: (exchange, edge) => (exchange.verb === 'DELETE' ? endSession(exchange, edge) : null),
+};
+
+/** A client that reads events gets a listening stream; any other learns that only POST is served. */
+export const listen: Rung = {
+  name: 'get',
+  check: (exchange, edge) => {
+    if (exchange.verb !== 'GET') return null;
+    return exchange.takesEvents ? openListening(exchange, edge) : methodNotAllowed(edge);
+  },
+};
+
+export const postOnly: Rung = {
+  name: 'verb',
+  check: ({ verb }, edge) => (verb === 'POST' ? null : methodNotAllowed(edge)),
+};

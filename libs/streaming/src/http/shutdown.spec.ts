@@ -1,0 +1,111 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { call, EVENTS, listenAs, listening, sessionOf, until } from '../testing/calls.js';
+import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
+import { modern } from '../testing/requests.js';
+import type { McpEdgeOptions } from './edge-options.js';
+
+const running: EdgeUnderTest[] = [];
+async function serving(options?: McpEdgeOptions): Promise<EdgeUnderTest> {
+  const edge = await edgeUnderTest(options);
+  running.push(edge);
+  return edge;
+}
+afterAll(async () => {
+  await Promise.all(running.map((edge) => edge.stop()));
+});
+
+describe('closing', () => {
+  it('ends listening streams at once and opens no more, while calls finish', async () => {
+    const edge = await serving();
+    const session = await sessionOf(edge);
+    const stream = await listening(edge, session);
+    const slow = await edge.open({ headers: { ...session, ...EVENTS }, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    const closed = edge.edge.close(60_000);
+    await stream.over;
+    expect((await edge.ask(listenAs(session))).status).toBe(503);
+    edge.tools.release();
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
+    await closed;
+    expect(edge.edge.activeListeningStreamCount).toBe(0);
+  });
+
+  it('aborts a streamed call after the grace period, and its answer says so', async () => {
+    const edge = await serving();
+    const slow = await edge.open({ headers: EVENTS, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    await edge.edge.close(1);
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { cancelled: true } }]);
+    expect(edge.tools.contexts[0]?.signal.reason).toBe('server_shutdown');
+  });
+});
+
+describe('streams that are sent back', () => {
+  it('end for the agents that were named, while their calls and the streams of others go on', async () => {
+    const edge = await serving();
+    const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
+    const returning: string[] = [];
+    const left: string[] = [];
+    edge.wire.listening.returning.subscribe((session) => returning.push(session));
+    edge.wire.listening.left.subscribe((session) => left.push(session));
+    const [hers, his] = [await listening(edge, ada), await listening(edge, bob)];
+    const slow = await edge.open({ headers: { ...ada, ...EVENTS }, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    edge.edge.endStreamsOf(({ principal }) => principal === 'ada');
+    await hers.over;
+    await until(() => edge.edge.activeListeningStreamCount === 1);
+    expect(returning).toEqual([ada['Mcp-Session-Id']]);
+    expect(left).toEqual([]);
+    edge.tools.release();
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
+    // Her client comes back to the session it had.
+    const again = await listening(edge, ada);
+    await edge.edge.close();
+    await Promise.all([his.over, again.over]);
+  });
+});
+
+describe('streams whose credentials do not hold any more', () => {
+  const opened = async (edge: EdgeUnderTest) => {
+    const [ada, bob] = [await sessionOf(edge), await sessionOf(edge, '2025-06-18', 'bob')];
+    const [hers, his] = [await listening(edge, ada), await listening(edge, bob)];
+    const modernOne = await edge.open(
+      modern('subscriptions/listen', { notifications: { toolsListChanged: true } }, EVENTS),
+    );
+    await until(() => edge.edge.activeListeningStreamCount === 3);
+    return { ada, hers, his, modernOne };
+  };
+
+  it('end, of both eras, while running calls and the streams of others go on', async () => {
+    const edge = await serving({ credentialsInterval: 20 });
+    const { ada, hers, his, modernOne } = await opened(edge);
+    const slow = await edge.open({ headers: { ...ada, ...EVENTS }, body: call('wait') });
+    await until(() => edge.tools.contexts.length === 1);
+    edge.authenticator.takenBack.add('ada');
+    await Promise.all([hers.over, modernOne.over]);
+    expect((await edge.ask(listenAs(ada))).status).toBe(401);
+    const looks = edge.authenticator.seen.length;
+    await until(() => edge.authenticator.seen.length > looks + 3);
+    expect([his.isOver(), edge.edge.activeListeningStreamCount]).toEqual([false, 1]);
+    edge.tools.release();
+    await slow.over;
+    expect(slow.messages()).toMatchObject([{ id: 1, result: { isError: false } }]);
+    his.leave();
+  });
+
+  it('end as well while nobody can tell whether they hold', async () => {
+    const edge = await serving({ credentialsInterval: 20 });
+    const { hers, his, modernOne } = await opened(edge);
+    edge.authenticator.away = true;
+    await Promise.all([hers.over, his.over, modernOne.over]);
+    await until(() => edge.edge.activeListeningStreamCount === 0);
+    const looks = edge.authenticator.seen.length;
+    edge.authenticator.away = false;
+    // With nothing open there is nothing to ask.
+    await edge.ask({ body: call('echo') });
+    expect(edge.authenticator.seen.length).toBe(looks + 1);
+  });
+});

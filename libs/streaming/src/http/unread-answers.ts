@@ -1,0 +1,250 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { remoteNetwork } from '#auth';
+import { ROUTE_BUSY } from './refusals.js';
+
+/** Requests of one connection that wait while an earlier one is answered. */
+const MAX_WAITING = 100;
+
+/** `gone`: the connection was closed, and nobody is there to be answered. `busy`: too many wait already. */
+export type Turn = 'now' | 'gone' | 'busy';
+
+/** Of each connection what has to know of its end, for answers that wait behind earlier ones. */
+const closing = new WeakMap<Socket, Set<() => void>>();
+
+function closingOf(socket: Socket): Set<() => void> {
+  const known = closing.get(socket);
+  if (known) return known;
+  const listeners = new Set<() => void>();
+  closing.set(socket, listeners);
+  socket.once('close', () => {
+    for (const listener of listeners) listener();
+    listeners.clear();
+  });
+  return listeners;
+}
+
+/**
+ * Calls the listener once, when the answer has left or can no longer leave. Node emits `close` on an answer only once its turn on the
+ * connection has come: one that still waits behind earlier answers ends with the connection.
+ */
+export function onceClosed(
+  { socket }: IncomingMessage,
+  response: ServerResponse,
+  listener: () => void,
+): void {
+  if (response.socket !== null) {
+    response.once('close', listener);
+    return;
+  }
+  if (socket.destroyed) {
+    process.nextTick(listener);
+    return;
+  }
+  const listeners = closingOf(socket);
+  listeners.add(listener);
+  response.once('socket', () => {
+    if (listeners.delete(listener)) response.once('close', listener);
+  });
+}
+
+/**
+ * Requests that a client sends on one connection without waiting for answers. HTTP/1.1 sends the answers in the order of the
+ * requests, so that one prepared earlier would only wait in memory: a request is worked on once every earlier answer of its
+ * connection was handed to the operating system.
+ */
+export class ConnectionTurns {
+  /** Requests that wait, by connection. */
+  private readonly waiting = new WeakMap<Socket, number>();
+
+  /** Resolves when the answer to the request is the next one of its connection. */
+  of({ socket }: IncomingMessage, response: ServerResponse): Turn | Promise<Turn> {
+    // Node gives a response its socket when its turn comes.
+    if (response.socket !== null) return 'now';
+    if (socket.destroyed) return 'gone';
+    const waiting = this.waiting.get(socket) ?? 0;
+    if (waiting >= MAX_WAITING) return 'busy';
+    this.waiting.set(socket, waiting + 1);
+    const ended = new Promise<void>((resolve) => {
+      const listeners = closingOf(socket);
+      const settle = () => {
+        listeners.delete(settle);
+        this.waiting.set(socket, (this.waiting.get(socket) ?? 1) - 1);
+        resolve();
+      };
+      listeners.add(settle);
+      response.once('socket', () => {
+        if (listeners.has(settle)) settle();
+      });
+    });
+    // Asked afterwards: a connection that breaks hands its next answer the socket before it closes.
+    return ended.then(() => (socket.destroyed ? 'gone' : 'now'));
+  }
+}
+
+export interface UnreadLimits {
+  /** Milliseconds without a byte taken, while bytes wait, after which a connection is cut. Default 30,000. */
+  readonly patience?: number;
+  /** Bytes that may wait for the readers of one caller. Default 32 MiB. */
+  readonly perCaller?: number;
+  /** Bytes that may wait for all readers. Default 128 MiB. */
+  readonly total?: number;
+}
+
+const MIB = 1024 * 1024;
+const DEFAULTS: Required<UnreadLimits> = { patience: 30_000, perCaller: 32 * MIB, total: 128 * MIB };
+
+interface Reader {
+  /** Bytes that the operating system took, when somebody last looked. */
+  taken: number;
+  /** Milliseconds of the monotonic clock: since then nothing was taken, or nothing waits. */
+  since: number;
+}
+
+/** What Node keeps of the bytes that wait in its own queue below the stream; only there a part of a large write is seen to leave. */
+interface WritingHandle {
+  readonly bytesWritten?: number;
+  readonly writeQueueSize?: number;
+}
+
+/** Bytes that left this process, whatever was written since. */
+function takenOf(socket: Socket): number {
+  const { bytesWritten, writeQueueSize } = (socket as { readonly _handle?: WritingHandle })._handle ?? {};
+  if (bytesWritten !== undefined && writeQueueSize !== undefined) return bytesWritten - writeQueueSize;
+  return socket.bytesWritten - socket.writableLength;
+}
+
+/**
+ * Answers that their readers have not taken yet, of every route. A connection whose reader takes nothing is cut; one that takes
+ * little is not. What waits for the readers of one caller, and for all, is bounded: beyond it the connection that has taken
+ * nothing for longest is cut, of the caller, or of the one for whom most waits. An answer that waits alone is never too large.
+ */
+export class UnreadAnswers {
+  private readonly limits: Required<UnreadLimits>;
+  private readonly readers = new Map<Socket, Reader>();
+  private readonly owners = new WeakMap<ServerResponse, string>();
+  private readonly waiting = new Map<string, Set<ServerResponse>>();
+  /** The order of the requests of each connection. */
+  readonly turns = new ConnectionTurns();
+  private timer: NodeJS.Timeout | undefined;
+
+  /** @param now milliseconds of a monotonic clock; for tests */
+  constructor(
+    limits: UnreadLimits = {},
+    private readonly now: () => number = () => performance.now(),
+  ) {
+    this.limits = { ...DEFAULTS, ...limits };
+  }
+
+  /** To be told of every request, before it is answered. */
+  watch({ socket }: IncomingMessage): void {
+    if (this.readers.has(socket) || socket.destroyed) return;
+    this.readers.set(socket, { taken: takenOf(socket), since: this.now() });
+    socket.once('close', () => this.forget(socket));
+    this.timer ??= setInterval(() => this.look(), this.limits.patience / 6).unref();
+  }
+
+  /**
+   * To be asked for every request of a route that prepares its answers whole, instead of `watch`: requests of one connection
+   * are worked on one after another, each when every earlier answer has left. Refuses a request with 503 when too many wait.
+   * @returns whether the request is to be answered
+   */
+  async admit(request: IncomingMessage, response: ServerResponse): Promise<boolean> {
+    this.watch(request);
+    const turn = await this.turns.of(request, response);
+    if (turn === 'busy') {
+      const { status, body, headers } = ROUTE_BUSY;
+      response.writeHead(status, {
+        'Content-Type': 'application/json; charset=utf-8',
+        'Content-Length': Buffer.byteLength(body),
+        ...headers,
+      });
+      response.end(body);
+    }
+    return turn === 'now';
+  }
+
+  /** From now on the answer is counted for this principal; before, for the remote address. */
+  own(response: ServerResponse, principal: string): void {
+    this.owners.set(response, `principal:${principal}`);
+  }
+
+  /** To be told of every answer, once it or a part of it was written. */
+  wrote(response: ServerResponse): void {
+    if (response.writableLength === 0 || response.destroyed) return;
+    this.waitingOf(this.ownerOf(response)).add(response);
+    this.bound(this.ownerOf(response));
+  }
+
+  /** Cuts the connections whose readers take nothing. */
+  look(): void {
+    const now = this.now();
+    for (const [socket, reader] of this.readers) {
+      const taken = takenOf(socket);
+      if (socket.writableLength === 0 || taken !== reader.taken) {
+        reader.taken = taken;
+        reader.since = now;
+      } else if (now - reader.since >= this.limits.patience) socket.destroy();
+    }
+  }
+
+  private bound(owner: string): void {
+    const { perCaller, total } = this.limits;
+    const own = this.waiting.get(owner);
+    while (own && own.size > 1 && bytesOf(own) > perCaller) this.cut(own);
+    for (;;) {
+      const sums = [...this.waiting.values()].map((answers) => ({ answers, bytes: bytesOf(answers) }));
+      if (sums.reduce((sum, { bytes }) => sum + bytes, 0) <= total) return;
+      const [most] = sums.toSorted((a, b) => b.bytes - a.bytes);
+      if (!most) return;
+      this.cut(most.answers);
+    }
+  }
+
+  /** The one that has taken nothing for longest. */
+  private cut(answers: Set<ServerResponse>): void {
+    let longest: ServerResponse | undefined;
+    for (const answer of answers)
+      if (!longest || this.sinceOf(answer) < this.sinceOf(longest)) longest = answer;
+    if (!longest) return;
+    answers.delete(longest);
+    longest.req.socket.destroy();
+  }
+
+  private sinceOf({ req }: ServerResponse): number {
+    return this.readers.get(req.socket)?.since ?? Infinity;
+  }
+
+  private ownerOf(response: ServerResponse): string {
+    return this.owners.get(response) ?? `address:${remoteNetwork(response.req.socket.remoteAddress)}`;
+  }
+
+  private waitingOf(owner: string): Set<ServerResponse> {
+    const known = this.waiting.get(owner);
+    if (!known) {
+      const answers = new Set<ServerResponse>();
+      this.waiting.set(owner, answers);
+      return answers;
+    }
+    for (const answer of known) if (answer.writableLength === 0 || answer.destroyed) known.delete(answer);
+    return known;
+  }
+
+  private forget(socket: Socket): void {
+    this.readers.delete(socket);
+    for (const [owner, answers] of this.waiting) {
+      for (const answer of answers)
+        if (answer.req.socket === socket || answer.writableLength === 0) answers.delete(answer);
+      if (answers.size === 0) this.waiting.delete(owner);
+    }
+    if (this.readers.size > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+}
+
+function bytesOf(answers: ReadonlySet<ServerResponse>): number {
+  let sum = 0;
+  for (const { writableLength } of answers) sum += writableLength;
+  return sum;
+}

@@ -1,0 +1,96 @@
+import type { Agent } from '#agent';
+import type { Message } from '../message.js';
+
+/** One request that is being answered, and what may end it from outside. */
+export class Call {
+  /** Made when somebody asks for the signal: most answers need none. */
+  private controller: AbortController | null = null;
+  private reason: string | null = null;
+
+  constructor(
+    readonly agent: Agent,
+    readonly message: Message,
+    /** The session it came in, or a mere label that names none. */
+    readonly label: string | undefined,
+  ) {}
+
+  get signal(): AbortSignal {
+    if (!this.controller) {
+      this.controller = new AbortController();
+      if (this.reason !== null) this.controller.abort(this.reason);
+    }
+    return this.controller.signal;
+  }
+
+  /** Why it was ended from outside; null: it was not. */
+  get abortedBecause(): string | null {
+    return this.reason;
+  }
+
+  /** The first reason stays. */
+  abort(reason: string): void {
+    if (this.reason !== null) return;
+    this.reason = reason;
+    this.controller?.abort(reason);
+  }
+}
+
+/** What names a call to those who may end it: the principal, its session and the JSON value of its request id. */
+export interface CallName {
+  readonly owner: string;
+  readonly session: string;
+  readonly requestId: unknown;
+}
+
+function keyOf({ owner, session, requestId }: CallName): string {
+  return JSON.stringify([owner, session, requestId]);
+}
+
+/** The calls that run in this process. */
+export class RunningCalls {
+  private readonly running = new Set<Call>();
+  private readonly named = new Map<string, Call>();
+
+  /** Before its work starts, so that a fast cancellation does not miss it. A later call of the same name takes the place. */
+  begin(call: Call): void {
+    this.running.add(call);
+    const key = this.keyOfCall(call);
+    if (key !== null) this.named.set(key, call);
+  }
+
+  end(call: Call): void {
+    this.running.delete(call);
+    const key = this.keyOfCall(call);
+    if (key !== null && this.named.get(key) === call) this.named.delete(key);
+  }
+
+  /** @returns whether there was such a call */
+  cancel(name: CallName, reason: string): boolean {
+    const key = keyOf(name);
+    const call = this.named.get(key);
+    if (!call) return false;
+    this.named.delete(key);
+    call.abort(reason);
+    return true;
+  }
+
+  /** Ends every call that a principal made in a session, or under a label that names none. */
+  endSession({ session, owner }: Omit<CallName, 'requestId'>, reason: string): void {
+    for (const call of this.running)
+      if (call.label === session && call.agent.principal === owner) call.abort(reason);
+  }
+
+  /** Ends every call of a conversation that one client has alone. */
+  endLabel(label: string, reason: string): void {
+    for (const call of this.running) if (call.label === label) call.abort(reason);
+  }
+
+  endAll(reason: string): void {
+    for (const call of this.running) call.abort(reason);
+  }
+
+  private keyOfCall({ label, message: { id }, agent }: Call): string | null {
+    if (label === undefined || id === undefined || id === null) return null;
+    return keyOf({ owner: agent.principal, session: label, requestId: id });
+  }
+}

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { merge } from 'rxjs';
+import type { OneTimeStore } from '#cluster';
+import { type ClientReply, ClientUnreachable, isJsonObject, type JsonObject } from '#dispatcher';
+import type { Message } from '../message.js';
+import type { Call } from './cancellation.js';
+import type { ListeningStreams } from './listening-streams.js';
+import { type ReplicaSignals, text } from './replica-signals.js';
+
+/** Where a reply has to come from. */
+interface Asked {
+  /** As whom the caller was admitted (`admittedAs`). */
+  readonly owner: string;
+  readonly session: string;
+}
+
+export interface Question extends Asked {
+  readonly method: string;
+  readonly params: JsonObject;
+  /** Milliseconds. */
+  readonly timeout: number;
+  readonly call: Call;
+  /** Sends on the stream of the call itself; false when that cannot carry it. */
+  readonly onOwnStream: (request: JsonObject) => boolean;
+}
+
+interface Waiting {
+  readonly session: string;
+  /** Asked on the session's listening stream: when that goes, nobody will answer. */
+  readonly listening: boolean;
+  readonly settle: (outcome: ClientReply | ClientUnreachable) => void;
+}
+
+const keyOf = ({ owner, session }: Asked, id: unknown) => `ask:${JSON.stringify([owner, session, id])}`;
+
+/** Requests to clients that are not answered yet. A reply may arrive at any replica and counts once. */
+export class ClientAsks {
+  private readonly waiting = new Map<string, Waiting>();
+
+  constructor(
+    private readonly store: OneTimeStore,
+    private readonly signals: ReplicaSignals,
+    private readonly streams: ListeningStreams,
+  ) {
+    // One who comes back does not answer what was asked on the stream before.
+    merge(streams.left, streams.returning).subscribe((left) => {
+      for (const { session, listening, settle } of this.waiting.values())
+        if (listening && session === left) settle(new ClientUnreachable('aborted'));
+    });
+    signals.heard('reply').subscribe((message) => {
+      const reply = replyOf(message);
+      if (reply) this.waiting.get(text(message, 'ask') ?? '')?.settle(reply);
+    });
+  }
+
+  /** @throws ClientUnreachable */
+  async ask(question: Question): Promise<ClientReply> {
+    const { call, timeout } = question;
+    if (call.abortedBecause !== null) throw new ClientUnreachable('aborted');
+    const id = randomUUID();
+    const key = keyOf(question, id);
+    try {
+      await this.store.keep(key, {}, timeout, call.agent.principal);
+    } catch {
+      throw new ClientUnreachable('not-delivered');
+    }
+    try {
+      return await this.answered(id, question);
+    } finally {
+      this.waiting.delete(id);
+      // Used up, or never to be used: an outage leaves it to its time.
+      this.store.take(key).catch(() => undefined);
+    }
+  }
+
+  /** A posted response. Taken by whom it belongs to, once; anything else is ignored, and nobody learns which it was. */
+  async deliver(from: Asked, { id, result, error }: Message): Promise<void> {
+    if (typeof id !== 'string') return;
+    const taken = await this.store.take(keyOf(from, id)).catch(() => undefined);
+    if (!taken) return;
+    const reply = error === undefined ? { result } : { error };
+    const here = this.waiting.get(id);
+    if (here) here.settle(reply);
+    else await this.signals.tell('reply', { ask: id, ...reply });
+  }
+
+  /** To be called on every replica when a session ends. */
+  endSession(ended: string): void {
+    for (const { session, settle } of this.waiting.values())
+      if (session === ended) settle(new ClientUnreachable('aborted'));
+  }
+
+  private answered(id: string, question: Question): Promise<ClientReply> {
+    const { call, owner, session, method, params, timeout, onOwnStream } = question;
+    const request = { jsonrpc: '2.0', id, method, params };
+    return new Promise((resolve, reject) => {
+      const settle = (outcome: ClientReply | ClientUnreachable) => {
+        clearTimeout(timer);
+        call.signal.removeEventListener('abort', aborted);
+        if (outcome instanceof ClientUnreachable) reject(outcome);
+        else resolve(outcome);
+      };
+      const aborted = () => settle(new ClientUnreachable('aborted'));
+      const timer = setTimeout(() => settle(new ClientUnreachable('timed-out')), timeout);
+      call.signal.addEventListener('abort', aborted, { once: true });
+      // Known before it is sent: an answer may come faster than the next line runs.
+      this.waiting.set(id, { session, listening: false, settle });
+      if (onOwnStream(request)) return;
+      this.waiting.set(id, { session, listening: true, settle });
+      void this.streams.deliver(session, JSON.stringify(request), owner).then((delivered) => {
+        if (!delivered) settle(new ClientUnreachable('no-stream'));
+      });
+    });
+  }
+}
+
+function replyOf(message: JsonObject): ClientReply | undefined {
+  if (!isJsonObject(message)) return undefined;
+  if ('error' in message) return { error: message.error };
+  return 'result' in message ? { result: message.result } : undefined;
+}

@@ -1,0 +1,196 @@
+import { randomUUID } from 'node:crypto';
+import { type Observable, Subject } from 'rxjs';
+import { admittedAs, type Agent } from '#agent';
+import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
+import { ListChanges, type ListKind } from '#dispatcher';
+import { notification } from '../sse/event-stream.js';
+import { type ReplicaSignals, text } from './replica-signals.js';
+
+/** Milliseconds another replica has to say that it delivered. */
+const TAKEN_WITHIN = 500;
+
+/** A listening stream as its registry sees it. */
+export interface Listener {
+  /** @returns false when it did not take the message */
+  deliver(json: string): boolean;
+  end(): void;
+  /** It was ended on this side, and its client will come back. */
+  readonly sentBack?: boolean;
+}
+
+interface Attached {
+  readonly listener: Listener;
+  /** As whom it was opened. */
+  readonly owner: string;
+}
+
+/** The listening streams of this process, and the way to those of other replicas. */
+export class ListeningStreams extends SessionStreams {
+  private readonly streams = new Map<string, Attached>();
+  /** Messages under way to another replica, by their id, until it says that it delivered. */
+  private readonly underWay = new Map<string, () => void>();
+  private readonly opening = new Subject<OpenedStream>();
+  private readonly leaving = new Subject<string>();
+  private readonly sentBack = new Subject<string>();
+
+  readonly opened: Observable<OpenedStream> = this.opening.asObservable();
+  readonly left: Observable<string> = this.leaving.asObservable();
+  readonly returning: Observable<string> = this.sentBack.asObservable();
+
+  /** @param alone no other replica can have the stream of a session, so none is asked */
+  constructor(
+    private readonly signals: ReplicaSignals,
+    private readonly alone: boolean,
+  ) {
+    super();
+    this.hear('attached', (session) => this.detachQuietly(session));
+    this.hear('left', (session) => {
+      // It attached here since: then it was not left without one.
+      if (!this.streams.has(session)) this.leaving.next(session);
+    });
+    signals.heard('notice').subscribe((message) => {
+      const [session, json, id] = [text(message, 'session'), text(message, 'json'), text(message, 'id')];
+      if (session && json && id && this.deliverHere(session, json, text(message, 'owner')))
+        void signals.tell('taken', { id });
+    });
+    // Listened to from the start: a subscription made for each message would come after its answer.
+    signals.heard('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
+  }
+
+  /** Takes the place of an older stream of the session, wherever that is, and ends it. */
+  attach(session: string, agent: Agent, stream: Listener): void {
+    const older = this.streams.get(session);
+    this.streams.set(session, { listener: stream, owner: admittedAs(agent) });
+    older?.listener.end();
+    void this.signals.tell('attached', { session });
+    this.opening.next({ session, agent });
+  }
+
+  /** Does nothing for a stream that was replaced: its successor stays. */
+  detach(session: string, stream: Listener): void {
+    if (this.streams.get(session)?.listener !== stream) return;
+    this.streams.delete(session);
+    if (stream.sentBack) {
+      this.sentBack.next(session);
+      return;
+    }
+    this.leaving.next(session);
+    void this.signals.tell('left', { session });
+  }
+
+  /** To be called on every replica when a session ends. */
+  endSession(session: string): void {
+    this.detachQuietly(session);
+    this.leaving.next(session);
+  }
+
+  has(session: string): boolean {
+    return this.streams.has(session);
+  }
+
+  /** Sends to every stream of this process. */
+  deliverToAll(json: string): void {
+    for (const { listener } of this.streams.values()) listener.deliver(json);
+  }
+
+  async notify(session: string, { method, params }: SessionNotice): Promise<boolean> {
+    if (typeof method !== 'string' || method === '') throw new TypeError('method: expected a text');
+    return this.deliver(session, JSON.stringify(notification(method, params)));
+  }
+
+  /**
+   * Sends a message, of whichever kind, to a session.
+   * @param owner as whom its listener must have been admitted. Default: anybody whose session it is
+   * @returns whether a stream took it
+   */
+  async deliver(session: string, json: string, owner?: string): Promise<boolean> {
+    if (this.streams.has(session)) return this.deliverHere(session, json, owner);
+    return this.alone ? false : this.deliverElsewhere(session, json, owner);
+  }
+
+  private async deliverElsewhere(session: string, json: string, owner: string | undefined): Promise<boolean> {
+    const id = randomUUID();
+    const taken = new Promise<boolean>((resolve) => {
+      const timer = setTimeout(() => resolve(false), TAKEN_WITHIN);
+      this.underWay.set(id, () => {
+        clearTimeout(timer);
+        resolve(true);
+      });
+    });
+    try {
+      const notice = { id, session, json, ...(owner !== undefined && { owner }) };
+      return (await this.signals.tell('notice', notice)) && (await taken);
+    } finally {
+      this.underWay.delete(id);
+    }
+  }
+
+  private deliverHere(session: string, json: string, owner: string | undefined): boolean {
+    const attached = this.streams.get(session);
+    if (!attached || (owner !== undefined && attached.owner !== owner)) return false;
+    return attached.listener.deliver(json);
+  }
+
+  private detachQuietly(session: string): void {
+    const attached = this.streams.get(session);
+    this.streams.delete(session);
+    attached?.listener.end();
+  }
+
+  private hear(kind: 'attached' | 'left', work: (session: string) => void): void {
+    this.signals.heard(kind).subscribe((message) => {
+      const session = text(message, 'session');
+      if (session) work(session);
+    });
+  }
+}
+
+/** Lists whose changes are told. */
+export type ChangingList = Extract<ListKind, 'tools' | 'prompts'>;
+
+const NOTICES: Readonly<Record<ChangingList, string>> = {
+  tools: JSON.stringify(notification('notifications/tools/list_changed')),
+  prompts: JSON.stringify(notification('notifications/prompts/list_changed')),
+};
+
+/** Tells clients of every replica that a list is no longer what they read. */
+export class ReplicatedListChanges extends ListChanges {
+  readonly kinds: ReadonlySet<ListKind> = new Set<ChangingList>(['tools', 'prompts']);
+  private readonly happened = new Subject<ChangingList>();
+  private readonly told = new Subject<string>();
+  private readonly changed = new Subject<ChangingList>();
+
+  /** The lists themselves, as they change on whichever replica. */
+  readonly lists: Observable<ChangingList> = this.changed.asObservable();
+
+  /** Of this replica and of the others. */
+  readonly changes: Observable<ListKind> = this.happened.asObservable();
+  /** The notices for streams of running calls, as JSON. */
+  readonly onCallStreams: Observable<string> = this.told.asObservable();
+
+  constructor(
+    private readonly signals: ReplicaSignals,
+    private readonly listening: ListeningStreams,
+  ) {
+    super();
+    signals.heard('changed').subscribe((message) => {
+      const list = text(message, 'list');
+      if (list !== undefined && Object.hasOwn(NOTICES, list)) this.tell(list as ChangingList);
+    });
+  }
+
+  /** Tells of each change from now on: what happens while the service starts concerns nobody. */
+  follow(changes: Observable<ChangingList>): void {
+    changes.subscribe((list) => {
+      this.tell(list);
+      void this.signals.tell('changed', { list });
+    });
+  }
+
+  private tell(list: ChangingList): void {
+    this.happened.next(list);
+    this.listening.deliverToAll(NOTICES[list]);
+    this.told.next(NOTICES[list]);
+    this.changed.next(list);
+  }
+}

@@ -1,0 +1,76 @@
+import { processState, type SharedState } from '#cluster';
+import type { WarningLog } from '#dispatcher';
+import { Resumption } from '../sse/resumable-stream.js';
+import { type CallName, RunningCalls } from './cancellation.js';
+import { ClientAsks } from './client-requests.js';
+import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
+import { ReplicaSignals, text } from './replica-signals.js';
+
+export interface WireParts {
+  readonly state: Pick<SharedState, 'reach' | 'bus' | 'oneTime' | 'streams'>;
+  readonly log: WarningLog;
+}
+
+/** Who ends which session. */
+export interface SessionEnding {
+  readonly session: string;
+  /** The principal: calls that another one made under the same id go on. */
+  readonly owner: string;
+  /** Whether the session is the principal's, and not a mere label of its calls. */
+  readonly isOwn: boolean;
+}
+
+/** What goes on between clients and calls besides request and answer, as far as any replica may be concerned. */
+export class Wire {
+  readonly calls = new RunningCalls();
+  readonly listening: ListeningStreams;
+  readonly asks: ClientAsks;
+  readonly listChanges: ReplicatedListChanges;
+  readonly resumption: Resumption;
+  private readonly signals: ReplicaSignals;
+
+  constructor({ state, log }: WireParts) {
+    const signals = new ReplicaSignals(state.bus, log);
+    this.signals = signals;
+    this.listening = new ListeningStreams(signals, state.reach === 'process');
+    this.asks = new ClientAsks(state.oneTime, signals, this.listening);
+    this.listChanges = new ReplicatedListChanges(signals, this.listening);
+    this.resumption = new Resumption(state.streams, signals);
+    signals.heard('cancel').subscribe((message) => {
+      const [owner, session, reason] = [
+        text(message, 'owner'),
+        text(message, 'session'),
+        text(message, 'reason'),
+      ];
+      if (owner && session && reason)
+        this.calls.cancel({ owner, session, requestId: message.requestId }, reason);
+    });
+    signals.heard('ended').subscribe((message) => {
+      const [session, owner] = [text(message, 'session'), text(message, 'owner')];
+      if (session && owner) this.endHere({ session, owner, isOwn: message.isOwn === true });
+    });
+  }
+
+  /** Ends a call wherever it runs. Who asks is part of its name: nobody ends another principal's. */
+  cancel(name: CallName, reason: string): void {
+    if (!this.calls.cancel(name, reason)) void this.signals.tell('cancel', { ...name, reason });
+  }
+
+  /** Ends what its owner has going on in a session, on every replica: calls, questions and the listening stream. */
+  async endSession(ending: SessionEnding): Promise<void> {
+    this.endHere(ending);
+    await this.signals.tell('ended', { ...ending });
+  }
+
+  private endHere({ session, owner, isOwn }: SessionEnding): void {
+    this.calls.endSession({ session, owner }, 'session_terminated');
+    if (!isOwn) return;
+    this.asks.endSession(session);
+    this.listening.endSession(session);
+  }
+}
+
+/** A wire in this process's memory, which serves one replica only. */
+export function processWire(log: WarningLog): Wire {
+  return new Wire({ state: processState(), log });
+}

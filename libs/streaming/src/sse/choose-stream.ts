@@ -1,0 +1,60 @@
+import { filter } from 'rxjs';
+import type { EdgeParts } from '../http/edge-dependencies.js';
+import type { Exchange } from '../http/http-exchange.js';
+import { serverBusy } from '../http/refusals.js';
+import { type Reply, sendWhole } from '../http/reply.js';
+import { isNotification } from '../message.js';
+import { EventStream } from './event-stream.js';
+import { type Carrier, Heartbeat, ImmediateStream, LateStream, progressTokenOf } from './response-stream.js';
+import { ResumableStream } from './resumable-stream.js';
+
+/** The first revision that is not frozen: its streams can be resumed and carry no heartbeat but comments. */
+const ADDITIONS = '2025-11-25';
+
+export function isFull(open: number, { settings }: EdgeParts): boolean {
+  return settings.maxConcurrentDispatchers !== null && open >= settings.maxConcurrentDispatchers;
+}
+
+export function eventStream({ response }: Exchange, { settings, unread }: EdgeParts): EventStream {
+  return new EventStream(response, settings.maxStreamBuffer, unread);
+}
+
+/** How the answer to a request leaves: on a stream, or (null) as one body. A full edge refuses. */
+export function chooseCarrier(exchange: Exchange, edge: EdgeParts): Carrier | Reply | null {
+  const { message, era } = exchange;
+  if (!exchange.takesEvents || isNotification(message)) return null;
+  if (isFull(edge.counts.dispatchers, edge)) return serverBusy(message.id);
+  const stream = eventStream(exchange, edge);
+  if (era === 'modern')
+    return new LateStream(
+      stream,
+      edge.keepAlives,
+      (answer) => sendWhole(exchange, answer),
+      new Heartbeat(progressTokenOf(message.params), exchange.version),
+    );
+  return legacyCarrier(exchange, edge, stream);
+}
+
+function legacyCarrier(exchange: Exchange, { keepAlives, wire }: EdgeParts, stream: EventStream): Carrier {
+  const { agent, message, version, session, correlationId } = exchange;
+  const late = version >= ADDITIONS;
+  const heartbeat = new Heartbeat(progressTokenOf(message.params), version);
+  // The session's id stands in the headers, and is not known before the answer is.
+  if (message.method !== 'initialize') stream.open();
+  if (late && agent && session && correlationId !== undefined && message.method === 'tools/call')
+    return new ResumableStream(
+      stream,
+      keepAlives,
+      wire.resumption,
+      { session: correlationId, agent },
+      heartbeat,
+    );
+  const { onCallStreams } = wire.listChanges;
+  // Later revisions want a message on one stream only: the listening one, where there is one.
+  const elsewhere = () => correlationId !== undefined && wire.listening.has(correlationId);
+  return new ImmediateStream(stream, {
+    keepAlives,
+    heartbeat,
+    listChanges: late ? onCallStreams.pipe(filter(() => !elsewhere())) : onCallStreams,
+  });
+}

@@ -1,0 +1,184 @@
+import type { Subscription } from 'rxjs';
+import type { Agent } from '#agent';
+import type { Authenticator, CredentialSource } from '#auth';
+import { faultLine, type StreamedResult, type WarningLog } from '#dispatcher';
+import { internalError } from '../http/refusals.js';
+import { resultReply } from '../http/reply.js';
+import type { Listener } from '../sessions/listening-streams.js';
+import {
+  CONNECTED,
+  type EventStream,
+  KEEP_ALIVE,
+  type KeepAlives,
+  messageFrame,
+  notification,
+} from './event-stream.js';
+
+/** A stream that stays open by itself. */
+export interface OpenStream {
+  /** Tells its client to come back, here or elsewhere. */
+  shutDown(): void;
+  /** Ends by itself, as a running call does, and is given the time that those are given. Default false. */
+  readonly finite?: boolean;
+}
+
+/** Who opened a stream, and with what. */
+export interface StreamOwner {
+  readonly agent: Agent;
+  readonly credentials: CredentialSource;
+}
+
+export interface OpenStreamsParts {
+  readonly authenticator: Authenticator;
+  /** Milliseconds between two looks at the credentials. */
+  readonly interval: number;
+  readonly log: WarningLog;
+}
+
+/** Credentials that are looked at together. */
+const AT_ONCE = 16;
+
+/**
+ * The streams that are open here. What opened one has to hold for as long as it stays open: its credentials are judged anew
+ * every so often, and a stream that it could not be opened with any more, for whatever reason, ends. One timer serves them
+ * all, and there is none while there is nothing to look at.
+ */
+export class OpenStreams {
+  private readonly owners = new Map<OpenStream, StreamOwner>();
+  private timer: NodeJS.Timeout | undefined;
+  private looking = false;
+
+  constructor(private readonly parts: OpenStreamsParts) {}
+
+  add(stream: OpenStream, owner: StreamOwner): void {
+    this.owners.set(stream, owner);
+    this.timer ??= setInterval(() => void this.look(), this.parts.interval).unref();
+  }
+
+  remove(stream: OpenStream): void {
+    this.owners.delete(stream);
+    if (this.owners.size > 0) return;
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  shutDown(which: (stream: OpenStream, agent: Agent) => boolean): void {
+    for (const [stream, { agent }] of this.owners) if (which(stream, agent)) stream.shutDown();
+  }
+
+  /** One look at a time: where somebody who is asked is slow, the next one waits for it. */
+  private async look(): Promise<void> {
+    if (this.looking) return;
+    this.looking = true;
+    try {
+      const due = [...this.owners].filter(([{ finite }]) => !finite);
+      for (let at = 0; at < due.length; at += AT_ONCE)
+        await Promise.all(due.slice(at, at + AT_ONCE).map((entry) => this.judge(...entry)));
+    } finally {
+      this.looking = false;
+    }
+  }
+
+  private async judge(stream: OpenStream, { agent, credentials }: StreamOwner): Promise<void> {
+    try {
+      const { principal } = await this.parts.authenticator.authenticate(credentials);
+      if (principal === agent.principal) return;
+    } catch (fault) {
+      this.parts.log.warn(faultLine('[McpEdge] a stream ends with its credentials:', fault));
+    }
+    if (this.owners.has(stream)) stream.shutDown();
+  }
+}
+
+/** The stream on which a session hears what belongs to none of its requests. */
+export class ListeningStream implements Listener {
+  sentBack = false;
+
+  constructor(
+    private readonly stream: EventStream,
+    private readonly keepAlives: KeepAlives,
+  ) {}
+
+  open(): void {
+    this.stream.open();
+    this.stream.write(CONNECTED);
+    this.keepAlives.add(this);
+  }
+
+  beat(): void {
+    this.stream.write(KEEP_ALIVE);
+  }
+
+  deliver(json: string): boolean {
+    return this.stream.write(messageFrame(json));
+  }
+
+  end(): void {
+    this.close();
+    this.stream.end();
+  }
+
+  shutDown(): void {
+    this.sentBack = true;
+    this.end();
+  }
+
+  close(): void {
+    this.keepAlives.remove(this);
+  }
+}
+
+/** An answer that tells its client of things as they happen, until one of the two ends it. */
+export class OpenAnswer implements OpenStream {
+  private source: Subscription | null = null;
+  private over = false;
+
+  constructor(
+    private readonly id: unknown,
+    private readonly result: StreamedResult,
+    private readonly stream: EventStream,
+    private readonly keepAlives: KeepAlives,
+    private readonly log: WarningLog,
+    private readonly onEnd: () => void,
+  ) {}
+
+  begin(): void {
+    this.stream.open();
+    this.keepAlives.add(this);
+    const source = this.result.messages.subscribe({
+      next: ({ method, params }) =>
+        this.stream.write(messageFrame(JSON.stringify(notification(method, params)))),
+      complete: () => this.shutDown(),
+      error: (fault: unknown) => {
+        this.log.warn(faultLine('[McpEdge] a stream failed:', fault));
+        this.close(internalError(this.id).body);
+      },
+    });
+    // It may be over before the subscription is in hand.
+    if (this.over) source.unsubscribe();
+    else this.source = source;
+  }
+
+  beat(): void {
+    this.stream.write(KEEP_ALIVE);
+  }
+
+  shutDown(): void {
+    this.close(resultReply(this.id, { result: this.result.final() }).body);
+  }
+
+  /** The client went away, and with it whatever fed the stream. */
+  left(): void {
+    this.close(null);
+  }
+
+  private close(last: string | null): void {
+    if (this.over) return;
+    this.over = true;
+    this.keepAlives.remove(this);
+    this.source?.unsubscribe();
+    if (last !== null) this.stream.write(messageFrame(last));
+    this.stream.end();
+    this.onEnd();
+  }
+}

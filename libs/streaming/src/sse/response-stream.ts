@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto';
+import type { Observable, Subscription } from 'rxjs';
+import { type JsonObject, member } from '#dispatcher';
+import type { Reply } from '../http/reply.js';
+import { type EventStream, KEEP_ALIVE, type KeepAlives, messageFrame, notification } from './event-stream.js';
+
+const PROGRESS = 'notifications/progress';
+/** The first revision that hears nothing but comments where it asked for no progress. */
+const COMMENTS = '2025-11-25';
+/** The part of a tool's own unit that a second is: what a heartbeat says stays below what a tool reports. */
+const SECOND = 1e-6;
+
+/** The token under which a client wants to hear of the progress of its request. */
+export function progressTokenOf(params: unknown): string | number | undefined {
+  const token = member(member(params, '_meta'), 'progressToken');
+  return typeof token === 'string' || typeof token === 'number' ? token : undefined;
+}
+
+/** What a stream says next while its call is silent: a notification, a comment, or nothing. */
+export type Beat = JsonObject | 'comment' | null;
+
+/**
+ * The signs of life of one call, until its tool reports for the first time. A client that gave a token hears them under it, in
+ * every revision, so that it does not take a slow and silent tool for a lost one. Without a token the revisions up to
+ * 2025-06-18 hear seconds under a token of ours, later ones a comment.
+ */
+export class Heartbeat {
+  private readonly begun = performance.now();
+  private readonly late: boolean;
+  private ownToken: string | undefined;
+  private last = -Infinity;
+  private reported = false;
+
+  /** @param token the client's */
+  constructor(
+    private readonly token: string | number | undefined,
+    version: string,
+  ) {
+    this.late = version >= COMMENTS;
+  }
+
+  /** Whether a client waits for them under its own token. */
+  get isAskedFor(): boolean {
+    return this.token !== undefined;
+  }
+
+  /** @param now milliseconds of the monotonic clock */
+  next(now: number): Beat {
+    if (this.reported || (this.token === undefined && this.late)) return this.late ? 'comment' : null;
+    const seconds = ((now - this.begun) / 1000).toFixed(1);
+    const progress =
+      this.token === undefined ? Number(seconds) : Number((Number(seconds) * SECOND).toFixed(7));
+    // A token's progress rises: beats closer than its resolution would repeat themselves.
+    if (progress <= this.last) return this.late ? 'comment' : null;
+    this.last = progress;
+    if (this.token !== undefined)
+      return notification(PROGRESS, {
+        progressToken: this.token,
+        progress,
+        message: `running for ${seconds} s`,
+      });
+    // Seconds and units of work are different scales, so they never share a token.
+    this.ownToken ??= `parley:heartbeat:${randomUUID()}`;
+    return notification(PROGRESS, { progressToken: this.ownToken, progress });
+  }
+
+  /**
+   * To be asked of every message beside the answer: the first report of the tool ends the beats. One that says no more than
+   * they did, as a report of 0 does, is lifted above them, because the progress of a token rises.
+   */
+  passing(message: JsonObject): JsonObject {
+    if (message.method !== PROGRESS) return message;
+    this.reported = true;
+    const progress = member(message.params, 'progress');
+    if (this.token === undefined || typeof progress !== 'number') return message;
+    if (progress > this.last) {
+      this.last = progress;
+      return message;
+    }
+    // Doubles have no room for so little beside a large number; there the message goes as it is.
+    this.last = Math.max(Number((this.last + SECOND / 10).toFixed(7)), this.last);
+    return { ...message, params: { ...(message.params as JsonObject), progress: this.last } };
+  }
+}
+
+/** The stream that an answer leaves on, or would if anything had to be said before it. */
+export interface Carrier {
+  /** Whether requests to the client may go beside the answer. */
+  readonly carriesRequests: boolean;
+  /** Sends a message beside the answer. @returns false when nothing carried it */
+  send(message: JsonObject): boolean;
+  /** Sends the answer; nothing follows it. */
+  finish(answer: Reply): void;
+  /** The call was cancelled by its client in a revision that then expects no answer. */
+  drop(): void;
+  /** The client went away. @returns whether the call goes on without it */
+  left(): boolean;
+  /** Ends the stream while the call goes on; only where the client can come back for the rest. */
+  readonly endStream?: () => void;
+}
+
+/** The JSON text of an answer. */
+export function jsonOf({ body, tail }: Reply): string {
+  return tail ? body + tail.toString('utf8') : body;
+}
+
+export interface ImmediateStreamParts {
+  readonly keepAlives: KeepAlives;
+  /** Notices about changed lists, as JSON. */
+  readonly listChanges: Observable<string>;
+  readonly heartbeat: Heartbeat;
+}
+
+/** An answer that is a stream from the start, as every answer of the older revisions whose client takes events. */
+export class ImmediateStream implements Carrier {
+  readonly carriesRequests = true;
+
+  private readonly changes: Subscription;
+
+  constructor(
+    private readonly stream: EventStream,
+    private readonly parts: ImmediateStreamParts,
+  ) {
+    this.changes = parts.listChanges.subscribe((json) => this.stream.write(messageFrame(json)));
+    parts.keepAlives.add(this);
+  }
+
+  beat(now: number): void {
+    const beat = this.parts.heartbeat.next(now);
+    if (beat !== null)
+      this.stream.write(beat === 'comment' ? KEEP_ALIVE : messageFrame(JSON.stringify(beat)));
+  }
+
+  send(message: JsonObject): boolean {
+    return this.stream.write(messageFrame(JSON.stringify(this.parts.heartbeat.passing(message))));
+  }
+
+  finish(answer: Reply): void {
+    this.quiet();
+    // An answer that has to name a session in its headers comes before there are any.
+    this.stream.open(answer.headers);
+    this.stream.write(messageFrame(jsonOf(answer)));
+    this.stream.end();
+  }
+
+  drop(): void {
+    this.quiet();
+    this.stream.end();
+  }
+
+  left(): boolean {
+    this.quiet();
+    return false;
+  }
+
+  private quiet(): void {
+    this.parts.keepAlives.remove(this);
+    this.changes.unsubscribe();
+  }
+}
+
+/** An answer that becomes a stream only when something has to be said before it: the form of the stateless revisions. */
+export class LateStream implements Carrier {
+  /** These revisions ask their client by the result of the call. */
+  readonly carriesRequests = false;
+  private streaming = false;
+
+  /** @param whole sends the answer as one JSON body. @param heartbeat of the call */
+  constructor(
+    private readonly stream: EventStream,
+    private readonly keepAlives: KeepAlives,
+    private readonly whole: (answer: Reply) => void,
+    private readonly heartbeat: Heartbeat,
+  ) {
+    // Who asked for progress hears of a silent tool as well: then that is what has to be said first.
+    if (heartbeat.isAskedFor) keepAlives.add(this);
+  }
+
+  beat(now: number): void {
+    const beat = this.heartbeat.next(now);
+    if (beat === null || beat === 'comment') {
+      if (this.streaming) this.stream.write(KEEP_ALIVE);
+      return;
+    }
+    this.begin();
+    this.stream.write(messageFrame(JSON.stringify(beat)));
+  }
+
+  send(message: JsonObject): boolean {
+    this.begin();
+    return this.stream.write(messageFrame(JSON.stringify(this.heartbeat.passing(message))));
+  }
+
+  private begin(): void {
+    if (this.streaming) return;
+    this.streaming = true;
+    this.stream.open();
+    this.keepAlives.add(this);
+  }
+
+  finish(answer: Reply): void {
+    this.keepAlives.remove(this);
+    if (!this.streaming) return this.whole(answer);
+    this.stream.write(messageFrame(jsonOf(answer)));
+    this.stream.end();
+  }
+
+  drop(): void {
+    this.keepAlives.remove(this);
+    this.stream.end();
+  }
+
+  left(): boolean {
+    this.keepAlives.remove(this);
+    return false;
+  }
+}

@@ -1,0 +1,321 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { admittedAs, type Agent } from '#agent';
+import type { LoggedFrame, StreamLog } from '#cluster';
+import { isJsonObject, type JsonObject } from '#dispatcher';
+import type { Reply } from '../http/reply.js';
+import { type ReplicaSignals, text } from '../sessions/replica-signals.js';
+import {
+  type EventStream,
+  identifiedFrame,
+  KEEP_ALIVE,
+  type KeepAlives,
+  messageFrame,
+  primingFrame,
+} from './event-stream.js';
+import type { OpenStream } from './open-streams.js';
+import { type Carrier, type Heartbeat, jsonOf } from './response-stream.js';
+
+/** A stream that is being written here, for a call that runs here. */
+export interface WrittenStream {
+  /** Its client came back by another connection: that one tells it from now on. */
+  handOver(): void;
+}
+
+/** A stream whose client came back here. */
+export interface FollowedStream {
+  /** Something may have been written since. */
+  follow(): void;
+  /** The call goes on, and has nothing to say: said once, and not logged. */
+  hearBeat(json: string): void;
+}
+
+/** Whose stream it is. */
+export interface StreamOwner {
+  readonly session: string;
+  readonly agent: Agent;
+}
+
+/** The place in a stream after which its client wants to go on. */
+export interface StreamPlace {
+  readonly stream: string;
+  readonly entry: string;
+}
+
+const EVENT_ID = /^([0-9a-f-]{36})\.([0-9A-Za-z-]{1,64})$/;
+
+/** Streams that outlive their connection: who writes them, who follows them, and how one finds the other on any replica. */
+export class Resumption {
+  private readonly written = new Map<string, WrittenStream>();
+  private readonly followed = new Map<string, FollowedStream>();
+
+  constructor(
+    readonly log: StreamLog,
+    private readonly signals: ReplicaSignals,
+  ) {
+    signals
+      .heard('resumed')
+      .subscribe((message) => this.written.get(text(message, 'stream') ?? '')?.handOver());
+    signals
+      .heard('logged')
+      .subscribe((message) => this.followed.get(text(message, 'stream') ?? '')?.follow());
+    signals.heard('beat').subscribe((message) => {
+      const json = text(message, 'json');
+      if (json !== undefined) this.followed.get(text(message, 'stream') ?? '')?.hearBeat(json);
+    });
+  }
+
+  /** The part of a stream's name that its client sees. */
+  newId(): string {
+    return randomUUID();
+  }
+
+  /**
+   * A stream belongs to its session and to the agent that called: under another one the same id names nothing. A session is
+   * its principal's, who may come with a token of fewer scopes.
+   */
+  nameOf({ session, agent }: StreamOwner, id: string): string {
+    const owner = createHash('sha256').update(admittedAs(agent)).digest('base64url');
+    return `${session}/${owner}/${id}`;
+  }
+
+  /** What a `Last-Event-ID` names for its owner; `null` when it is none of ours. */
+  placeOf(owner: StreamOwner, eventId: string): (StreamPlace & { readonly id: string }) | null {
+    const [, id, entry] = EVENT_ID.exec(eventId) ?? [];
+    return id && entry ? { id, stream: this.nameOf(owner, id), entry } : null;
+  }
+
+  write(stream: string, writer: WrittenStream): void {
+    this.written.set(stream, writer);
+  }
+
+  endWriting(stream: string): void {
+    this.written.delete(stream);
+  }
+
+  /** The newest follower of a stream is the only one. */
+  follow(stream: string, follower: FollowedStream): void {
+    this.followed.set(stream, follower);
+    this.written.get(stream)?.handOver();
+    void this.signals.tell('resumed', { stream });
+  }
+
+  endFollowing(stream: string, follower: FollowedStream): void {
+    if (this.followed.get(stream) === follower) this.followed.delete(stream);
+  }
+
+  /** Something was logged while nobody was connected here. */
+  announce(stream: string): void {
+    this.followed.get(stream)?.follow();
+    void this.signals.tell('logged', { stream });
+  }
+
+  /** A sign of life of a call whose client lost this connection and may have come back, here or elsewhere. */
+  tellBeat(stream: string, json: string): void {
+    const here = this.followed.get(stream);
+    if (here) here.hearBeat(json);
+    else void this.signals.tell('beat', { stream, json });
+  }
+}
+
+/** Milliseconds a client is asked to wait before it comes back. */
+const RETRY = 500;
+/** Messages that may wait for the log; more of them are dropped, the answer never is. */
+const MAX_PENDING = 256;
+
+/** An answer whose stream is logged, so that its client may lose the connection and come back for the rest. */
+export class ResumableStream implements Carrier, WrittenStream {
+  readonly carriesRequests = true;
+
+  private readonly id: string;
+  private readonly name: string;
+  /** Everything is logged and sent in the order in which it was said. */
+  private order = Promise.resolve();
+  private pending = 0;
+  private connected = true;
+  private logged = true;
+
+  constructor(
+    private readonly stream: EventStream,
+    private readonly keepAlives: KeepAlives,
+    private readonly resumption: Resumption,
+    private readonly owner: StreamOwner,
+    private readonly heartbeat: Heartbeat,
+  ) {
+    this.id = resumption.newId();
+    this.name = resumption.nameOf(owner, this.id);
+    resumption.write(this.name, this);
+    keepAlives.add(this);
+    this.enqueue(async () => {
+      const entry = await this.keep('');
+      if (entry !== null) this.stream.write(primingFrame(this.eventId(entry), RETRY));
+    });
+  }
+
+  readonly endStream = (): void => this.enqueue(() => Promise.resolve(this.disconnect()));
+
+  /** Not logged: who comes back hears those that follow. */
+  beat(now: number): void {
+    const beat = this.heartbeat.next(now);
+    const json = beat === null || beat === 'comment' ? null : JSON.stringify(beat);
+    if (this.connected) this.stream.write(json === null ? KEEP_ALIVE : messageFrame(json));
+    else if (json !== null) this.resumption.tellBeat(this.name, json);
+  }
+
+  send(message: JsonObject): boolean {
+    if (this.pending >= MAX_PENDING) return false;
+    const json = JSON.stringify(this.heartbeat.passing(message));
+    this.enqueue(() => this.tell(json));
+    return true;
+  }
+
+  finish(answer: Reply): void {
+    this.enqueue(async () => {
+      await this.tell(jsonOf(answer));
+      this.close();
+    });
+  }
+
+  drop(): void {
+    this.enqueue(async () => {
+      await this.resumption.log.forget(this.name).catch(() => undefined);
+      this.close();
+      this.resumption.announce(this.name);
+    });
+  }
+
+  left(): boolean {
+    this.disconnect();
+    return this.logged;
+  }
+
+  handOver(): void {
+    this.enqueue(() => {
+      this.disconnect();
+      this.resumption.announce(this.name);
+      return Promise.resolve();
+    });
+  }
+
+  private enqueue(work: () => Promise<void>): void {
+    this.pending += 1;
+    this.order = this.order.then(work).finally(() => (this.pending -= 1));
+  }
+
+  private async tell(json: string): Promise<void> {
+    const entry = await this.keep(json);
+    // Without the log a message still reaches a client that is there.
+    if (this.connected)
+      this.stream.write(entry === null ? messageFrame(json) : identifiedFrame(this.eventId(entry), json));
+    else if (entry !== null) this.resumption.announce(this.name);
+  }
+
+  private async keep(json: string): Promise<string | null> {
+    try {
+      return await this.resumption.log.append(this.name, json, this.owner.agent.principal);
+    } catch {
+      this.logged = false;
+      return null;
+    }
+  }
+
+  private eventId(entry: string): string {
+    return `${this.id}.${entry}`;
+  }
+
+  private disconnect(): void {
+    this.connected = false;
+    if (!this.heartbeat.isAskedFor) this.keepAlives.remove(this);
+    this.stream.end();
+  }
+
+  private close(): void {
+    this.disconnect();
+    this.keepAlives.remove(this);
+    this.resumption.endWriting(this.name);
+  }
+}
+
+/** Keep-alives after which the log is read although nobody announced anything: its writer may be gone. */
+const BEATS_BETWEEN_LOOKS = 8;
+
+/** An answer by JSON-RPC: it has no method, and ends its stream. */
+function isAnswer(json: string): boolean {
+  const message: unknown = JSON.parse(json);
+  return isJsonObject(message) && !('method' in message);
+}
+
+/** The rest of a logged stream, told to a client that came back for it. */
+export class ReturnedStream implements FollowedStream, OpenStream {
+  private reading = false;
+  private again = false;
+  private entry: string;
+  private beats = 0;
+
+  constructor(
+    private readonly stream: EventStream,
+    private readonly keepAlives: KeepAlives,
+    private readonly resumption: Resumption,
+    private readonly place: StreamPlace & { readonly id: string },
+  ) {
+    this.entry = place.entry;
+  }
+
+  /** @param missed what was read of the log already */
+  begin(missed: readonly LoggedFrame[]): void {
+    this.keepAlives.add(this);
+    this.tell(missed);
+    this.resumption.follow(this.place.stream, this);
+    this.follow();
+  }
+
+  beat(): void {
+    this.stream.write(KEEP_ALIVE);
+    this.beats += 1;
+    if (this.beats % BEATS_BETWEEN_LOOKS === 0) this.follow();
+  }
+
+  follow(): void {
+    this.again = true;
+    if (!this.reading) void this.read();
+  }
+
+  hearBeat(json: string): void {
+    this.stream.write(messageFrame(json));
+  }
+
+  end(): void {
+    this.keepAlives.remove(this);
+    this.resumption.endFollowing(this.place.stream, this);
+    this.stream.end();
+  }
+
+  shutDown(): void {
+    this.end();
+  }
+
+  private async read(): Promise<void> {
+    this.reading = true;
+    while (this.again && this.stream.isOpen) {
+      this.again = false;
+      try {
+        const missed = await this.resumption.log.after(this.place.stream, this.entry);
+        if (missed) this.tell(missed);
+        // Cancelled, or forgotten: nothing more will come.
+        else this.end();
+      } catch {
+        // An outage: the next announcement or keep-alive tries again.
+      }
+    }
+    this.reading = false;
+  }
+
+  private tell(frames: readonly LoggedFrame[]): void {
+    for (const { entry, frame } of frames) {
+      if (!this.stream.isOpen) return;
+      this.entry = entry;
+      if (frame === '') continue;
+      this.stream.write(identifiedFrame(`${this.place.id}.${entry}`, frame));
+      if (isAnswer(frame)) this.end();
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import { createServer, type IncomingHttpHeaders, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Subject } from 'rxjs';
+import { ProcessSessionStore, processState, type SharedState } from '#cluster';
+import { Kernel, PromptRegistry } from '#dispatcher';
+import type { AbandonedDispatch, Downloads } from '../http/edge-dependencies.js';
+import type { McpEdgeOptions } from '../http/edge-options.js';
+import { McpEdge } from '../http/mcp-edge.js';
+import type { ChangingList } from '../sessions/listening-streams.js';
+import { Wire } from '../sessions/wire.js';
+import { EdgeTools, KeyAuthenticator, NoRecords } from './edge-dependencies.fixture.js';
+import { type Frame, framesOf, messagesOf } from './event-frames.js';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  readonly json: () => Record<string, unknown>;
+}
+
+export interface Asked {
+  readonly method?: string;
+  readonly path?: string;
+  /** Added to those of a well-formed legacy POST; `null` leaves a header out. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | null>>;
+  /** A value is sent as JSON, text and bytes as they are. */
+  readonly body?: unknown;
+}
+
+/** An answer while it arrives. */
+export interface Arriving {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: () => string;
+  readonly frames: () => Frame[];
+  readonly messages: () => Record<string, unknown>[];
+  readonly isOver: () => boolean;
+  /** Resolves when the server ended it or the connection broke. */
+  readonly over: Promise<void>;
+  /** Goes away without reading on. */
+  readonly leave: () => void;
+  /** Stops, and goes on, reading. */
+  readonly pause: () => void;
+  readonly resume: () => void;
+}
+
+export interface EdgeUnderTest {
+  readonly edge: McpEdge;
+  readonly kernel: Kernel;
+  readonly wire: Wire;
+  readonly tools: EdgeTools;
+  readonly authenticator: KeyAuthenticator;
+  readonly sessions: ProcessSessionStore;
+  readonly warnings: string[];
+  readonly url: string;
+  readonly port: number;
+  readonly ask: (asked?: Asked) => Promise<Answer>;
+  /** Resolves with the headers, and shows the rest as it comes. */
+  readonly open: (asked?: Asked) => Promise<Arriving>;
+  readonly abandoned: AbandonedDispatch[];
+  readonly listChanges: Subject<ChangingList>;
+  readonly stop: () => Promise<void>;
+}
+
+function bytesOf(body: unknown): Buffer {
+  if (Buffer.isBuffer(body)) return body;
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+/** State in memory that several edges of one test share as replicas do. */
+export function replicaState(): SharedState {
+  return Object.assign(processState(), { reach: 'replicas' as const });
+}
+
+/** An edge on a real server at 127.0.0.1, and raw requests to it. */
+export async function edgeUnderTest(
+  options: McpEdgeOptions = {},
+  state: SharedState = processState(),
+  downloads?: Downloads,
+): Promise<EdgeUnderTest> {
+  const tools = new EdgeTools();
+  const warnings: string[] = [];
+  const log = { warn: (line: string) => void warnings.push(line) };
+  const authenticator = new KeyAuthenticator();
+  const sessions = state.sessions as ProcessSessionStore;
+  const abandoned: AbandonedDispatch[] = [];
+  const listChanges = new Subject<ChangingList>();
+  const wire = new Wire({ state, log });
+  wire.listChanges.follow(listChanges);
+  const kernel = new Kernel({
+    tools,
+    records: new NoRecords(),
+    prompts: new PromptRegistry(),
+    listChanges: wire.listChanges,
+    version: '1.2.3',
+    log,
+  });
+  const onAbandoned = (dispatch: AbandonedDispatch) => void abandoned.push(dispatch);
+  const given = { kernel, authenticator, sessions, wire, onAbandoned, log, ...(downloads && { downloads }) };
+  const edge = new McpEdge(given, options);
+  const server = createServer((request, response) => void edge.handle(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+
+  const open = ({ method = 'POST', path = '/mcp', headers = {}, body }: Asked = {}) =>
+    new Promise<Arriving>((resolve, reject) => {
+      const bytes = body === undefined ? undefined : bytesOf(body);
+      const all: Record<string, string | readonly string[] | null> = {
+        ...(bytes && { 'Content-Type': 'application/json', 'Content-Length': String(bytes.length) }),
+        ...headers,
+      };
+      const sent = Object.entries(all).filter(([, value]) => value !== null) as [string, string | string[]][];
+      const request = httpRequest(
+        { host: '127.0.0.1', port, method, path, headers: Object.fromEntries(sent), agent: false },
+        (response) => {
+          const chunks: Buffer[] = [];
+          const text = () => Buffer.concat(chunks).toString('utf8');
+          let isOver = false;
+          const over = new Promise<void>((end) => {
+            const ended = () => {
+              isOver = true;
+              end();
+            };
+            response.on('data', (chunk: Buffer) => chunks.push(chunk));
+            response.on('error', ended).on('end', ended).on('close', ended);
+          });
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text,
+            frames: () => framesOf(text()),
+            messages: () => messagesOf(framesOf(text())),
+            isOver: () => isOver,
+            over,
+            leave: () => void request.destroy(),
+            pause: () => void response.pause(),
+            resume: () => void response.resume(),
+          });
+        },
+      );
+      request.on('error', reject);
+      request.end(bytes);
+    });
+
+  const ask = async (asked?: Asked): Promise<Answer> => {
+    const { status, headers, over, text } = await open(asked);
+    await over;
+    return { status, headers, text: text(), json: () => JSON.parse(text()) as Record<string, unknown> };
+  };
+
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+
+  return {
+    edge,
+    kernel,
+    wire,
+    tools,
+    authenticator,
+    sessions,
+    warnings,
+    url: `http://127.0.0.1:${port}/mcp`,
+    port,
+    ask,
+    open,
+    abandoned,
+    listChanges,
+    stop,
+  };
+}
