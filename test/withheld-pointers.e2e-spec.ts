@@ -152,6 +152,32 @@ describe.each(CASES)('pointers of %s into a hidden class, in a pipeline by %s', 
     expect(groups.map((group) => [group['_id'] ?? null, group['count']])).toEqual(GROUPS);
   });
 
+  it('are one group and one value, told apart from no value', async () => {
+    const named = { class_name: className, field: 'author' };
+    const answered = async (tool: string, args: object) => {
+      const answer = await callTool(service, tool, { ...named, ...args });
+      expect([answer.isError, answer.wire.match(WITHHELD_ID)]).toEqual([false, null]);
+      return answer;
+    };
+    const groups = await answered('group_by', { sort: 'key_asc' });
+    expect(groups.data).toMatchObject({
+      groups: [
+        { key: 'null', value: 2 },
+        { key: PLACEHOLDER, value: 2 },
+      ],
+    });
+    expect(groups.data).not.toHaveProperty('pointer_class');
+    const values = await answered('distinct', { sort: 'asc' });
+    expect(values.data).toMatchObject({ values: [null, PLACEHOLDER], count: 2 });
+    const grouping = { $group: { _id: '$author', value: { $sum: 1 } } };
+    for (const format of ['csv', 'markdown', 'table']) {
+      const pipeline = [grouping, { $sort: { _id: 1 } }];
+      const { data } = await answered('export_data', { field: undefined, pipeline, format });
+      const lines = String(data['output']).split('\n');
+      expect(lines.filter((line) => line.includes('__redacted'))).toHaveLength(1);
+    }
+  });
+
   it('are asked for presence before and behind other stages', async () => {
     const there = { $match: { author: { $exists: true, $ne: null } } };
     const counted = { $count: 'n' };

@@ -33,8 +33,8 @@ describe('distinct', () => {
       values: ['a1', null],
       pointer_class: 'Artist',
     });
-    const hidden = await distinct([{ _id: withheld }, { _id: withheld }]).run({ field: 'artist' });
-    expect(hidden).toMatchObject({ count: 2, values: [null, null] });
+    const hidden = await distinct([{ _id: withheld }, { _id: null }]).run({ field: 'artist' });
+    expect(hidden).toMatchObject({ count: 2, values: [withheld, null] });
     expect(hidden).not.toHaveProperty('pointer_class');
   });
 

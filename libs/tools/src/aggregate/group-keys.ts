@@ -10,7 +10,7 @@ interface Pointer {
 }
 
 export interface ShownKeys {
-  /** In the order of the rows; null where there is no value, or one of a class that is withheld. */
+  /** In the order of the rows; null where there is no value. A value of a withheld class is the placeholder that queries show. */
   readonly keys: readonly unknown[];
   /** The class of all keys, which are then bare ids. */
   readonly pointerClass: string | null;
@@ -18,9 +18,6 @@ export interface ShownKeys {
 
 const isObject = (value: unknown): value is ParseRow =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
-
-/** What redaction leaves of a value that belongs to a withheld class. */
-const isWithheld = (value: unknown): boolean => isObject(value) && value['__redacted'] === true;
 
 function pointerOf(value: unknown): Pointer | null {
   if (typeof value === 'string') {
@@ -41,13 +38,12 @@ export function keyOf(row: ParseRow): unknown {
 export function shownKeys(rows: readonly ParseRow[], known: GovernedClass, field: string): ShownKeys {
   const raw = rows.map(keyOf);
   if (!MAY_POINT.has(known.schema.fields.get(field)?.type)) {
-    return { keys: raw.map((key) => (isWithheld(key) ? null : key)), pointerClass: null };
+    return { keys: raw, pointerClass: null };
   }
   const present = raw.filter((key) => key !== null).map(pointerOf);
   const pointerClass = present[0]?.className ?? null;
   const oneClass = pointerClass !== null && present.every((pointer) => pointer?.className === pointerClass);
   const keys = raw.map((key) => {
-    if (isWithheld(key)) return null;
     const pointer = pointerOf(key);
     if (!pointer) return key;
     return oneClass ? pointer.objectId : `${pointer.className}$${pointer.objectId}`;
