@@ -123,6 +123,7 @@ const ways: Record<string, (headers: Headers) => Promise<number>> = {
   'a stream of events': (headers) => statusOf('/mcp', { Accept: 'text/event-stream', ...headers }),
   'the list of tools': (headers) => statusOf('/tools', headers),
   'the desk of approvals': (headers) => statusOf('/approvals', headers),
+  'the download of an export': (headers) => statusOf('/exports/none.csv', headers),
 };
 
 describe('a credential that is no good beside one that is', () => {

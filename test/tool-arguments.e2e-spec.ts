@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { callModern } from './modern-call.js';
+import { ParseUnderTest } from './parse-under-test.js';
 import { callTool, rpc, type Service, startService, type ToolAnswer } from './service.js';
 
 const to = (objectId: string) => ({ __type: 'Pointer', className: 'Team', objectId });
@@ -63,23 +64,41 @@ const CONFIG = {
   },
 };
 
+const { Heavy: _heavy, ...light } = SEED.objects;
+
+/** The route of every row: the database itself, or a Parse Server alone. */
+const ROUTES = ['MongoDB', 'Parse Server'] as const;
+let parse: ParseUnderTest;
+let services: Record<(typeof ROUTES)[number], Service>;
 let service: Service;
 let tolerant: Service;
 beforeAll(async () => {
-  [service, tolerant] = await Promise.all([
+  parse = await ParseUnderTest.start();
+  await parse.fill({ ...SEED, objects: light });
+  const [direct, lone, lenient] = await Promise.all([
     startService({ seed: SEED, config: CONFIG }),
+    startService({ config: { ...CONFIG, parse: parse.config } }),
     startService({
       seed: SEED,
       config: { ...CONFIG, policy: { ...CONFIG.policy, unknownArguments: 'ignore' } },
     }),
   ]);
-}, 60_000);
-afterAll(() => Promise.all([service?.stop(), tolerant?.stop()]));
+  services = { MongoDB: direct, 'Parse Server': lone };
+  service = direct;
+  tolerant = lenient;
+}, 120_000);
+afterAll(async () => {
+  await Promise.all([...Object.values(services ?? {}), tolerant].map((started) => started?.stop()));
+  await parse?.stop();
+});
 
 const call = (tool: string, args: object) => callTool(service, tool, args);
+/** Calls of a tool by a route. */
+const by = (route: (typeof ROUTES)[number]) => (tool: string, args: object) =>
+  callTool(services[route], tool, args);
 const told = ({ isError, code, text, rpcError }: ToolAnswer) => ({ isError, code, text, rpcError });
 
-describe('an argument that a built-in tool does not take', () => {
+describe.each(ROUTES)('an argument that a built-in tool does not take, by %s', (route) => {
   it.each<[string, object, string]>([
     [
       'count_objects',
@@ -102,13 +121,15 @@ describe('an argument that a built-in tool does not take', () => {
     ['list_tools', { categories: 'query' }, "Did you mean 'category'?"],
     ['get_schema', { class_name: 'Item', name: 'x' }, "get_schema does not take 'name'."],
   ])('is refused by %s: %j', async (tool, args, text) => {
-    const answer = await call(tool, args);
+    const answer = await by(route)(tool, args);
     expect(told(answer)).toMatchObject({ isError: true, code: 'invalid_argument' });
     expect(answer.text).toContain(text);
-    const modern = await callModern(service, tool, args);
+    const modern = await callModern(services[route], tool, args);
     expect(modern.toolError?.code).toBe('invalid_argument');
   });
+});
 
+describe('an argument that no built-in tool takes', () => {
   it('is passed over where the operator says so, and an identity everywhere', async () => {
     const answer = await callTool(tolerant, 'count_objects', { class_name: 'Item', filter: { n: 1 } });
     expect(answer.data['count']).toBe(1500);
@@ -228,24 +249,30 @@ describe('after documents were replaced', () => {
 });
 
 describe('what is too large', () => {
-  const CALLS: [string, Record<string, unknown>][] = [
-    ['get_object', { class_name: 'Heavy', object_id: 'g1' }],
-    ['get_objects', { class_name: 'Heavy', ids: ['g1'] }],
-    ['get_sample_objects', { class_name: 'Heavy', limit: 7 }],
-    ['query_class', { class_name: 'Heavy', format: 'csv' }],
-    ['export_data', { class_name: 'Heavy' }],
-    ['export_data', { class_name: 'Heavy', pipeline: [{ $limit: 7 }] }],
-    ['distinct', { class_name: 'Heavy', field: 'body' }],
-    ['group_by', { class_name: 'Heavy', field: 'body' }],
-    ['aggregate', { class_name: 'Heavy', pipeline: [{ $match: { objectId: 'g1' } }, { $limit: 1 }] }],
+  /** With the bytes that are told; null where a result may be too large to be printed at all, and is not. */
+  const CALLS: [string, Record<string, unknown>, number | null][] = [
+    ['get_object', { class_name: 'Heavy', object_id: 'g1' }, 10_486_083],
+    ['get_objects', { class_name: 'Heavy', ids: ['g1'] }, 10_486_054],
+    ['get_sample_objects', { class_name: 'Heavy', limit: 7 }, null],
+    ['query_class', { class_name: 'Heavy', format: 'csv' }, 11_534_999],
+    ['export_data', { class_name: 'Heavy' }, 11_534_999],
+    ['export_data', { class_name: 'Heavy', pipeline: [{ $limit: 7 }] }, 11_534_999],
+    ['distinct', { class_name: 'Heavy', field: 'body' }, null],
+    ['group_by', { class_name: 'Heavy', field: 'body' }, null],
+    [
+      'aggregate',
+      { class_name: 'Heavy', pipeline: [{ $match: { objectId: 'g1' } }, { $limit: 1 }] },
+      10_486_070,
+    ],
   ];
 
   it.each(CALLS)(
     'is advised in arguments that %s takes and that work: %j',
     { timeout: 60_000 },
-    async (tool, args) => {
+    async (tool, args, bytes) => {
       const refused = await call(tool, args);
-      expect(refused.text).toMatch(/^Tool result exceeded 4194304 bytes(?: \(\d+\))?\./);
+      const [exceeded] = /^Tool result exceeded .*?\./.exec(refused.text) ?? [];
+      expect(exceeded).toBe(`Tool result exceeded 4194304 bytes${bytes === null ? '' : ` (${bytes})`}.`);
       if (!['distinct', 'group_by'].includes(tool))
         expect(refused.text).toContain('Largest fields by bytes: ');
       const followed = await call(...advised(tool, args, refused.text));
@@ -313,16 +340,17 @@ describe('what is cut', () => {
   });
 });
 
-describe('what else tools tell', () => {
+describe.each(ROUTES)('keys by %s', (route) => {
   it('get_object and get_objects answer with the keys that were asked for', async () => {
-    const one = await call('get_object', { class_name: 'Item', object_id: 'i0001', keys: ['n'] });
+    const ask = by(route);
+    const one = await ask('get_object', { class_name: 'Item', object_id: 'i0001', keys: ['n'] });
     expect(Object.keys(one.data['object'] as object).toSorted()).toEqual([
       'createdAt',
       'n',
       'objectId',
       'updatedAt',
     ]);
-    const included = await call('get_objects', {
+    const included = await ask('get_objects', {
       class_name: 'Item',
       ids: ['i0001', 'i0002'],
       keys: ['to', 'to.name'],
@@ -330,7 +358,7 @@ describe('what else tools tell', () => {
     });
     expect(JSON.stringify(included.data['objects'])).toContain('Red');
     expect(JSON.stringify(included.data['objects'])).not.toContain('"n"');
-    const narrow = await call('get_object', {
+    const narrow = await ask('get_object', {
       class_name: 'Narrow',
       object_id: 'n1',
       keys: ['secret', 'title'],
@@ -338,12 +366,38 @@ describe('what else tools tell', () => {
     expect(narrow.data['object']).toMatchObject({ title: 'one' });
     expect(narrow.wire).not.toContain('S3CRET');
     expect(
-      told(await call('get_object', { class_name: 'Item', object_id: 'i0001', keys: 'n' })),
+      told(await ask('get_object', { class_name: 'Item', object_id: 'i0001', keys: 'n' })),
     ).toMatchObject({
       code: 'invalid_argument',
     });
   });
 
+  it('that name an unreadable field or none get one answer, and keys that are no list of names are refused', async () => {
+    for (const [tool, ids] of [
+      ['get_object', { object_id: 'n1' }],
+      ['get_objects', { ids: ['n1'] }],
+      ['query_class', {}],
+    ] as const) {
+      const asked = { class_name: 'Narrow', ...ids };
+      const [hidden, none] = await Promise.all(
+        ['secret', 'nothing'].map((name) => by(route)(tool, { ...asked, keys: ['title', name] })),
+      );
+      expect([tool, hidden?.wire.includes('S3CRET')]).toEqual([tool, false]);
+      expect([tool, hidden?.text.replaceAll('secret', 'nothing'), hidden?.code]).toEqual([
+        tool,
+        none?.text,
+        none?.code,
+      ]);
+      for (const keys of ['title', [5], { title: 1 }, Array.from({ length: 65 }, (_, n) => `k${n}`)])
+        expect(told(await by(route)(tool, { ...asked, keys }))).toMatchObject({
+          isError: true,
+          code: 'invalid_argument',
+        });
+    }
+  });
+});
+
+describe('what else tools tell', () => {
   it('get_schema tells a default filter over a column outside fields', async () => {
     const { data } = await call('get_schema', { class_name: 'Narrow' });
     expect(data['canonical_filter']).toEqual({ archived: { $ne: true } });
