@@ -63,7 +63,7 @@ export function compileExpression(expression: unknown, ctx: QueryContext): Expre
 
 /** A builder for stages that compile several expressions of their own. */
 export const expressionBuilder = (ctx: QueryContext): Builder =>
-  new ExpressionBuilder(ctx, new Map(), { count: 0 });
+  new ExpressionBuilder({ ...ctx, tick: ctx.tickExpression ?? ctx.tick }, new Map(), { count: 0 });
 
 class ExpressionBuilder implements Builder {
   constructor(

@@ -6,7 +6,8 @@ import type { Document } from '../bson/document.js';
 import { MongoError } from '../errors.js';
 import { compileFilter } from '../query/filter.js';
 import { compileText } from '../query/text.js';
-import { runPipeline, splitWriteStage, type PipelineContext } from './pipeline.js';
+import { PAUSE, type Step } from '../server/drain.js';
+import { compilePipeline, runPipeline, splitWriteStage, type PipelineContext } from './pipeline.js';
 
 const collections: Record<string, Document[]> = {
   other: [{ _id: 10, f: 'a' }, { _id: 11, f: 'b' }, { _id: 12, f: ['a', 'c'] }, { _id: 13 }],
@@ -23,10 +24,23 @@ const ctx: PipelineContext = {
   collection: (name) => collections[name] ?? [],
   variables: {},
 };
-const run = (pipeline: Document[], docs: Document[], context = ctx): Document[] => [
-  ...runPipeline(pipeline, docs, context),
-];
 const exact = (value: unknown): string => EJSON.stringify(value, { relaxed: false });
+/** A source that lets others in before every document. */
+function* pausing(docs: readonly Document[]): Iterable<Step<Document>> {
+  for (const doc of docs) {
+    yield PAUSE;
+    yield doc;
+  }
+}
+/** Runs a pipeline, and once more with a pause wherever one is possible: it has to answer the same. */
+function run(pipeline: Document[], docs: Document[], context = ctx): Document[] {
+  const answer = [...runPipeline(pipeline, docs, context)];
+  if (pipeline.some((stage) => Object.hasOwn(stage, '$sample'))) return answer;
+  const steps = [...compilePipeline(pipeline, { ...context, turnIsOver: () => true })(pausing(docs))];
+  if (docs.length > 0 && !Object.hasOwn(pipeline[0] ?? {}, '$documents')) expect(steps).toContain(PAUSE);
+  expect(exact(steps.filter((step) => step !== PAUSE))).toBe(exact(answer));
+  return answer;
+}
 const orders = [
   { _id: 1, k: 'a', n: 1 },
   { _id: 2, k: 'b', n: 2 },
@@ -652,11 +666,8 @@ describe('a pipeline', () => {
     const context = { ...ctx, collection, tick: () => void ticks++ };
     const docs = Array.from({ length: 200 }, (_, i) => ({ k: i }));
     const equality = { $match: { $expr: { $eq: ['$f', '$$kk'] } } };
-    const out = run(
-      [{ $lookup: { from: 'x', let: { kk: '$k' }, pipeline: [equality], as: 'o' } }],
-      docs,
-      context,
-    );
+    const lookup = { $lookup: { from: 'x', let: { kk: '$k' }, pipeline: [equality], as: 'o' } };
+    const out = [...runPipeline([lookup], docs, context)];
     expect(out.every((doc, i) => (doc['o'] as Document[])[0]?.['_id'] === i)).toBe(true);
     expect(reads).toBe(1);
     expect(ticks).toBeLessThan(200 * 10);

@@ -2,7 +2,14 @@ import { failedToParse, mongoError, notImplemented, typeMismatch } from '../erro
 import { firstKey, getField, isDocument, type Document } from '../bson/document.js';
 import type { QueryContext } from '../query/context.js';
 import { compileSearchStage, SEARCH_STAGES, type SearchStage } from '../search/search-stage.js';
-import type { PipelineContext, StageBuilder, StageRun, StageTable } from './stage.js';
+import { PAUSE, type Step } from '../server/drain.js';
+import {
+  withoutPauses,
+  type PipelineContext,
+  type StageBuilder,
+  type StageRun,
+  type StageTable,
+} from './stage.js';
 import { fieldStages } from './stages/fields.js';
 import { flowStages } from './stages/flow.js';
 import { geoStages } from './stages/geo-near.js';
@@ -61,7 +68,7 @@ export function runPipeline(
   source: Iterable<Document>,
   ctx: PipelineContext,
 ): Iterable<Document> {
-  return compilePipeline(pipeline, ctx)(source);
+  return withoutPauses(compilePipeline(pipeline, ctx)(source));
 }
 
 /** Compiles a pipeline once for many runs. */
@@ -120,10 +127,10 @@ function compileStage(stage: unknown, position: number, length: number, ctx: Que
   return COLLECTING.has(name) ? (source) => run(held(source, name)) : run;
 }
 
-function* held(source: Iterable<Document>, name: string): Iterable<Document> {
+function* held(source: Iterable<Step<Document>>, name: string): Iterable<Step<Document>> {
   const memory = new StageMemory(name);
   for (const doc of source) {
-    memory.hold(doc);
+    if (doc !== PAUSE) memory.hold(doc);
     yield doc;
   }
 }

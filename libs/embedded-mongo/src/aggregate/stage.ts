@@ -2,6 +2,8 @@ import { mongoError } from '../errors.js';
 import type { Document } from '../bson/document.js';
 import { numberKind, toDouble } from '../bson/number.js';
 import type { QueryContext } from '../query/context.js';
+import { PAUSE, type Step } from '../server/drain.js';
+import { sortInSteps } from '../server/sort-in-turns.js';
 
 /** The context of a pipeline: the collections it may join, and its `let` variables. */
 export type PipelineContext = QueryContext & {
@@ -9,8 +11,8 @@ export type PipelineContext = QueryContext & {
   readonly variables: Record<string, unknown>;
 };
 
-/** A compiled stage or pipeline; running it twice gives two independent, lazy results. */
-export type StageRun = (source: Iterable<Document>) => Iterable<Document>;
+/** A compiled stage or pipeline; running it twice gives two independent, lazy results. Pauses of the source are passed on. */
+export type StageRun = (source: Iterable<Step<Document>>) => Iterable<Step<Document>>;
 
 /** What a stage's compiler is given: its context, and a way to compile pipelines inside it. */
 export interface StageBuilder {
@@ -27,10 +29,58 @@ export type StageTable = Readonly<Record<string, StageCompiler>>;
 export const mapping = (ctx: QueryContext, apply: (doc: Document) => Document): StageRun =>
   function* (source) {
     for (const doc of source) {
-      ctx.tick();
-      yield apply(doc);
+      if (doc === PAUSE) yield PAUSE;
+      else {
+        ctx.tick();
+        yield apply(doc);
+      }
     }
   };
+
+/** Shows every document to `visit` and lets others in between. */
+export function* visitAll<T>(
+  ctx: QueryContext,
+  source: Iterable<Step<T>>,
+  visit: (item: T) => void,
+): Generator<typeof PAUSE, void> {
+  for (const item of source) {
+    if (item === PAUSE) yield PAUSE;
+    else {
+      ctx.tick();
+      visit(item);
+      if (turnIsOver(ctx)) yield PAUSE;
+    }
+  }
+}
+
+/** All documents of a source. */
+export function* gather<T>(ctx: QueryContext, source: Iterable<Step<T>>): Generator<typeof PAUSE, T[]> {
+  const items: T[] = [];
+  yield* visitAll(ctx, source, (item) => void items.push(item));
+  return items;
+}
+
+/** A stable sort that lets others in between. */
+export function* sorted<T>(
+  ctx: QueryContext,
+  items: readonly T[],
+  compare: (a: T, b: T) => number,
+): Generator<typeof PAUSE, T[]> {
+  const steps = sortInSteps(items, compare);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    ctx.tick();
+    if (turnIsOver(ctx)) yield PAUSE;
+  }
+}
+
+export const turnIsOver = (ctx: QueryContext): boolean => ctx.turnIsOver?.() === true;
+
+/** Results without the pauses, for work that is small. */
+export function* withoutPauses<T>(steps: Iterable<Step<T>>): Iterable<T> {
+  for (const step of steps) if (step !== PAUSE) yield step;
+}
 
 /** A whole number option of a stage. */
 export function wholeOption(value: unknown, code: number, message: string): number {
@@ -45,7 +95,7 @@ export function foreignContext(ctx: QueryContext): QueryContext {
   return search ? { ...rest, search: { vectorField: () => undefined } } : rest;
 }
 
-/** Documents of another collection; a stage that joins is refused where there is no database around it. */
+/** Documents of another collection as they are when the pipeline is compiled; a stage that joins is refused where there is no database around it. */
 export function collectionOf(ctx: QueryContext, name: string): Iterable<Document> {
   if (!ctx.collection) throw mongoError(238, 'joins are not supported in this place by the embedded server');
   return ctx.collection(name);

@@ -5,7 +5,7 @@ import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { failedToParse, mongoError, typeMismatch } from '../errors.js';
 import type { CommandContext, CommandHandler } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
-import { collect } from '../server/drain.js';
+import { collect, type Step } from '../server/drain.js';
 import { mapRows, rowsFrom, rowsOf, type Rows } from '../server/rows.js';
 import type { Collection } from '../storage/collection.js';
 import { leadingQuery } from './aggregate-source.js';
@@ -20,13 +20,6 @@ import { queryContext } from './query-context.js';
 import { listSearchIndexes } from './search-index-commands.js';
 import { Selection } from './selection.js';
 import { writeResults } from './write-stage.js';
-
-/** Stages that need all their input before they give anything. */
-const collecting = new Set(
-  '$group $sort $bucket $bucketAuto $facet $setWindowFields $sortByCount $count $densify $fill $sample $geoNear'.split(
-    ' ',
-  ),
-);
 
 export const aggregate: CommandHandler = async (command, ctx) => {
   const pipeline = pipelineOf(command);
@@ -74,6 +67,11 @@ interface PipelineRows {
   readonly encoded: Rows<Buffer>;
 }
 
+function pipelineRows(results: Iterable<Step<Document>>): PipelineRows {
+  const documents = rowsFrom(results[Symbol.iterator]());
+  return { documents, encoded: mapRows(documents, encodeReplyDocument) };
+}
+
 class PipelineRun {
   private readonly collection: Collection | undefined;
 
@@ -88,7 +86,10 @@ class PipelineRun {
 
   async rows(written: Document[]): Promise<PipelineRows> {
     const special = this.specialSource(written[0]);
-    if (special) return this.throughStages(special.rest ? written.slice(1) : written, special.documents);
+    if (special) {
+      const run = compilePipeline(special.rest ? written.slice(1) : written, this.context());
+      return pipelineRows(run(special.documents));
+    }
     if (this.coll === undefined) {
       throw mongoError(
         73,
@@ -105,7 +106,9 @@ class PipelineRun {
     const { order } = this.ctx.server;
     const stages = order ? reorderPipeline(written, order) : written;
     const { spec, rest } = leadingQuery(stages, options);
-    if (!this.collection) return this.throughStages(rest, []);
+    // Here, and not when it runs: what it joins is as it is now, whatever others write meanwhile.
+    const run = compilePipeline(rest, this.context(spec.filter));
+    if (!this.collection) return pipelineRows(run([]));
     const selection = new Selection(this.ctx, this.collection, spec, this.reader);
     const found = await selection.rows();
     if (rest.length === 0) {
@@ -115,40 +118,13 @@ class PipelineRun {
       };
     }
     const stored = await collect(this.ctx.operation, found);
-    return this.throughStages(
-      rest,
-      stored.map(({ document }) => document),
-      spec.filter,
-    );
-  }
-
-  /** Runs the stages, pausing for others wherever a stage gives its results one by one. */
-  private async throughStages(
-    stages: readonly Document[],
-    source: Document[],
-    filter?: Document,
-  ): Promise<PipelineRows> {
-    const context = this.context(filter);
-    let input: Iterable<Document> = source;
-    let segment: Document[] = [];
-    for (const stage of stages) {
-      if (segment.length > 0 && collecting.has(firstKey(stage) ?? '')) {
-        input = await this.collected(compilePipeline(segment, context)(input));
-        segment = [];
-      }
-      segment.push(stage);
-    }
-    const output = compilePipeline(segment, context)(input);
-    const documents = rowsFrom(output[Symbol.iterator]());
-    return { documents, encoded: mapRows(documents, encodeReplyDocument) };
-  }
-
-  private collected(documents: Iterable<Document>): Promise<Document[]> {
-    return collect(this.ctx.operation, documents[Symbol.iterator]());
+    // Pipelines that came together would otherwise all have their first turn before anyone else has one.
+    await this.ctx.operation.breathe();
+    return pipelineRows(run(stored.map(({ document }) => document)));
   }
 
   private context(filter?: Document): PipelineContext {
-    const context = queryContext(this.ctx, this.reader.tick, this.collection, {
+    const context = queryContext(this.ctx, this.reader, this.collection, {
       collation: collationOf(this.command, this.collection?.options),
       variables: optionalDocument(this.command, 'let'),
       filter,

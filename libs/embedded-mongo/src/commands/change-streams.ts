@@ -1,4 +1,5 @@
 import { compilePipeline } from '../aggregate/pipeline.js';
+import { withoutPauses } from '../aggregate/stage.js';
 import { firstKey, isDocument, type Document } from '../bson/document.js';
 import { mongoError, typeMismatch } from '../errors.js';
 import { ChangeStream } from '../feed/change-stream.js';
@@ -39,14 +40,14 @@ export function openChangeStream(
 
   const { catalog, log } = ctx.server.store;
   const reader = new Reader(ctx.operation);
-  const context = queryContext(ctx, reader.tick, undefined);
+  const context = queryContext(ctx, reader, undefined);
   const run = compilePipeline(stages, context);
   const stream = new ChangeStream(
     log,
     scopeOf(command, ctx, spec),
     streamOptions(spec),
     startPosition(log, spec),
-    stages.length > 0 ? (event) => run([event]) : undefined,
+    stages.length > 0 ? (event) => withoutPauses(run([event])) : undefined,
     (db, coll) => catalog.find(db, coll),
   );
   const source: TailingSource = {

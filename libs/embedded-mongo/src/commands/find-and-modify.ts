@@ -70,7 +70,7 @@ function projected(
   if (!fields || Object.keys(fields).length === 0) return stored.raw;
   const collection = ctx.workspace.find(ctx.db, name);
   const collation = collationOf(command, collection?.options);
-  const context = queryContext(ctx, ctx.operation.tick, collection, { collation });
+  const context = queryContext(ctx, ctx.operation, collection, { collation });
   return compileProjection(
     fields,
     context,

@@ -74,7 +74,7 @@ export const find: CommandHandler = async (command, ctx) => {
 
 /** A malformed query is refused also when there is nothing to search. */
 function checkQuery(ctx: CommandContext, spec: SelectionSpec, projection: Document | undefined): void {
-  const context = queryContext(ctx, ctx.operation.tick, undefined, spec);
+  const context = queryContext(ctx, ctx.operation, undefined, spec);
   const withText = { ...context, text: { fields: [] } };
   const filter = compileFilter(spec.filter, withText);
   if (projection) compileProjection(projection, withText, filter);

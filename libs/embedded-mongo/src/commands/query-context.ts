@@ -6,6 +6,7 @@ import type { QueryContext, SearchIndexes, TextIndex } from '../query/context.js
 import { missingGeoIndex } from '../query/geo.js';
 import { compileText } from '../query/text.js';
 import type { CommandContext } from '../server/command.js';
+import type { Pace } from '../server/operation.js';
 import type { Collection } from '../storage/collection.js';
 
 /** A query context that can also read the database's other collections. */
@@ -22,13 +23,15 @@ export interface QueryOptions {
 /** What the query engine needs to know to serve a statement on `collection`. */
 export function queryContext(
   ctx: CommandContext,
-  tick: () => void,
+  pace: Pace,
   collection: Collection | undefined,
   options: QueryOptions = {},
 ): CommandQueryContext {
   const text = collection && textIndexOf(collection);
   const base: CommandQueryContext = {
-    tick,
+    tick: pace.tick,
+    tickExpression: pace.tickExpression,
+    turnIsOver: () => pace.turnIsOver,
     now: ctx.now,
     ...(options.collation ? { collation: options.collation } : {}),
     collection: (name) => documentsOf(ctx.workspace.find(ctx.db, name)),

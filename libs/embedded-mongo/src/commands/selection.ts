@@ -7,7 +7,7 @@ import { compileFilter, type Filter } from '../query/filter.js';
 import { requiresGeoIndex } from '../query/geo.js';
 import type { CommandContext } from '../server/command.js';
 import { Reader } from '../server/cursors.js';
-import { collect, PAUSE, STEPS_PER_PAUSE, type Step } from '../server/drain.js';
+import { collect, PAUSE, type Step } from '../server/drain.js';
 import { sortInTurns } from '../server/sort-in-turns.js';
 import type { Collection } from '../storage/collection.js';
 import type { StoredDocument } from '../storage/stored-document.js';
@@ -42,7 +42,7 @@ export class Selection {
     readonly reader: Reader = new Reader(ctx.operation),
   ) {
     const { filter, sort, hint, collation, variables } = spec;
-    this.queryContext = queryContext(ctx, reader.tick, collection, { collation, variables, filter });
+    this.queryContext = queryContext(ctx, reader, collection, { collation, variables, filter });
     this.filter = compileFilter(filter, this.queryContext);
     const near = requiresGeoIndex(filter);
     if (near) {
@@ -65,11 +65,10 @@ export class Selection {
 
   /** Candidates that pass the filter, in the order of the plan. */
   *matches(): Generator<Step<StoredDocument>> {
-    let refused = 0;
     for (const step of this.planned.winner.run(this.counts)) {
       this.reader.tick();
       if (step === PAUSE || this.filter.matches(step.document)) yield step;
-      else if ((refused += 1) % STEPS_PER_PAUSE === 0) yield PAUSE;
+      else if (this.reader.turnIsOver) yield PAUSE;
     }
   }
 

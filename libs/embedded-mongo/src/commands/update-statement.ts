@@ -84,7 +84,7 @@ class UpdateRun {
   ) {
     const { update, arrayFilters, place, variables } = statement;
     this.collation = collationOf(place, collection?.options);
-    const context = queryContext(ctx, ctx.operation.tick, collection, {
+    const context = queryContext(ctx, ctx.operation, collection, {
       collation: this.collation,
       variables,
     });

@@ -1,5 +1,6 @@
 import { compileExpression } from '../aggregate/expression.js';
 import { compilePipeline, type WriteStage } from '../aggregate/pipeline.js';
+import { withoutPauses } from '../aggregate/stage.js';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import type { CommandContext } from '../server/command.js';
@@ -98,14 +99,14 @@ function matched(
       keyValue: Object.fromEntries(write.on.map((field) => [field, joinValue(existing, field)])),
     });
   }
-  const base = queryContext(ctx, ctx.operation.tick, undefined);
+  const base = queryContext(ctx, ctx.operation, undefined);
   const variables = Object.fromEntries(
     Object.entries(write.variables).map(([name, value]) => [
       name,
       compileExpression(value, base).evaluate(incoming),
     ]),
   );
-  const [result] = compilePipeline(whenMatched, { ...base, variables })([existing]);
+  const [result] = withoutPauses(compilePipeline(whenMatched, { ...base, variables })([existing]));
   return result && { ...result, ...id };
 }
 

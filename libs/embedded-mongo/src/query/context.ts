@@ -7,6 +7,10 @@ import type { EvaluationOrder } from './evaluation-order.js';
 export interface QueryContext {
   /** Called in every loop; throws MongoError 50 once the operation's time is up. */
   tick(): void;
+  /** The same in loops of expressions, which cannot be interrupted: throws also when one document takes too long. */
+  tickExpression?(): void;
+  /** True when others should get their turn; absent where nobody waits. */
+  turnIsOver?(): boolean;
   readonly collation?: Collation;
   /** User variables (`let`), by name without `$$`; read at evaluation, so a caller may rebind them. */
   readonly variables?: Record<string, unknown>;

@@ -2,7 +2,8 @@ import { Long } from 'bson';
 import { getField, isDocument, type Document } from '../bson/document.js';
 import { mongoError } from '../errors.js';
 import type { QueryContext, SearchMetadata } from '../query/context.js';
-import type { StageRun } from '../aggregate/stage.js';
+import { gather, sorted, visitAll, type StageRun } from '../aggregate/stage.js';
+import type { PAUSE, Step } from '../server/drain.js';
 import { compileOperator } from './compile-search.js';
 import { Corpus } from './corpus.js';
 import { compileFacets } from './facets.js';
@@ -51,9 +52,9 @@ function textStage(spec: Document, ctx: QueryContext): SearchStage {
   const scores = new WeakMap<Document, number>();
   return {
     found: metadata('searchScore', scores, highlighter),
-    run: (source) => {
-      const matches = matching(operator, source, ctx).sort((a, b) => b.score - a.score);
-      return remembered(matches, scores);
+    run: function* (source) {
+      const matches = yield* matching(operator, source, ctx);
+      yield* remembered(yield* sorted(ctx, matches, (a, b) => b.score - a.score), scores);
     },
   };
 }
@@ -63,7 +64,9 @@ function vectorStage(spec: unknown, ctx: QueryContext): SearchStage {
   const scores = new WeakMap<Document, number>();
   return {
     found: metadata('vectorSearchScore', scores),
-    run: (source) => remembered(find(source), scores),
+    run: function* (source) {
+      yield* remembered(yield* find(source), scores);
+    },
   };
 }
 
@@ -79,7 +82,9 @@ function metaStage(spec: Document, ctx: QueryContext): SearchStage {
   const kind = countKind(getField(spec, 'count'));
   return {
     run: function* (source) {
-      const documents = operator ? matching(operator, source, ctx).map(({ doc }) => doc) : [...source];
+      const documents = operator
+        ? (yield* matching(operator, source, ctx)).map(({ doc }) => doc)
+        : yield* gather(ctx, source);
       yield {
         count: { [kind]: Long.fromNumber(documents.length) },
         ...(counted && { facet: counted(documents) }),
@@ -95,14 +100,19 @@ function countKind(count: unknown): 'total' | 'lowerBound' {
   throw searchFault('"count.type" must be one of [lowerBound, total]');
 }
 
-function matching(operator: SearchOperator, source: Iterable<Document>, ctx: QueryContext): FoundDocument[] {
-  const documents = [...source];
+function* matching(
+  operator: SearchOperator,
+  source: Iterable<Step<Document>>,
+  ctx: QueryContext,
+): Generator<typeof PAUSE, FoundDocument[]> {
+  const documents = yield* gather(ctx, source);
   const match = operator.over(new Corpus(documents, ctx.tick));
-  return documents.flatMap((doc) => {
-    ctx.tick();
+  const found: FoundDocument[] = [];
+  yield* visitAll(ctx, documents, (doc) => {
     const score = match(doc);
-    return score === null ? [] : [{ doc, score }];
+    if (score !== null) found.push({ doc, score });
   });
+  return found;
 }
 
 function* remembered(found: readonly FoundDocument[], scores: WeakMap<Document, number>): Iterable<Document> {

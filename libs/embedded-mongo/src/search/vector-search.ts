@@ -4,6 +4,8 @@ import { numberKind, toDouble } from '../bson/number.js';
 import { parsePath } from '../bson/path.js';
 import { compileFilter } from '../query/filter.js';
 import type { QueryContext } from '../query/context.js';
+import { sorted, visitAll } from '../aggregate/stage.js';
+import type { PAUSE, Step } from '../server/drain.js';
 import { searchFault } from './faults.js';
 import type { FoundDocument } from './operator.js';
 import type { Similarity, VectorField } from './search-index.js';
@@ -20,7 +22,7 @@ const MEMBERS = [
   'explainOptions',
 ];
 
-type Found = (documents: Iterable<Document>) => FoundDocument[];
+type Found = (documents: Iterable<Step<Document>>) => Generator<typeof PAUSE, FoundDocument[]>;
 
 /**
  * Compares the query with every stored vector: exact, whatever `numCandidates` says. Without an index of that name the
@@ -44,8 +46,11 @@ export function compileVectorSearch(spec: unknown, ctx: QueryContext): Found {
   const filter = getField(spec, 'filter');
   if (filter !== undefined && !isDocument(filter)) throw searchFault('"filter" must be a document');
   const admitted = filter === undefined ? undefined : compileFilter(filter, ctx);
-  return (documents) =>
-    nearest(documents, { path, query, field }, (doc) => admitted?.matches(doc) ?? true, ctx).slice(0, limit);
+  return function* (documents) {
+    const target = { path, query, field };
+    const found = yield* nearest(documents, target, (doc) => admitted?.matches(doc) ?? true, ctx);
+    return found.slice(0, limit);
+  };
 }
 
 function positive(spec: Document, name: string): number {
@@ -74,29 +79,29 @@ interface Target {
   readonly field: VectorField | undefined;
 }
 
-function nearest(
-  documents: Iterable<Document>,
+function* nearest(
+  documents: Iterable<Step<Document>>,
   { path, query, field }: Target,
   admits: (doc: Document) => boolean,
   ctx: QueryContext,
-): FoundDocument[] {
+): Generator<typeof PAUSE, FoundDocument[]> {
   const { parts } = parsePath(path);
   const similarity = SCORES[field?.similarity ?? 'cosine'];
   const found: FoundDocument[] = [];
   let others = 0;
   let other = 0;
-  for (const doc of documents) {
-    ctx.tick();
+  yield* visitAll(ctx, documents, (doc) => {
     const stored = vectorOf(nestedValue(doc, parts));
-    if (!stored) continue;
+    if (!stored) return;
     if (stored.length !== query.length) {
       others += 1;
       other = stored.length;
     } else if (admits(doc)) found.push({ doc, score: similarity(query, stored) });
-  }
+  });
   // An index knows its dimensions; here only what is stored does.
   if (found.length === 0 && others > 0) throw wrongDimensions(other, query.length);
-  return found.filter(({ score }) => Number.isFinite(score)).sort((a, b) => b.score - a.score);
+  const finite = found.filter(({ score }) => Number.isFinite(score));
+  return yield* sorted(ctx, finite, (a, b) => b.score - a.score);
 }
 
 const wrongDimensions = (indexed: number, queried: number) =>

@@ -1,7 +1,7 @@
 import { Long } from 'bson';
 import { mongoError } from '../errors.js';
 
-import type { Operation } from './operation.js';
+import type { Operation, Pace } from './operation.js';
 import type { Rows } from './rows.js';
 
 /** Most cursors open at a time. */
@@ -10,10 +10,15 @@ const MAX_CURSORS = 10_000;
 const CURSOR_IDLE_MS = 10 * 60 * 1000;
 
 /** The operation that reads a cursor at the moment; the iterators behind the cursor tick through it. */
-export class Reader {
+export class Reader implements Pace {
   constructor(public operation: Operation) {}
 
   readonly tick = (): void => this.operation.tick();
+  readonly tickExpression = (): void => this.operation.tickExpression();
+
+  get turnIsOver(): boolean {
+    return this.operation.turnIsOver;
+  }
 }
 
 /** What a cursor reads from: encoded documents, or a change stream that waits for more. */

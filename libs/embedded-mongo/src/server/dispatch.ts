@@ -123,6 +123,7 @@ function contextOf(call: Call, transaction: Transaction | undefined): CommandCon
 async function retryable(call: Call, session: Session, number: string): Promise<Document> {
   const known = session.answered(number);
   if (known) return known;
+  call.operation.startTurn();
   const reply = await call.entry.run(call.request.body, contextOf(call, undefined));
   session.remember(number, reply);
   return reply;
@@ -137,6 +138,7 @@ async function inTransaction(call: Call, session: Session, number: string): Prom
   const starts = request.body['startTransaction'] === true;
   if (!starts && !ends) await session.awaitStart(number);
   return session.exclusive(async () => {
+    call.operation.startTurn();
     if (ends) return entry.run(request.body, contextOf(call, undefined));
     const transaction = starts ? session.begin(number, server.store.catalog) : session.current(number);
     try {

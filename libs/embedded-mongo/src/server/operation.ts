@@ -1,9 +1,43 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Document } from '../bson/document.js';
 import { mongoError, type MongoError } from '../errors.js';
 
 /** How long a command may hold the event loop before others get their turn, in milliseconds. */
 const TURN_MS = 10;
+/** How long one expression may take on one document, in milliseconds: it cannot let others in before it is done. */
+const EXPRESSION_MS = 1_000;
+
+/**
+ * Operations that gave way and go on one after the other. One of them runs in each round of the event loop, so that a command
+ * that comes in between waits for a single turn, however many long operations there are.
+ */
+class TurnQueue {
+  private readonly waiting: (() => void)[] = [];
+
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.waiting.push(resolve);
+      if (this.waiting.length === 1) setImmediate(this.run);
+    });
+  }
+
+  private readonly run = (): void => {
+    this.waiting.shift()?.();
+    if (this.waiting.length > 0) setImmediate(this.run);
+  };
+}
+
+/** One for all servers of a thread, as they have one event loop. */
+const turns = new TurnQueue();
+
+/** What long work asks while it runs. */
+export interface Pace {
+  /** Called in every loop; throws once the operation has to end. */
+  tick(): void;
+  /** The same in loops of expressions, which cannot give way: throws 50 when one takes too long. */
+  tickExpression(): void;
+  /** True when others should get their turn. */
+  readonly turnIsOver: boolean;
+}
 
 /** Who and what runs, as currentOp shows it. */
 export interface OperationInfo {
@@ -17,10 +51,11 @@ export interface OperationInfo {
 }
 
 /** One running command: its deadline, and the place where others may end it. */
-export class Operation {
+export class Operation implements Pace {
   readonly startedAt = Date.now();
   private stopped: MongoError | undefined;
-  private turnStarted = performance.now();
+  private turnStarted = 0;
+  private cpuAtStart = 0;
   private readonly stopListeners = new Set<() => void>();
 
   /** @param deadline time in epoch milliseconds after which the operation fails; 0 for none */
@@ -28,7 +63,9 @@ export class Operation {
     readonly opid: number,
     readonly info: OperationInfo,
     public deadline: number,
-  ) {}
+  ) {
+    this.startTurn();
+  }
 
   /** Called in every loop. Errors: 50 past the deadline, or the reason the operation was stopped for. */
   readonly tick = (): void => {
@@ -36,6 +73,20 @@ export class Operation {
     if (this.deadline !== 0 && Date.now() > this.deadline)
       throw mongoError(50, 'operation exceeded time limit');
   };
+
+  readonly tickExpression = (): void => {
+    this.tick();
+    if (performance.now() - this.turnStarted < EXPRESSION_MS) return;
+    // On a busy machine time passes without any work being done.
+    if (cpuMilliseconds() - this.cpuAtStart < EXPRESSION_MS) return;
+    throw mongoError(50, 'operation exceeded time limit: an expression took too long on one document');
+  };
+
+  /** Time begins to count anew: called when the operation goes on after it has waited for others. */
+  startTurn(): void {
+    this.turnStarted = performance.now();
+    this.cpuAtStart = cpuMilliseconds();
+  }
 
   /** Ends the operation at its next tick or wait. */
   stop(reason: MongoError): void {
@@ -55,8 +106,8 @@ export class Operation {
 
   /** Lets other connections run. */
   async breathe(): Promise<void> {
-    await nextTurn();
-    this.turnStarted = performance.now();
+    await turns.next();
+    this.startTurn();
     this.tick();
   }
 
@@ -67,6 +118,7 @@ export class Operation {
         clearTimeout(timer);
         unsubscribe();
         this.stopListeners.delete(wake);
+        this.startTurn();
         resolve();
       };
       const timer = setTimeout(wake, timeoutMs);
@@ -75,6 +127,11 @@ export class Operation {
       if (this.stopped) wake();
     });
   }
+}
+
+function cpuMilliseconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }
 
 /** The running commands. */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { MongoClient, type Collection, type Db } from 'mongodb';
+import { MongoClient, type Collection, type Db, type Document } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { EmbeddedMongo } from '../embedded-mongo.js';
 
@@ -95,6 +95,106 @@ describe('a running operation', () => {
     const bomb = many.countDocuments({ n: { $lt: 100 }, text: /^(a+)+$/ });
     expect(await many.findOne({ n: 7 })).toMatchObject({ n: 7 });
     expect(await bomb).toBe(0);
+  });
+});
+
+describe('long pipelines', () => {
+  const numbers = (count: number, name: string) => [
+    { $project: { [name]: { $range: [0, count] } } },
+    { $unwind: `$${name}` },
+  ];
+  /** A hundred thousand rows and more, made of one, and what becomes of them. */
+  const long = (hundreds: number, ...stages: Document[]): Document[] => [
+    { $limit: 1 },
+    ...numbers(100 * hundreds, 'i'),
+    ...numbers(300, 'j'),
+    ...stages,
+  ];
+  const collectors: [string, Document[], number?][] = [
+    ['$group', [{ $group: { _id: '$j', n: { $sum: 1 } } }]],
+    ['$match', [{ $match: { j: -1 } }], 12],
+    ['$skip', [{ $skip: 350_000 }, { $count: 'n' }], 12],
+    ['$sort', [{ $sort: { j: -1 } }, { $limit: 1 }]],
+    ['$facet', [{ $facet: { all: [{ $count: 'n' }], none: [{ $match: { j: -1 } }] } }]],
+    ['$bucketAuto', [{ $bucketAuto: { groupBy: '$j', buckets: 3 } }]],
+    [
+      '$setWindowFields',
+      [{ $setWindowFields: { sortBy: { j: 1 }, output: { n: { $sum: '$j' } } } }, { $count: 'n' }],
+    ],
+    ['$redact', [{ $redact: '$$PRUNE' }], 12],
+    ['$lookup', [{ $lookup: { from: 'list', pipeline: [], as: 'all' } }, { $count: 'n' }]],
+  ];
+
+  it.each(collectors)(
+    'with %s let short commands in, however many there are',
+    async (_, stages, hundreds = 3) => {
+      let ended = 0;
+      const running = Array.from({ length: 8 }, () =>
+        many
+          .aggregate(long(hundreds, ...stages))
+          .toArray()
+          .then((rows) => (ended += 1) && rows),
+      );
+      // One round of the event loop: they are under way.
+      await admin.command({ ping: 1 });
+      const before: number[] = [];
+      for (let at = 0; at < 3; at += 1) {
+        expect(await many.findOne({ n: at })).toMatchObject({ n: at });
+        before.push(ended);
+      }
+      expect(before).toEqual([0, 0, 0]);
+      const [first, ...others] = await Promise.all(running);
+      for (const rows of others) expect(rows).toEqual(first);
+    },
+  );
+
+  it('join what was there when they began', async () => {
+    const db = client.db('ops');
+    await db.collection<{ _id: number }>('joined').insertMany([{ _id: 1 }, { _id: 2 }]);
+    const joins = many
+      .aggregate(
+        long(
+          3,
+          { $group: { _id: 'own' } },
+          { $lookup: { from: 'joined', pipeline: [], as: 'looked' } },
+          {
+            $graphLookup: {
+              from: 'joined',
+              startWith: [1, 2, 3],
+              connectFromField: 'x',
+              connectToField: '_id',
+              as: 'walked',
+            },
+          },
+          { $unionWith: 'joined' },
+        ),
+        { comment: 'joins' },
+      )
+      .toArray();
+    await running('joins');
+    await db.collection<{ _id: number }>('joined').insertOne({ _id: 3 });
+    const [own, ...united] = await joins;
+    const ids = (rows: unknown) => (rows as Document[]).map(({ _id }) => _id as number).sort((a, b) => a - b);
+    expect([ids(own?.['looked']), ids(own?.['walked']), ids(united)]).toEqual([
+      [1, 2],
+      [1, 2],
+      [1, 2],
+    ]);
+  });
+
+  it('end with 50 where a single expression takes too long, with or without a time limit', async () => {
+    const numbered = (input: object, body: unknown) => ({ $map: { input, in: body } });
+    const endless = numbered({ $range: [0, 100_000] }, { $size: numbered({ $range: [0, 1_000] }, 1) });
+    const pipeline = [{ $limit: 1 }, { $project: { x: { $size: endless } } }];
+    const failed = [
+      many.aggregate(pipeline).toArray(),
+      many.aggregate(pipeline, { maxTimeMS: 50_000 }).toArray(),
+      many.findOne({ $expr: { $eq: [{ $size: endless }, 0] } }),
+    ].map((answer) => answer.catch((error: unknown) => error));
+    for (const error of await Promise.all(failed)) {
+      expect(error).toEqual(code(50));
+      expect(error).toMatchObject({ message: expect.stringContaining('on one document') as string });
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 import { badValue, mongoError } from '../errors.js';
 import { getField, isDocument, firstKey, type Document } from '../bson/document.js';
 import { compilePipeline } from '../aggregate/pipeline.js';
+import { withoutPauses } from '../aggregate/stage.js';
 import type { QueryContext } from '../query/context.js';
 
 const allowed = new Set(['$addFields', '$set', '$project', '$unset', '$replaceRoot', '$replaceWith']);
@@ -17,7 +18,7 @@ export function compileUpdatePipeline(
   }
   const run = compilePipeline(stages as Document[], ctx);
   return (doc) => {
-    const [result] = run([doc]);
+    const [result] = withoutPauses(run([doc]));
     if (!result) throw badValue('The update pipeline gave no document');
     const id = getField(doc, '_id');
     return id === undefined || Object.hasOwn(result, '_id') ? result : { _id: id, ...result };

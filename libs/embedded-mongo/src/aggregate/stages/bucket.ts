@@ -1,9 +1,10 @@
 import { mongoError, notImplemented } from '../../errors.js';
 import { compareValues, typeRank } from '../../bson/compare.js';
 import { getField, isDocument, type Document } from '../../bson/document.js';
+import { PAUSE } from '../../server/drain.js';
 import type { Accumulator } from '../folds.js';
 import { compileExpression } from '../expression.js';
-import { wholeOption, type StageCompiler, type StageTable } from '../stage.js';
+import { sorted, turnIsOver, visitAll, wholeOption, type StageCompiler, type StageTable } from '../stage.js';
 import { GroupOutput } from './group.js';
 
 const defaultOutput = { count: { $sum: 1 } };
@@ -23,8 +24,7 @@ const bucket: StageCompiler = (spec, { ctx }) => {
   const output = new GroupOutput((getField(spec, 'output') as Document | undefined) ?? defaultOutput, ctx);
   return function* (source) {
     const buckets = new Map<number, Accumulator[]>();
-    for (const doc of source) {
-      ctx.tick();
+    yield* visitAll(ctx, source, (doc) => {
       const index = place(groupBy.evaluate(doc) ?? null, boundaries);
       if (index < 0 && !hasDefault) {
         throw mongoError(
@@ -35,7 +35,7 @@ const bucket: StageCompiler = (spec, { ctx }) => {
       let accumulators = buckets.get(index);
       if (!accumulators) buckets.set(index, (accumulators = output.start()));
       output.add(accumulators, doc);
-    }
+    });
     const results = [...buckets].map(([index, accumulators]) => ({
       id: index < 0 ? fallback : boundaries[index],
       accumulators,
@@ -94,12 +94,9 @@ const bucketAuto: StageCompiler = (spec, { ctx }) => {
   if (getField(spec, 'granularity') !== undefined) throw notImplemented('$bucketAuto granularity');
   const output = new GroupOutput((getField(spec, 'output') as Document | undefined) ?? defaultOutput, ctx);
   return function* (source) {
-    const entries: { value: unknown; doc: Document }[] = [];
-    for (const doc of source) {
-      ctx.tick();
-      entries.push({ value: groupBy.evaluate(doc) ?? null, doc });
-    }
-    entries.sort((a, b) => compareValues(a.value, b.value, ctx.collation));
+    const read: { value: unknown; doc: Document }[] = [];
+    yield* visitAll(ctx, source, (doc) => void read.push({ value: groupBy.evaluate(doc) ?? null, doc }));
+    const entries = yield* sorted(ctx, read, (a, b) => compareValues(a.value, b.value, ctx.collation));
     const size = Math.max(1, Math.round(entries.length / wanted));
     let at = 0;
     for (let number = 1; at < entries.length; number++) {
@@ -110,6 +107,7 @@ const bucketAuto: StageCompiler = (spec, { ctx }) => {
       while (at < end || (at < entries.length && sameValue(entries[at - 1], entries[at]))) {
         output.add(accumulators, (entries[at] as { doc: Document }).doc);
         at++;
+        if (turnIsOver(ctx)) yield PAUSE;
       }
       const max = (entries[at] ?? entries.at(-1))?.value;
       yield output.finish({ min: entries[start]?.value, max }, accumulators);

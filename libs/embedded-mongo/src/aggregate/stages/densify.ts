@@ -11,7 +11,7 @@ import { typeName } from '../../bson/type-name.js';
 import { isDateUnit, type DateUnit } from '../date/calendar.js';
 import { utcZone } from '../date/zone.js';
 import { addToDate } from '../operators/date-arithmetic.js';
-import type { StageCompiler, StageTable } from '../stage.js';
+import { sorted, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 
 interface Range {
   readonly step: unknown;
@@ -88,12 +88,11 @@ const densify: StageCompiler = (spec, { ctx }) => {
   return function* (source) {
     const without: Document[] = [];
     const partitions = new Map<string, Document[]>();
-    for (const doc of source) {
-      ctx.tick();
+    yield* visitAll(ctx, source, (doc) => {
       const value = nestedValue(doc, path);
       if (value === undefined || value === null) {
         without.push(doc);
-        continue;
+        return;
       }
       check(value);
       const key = keyOfAll(
@@ -103,16 +102,16 @@ const densify: StageCompiler = (spec, { ctx }) => {
       const partition = partitions.get(key);
       if (partition) partition.push(doc);
       else partitions.set(key, [doc]);
-    }
+    });
     yield* without;
     const valueOf = (doc: Document): unknown => nestedValue(doc, path);
-    const sorted = [...partitions.values()].map((docs) =>
-      docs.sort((a, b) => compareValues(valueOf(a), valueOf(b))),
-    );
-    const all = sorted.flatMap((docs) => [valueOf(docs[0] as Document), valueOf(docs.at(-1) as Document)]);
+    const inOrder: Document[][] = [];
+    for (const docs of partitions.values())
+      inOrder.push(yield* sorted(ctx, docs, (a, b) => compareValues(valueOf(a), valueOf(b))));
+    const all = inOrder.flatMap((docs) => [valueOf(docs[0] as Document), valueOf(docs.at(-1) as Document)]);
     all.sort((a, b) => compareValues(a, b));
     let made = 0;
-    for (const docs of sorted) {
+    for (const docs of inOrder) {
       const own = [valueOf(docs[0] as Document), valueOf(docs.at(-1) as Document)];
       const [low, high] =
         typeof range.bounds === 'string'

@@ -7,7 +7,8 @@ import { compileProjection } from '../../projection/projection.js';
 import { applyTree, ProjectionNode } from '../../projection/projection-tree.js';
 import { extendVariables } from '../evaluate.js';
 import { compileExpression } from '../expression.js';
-import { mapping, type StageCompiler, type StageTable } from '../stage.js';
+import { PAUSE } from '../../server/drain.js';
+import { mapping, turnIsOver, type StageCompiler, type StageTable } from '../stage.js';
 
 const project: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15969, '$project specification must be an object');
@@ -102,8 +103,9 @@ const redact: StageCompiler = (spec, { ctx }) => {
   };
   return function* (source) {
     for (const doc of source) {
-      const result = level(doc, doc);
+      const result = doc === PAUSE ? PAUSE : level(doc, doc);
       if (result) yield result;
+      else if (turnIsOver(ctx)) yield PAUSE;
     }
   };
 };

@@ -7,17 +7,32 @@ import { parseFieldPath } from '../../bson/path.js';
 import { numberKind, toDouble } from '../../bson/number.js';
 import { compileFilter } from '../../query/filter.js';
 import type { QueryContext } from '../../query/context.js';
+import { PAUSE } from '../../server/drain.js';
 import { compileExpression } from '../expression.js';
 import { StageMemory } from '../stage-memory.js';
-import { wholeOption, type StageCompiler, type StageRun, type StageTable } from '../stage.js';
+import {
+  gather,
+  sorted,
+  turnIsOver,
+  visitAll,
+  wholeOption,
+  type StageCompiler,
+  type StageRun,
+  type StageTable,
+} from '../stage.js';
 
 const match: StageCompiler = (spec, { ctx }) => {
   if (!isDocument(spec)) throw mongoError(15959, 'the match filter must be an expression in an object');
   const filter = compileFilter(spec, ctx);
   return function* (source) {
     for (const doc of source) {
+      if (doc === PAUSE) {
+        yield PAUSE;
+        continue;
+      }
       ctx.tick();
       if (filter.matches(doc)) yield doc;
+      else if (turnIsOver(ctx)) yield PAUSE;
     }
   };
 };
@@ -33,15 +48,8 @@ export function sortRun(spec: Document, ctx: QueryContext): StageRun {
   const order = compileSort(spec, ctx.collation, ctx.textScore);
   return function* (source) {
     const entries: { doc: Document; keys: unknown[] }[] = [];
-    for (const doc of source) {
-      ctx.tick();
-      entries.push({ doc, keys: order.keysOf(doc) });
-    }
-    entries.sort((a, b) => {
-      ctx.tick();
-      return order.compareKeys(a.keys, b.keys);
-    });
-    for (const entry of entries) yield entry.doc;
+    yield* visitAll(ctx, source, (doc) => void entries.push({ doc, keys: order.keysOf(doc) }));
+    for (const { doc } of yield* sorted(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys))) yield doc;
   };
 }
 
@@ -59,7 +67,7 @@ const limit: StageCompiler = (spec, { ctx }) => {
     for (const doc of source) {
       ctx.tick();
       yield doc;
-      if (--left === 0) return;
+      if (doc !== PAUSE && --left === 0) return;
     }
   };
 };
@@ -71,8 +79,11 @@ const skip: StageCompiler = (spec, { ctx }) => {
     let left = count;
     for (const doc of source) {
       ctx.tick();
-      if (left > 0) left--;
-      else yield doc;
+      if (doc === PAUSE || left === 0) yield doc;
+      else {
+        left--;
+        if (turnIsOver(ctx)) yield PAUSE;
+      }
     }
   };
 };
@@ -97,11 +108,16 @@ const unwind: StageCompiler = (spec, { ctx }) => {
     indexPath ? withNested(doc, indexPath, index === null ? null : Long.fromNumber(index)) : doc;
   return function* (source) {
     for (const doc of source) {
+      if (doc === PAUSE) {
+        yield PAUSE;
+        continue;
+      }
       ctx.tick();
       const value = nestedValue(doc, parts);
       if (!Array.isArray(value)) {
         if (value !== undefined && value !== null) yield numbered(doc, null);
         else if (preserve) yield numbered(doc, null);
+        else if (turnIsOver(ctx)) yield PAUSE;
       } else if (value.length === 0) {
         if (preserve) yield numbered(withNested(doc, parts, undefined), null);
       } else {
@@ -121,10 +137,7 @@ const count: StageCompiler = (spec, { ctx }) => {
   if (spec.includes('.')) throw mongoError(40160, "the count field cannot contain '.'");
   return function* (source) {
     let total = 0;
-    for (const _doc of source) {
-      ctx.tick();
-      total++;
-    }
+    yield* visitAll(ctx, source, () => void total++);
     if (total > 0) yield { [spec]: total };
   };
 };
@@ -138,15 +151,14 @@ const sample: StageCompiler = (spec, { ctx }) => {
     // Reservoir sampling: one pass, every document with the same chance.
     const kept: Document[] = [];
     let seen = 0;
-    for (const doc of source) {
-      ctx.tick();
+    yield* visitAll(ctx, source, (doc) => {
       seen++;
       if (kept.length < wanted) kept.push(doc);
       else {
         const place = Math.floor(Math.random() * seen);
         if (place < wanted) kept[place] = doc;
       }
-    }
+    });
     yield* kept;
   };
 };
@@ -174,15 +186,15 @@ const facet: StageCompiler = (spec, builder) => {
     return { name, run: builder.pipeline(stages, builder.ctx) };
   });
   return function* (source) {
-    const docs = [...source];
+    const docs = yield* gather(builder.ctx, source);
     const result: Document = {};
     const memory = new StageMemory('$facet');
     for (const { name, run } of branches) {
       const rows: Document[] = [];
-      for (const row of run(docs)) {
+      yield* visitAll(builder.ctx, run(docs), (row) => {
         memory.hold(row);
         rows.push(row);
-      }
+      });
       setField(result, name, rows);
     }
     yield result;

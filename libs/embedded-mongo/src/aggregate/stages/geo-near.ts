@@ -7,7 +7,7 @@ import type { QueryContext } from '../../query/context.js';
 import { compileFilter } from '../../query/filter.js';
 import { distanceFrom, nearest } from '../../query/geo.js';
 import { readPoint } from '../../query/geo-shape.js';
-import type { StageCompiler, StageTable } from '../stage.js';
+import { sorted, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 
 /** The indexed field to measure from: the one asked for, or the only one there is. */
 function geoPath(spec: Document, ctx: QueryContext): readonly string[] {
@@ -60,15 +60,13 @@ const geoNear: StageCompiler = (spec, { ctx }) => {
   const includeLocs = getField(spec, 'includeLocs');
   return function* (source) {
     const found: { doc: Document; distance: number }[] = [];
-    for (const doc of source) {
-      ctx.tick();
+    yield* visitAll(ctx, source, (doc) => {
       const distance = nearest(nestedValue(doc, place), (point) =>
         distanceFrom(center, point, spherical, metres),
       );
       if (distance >= min && distance <= max && filter.matches(doc)) found.push({ doc, distance });
-    }
-    found.sort((a, b) => a.distance - b.distance);
-    for (const { doc, distance } of found) {
+    });
+    for (const { doc, distance } of yield* sorted(ctx, found, (a, b) => a.distance - b.distance)) {
       const measured = withNested(doc, target, doubleValue(distance * factor));
       yield typeof includeLocs === 'string'
         ? withNested(measured, parseFieldPath(includeLocs).parts, nestedValue(doc, place))

@@ -6,7 +6,15 @@ import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileFilter } from '../../query/filter.js';
 import { compileExpression } from '../expression.js';
-import { collectionOf, foreignContext, wholeOption, type StageCompiler, type StageTable } from '../stage.js';
+import { PAUSE } from '../../server/drain.js';
+import {
+  collectionOf,
+  foreignContext,
+  visitAll,
+  wholeOption,
+  type StageCompiler,
+  type StageTable,
+} from '../stage.js';
 import { JoinTable, localValues } from './join-table.js';
 
 const known = [
@@ -47,15 +55,17 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
   const restriction = getField(spec, 'restrictSearchWithMatch') ?? {};
   if (!isDocument(restriction)) throw mongoError(40185, 'restrictSearchWithMatch must be an object');
   const filter = compileFilter(restriction, foreignContext(ctx));
+  const stored = collectionOf(ctx, from);
 
   return function* (source) {
     const docs: Document[] = [];
-    for (const doc of collectionOf(ctx, from)) {
-      ctx.tick();
-      if (filter.matches(doc)) docs.push(doc);
-    }
-    const table = JoinTable.byQueryPath(docs, toField, ctx);
+    yield* visitAll(ctx, stored, (doc) => void (filter.matches(doc) && docs.push(doc)));
+    const table = yield* JoinTable.byQueryPath(docs, toField, ctx);
     for (const doc of source) {
+      if (doc === PAUSE) {
+        yield PAUSE;
+        continue;
+      }
       const first = start.evaluate(doc) ?? null;
       let frontier: unknown[] = Array.isArray(first) ? first : [first];
       const seen = new Set<string>();
@@ -63,12 +73,11 @@ const graphLookup: StageCompiler = (spec, { ctx }) => {
       for (let depth = 0; depth <= maxDepth && frontier.length > 0; depth++) {
         const values = frontier.filter((value) => addKey(seen, keyOf(value, ctx.collation)));
         frontier = [];
-        for (const next of table.find(values)) {
-          ctx.tick();
-          if (found.has(next)) continue;
+        yield* visitAll(ctx, table.find(values), (next) => {
+          if (found.has(next)) return;
           found.set(next, depth);
-          frontier.push(...localValues(next, fromPath).filter((value) => value !== null));
-        }
+          for (const value of localValues(next, fromPath)) if (value !== null) frontier.push(value);
+        });
       }
       const joined = [...found].map(([next, depth]) =>
         depthPath ? withNested(next, depthPath, Long.fromNumber(depth)) : next,

@@ -6,7 +6,7 @@ import { compileAccumulator, type AccumulatorPlan } from '../accumulators.js';
 import type { Accumulator } from '../folds.js';
 import { expressionBuilder } from '../expression.js';
 import type { Scope } from '../evaluate.js';
-import type { StageCompiler, StageTable } from '../stage.js';
+import { visitAll, type StageCompiler, type StageTable } from '../stage.js';
 import { StageMemory } from '../stage-memory.js';
 import { sortRun } from './flow.js';
 
@@ -49,8 +49,7 @@ const group: StageCompiler = (spec, { ctx }) => {
   return function* (source) {
     const groups = new Map<string, { id: unknown; accumulators: Accumulator[] }>();
     const memory = new StageMemory('$group');
-    for (const doc of source) {
-      ctx.tick();
+    yield* visitAll(ctx, source, (doc) => {
       const id = identity({ root: doc, current: doc, variables: [] }) ?? null;
       const key = keyOf(id, ctx.collation);
       let entry = groups.get(key);
@@ -59,7 +58,7 @@ const group: StageCompiler = (spec, { ctx }) => {
         groups.set(key, (entry = { id, accumulators: output.start() }));
       }
       output.add(entry.accumulators, doc);
-    }
+    });
     for (const { id, accumulators } of groups.values()) {
       ctx.tick();
       yield output.finish(id, accumulators);

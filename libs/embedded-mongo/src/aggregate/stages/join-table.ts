@@ -2,7 +2,9 @@ import type { Document } from '../../bson/document.js';
 import { keyOf } from '../../bson/key-string.js';
 import { leafValues, parseFieldPath, someValue, type FieldPath } from '../../bson/path.js';
 import type { QueryContext } from '../../query/context.js';
+import type { PAUSE } from '../../server/drain.js';
 import { readPath } from '../expression.js';
+import { visitAll } from '../stage.js';
 
 /** A hash of a collection by the values at one path: a join costs one lookup per value, not a scan. */
 export class JoinTable {
@@ -11,28 +13,48 @@ export class JoinTable {
   private constructor(
     private readonly docs: readonly Document[],
     private readonly ctx: QueryContext,
+  ) {}
+
+  private static *of(
+    docs: readonly Document[],
+    ctx: QueryContext,
     valuesOf: (doc: Document) => unknown[],
-  ) {
-    for (const [position, doc] of docs.entries()) {
-      ctx.tick();
-      for (const key of new Set(valuesOf(doc).map((value) => keyOf(value, ctx.collation)))) {
-        const bucket = this.buckets.get(key);
-        if (bucket) bucket.push(position);
-        else this.buckets.set(key, [position]);
-      }
+  ): Generator<typeof PAUSE, JoinTable> {
+    const table = new JoinTable(docs, ctx);
+    let position = 0;
+    yield* visitAll(ctx, docs, (doc) => {
+      table.add(position, valuesOf(doc));
+      position += 1;
+    });
+    return table;
+  }
+
+  private add(position: number, values: unknown[]): void {
+    for (const key of new Set(values.map((value) => keyOf(value, this.ctx.collation)))) {
+      const bucket = this.buckets.get(key);
+      if (bucket) bucket.push(position);
+      else this.buckets.set(key, [position]);
     }
   }
 
   /** As a query sees the path: array elements count, and missing is null. */
-  static byQueryPath(docs: readonly Document[], path: string, ctx: QueryContext): JoinTable {
+  static byQueryPath(
+    docs: readonly Document[],
+    path: string,
+    ctx: QueryContext,
+  ): Generator<typeof PAUSE, JoinTable> {
     const parsed = parseFieldPath(path);
-    return new JoinTable(docs, ctx, (doc) => leafValues(doc, parsed).map((value) => value ?? null));
+    return JoinTable.of(docs, ctx, (doc) => leafValues(doc, parsed).map((value) => value ?? null));
   }
 
   /** As an expression sees the path: one value, missing apart from null. */
-  static byExpressionPath(docs: readonly Document[], path: string, ctx: QueryContext): JoinTable {
+  static byExpressionPath(
+    docs: readonly Document[],
+    path: string,
+    ctx: QueryContext,
+  ): Generator<typeof PAUSE, JoinTable> {
     const parsed = parseFieldPath(path);
-    return new JoinTable(docs, ctx, (doc) => [readPath(doc, parsed, 0)]);
+    return JoinTable.of(docs, ctx, (doc) => [readPath(doc, parsed, 0)]);
   }
 
   /** Documents with any of the values, in their own order. */

@@ -4,11 +4,14 @@ import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileFilter } from '../../query/filter.js';
 import type { Filter, QueryContext } from '../../query/context.js';
+import { PAUSE, type Step } from '../../server/drain.js';
 import { compileExpression } from '../expression.js';
 import { extendVariables, type Expression } from '../evaluate.js';
 import {
   collectionOf,
   foreignContext,
+  gather,
+  visitAll,
   type StageBuilder,
   type StageCompiler,
   type StageRun,
@@ -77,26 +80,31 @@ const lookup: StageCompiler = (spec, builder) => {
   const { ctx } = builder;
   const inner = rest.pipeline ? new InnerPipeline(rest.pipeline, rest.variables, builder) : undefined;
   const localPath = localField === undefined ? undefined : parseFieldPath(localField);
+  const stored = from === undefined ? [] : collectionOf(ctx, from);
   return function* (source) {
-    const foreign = from === undefined ? [] : toArray(collectionOf(ctx, from), ctx);
+    const foreign = yield* gather(ctx, stored);
     const byField =
-      foreignField === undefined ? undefined : JoinTable.byQueryPath(foreign, foreignField, ctx);
+      foreignField === undefined ? undefined : yield* JoinTable.byQueryPath(foreign, foreignField, ctx);
     const byVariable = inner?.equality
-      ? JoinTable.byExpressionPath(foreign, inner.equality.field, ctx)
+      ? yield* JoinTable.byExpressionPath(foreign, inner.equality.field, ctx)
       : undefined;
     let uncorrelated: Document[] | undefined;
     for (const doc of source) {
+      if (doc === PAUSE) {
+        yield PAUSE;
+        continue;
+      }
       ctx.tick();
       inner?.bind(doc);
-      inner?.judgeAll(foreign);
+      yield* inner?.judgeAll(foreign) ?? [];
       let candidates: readonly Document[] = foreign;
       if (byField && localPath) candidates = byField.find(localValues(doc, localPath));
       else if (byVariable && inner?.equality)
         candidates = byVariable.find([inner.equality.value.evaluate(doc)]);
       let joined: Document[];
       if (!inner) joined = [...candidates];
-      else if (byField || inner.correlated) joined = collected(inner.run(candidates));
-      else joined = uncorrelated ??= collected(inner.run(candidates));
+      else if (byField || inner.correlated) joined = yield* collected(ctx, inner.run(candidates));
+      else joined = uncorrelated ??= yield* collected(ctx, inner.run(candidates));
       if (bytesOf(joined, MAX_DOCUMENT_BYTES) > MAX_DOCUMENT_BYTES)
         throw mongoError(
           4568,
@@ -107,13 +115,13 @@ const lookup: StageCompiler = (spec, builder) => {
   };
 };
 
-function collected(rows: Iterable<Document>): Document[] {
+function* collected(ctx: QueryContext, rows: Iterable<Step<Document>>): Generator<typeof PAUSE, Document[]> {
   const memory = new StageMemory('$lookup');
   const all: Document[] = [];
-  for (const row of rows) {
+  yield* visitAll(ctx, rows, (row) => {
     memory.hold(row);
     all.push(row);
-  }
+  });
   return all;
 }
 
@@ -125,10 +133,12 @@ class InnerPipeline {
   readonly equality: { field: string; value: Expression } | undefined;
   /** Where the equality of the join may be asked after the leading filter, that filter. */
   private readonly judged: Filter | undefined;
+  private readonly ctx: QueryContext;
   private readonly values: Record<string, unknown>;
   private readonly definitions: { name: string; expression: Expression }[];
 
   constructor(pipeline: readonly unknown[], variables: Document, builder: StageBuilder) {
+    this.ctx = builder.ctx;
     const names = Object.keys(variables);
     this.definitions = names.map((name) => {
       if (!/^[a-z\u0080-\uffff][\w\u0080-\uffff]*$/.test(name)) {
@@ -153,8 +163,9 @@ class InnerPipeline {
   }
 
   /** Rows that the join would not reach; only what fails on one of them shows. */
-  judgeAll(foreign: readonly Document[]): void {
-    if (this.judged) for (const doc of foreign) this.judged.matches(doc);
+  *judgeAll(foreign: readonly Document[]): Generator<typeof PAUSE, void> {
+    const { judged } = this;
+    if (judged) yield* visitAll(this.ctx, foreign, (doc) => void judged.matches(doc));
   }
 
   bind(doc: Document): void {
@@ -195,15 +206,6 @@ function equalityIn(
   return undefined;
 }
 
-function toArray(docs: Iterable<Document>, ctx: QueryContext): Document[] {
-  const all: Document[] = [];
-  for (const doc of docs) {
-    ctx.tick();
-    all.push(doc);
-  }
-  return all;
-}
-
 const unionWith: StageCompiler = (spec, builder) => {
   const options: Document = isDocument(spec) ? spec : { coll: spec };
   const coll = getField(options, 'coll');
@@ -212,9 +214,10 @@ const unionWith: StageCompiler = (spec, builder) => {
     throw failedToParse('the $unionWith stage specification must be a string or an object with a coll field');
   }
   const run = builder.pipeline(pipeline, foreignContext(builder.ctx));
+  const others = typeof coll === 'string' ? collectionOf(builder.ctx, coll) : [];
   return function* (source) {
     yield* source;
-    yield* run(typeof coll === 'string' ? collectionOf(builder.ctx, coll) : []);
+    yield* run(others);
   };
 };
 

@@ -7,6 +7,8 @@ import { compileAccumulator } from '../accumulators.js';
 import { unitLength, type DateUnit } from '../date/calendar.js';
 import { nullish, type Evaluator, type Scope } from '../evaluate.js';
 import { expressionBuilder } from '../expression.js';
+import { PAUSE } from '../../server/drain.js';
+import { turnIsOver, visitAll } from '../stage.js';
 import { windowBounds, type WindowBounds } from './window-bounds.js';
 
 /** The documents of one partition in order, with their sort keys. */
@@ -16,8 +18,8 @@ export interface Partition {
   sameRank(a: number, b: number): boolean;
 }
 
-/** Computes one output value per document of a partition. */
-export type WindowFunction = (partition: Partition) => unknown[];
+/** Computes one output value per document of a partition, at once or with pauses. */
+export type WindowFunction = (partition: Partition) => unknown[] | Generator<typeof PAUSE, unknown[]>;
 
 const scopeOf = (doc: Document): Scope => ({ root: doc, current: doc, variables: [] });
 
@@ -53,14 +55,17 @@ function accumulated(
   ctx: QueryContext,
 ): WindowFunction {
   const plan = compileAccumulator(name, { [name]: argument }, expressionBuilder(ctx));
-  return (partition) => {
+  return function* (partition): Generator<typeof PAUSE, unknown[]> {
     const scopes = partition.docs.map(scopeOf);
     let accumulator = plan.create();
     let filled = 0;
-    let whole: unknown[] | undefined;
-    return partition.docs.map((_doc, at) => {
+    const results: unknown[] = [];
+    for (let at = 0; at < scopes.length; at++) {
       ctx.tick();
-      if (bounds.whole && whole) return whole[0];
+      if (bounds.whole && at > 0) {
+        results.push(results[0]);
+        continue;
+      }
       const [from, to] = bounds.span(partition, at);
       // A window that only grows goes on with what it has; any other is summed afresh.
       if (!bounds.growing) {
@@ -71,12 +76,22 @@ function accumulated(
         ctx.tick();
         const scope = scopes[filled] as Scope;
         accumulator.add(plan.input(scope), scope);
+        if (turnIsOver(ctx)) yield PAUSE;
       }
-      const result = accumulator.result();
-      if (bounds.whole) whole = [result];
-      return result;
-    });
+      results.push(accumulator.result());
+    }
+    return results;
   };
+}
+
+function* eachPlace(
+  { docs }: Partition,
+  valueAt: (at: number) => unknown,
+  ctx: QueryContext,
+): Generator<typeof PAUSE, unknown[]> {
+  const values: unknown[] = [];
+  yield* visitAll(ctx, docs.keys(), (at) => void values.push(valueAt(at)));
+  return values;
 }
 
 type SpecialFunction = (argument: unknown, ctx: QueryContext) => WindowFunction;
@@ -192,7 +207,7 @@ function slope(name: string, argument: unknown, bounds: WindowBounds, ctx: Query
         throw mongoError(5624900, `${name}: 'unit' must be given exactly when the sortBy field is a date`);
       return (key instanceof Date ? Number(key) : toDouble(key)) / length;
     });
-    return ys.map((_y, at) => {
+    const slopeAt = (at: number): unknown => {
       const [from, to] = bounds.span(partition, at);
       if (name === '$derivative') {
         if (to - from < 2) return null;
@@ -206,7 +221,8 @@ function slope(name: string, argument: unknown, bounds: WindowBounds, ctx: Query
         area = addNumbers(area, multiplyNumbers(addNumbers(ys[i], ys[i - 1]), width));
       }
       return area;
-    });
+    };
+    return eachPlace(partition, slopeAt, ctx);
   };
 }
 
@@ -224,7 +240,7 @@ function covariance(
     const pairs = partition.docs.map(
       (doc) => [toDouble(first(scopeOf(doc))), toDouble(second(scopeOf(doc)))] as const,
     );
-    return partition.docs.map((_doc, at) => {
+    const covarianceAt = (at: number): unknown => {
       const [from, to] = bounds.span(partition, at);
       const within = pairs.slice(from, to).filter(([x, y]) => !Number.isNaN(x) && !Number.isNaN(y));
       const divisor = name === '$covarianceSamp' ? within.length - 1 : within.length;
@@ -232,6 +248,7 @@ function covariance(
       const mean = (side: 0 | 1): number => within.reduce((sum, pair) => sum + pair[side], 0) / within.length;
       const [meanX, meanY] = [mean(0), mean(1)];
       return doubleValue(within.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0) / divisor);
-    });
+    };
+    return eachPlace(partition, covarianceAt, ctx);
   };
 }

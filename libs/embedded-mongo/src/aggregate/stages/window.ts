@@ -5,7 +5,7 @@ import { keyOf } from '../../bson/key-string.js';
 import { withNested } from '../../bson/nested.js';
 import { parseFieldPath } from '../../bson/path.js';
 import { compileExpression } from '../expression.js';
-import type { StageCompiler, StageTable } from '../stage.js';
+import { sorted, visitAll, type StageCompiler, type StageTable } from '../stage.js';
 import { windowFunction, type Partition, type WindowFunction } from './window-functions.js';
 
 interface OutputField {
@@ -35,8 +35,7 @@ const setWindowFields: StageCompiler = (spec, { ctx }) => {
 
   return function* (source) {
     const partitions = new Map<string, { value: unknown; docs: Document[] }>();
-    for (const doc of source) {
-      ctx.tick();
+    yield* visitAll(ctx, source, (doc) => {
       const value = partitionBy.evaluate(doc) ?? null;
       if (Array.isArray(value))
         throw mongoError(14, 'An expression used to partition cannot evaluate to value of type array');
@@ -44,23 +43,22 @@ const setWindowFields: StageCompiler = (spec, { ctx }) => {
       const known = partitions.get(key);
       if (known) known.docs.push(doc);
       else partitions.set(key, { value, docs: [doc] });
-    }
+    });
     const inOrder = [...partitions.values()].sort((a, b) => compareValues(a.value, b.value, ctx.collation));
     for (const { docs } of inOrder) {
-      const entries = docs.map((doc) => ({ doc, keys: order?.keysOf(doc) ?? [] }));
-      if (order) {
-        entries.sort((a, b) => {
-          ctx.tick();
-          return order.compareKeys(a.keys, b.keys);
-        });
-      }
+      let entries = docs.map((doc) => ({ doc, keys: order?.keysOf(doc) ?? [] }));
+      if (order) entries = yield* sorted(ctx, entries, (a, b) => order.compareKeys(a.keys, b.keys));
       const partition: Partition = {
         docs: entries.map((entry) => entry.doc),
         keys: entries.map((entry) => entry.keys),
         sameRank: (a, b) =>
           order !== undefined && order.compareKeys(entries[a]?.keys ?? [], entries[b]?.keys ?? []) === 0,
       };
-      const columns = fields.map((field) => field.compute(partition));
+      const columns: unknown[][] = [];
+      for (const field of fields) {
+        const column = field.compute(partition);
+        columns.push(Array.isArray(column) ? column : yield* column);
+      }
       for (const [i, doc] of partition.docs.entries()) {
         let result = doc;
         for (const [k, field] of fields.entries()) result = withNested(result, field.path, columns[k]?.[i]);
