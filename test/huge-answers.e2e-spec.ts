@@ -8,13 +8,16 @@ import {
   startService,
   type ToolAnswer,
 } from './service.js';
+import { percentile, type Served, SERVED_WITHIN, servedWhile } from './served-within.js';
 
 /** As deploy/kubernetes says, in MB. */
 const HEAP = 400;
 const BIG_ROWS = 50;
 const FLOODERS = ['ann', 'bob', 'cyd'];
 /** Calls of one principal at a time. */
-const LANES = 1;
+const LANES = 4;
+/** How often each of them asks for everything. */
+const ROUNDS = 2;
 const AGENTS = [...FLOODERS, 'dan'];
 
 const at = '2026-01-01T00:00:00.000Z';
@@ -67,12 +70,7 @@ beforeAll(async () => {
       auth: AGENTS.map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
       policy: { classes: { Big: {}, Small: {} } },
     },
-    // The one thread of the embedded database may be busy for seconds; a MongoDB would answer heartbeats and new
-    // connections meanwhile.
-    env: {
-      MONGODB_URI: `${database.uri}${database.uri.includes('?') ? '&' : '/?'}heartbeatFrequencyMS=120000&minPoolSize=90`,
-      NODE_OPTIONS: `--max-old-space-size=${HEAP}`,
-    },
+    env: { MONGODB_URI: database.uri, NODE_OPTIONS: `--max-old-space-size=${HEAP}` },
   });
 }, 120_000);
 afterAll(async () => {
@@ -212,37 +210,41 @@ describe(`with ${HEAP} MB of heap`, () => {
     expect(whole.data['results']).toHaveLength(50);
   });
 
-  it('a flood of all of them by several principals leaves the process up and others served; its memory comes back', async () => {
-    const small = () => call('dan', 'query_class', { class_name: 'Small', limit: 5 });
-    await Promise.all(Array.from({ length: 90 }, small));
+  const small = () => call('dan', 'query_class', { class_name: 'Small', limit: 5 });
+
+  /** All of them at once by several principals, and how long the small calls of another one take meanwhile. */
+  async function flood(): Promise<{ answers: ToolAnswer[]; served: Served<ToolAnswer>[] }> {
     let flooding = true;
     const answers: ToolAnswer[] = [];
-    // One at a time: the embedded database has one thread for all of them.
-    const flood = FLOODERS.flatMap((agent) => {
-      const left = Object.values(SHAPES);
+    const lanes = FLOODERS.flatMap((agent) => {
+      const left = Array.from({ length: ROUNDS }, () => Object.values(SHAPES)).flat();
       return Array.from({ length: LANES }, async () => {
         for (let next = left.shift(); next; next = left.shift())
           answers.push(await call(agent, next.tool, next.args));
       });
     });
-    const others = (async () => {
-      const served: ToolAnswer[] = [];
-      while (flooding) {
-        served.push(await small());
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
-      return served;
-    })();
-    await Promise.all(flood).finally(() => (flooding = false));
-    const served = await others;
-    expect(service.isRunning()).toBe(true);
-    expect(answers).toHaveLength(FLOODERS.length * Object.keys(SHAPES).length);
-    expect(served.length).toBeGreaterThan(0);
-    expect(served.filter(({ isError }) => isError).map(({ text }) => text)).toEqual([]);
+    const others = servedWhile(() => flooding, small);
+    await Promise.all(lanes).finally(() => (flooding = false));
+    return { answers, served: await others };
+  }
+
+  it('a flood of all of them by several principals leaves the process up; half of the small calls of another one take under 2 s, and 95 of 100 in the best of three floods; its memory comes back', async () => {
+    await Promise.all(Array.from({ length: 90 }, small));
+    let longest = Infinity;
+    for (let attempt = 0; attempt < 3 && longest > SERVED_WITHIN; attempt += 1) {
+      const { answers, served } = await flood();
+      expect(service.isRunning()).toBe(true);
+      expect(answers).toHaveLength(ROUNDS * FLOODERS.length * Object.keys(SHAPES).length);
+      expect(served.filter(({ answer }) => answer.isError).map(({ answer }) => answer.text)).toEqual([]);
+      const waits = served.map(({ milliseconds }) => milliseconds);
+      expect(percentile(waits, 50)).toBeLessThan(SERVED_WITHIN);
+      longest = percentile(waits, 95);
+    }
+    expect(longest).toBeLessThan(SERVED_WITHIN);
     const after = await call('ann', 'aggregate', pipeline({ $limit: 2 }, { $project: { numbers: 1 } }));
     expect(after.isError).toBe(false);
     await expect
       .poll(() => residentMegabytes(service.pid), { timeout: 30_000, interval: 500 })
       .toBeLessThan(HEAP);
-  }, 300_000);
+  }, 600_000);
 });
