@@ -7,7 +7,7 @@ WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY tools/build.mjs tools/bundle.mjs tools/config-check.mjs tools/pages.mjs tools/
+COPY tools/build.mjs tools/bundle.mjs tools/pages.mjs tools/
 COPY src src
 COPY libs libs
 RUN node tools/build.mjs

@@ -15,7 +15,6 @@ const SOURCES = [
   'tsconfig.build.json',
   'tools/build.mjs',
   'tools/bundle.mjs',
-  'tools/config-check.mjs',
   'tools/pages.mjs',
 ];
 

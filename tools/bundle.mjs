@@ -1,16 +1,10 @@
 // Joins what tsc built into few files, dist/bundle: reading hundreds of small modules is most of a start. dist/{src,libs} stay
 // what the import table is checked on.
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
-import { configCheckInPlace } from './config-check.mjs';
 
 const dist = fileURLToPath(new URL('../dist', import.meta.url));
-
-const schemaOfConfig = async () => {
-  const { CONFIG_SCHEMA } = await import(pathToFileURL(join(dist, 'libs/config/src/config-schema.js')).href);
-  return CONFIG_SCHEMA;
-};
 
 async function bundle(input, dir) {
   const bundled = await rolldown({
@@ -20,7 +14,6 @@ async function bundle(input, dir) {
     external: (id) => !/^[.#/]/.test(id) && !/^[A-Za-z]:[\\/]/.test(id),
     // Classes register themselves with decorators.
     treeshake: false,
-    plugins: [configCheckInPlace(schemaOfConfig)],
     logLevel: 'warn',
   });
   await bundled.write({

@@ -1,8 +1,22 @@
-import { type AgentShape, type AgentShapeOptions, canonicalClassName, compileAgentShape } from '#agent';
-import { agentMeaningErrors } from './errors/agent-options.js';
-import { withoutIdentity } from './agent-identity.js';
-import type { AgentConfig } from './agent-config.js';
-import type { ConfigFault } from './config-faults.js';
+import {
+  type AgentShape,
+  type AgentShapeOptions,
+  canonicalClassName,
+  compileAgentShape,
+  type Identity,
+  IDENTITY_OPTIONS,
+  type ImpersonationOrder,
+  isUserId,
+  MASTER,
+  readIdentityOptions,
+  roleNameOf,
+} from '#agent';
+import type { UserClaim } from '#auth';
+import type { UnknownName } from '#policy';
+import { agentMeaningErrors } from './agent-options.js';
+import type { ConfigFault } from './config-error.js';
+import type { AgentConfig } from './sections/agents.js';
+import type { AuthRuleConfig } from './sections/auth.js';
 
 type Filters = NonNullable<AgentShapeOptions['filters']>;
 
@@ -65,4 +79,151 @@ function allFilters(agent: string, file: Filters, code: Filters, faults: ConfigF
       faults.push({ path: `agents.${agent}.filters.${className}`, message: 'is declared in code as well' });
   }
   return { ...file, ...code };
+}
+
+/** Names of nothing in the agents of a configuration: errors where names are strict, and warnings. */
+export function nameFaults(names: readonly UnknownName[]): {
+  readonly errors: readonly ConfigFault[];
+  readonly warnings: readonly ConfigFault[];
+} {
+  const of = (strict: boolean) =>
+    names
+      .filter((name) => name.strict === strict)
+      .map(({ agent, path, message, accepted }) => ({ path: `agents.${agent}.${path}`, message, accepted }));
+  return { errors: of(true), warnings: of(false) };
+}
+
+/** With whose rights a named agent reads: always the same, those of the session its caller shows, a user's by order, or a user's by token. */
+export type AgentIdentity = Identity | ImpersonationOrder | ClaimedUser | 'callerSession';
+
+/** Those of the user that the caller's token names. */
+interface ClaimedUser extends UserClaim {
+  readonly kind: 'claimedUser';
+}
+
+/**
+ * @param rules an agent that nothing but sessions leads to reads with them, unless it says otherwise
+ * @param faults what could not be meant is added here
+ */
+export function readAgentIdentity(
+  name: string,
+  agent: AgentConfig,
+  rules: readonly AuthRuleConfig[],
+  faults: ConfigFault[],
+): AgentIdentity {
+  const { identity, clientMode } = agent;
+  const path = `agents.${name}.identity`;
+  const flat = flatIdentity(name, agent, faults);
+  if (flat && identity !== undefined) faults.push({ path, message: 'is given twice, in two forms' });
+  if (clientMode) {
+    const session = typeof identity === 'object' && 'session' in identity;
+    if ((identity !== undefined && !session) || flat)
+      faults.push({
+        path,
+        message: 'clientMode has no master key: only { session: caller } can be read with',
+        related: ['parse.masterKey', `agents.${name}.clientMode`],
+      });
+    return 'callerSession';
+  }
+  if (flat) return flat;
+  if (identity === undefined) {
+    const own = rules.filter((rule) => rule.agent === name);
+    return own.length > 0 && own.every((rule) => 'parseSession' in rule) ? 'callerSession' : MASTER;
+  }
+  if (identity === 'master') return MASTER;
+  if ('session' in identity) return 'callerSession';
+  if ('claim' in identity) {
+    const { claim, field } = identity;
+    return { kind: 'claimedUser', claim, ...(field && { field }) };
+  }
+  const assertUser = (option: string, id: string) => {
+    if (!isUserId(id)) faults.push({ path: `${path}.${option}`, message: 'must be the objectId of a user' });
+  };
+  if ('impersonate' in identity) {
+    assertUser('impersonate', identity.impersonate);
+    return { kind: 'impersonate', userId: identity.impersonate, mint: identity.mint ?? false };
+  }
+  if ('user' in identity) {
+    assertUser('user', identity.user);
+    return { kind: 'aclUser', userId: identity.user };
+  }
+  const role = roleNameOf(identity.role);
+  if (role === '') faults.push({ path: `${path}.role`, message: 'must be the name of a role' });
+  return { kind: 'aclRole', role };
+}
+
+/** The identity as options of the agent itself (`aclUser: …`), the form that code uses. */
+function flatIdentity(
+  name: string,
+  agent: AgentConfig,
+  faults: ConfigFault[],
+): Identity | ImpersonationOrder | null {
+  try {
+    return readIdentityOptions(agent).identity;
+  } catch (error) {
+    faults.push({ path: `agents.${name}`, message: (error as Error).message });
+    return null;
+  }
+}
+
+/** What of an agent's options says who it acts for, and with what label; the rest is its shape. */
+export function withoutIdentity(agent: AgentConfig): Omit<AgentConfig, 'identity'> {
+  const { identity, ...options } = agent;
+  const label = typeof identity === 'object' && 'label' in identity ? identity.label : undefined;
+  const own = readIdentityLabel(agent) ?? label;
+  const rest = Object.fromEntries(
+    Object.entries(options).filter(([option]) => !(IDENTITY_OPTIONS as readonly string[]).includes(option)),
+  );
+  return own === undefined || own === null ? rest : { ...rest, impersonationLabel: own };
+}
+
+const readIdentityLabel = ({
+  impersonationLabel,
+  impersonateLabel,
+}: AgentConfig): string | null | undefined => impersonationLabel ?? impersonateLabel;
+
+function readsToken(agent: AgentConfig | undefined, identity: AgentIdentity | undefined): boolean {
+  const { tenantId } = agent ?? {};
+  const byClaim = typeof tenantId === 'object' && tenantId !== null;
+  return byClaim || (typeof identity === 'object' && identity.kind === 'claimedUser');
+}
+
+/** A rule and the identity of its agent must be able to meet in one caller. */
+export function identityErrors(
+  rules: readonly AuthRuleConfig[],
+  agents: Readonly<Record<string, AgentConfig>>,
+  identities: ReadonlyMap<string, AgentIdentity>,
+): ConfigFault[] {
+  return rules.flatMap((rule, index): ConfigFault[] => {
+    const path = `auth.${index}.agent`;
+    const own = ['identity', 'clientMode', 'tenantId', ...IDENTITY_OPTIONS];
+    const related = ['parse.masterKey', ...own.map((option) => `agents.${rule.agent}.${option}`)];
+    if ('anonymous' in rule && identities.get(rule.agent) === 'callerSession') {
+      return [
+        {
+          path,
+          message: `'${rule.agent}' reads with a session, which anonymous callers do not show`,
+          related,
+        },
+      ];
+    }
+    if (!('oauth' in rule) && readsToken(agents[rule.agent], identities.get(rule.agent))) {
+      return [
+        { path, message: `'${rule.agent}' goes by claims of a token, so only oauth can lead to it`, related },
+      ];
+    }
+    const agent = agents[rule.agent];
+    const given =
+      agent && (agent.identity !== undefined || IDENTITY_OPTIONS.some((option) => option in agent));
+    if ('parseSession' in rule && given && identities.get(rule.agent) !== 'callerSession') {
+      return [
+        {
+          path,
+          message: `'${rule.agent}' has an identity of its own, so no session can be its identity`,
+          related,
+        },
+      ];
+    }
+    return [];
+  });
 }

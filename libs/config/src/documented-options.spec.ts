@@ -1,16 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_ISSUER } from '#auth';
-import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
-import { DEFAULT_AUDIT } from './audit-config.js';
-import { DEFAULT_EXPORT_CONFIG, DEFAULT_TASK_CONFIG } from './lasting-work-config.js';
-import { DEFAULT_EMBEDDINGS, DEFAULT_LLM } from './model-config.js';
-import { DEFAULT_APPROVALS, DEFAULT_CONSOLE, DEFAULT_RELOAD } from './operation-config.js';
-import { DEFAULT_SERVER } from './server-config.js';
-import { DEFAULT_DATABASE, DEFAULT_PARSE, DEFAULT_REDIS } from './store-config.js';
-import { AUTH_RULE_SCHEMA } from './auth-rule-schema.js';
-import { CONFIG_SCHEMA } from './config-schema.js';
-import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
+import { ConfigurationFile } from './config.js';
+import { documentedDefaultsOf } from './schema/class-schema.js';
+import { type OptionsClass, optionsOf } from './schema/option.js';
+import { AgentConfig } from './sections/agents.js';
+import { AuditConfig } from './sections/audit.js';
+import { AuthRuleOptions, ClientCertificateConfig, OAuthConfig } from './sections/auth.js';
+import { ExportConfig, ReloadConfig, SubscriptionsConfig, TaskConfig } from './sections/background.js';
+import { EmbeddingsConfig, LlmConfig } from './sections/models.js';
+import { LoggingConfig, MetricsConfig, TracesConfig } from './sections/observability.js';
+import { ApprovalsConfig, ConsoleConfig } from './sections/operators.js';
+import { BudgetConfig, ClassOptions, PolicyOptions, SearchableConfig } from './sections/policy.js';
+import { ServerConfig } from './sections/server.js';
+import { DatabaseConfig, ParseConfig, RedisConfig } from './sections/stores.js';
 
 const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
 const CONFIGURATION = page('configuration');
@@ -23,84 +25,111 @@ function chapter(text: string, heading: string): string {
   return after.split(/^#/m)[0] as string;
 }
 
-/** The names and the second cells of a chapter's tables; a row may name several options. */
-function rows(text: string): Map<string, string> {
-  const found = [...text.matchAll(/^\| (`[^|]+?) *\| ([^|]*?) *\|/gm)];
+interface Row {
+  /** Its name and its cells after that, as written. */
+  readonly cells: readonly string[];
+  /** Without the marks of code. */
+  readonly default: string;
+  readonly text: string;
+}
+
+/** The rows of a chapter's tables by the name in their first cell. Tables without defaults have two cells. */
+function rows(text: string): Map<string, Row> {
+  const lines = [...text.matchAll(/^\| (`.+) \|$/gm)].map(([, row = '']) => row.split(/ +\| +/));
   return new Map(
-    found.flatMap(([, names = '', value = '']) =>
-      [...names.matchAll(/`(\w+)`/g)].map(([, name]) => [name as string, value.replaceAll('`', '')] as const),
+    lines.flatMap((cells) =>
+      [...(cells[0] ?? '').matchAll(/`(\w+)`/g)].map(([, name = '']) => [
+        name,
+        {
+          cells,
+          default: (cells[1] ?? '').replaceAll('`', ''),
+          text: (cells.at(-1) ?? '').trim(),
+        },
+      ]),
     ),
   );
 }
 
-const { properties } = CONFIG_SCHEMA;
+const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: OptionsClass]>> = {
+  server: [rows(chapter(CONFIGURATION, 'server')), ServerConfig],
+  database: [rows(chapter(CONFIGURATION, 'database')), DatabaseConfig],
+  redis: [rows(chapter(CONFIGURATION, 'redis')), RedisConfig],
+  reload: [rows(chapter(CONFIGURATION, 'reload')), ReloadConfig],
+  parse: [rows(chapter(CONFIGURATION, 'parse')), ParseConfig],
+  embeddings: [rows(chapter(CONFIGURATION, 'embeddings')), EmbeddingsConfig],
+  llm: [rows(chapter(CONFIGURATION, 'llm')), LlmConfig],
+  subscriptions: [rows(chapter(CONFIGURATION, 'subscriptions')), SubscriptionsConfig],
+  traces: [rows(chapter(CONFIGURATION, 'traces')), TracesConfig],
+  metrics: [rows(chapter(CONFIGURATION, 'metrics')), MetricsConfig],
+  logging: [rows(chapter(CONFIGURATION, 'logging')), LoggingConfig],
+  tasks: [rows(chapter(page('tasks'), 'Options')), TaskConfig],
+  exports: [rows(chapter(page('exports'), 'Options')), ExportConfig],
+  console: [rows(chapter(page('console'), 'Options')), ConsoleConfig],
+  audit: [rows(chapter(page('audit'), 'Options')), AuditConfig],
+  oauth: [rows(chapter(page('oauth'), 'Options')), OAuthConfig],
+  approvals: [rows(page('approvals').split(/^## /m)[0] as string), ApprovalsConfig],
+};
 
-const TABLES = {
-  server: [rows(chapter(CONFIGURATION, 'server')), properties.server, DEFAULT_SERVER],
-  database: [rows(chapter(CONFIGURATION, 'database')), properties.database, DEFAULT_DATABASE],
-  redis: [rows(chapter(CONFIGURATION, 'redis')), properties.redis, DEFAULT_REDIS],
-  reload: [rows(chapter(CONFIGURATION, 'reload')), properties.reload, DEFAULT_RELOAD],
-  parse: [rows(chapter(CONFIGURATION, 'parse')), properties.parse, { ...DEFAULT_PARSE, liveQueryUrl: null }],
-  embeddings: [rows(chapter(CONFIGURATION, 'embeddings')), properties.embeddings, DEFAULT_EMBEDDINGS],
-  llm: [rows(chapter(CONFIGURATION, 'llm')), properties.llm, { ...DEFAULT_LLM, prices: '{}' }],
-  subscriptions: [
-    rows(chapter(CONFIGURATION, 'subscriptions')),
-    properties.subscriptions,
-    DEFAULT_SUBSCRIPTIONS,
-  ],
-  traces: [rows(chapter(CONFIGURATION, 'traces')), properties.traces, DEFAULT_TRACES],
-  metrics: [rows(chapter(CONFIGURATION, 'metrics')), properties.metrics, DEFAULT_METRICS],
-  logging: [rows(chapter(CONFIGURATION, 'logging')), properties.logging, DEFAULT_LOGGING],
-  tasks: [rows(chapter(page('tasks'), 'Options')), properties.tasks, DEFAULT_TASK_CONFIG],
-  exports: [rows(chapter(page('exports'), 'Options')), properties.exports, DEFAULT_EXPORT_CONFIG],
-  console: [rows(chapter(page('console'), 'Options')), properties.console, DEFAULT_CONSOLE],
-  audit: [rows(chapter(page('audit'), 'Options')), properties.audit, DEFAULT_AUDIT],
-  oauth: [rows(chapter(page('oauth'), 'Options')), AUTH_RULE_SCHEMA.properties.oauth, DEFAULT_ISSUER],
-  approvals: [rows(page('approvals').split(/^## /m)[0] as string), properties.approvals, DEFAULT_APPROVALS],
-} as const;
+/** Tables of which the defaults stand in words, or which tell some options in the text around them. */
+const OTHER_TABLES: typeof TABLES = {
+  agents: [rows(chapter(CONFIGURATION, 'agents')), AgentConfig],
+  budgets: [rows(chapter(CONFIGURATION, 'Budgets')), BudgetConfig],
+  certificates: [rows(chapter(CONFIGURATION, 'Certificates')), ClientCertificateConfig],
+  'policy.classes': [rows(chapter(POLICY, 'Classes')), ClassOptions],
+  searchable: [rows(chapter(POLICY, 'Searchable classes')), SearchableConfig],
+  policy: [rows(chapter(POLICY, 'Switches')), PolicyOptions],
+};
 
 const told = (value: unknown): string =>
   typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 
-describe('the pages on configuration', () => {
-  it.each(Object.entries(TABLES))(
-    'name the options of %s, all of them and no other',
-    (_, [table, schema]) => {
-      expect([...table.keys()].sort()).toEqual(Object.keys(schema.properties).sort());
-    },
-  );
+const namesOf = (type: OptionsClass): readonly string[] => [...optionsOf(type).keys()];
 
-  it.each(Object.entries(TABLES))('tell the defaults of %s', (_, [table, , defaults]) => {
-    for (const [name, value] of Object.entries(defaults)) {
-      expect(`${name}: ${table.get(name)}`).toBe(`${name}: ${told(value)}`);
+describe('the pages on configuration', () => {
+  it.each(Object.entries(TABLES))('name the options of %s, all of them and no other', (_, [table, type]) => {
+    expect([...table.keys()].sort()).toEqual([...namesOf(type)].sort());
+  });
+
+  it.each(Object.entries(TABLES))('tell the defaults of %s', (_, [table, type]) => {
+    for (const [name, value] of Object.entries(documentedDefaultsOf(type))) {
+      expect(`${name}: ${table.get(name)?.default}`).toBe(`${name}: ${told(value)}`);
     }
   });
 
+  it.each(Object.entries({ ...TABLES, ...OTHER_TABLES }))(
+    'tell the options of %s in its words',
+    (_, [table, type]) => {
+      const options = optionsOf(type);
+      expect([...table.keys()].filter((name) => !options.has(name))).toEqual([]);
+      for (const [name, { text }] of table) {
+        expect(`${name}: ${text}`).toBe(`${name}: ${options.get(name)?.text}`);
+      }
+    },
+  );
+
   it('have a chapter for every section', () => {
-    const untold = Object.keys(properties).filter((name) => !CONFIGURATION.includes(`\n## ${name}\n`));
+    const untold = namesOf(ConfigurationFile).filter((name) => !CONFIGURATION.includes(`\n## ${name}\n`));
     // It has a page of its own.
     expect(untold).toEqual(['policy']);
   });
 
   it('name every option of an agent', () => {
-    const names = Object.keys(properties.agents.additionalProperties.properties);
-    const untold = names.filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
+    const untold = namesOf(AgentConfig).filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
     expect(untold).toEqual([]);
   });
 
   it('name every kind of rule', () => {
-    const kinds = Object.keys(AUTH_RULE_SCHEMA.properties).filter((kind) => kind !== 'agent');
+    const kinds = namesOf(AuthRuleOptions).filter((kind) => kind !== 'agent');
     expect(kinds.filter((kind) => !chapterAndBelow('auth').includes(kind))).toEqual([]);
   });
 
   it('name every option of certificates', () => {
-    const names = Object.keys(AUTH_RULE_SCHEMA.properties.clientCertificate.properties);
+    const names = [...namesOf(ClientCertificateConfig)];
     expect([...rows(chapter(CONFIGURATION, 'Certificates')).keys()].sort()).toEqual(names.sort());
   });
 
   it('name every rule of a class and every switch', () => {
-    const { classes, ...switches } = properties.policy.properties;
-    const names = [...Object.keys(classes.additionalProperties.properties), ...Object.keys(switches)];
+    const names = [...namesOf(ClassOptions), ...namesOf(PolicyOptions)].filter((name) => name !== 'classes');
     expect(
       names.filter((name) => !POLICY.includes(`\`${name}\``) && !POLICY.includes(`\`${name}: `)),
     ).toEqual([]);

@@ -1,6 +1,10 @@
-import type { ConfigFault } from './config-faults.js';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { ConfigError, type ConfigFault } from './config-error.js';
 import type { Environment } from './read-config-file.js';
-import { isSection, type Section } from './section.js';
+import { isSection, type Section } from './schema/schema-node.js';
+import { readSecretFile, SecretFileError } from './secret-file.js';
 
 /** Environment variables that win over the file, and where they go. */
 const OVERLAYS: readonly (readonly [variable: string, section: string, key: string])[] = [
@@ -61,4 +65,111 @@ function withApiKey(config: Section, apiKey: string): unknown {
   return auth.map((rule: unknown) =>
     isSection(rule) && rule['anonymous'] === true ? { apiKey, agent: rule['agent'] } : rule,
   );
+}
+
+/**
+ * Variables that `NAME_FILE` may stand for. The environment gates are not among them: whoever may write a file must not be
+ * able to open one.
+ */
+export const VARIABLES_FROM_FILES: readonly string[] = [
+  ...OVERLAID_VARIABLES,
+  'MCP_API_KEY',
+  'PARSE_SESSION_TOKEN',
+];
+
+/**
+ * The environment with the contents of the files that `NAME_FILE` names.
+ * @throws ConfigError listing files that cannot be read and variables that are given in both ways
+ */
+export function withEnvironmentFiles(env: Environment): Environment {
+  const { env: resolved, faults } = environmentFiles(env);
+  if (faults.length > 0) throw new ConfigError('environment', faults);
+  return resolved;
+}
+
+/** The same, with what is wrong beside what could be read. */
+export function environmentFiles(env: Environment): {
+  readonly env: Environment;
+  readonly faults: readonly ConfigFault[];
+} {
+  const faults: ConfigFault[] = [];
+  const resolved: Record<string, string | undefined> = { ...env };
+  for (const name of VARIABLES_FROM_FILES) {
+    const variable = `${name}_FILE`;
+    const path = env[variable];
+    if (path === undefined || path === '') continue;
+    delete resolved[variable];
+    if (env[name]) {
+      faults.push({ path: variable, message: `is given beside ${name}: one of them must go` });
+      continue;
+    }
+    try {
+      resolved[name] = readSecretFile(path);
+    } catch (error) {
+      if (!(error instanceof SecretFileError)) throw error;
+      faults.push({ path: variable, message: error.message });
+    }
+  }
+  return { env: resolved, faults };
+}
+
+/** Variables of the language model, of chat and console alone. */
+const OF_THE_MODEL = [
+  'LLM_PROVIDER',
+  'LLM_MODEL',
+  'LLM_BASE_URL',
+  'LLM_ENDPOINT',
+  'LLM_API_KEY',
+  'MCP_CHAT_TRACE',
+];
+
+/**
+ * Variables that a `.env` file may set, and with `_FILE` those of secrets. The environment gates are not among them: whoever may
+ * write a file must not be able to open one.
+ */
+export const DOT_ENV_VARIABLES: readonly string[] = [
+  ...VARIABLES_FROM_FILES,
+  ...VARIABLES_FROM_FILES.map((name) => `${name}_FILE`),
+  'PARLEY_CONFIG',
+  'PARSE_MCP_ENABLED',
+  'PARSE_STRICT_POINTER_SHAPES',
+  ...OF_THE_MODEL,
+];
+
+/** Bytes of a `.env` file. */
+const LONGEST_DOT_ENV = 65_536;
+
+/**
+ * What the file `.env` of a folder adds to an environment: known variables that it does not have, in either form (`NAME` or
+ * `NAME_FILE`). All others are ignored.
+ * @throws ConfigError when there is a file that cannot be read
+ */
+export function dotEnv(env: Environment, cwd: string): Record<string, string> {
+  const text = dotEnvText(join(cwd, '.env'));
+  if (text === null) return {};
+  const isGiven = (name: string) => env[name] !== undefined && env[name] !== '';
+  const found = parseEnv(text) as Readonly<Record<string, string | undefined>>;
+  return Object.fromEntries(
+    DOT_ENV_VARIABLES.flatMap((name) => {
+      const value = Object.hasOwn(found, name) ? found[name] : undefined;
+      const plain = name.replace(/_FILE$/, '');
+      if (value === undefined || value === '' || isGiven(plain) || isGiven(`${plain}_FILE`)) return [];
+      return [[name, value]];
+    }),
+  );
+}
+
+function dotEnvText(path: string): string | null {
+  const unusable = (message: string) => new ConfigError(path, [{ path: '', message }]);
+  try {
+    const text = readFileSync(path, 'utf8');
+    if (Buffer.byteLength(text) > LONGEST_DOT_ENV) throw unusable(`is longer than ${LONGEST_DOT_ENV} bytes`);
+    return text;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (error instanceof ConfigError) throw error;
+    // A folder of that name is nobody's file of variables.
+    if (code === 'ENOENT' || code === 'EISDIR' || code === 'ENOTDIR') return null;
+    throw unusable(`cannot be read (${code ?? 'unknown'})`);
+  }
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ConfigError } from './config-faults.js';
+import { ConfigError } from './config-error.js';
 import { checkedConfig, loadConfig } from './load-config.js';
 
 let folder: string;

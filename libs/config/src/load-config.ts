@@ -9,38 +9,39 @@ import {
   unknownAgentNames,
   withDeclaredClasses,
 } from '#policy';
-import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
-import { type AgentIdentity, identityFaults, readAgentIdentity } from './agent-identity.js';
-import { approvalFaults } from './approval-faults.js';
-import { consoleFaults } from './console-faults.js';
-import { auditConfig, auditFaults } from './audit-config.js';
-import { authRuleFaults } from './auth-rule-faults.js';
-import { agentLlmFaults } from './agent-llm.js';
-import { compileAgents, type DeclaredFilters } from './compile-agents.js';
-import type { ParleyConfig } from './config.js';
-import { DEFAULT_EXPORT_CONFIG, DEFAULT_TASK_CONFIG } from './lasting-work-config.js';
-import { DEFAULT_EMBEDDINGS, DEFAULT_LLM } from './model-config.js';
-import { DEFAULT_APPROVALS, DEFAULT_CONSOLE, DEFAULT_RELOAD } from './operation-config.js';
-import { DEFAULT_SERVER } from './server-config.js';
-import { DEFAULT_DATABASE, DEFAULT_PARSE, DEFAULT_REDIS } from './store-config.js';
-import { ConfigError, type ConfigFault } from './config-faults.js';
-import { CONFIG_SCHEMA } from './config-schema.js';
-import { embeddingFaults } from './embedding-faults.js';
-import { llmFaults } from './llm-faults.js';
-import { overlayEnvironment } from './environment.js';
-import { environmentFiles } from './environment-files.js';
-import { nameFaults } from './errors/name-faults.js';
-import { readablePart } from './errors/readable-part.js';
-import type { SchemaFinding } from './errors/schema-errors.js';
-import { liveQueryConfig, liveQueryFaults } from './live-query-config.js';
-import { DEFAULT_LOGGING, DEFAULT_METRICS, DEFAULT_TRACES } from './observability-config.js';
-import { packageFaults } from './package-faults.js';
-import { inClientMode, parseServerFaults } from './parse-server-faults.js';
-import { redisFaults } from './redis-faults.js';
+import {
+  type AgentIdentity,
+  compileAgents,
+  type DeclaredFilters,
+  identityErrors,
+  nameFaults,
+  readAgentIdentity,
+} from './compile-agents.js';
+import { CONFIG_SCHEMA, ConfigurationFile, type ParleyConfig } from './config.js';
+import { ConfigError, type ConfigFault } from './config-error.js';
+import { environmentFiles, overlayEnvironment } from './environment.js';
 import { configFile, type Environment } from './read-config-file.js';
-import { configCheck } from './schema-check.js';
-import { isSection, type Section } from './section.js';
-import { startFaults, type StartKind } from './start-gate.js';
+import { defaultsOf } from './schema/class-schema.js';
+import { findMisfits } from './schema/option.js';
+import { readablePart } from './schema/readable-part.js';
+import type { SchemaFinding } from './schema/schema-errors.js';
+import { isSection, type Section } from './schema/schema-node.js';
+import { auditConfig, auditErrors } from './sections/audit.js';
+import { authRuleErrors } from './sections/auth.js';
+import { ExportConfig, ReloadConfig, SubscriptionsConfig, TaskConfig } from './sections/background.js';
+import { agentLlmErrors, EmbeddingsConfig, endpointErrors, LlmConfig } from './sections/models.js';
+import { LoggingConfig, MetricsConfig, packageErrors, TracesConfig } from './sections/observability.js';
+import { approvalErrors, ApprovalsConfig, ConsoleConfig, consoleErrors } from './sections/operators.js';
+import { ServerConfig, startFaults, type StartKind } from './sections/server.js';
+import {
+  DatabaseConfig,
+  inClientMode,
+  liveQueryConfig,
+  ParseConfig,
+  parseServerErrors,
+  RedisConfig,
+  storeAddressErrors,
+} from './sections/stores.js';
 
 const DEFAULT_FILE = 'parley.yaml';
 /** Used when the file names no agents: reads everything the policy leaves. */
@@ -189,8 +190,10 @@ interface Reading {
 
 function compiled(overlaid: unknown, reading: Reading): LoadedConfig {
   const { errors, value, independent } = readablePart(CONFIG_SCHEMA, overlaid, { known: reading.known });
-  // What is asked of every value has the last word, should a finding have been missed.
-  const missed = errors.length === 0 && reading.known.length === 0 ? schemaFaults(overlaid) : [];
+  // class-validator has the last word, should a finding have been missed.
+  const misfits =
+    errors.length === 0 && reading.known.length === 0 ? findMisfits(ConfigurationFile, overlaid) : [];
+  const missed = misfits.map((path) => ({ path, message: 'not valid' }));
   const { loaded, faults: meaning } = meant(isSection(value) ? value : {}, reading);
   const all = [...reading.faults, ...errors, ...missed, ...independent(meaning)];
   if (all.length > 0 || !loaded) throw new ConfigError(reading.path, once(all));
@@ -209,16 +212,14 @@ function meant(
   { base, cwd, env, declared, filters, tools, start }: Reading,
 ): { readonly loaded: LoadedConfig; readonly faults: ConfigFault[] } {
   const faults: ConfigFault[] = [
-    ...authRuleFaults(given, DEFAULT_AGENT),
-    ...embeddingFaults(given),
-    ...llmFaults(given),
-    ...agentLlmFaults(given),
-    ...redisFaults(given),
-    ...liveQueryFaults(given),
+    ...authRuleErrors(given, DEFAULT_AGENT),
+    ...endpointErrors(given),
+    ...agentLlmErrors(given),
+    ...storeAddressErrors(given),
   ];
   const policy = policyOf(given, declared, env, faults);
   const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), faults);
-  faults.push(...parseServerFaults(config));
+  faults.push(...parseServerErrors(config));
   const recursionDepth = policy.switches.defaultRecursionDepth;
   const agents = compileAgents(config.agents, { recursionDepth, filters }, faults);
   const identities = new Map(
@@ -230,11 +231,11 @@ function meant(
     unknownAgentNames(shape, policy, { tools, classes: null }),
   );
   faults.push(
-    ...identityFaults(config.auth, config.agents, identities),
-    ...approvalFaults(config),
-    ...consoleFaults(config),
-    ...auditFaults(config),
-    ...packageFaults(config),
+    ...identityErrors(config.auth, config.agents, identities),
+    ...approvalErrors(config),
+    ...consoleErrors(config),
+    ...auditErrors(config),
+    ...packageErrors(config),
     ...nameFaults(named).errors,
     ...(start ? startFaults(config, start.env, start.kind) : []),
   );
@@ -256,15 +257,6 @@ function policyOf(
   return policy;
 }
 
-function schemaFaults(value: unknown): ConfigFault[] {
-  const check = configCheck();
-  if (check(value)) return [];
-  return (check.errors ?? []).map(({ instancePath, message = 'not valid' }) => ({
-    path: instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/'),
-    message,
-  }));
-}
-
 function withoutMasterKey(config: ParleyConfig, faults: ConfigFault[]): ParleyConfig {
   const { serverUrl, masterKey } = config.parse;
   if (serverUrl === null || masterKey !== null) return config;
@@ -279,33 +271,33 @@ function withDefaults(
 ): ParleyConfig {
   const agents =
     given.agents && Object.keys(given.agents).length > 0 ? given.agents : { [DEFAULT_AGENT]: {} };
-  const parse = { ...DEFAULT_PARSE, ...given.parse };
+  const parse = { ...defaultsOf(ParseConfig), ...given.parse };
   // The embedded database is nobody's but ours: beside a Parse Server there is its own or none.
-  const uri = parse.serverUrl === null ? DEFAULT_DATABASE.uri : null;
-  const database = { ...DEFAULT_DATABASE, uri, ...given.database };
+  const uri = parse.serverUrl === null ? defaultsOf(DatabaseConfig).uri : null;
+  const database = { ...defaultsOf(DatabaseConfig), uri, ...given.database };
   // A path from the environment is the caller's, one from the file is the file's.
   const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
   return {
-    server: { ...DEFAULT_SERVER, ...given.server },
+    server: { ...defaultsOf(ServerConfig), ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     parse,
-    redis: { ...DEFAULT_REDIS, ...given.redis },
-    reload: { ...DEFAULT_RELOAD, ...given.reload },
+    redis: { ...defaultsOf(RedisConfig), ...given.redis },
+    reload: { ...defaultsOf(ReloadConfig), ...given.reload },
     liveQuery: liveQueryConfig(given),
-    subscriptions: { ...DEFAULT_SUBSCRIPTIONS, ...given.subscriptions },
-    tasks: { ...DEFAULT_TASK_CONFIG, ...given.tasks },
-    exports: { ...DEFAULT_EXPORT_CONFIG, ...given.exports },
+    subscriptions: { ...defaultsOf(SubscriptionsConfig), ...given.subscriptions },
+    tasks: { ...defaultsOf(TaskConfig), ...given.tasks },
+    exports: { ...defaultsOf(ExportConfig), ...given.exports },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
-    approvals: { ...DEFAULT_APPROVALS, ...given.approvals },
-    console: { ...DEFAULT_CONSOLE, ...given.console },
+    approvals: { ...defaultsOf(ApprovalsConfig), ...given.approvals },
+    console: { ...defaultsOf(ConsoleConfig), ...given.console },
     audit: auditConfig(given.audit, base),
     policy: given.policy ?? {},
-    embeddings: given.embeddings ? { ...DEFAULT_EMBEDDINGS, ...given.embeddings } : null,
-    llm: { ...DEFAULT_LLM, ...given.llm },
+    embeddings: given.embeddings ? { ...defaultsOf(EmbeddingsConfig), ...given.embeddings } : null,
+    llm: { ...defaultsOf(LlmConfig), ...given.llm },
     ungoverned: given.ungoverned ?? [],
-    traces: { ...DEFAULT_TRACES, ...given.traces },
-    metrics: { ...DEFAULT_METRICS, ...given.metrics },
-    logging: { ...DEFAULT_LOGGING, ...given.logging },
+    traces: { ...defaultsOf(TracesConfig), ...given.traces },
+    metrics: { ...defaultsOf(MetricsConfig), ...given.metrics },
+    logging: { ...defaultsOf(LoggingConfig), ...given.logging },
   };
 }

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isPair, isScalar, isSeq, parseDocument, visit } from 'yaml';
-import { ConfigError, type ConfigFault } from './config-faults.js';
+import { ConfigError, type ConfigFault } from './config-error.js';
 import { readSecretFile, SecretFileError } from './secret-file.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;

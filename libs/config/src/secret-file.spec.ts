@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readEnvironmentGates } from '#policy';
-import { ConfigError } from './config-faults.js';
-import { VARIABLES_FROM_FILES, withEnvironmentFiles } from './environment-files.js';
+import { ConfigError } from './config-error.js';
+import { VARIABLES_FROM_FILES, withEnvironmentFiles } from './environment.js';
 import { loadConfig } from './load-config.js';
 import { readSecretFile } from './secret-file.js';
 

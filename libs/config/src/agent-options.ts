@@ -1,0 +1,219 @@
+import { type AgentShapeOptions, compileAgentShape } from '#agent';
+import { constraintFault } from '#policy';
+import type { ConfigFault } from './config-error.js';
+import { schemaOf } from './schema/class-schema.js';
+import { readablePart } from './schema/readable-part.js';
+import { isSection, type SchemaNode } from './schema/schema-node.js';
+import { AgentConfig } from './sections/agents.js';
+
+/** What code gave to make an agent of cannot be meant. No agent was made. */
+export class AgentOptionsError extends TypeError {
+  /** Stays the same where two copies of the package meet. */
+  override readonly name = 'AgentOptionsError';
+  constructor(
+    /** What was called, such as `agentFor`. */
+    readonly source: string,
+    /** All of them, each with the path of its option. */
+    readonly errors: readonly ConfigFault[],
+  ) {
+    super(
+      `${source}: ${errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ')}`,
+    );
+  }
+}
+
+const IDENTITY_VARIANTS: readonly SchemaNode[] = (['user', 'role', 'session'] as const).map((name) => ({
+  type: 'object',
+  additionalProperties: false,
+  required: [name],
+  properties: { [name]: { type: 'string', minLength: 1 } },
+}));
+
+/** As whom an agent that code makes reads: less than the master key. */
+const CHOSEN_IDENTITY: SchemaNode = { anyOf: IDENTITY_VARIANTS };
+
+/** The same for a sub-agent, also in the form that `Agent.identity` has. That it does not widen is asked of the database. */
+const DELEGATED_IDENTITY: SchemaNode = {
+  anyOf: [
+    { const: 'master' },
+    ...IDENTITY_VARIANTS,
+    {
+      type: 'object',
+      required: ['kind'],
+      additionalProperties: false,
+      properties: {
+        kind: { enum: ['master', 'sessionToken', 'aclUser', 'aclRole'] },
+        token: { type: 'string' },
+        userId: { type: 'string', minLength: 1 },
+        role: { type: 'string', minLength: 1 },
+      },
+    },
+  ],
+};
+
+const beside = (where: string) => `say it beside the options, as ${where}`;
+
+/** Identities are options of agents in a file; in code they have one place. */
+function misplacedIdentities(place: (identity: string) => string): Record<string, string> {
+  return {
+    identity: place("identity: { user: 'ID' }"),
+    aclUser: place("identity: { user: 'ID' }"),
+    aclRole: place("identity: { role: 'NAME' }"),
+    sessionToken: place("identity: { session: 'TOKEN' }"),
+    impersonateUser: 'use Impersonation.impersonate',
+    impersonationUser: 'use Impersonation.impersonate',
+    session: place("identity: { session: 'TOKEN' }"),
+    user: place("identity: { user: 'ID' }"),
+    role: place("identity: { role: 'NAME' }"),
+  };
+}
+
+/** Options of agents in a file that code gives in the same form. */
+function fileOptions<const Name extends keyof AgentConfig>(
+  ...names: readonly Name[]
+): Record<Name, SchemaNode> {
+  const { properties = {} } = schemaOf(AgentConfig);
+  return Object.fromEntries(names.map((name) => [name, properties[name] as SchemaNode])) as Record<
+    Name,
+    SchemaNode
+  >;
+}
+
+/** Options that both a root and a sub-agent take from code. */
+const CODE_OPTIONS: Readonly<Record<string, SchemaNode>> = {
+  ...fileOptions('permissions', 'permission', 'tools', 'methods', 'classes'),
+  filters: {
+    type: 'object',
+    additionalProperties: {
+      anyOf: [{ type: 'object', description: 'a constraint object' }, { type: 'function' }],
+    },
+  },
+  tenantId: { type: ['string', 'number', 'null'], description: 'a text, a number or null' },
+  ...fileOptions('allowMutations', 'clientMode', 'masterAtlas', 'rateLimit', 'rateWindow'),
+  rateLimiter: { type: 'object', description: 'an object with a check method' },
+  ...fileOptions('recursionDepth'),
+  impersonationLabel: { type: ['string', 'null'] },
+  ...fileOptions('strictToolFilter', 'strictClassFilter'),
+};
+
+const BUDGET = fileOptions('budget');
+
+const LIMITS: SchemaNode = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { ...CODE_OPTIONS, ...BUDGET },
+  elsewhere: {
+    ...misplacedIdentities((identity) => beside(`agentFor({ agent, ${identity} })`)),
+    principal: beside('agentFor({ agent, principal })'),
+    agent: 'a named agent is agentFor({ agent: NAME })',
+  },
+};
+
+const SUB_AGENT: SchemaNode = {
+  type: 'object',
+  additionalProperties: false,
+  properties: { name: { type: 'string', minLength: 1 }, ...CODE_OPTIONS, identity: DELEGATED_IDENTITY },
+  elsewhere: {
+    ...misplacedIdentities((identity) => `write ${identity}`),
+    budget: 'a sub-agent uses that of the agent at its root',
+    agent: 'a sub-agent is made of the agent that delegates',
+    principal: 'a sub-agent has that of its parent',
+  },
+};
+
+const CHOICE: SchemaNode = {
+  type: 'object',
+  additionalProperties: false,
+  required: ['agent'],
+  properties: {
+    agent: { type: 'string', minLength: 1, description: 'the name of an agent' },
+    principal: { description: 'a text' },
+    identity: {
+      ...CHOSEN_IDENTITY,
+      description:
+        '{ user }, { role } or { session }, never the master key; left out, that of the agent holds',
+    },
+    tenantId: { description: 'a text or a number' },
+    claims: { type: 'object' },
+    correlationId: { type: 'string' },
+  },
+  elsewhere: Object.fromEntries(
+    Object.keys({ ...CODE_OPTIONS, ...BUDGET, llm: 0 })
+      .filter((name) => name !== 'tenantId')
+      .map((name) => [
+        name,
+        'limits are those of the named agent; code gives its own as agentFor({ agent: { … } })',
+      ]),
+  ),
+};
+
+const CHOICE_OF_LIMITS: SchemaNode = {
+  ...CHOICE,
+  properties: { ...CHOICE.properties, agent: LIMITS },
+  elsewhere: Object.fromEntries(
+    Object.keys({ ...CODE_OPTIONS, ...BUDGET })
+      .filter((name) => name !== 'tenantId')
+      .map((name) => [name, `it is one of the limits: agentFor({ agent: { ${name}: … } })`]),
+  ),
+};
+
+/** Errors in the options of an agent that its schema cannot say: also those of a file. */
+export function agentMeaningErrors(options: AgentShapeOptions, path: string): ConfigFault[] {
+  const at = (option: string) => (path === '' ? option : `${path}.${option}`);
+  const faults: ConfigFault[] = [];
+  if (options.permission !== undefined && options.permissions !== undefined)
+    faults.push({ path: at('permission'), message: 'is given beside permissions: one of them must go' });
+  for (const [className, entry] of Object.entries(options.filters ?? {})) {
+    const fault = typeof entry === 'function' ? null : constraintFault(entry, className);
+    if (fault) faults.push({ path: at(`filters.${className}`), message: fault });
+  }
+  if (faults.length > 0) return faults;
+  try {
+    compileAgentShape('checked', options);
+    return [];
+  } catch (error) {
+    return [placed((error as Error).message, path)];
+  }
+}
+
+/** Errors of compiling name their option first. */
+function placed(message: string, path: string): ConfigFault {
+  const [, option, rest] = /^([A-Za-z]+(?:\.[A-Za-z_]+)*): (.*)$/s.exec(message) ?? [];
+  if (option === undefined || rest === undefined) return { path, message };
+  return { path: path === '' ? option : `${path}.${option}`, message: rest };
+}
+
+function assertFits(
+  source: string,
+  schema: SchemaNode,
+  given: unknown,
+  prefix: readonly string[] = [],
+): void {
+  const { errors } = readablePart(schema, given, { prefix });
+  if (errors.length > 0) throw new AgentOptionsError(source, errors);
+}
+
+function assertMeant(source: string, options: AgentShapeOptions, path: string): void {
+  const errors = agentMeaningErrors(options, path);
+  if (errors.length > 0) throw new AgentOptionsError(source, errors);
+}
+
+/** Who a request runs as, by the name of an agent. @throws AgentOptionsError listing every error */
+export function assertChoice(source: string, choice: unknown): void {
+  assertFits(source, CHOICE, choice);
+}
+
+/** Within which limits code calls, and as whom. @throws AgentOptionsError listing every error */
+export function assertChoiceOfLimits(source: string, choice: unknown): void {
+  assertFits(source, CHOICE_OF_LIMITS, choice);
+  const { agent } = choice as { readonly agent: AgentShapeOptions };
+  assertMeant(source, agent, 'agent');
+}
+
+/** The options of a sub-agent. @throws AgentOptionsError listing every error */
+export function assertSubAgentOptions(source: string, options: unknown): void {
+  assertFits(source, SUB_AGENT, options);
+  if (!isSection(options)) return;
+  const { name: _name, identity: _identity, ...limits } = options;
+  assertMeant(source, limits as AgentShapeOptions, '');
+}

@@ -1,0 +1,259 @@
+import {
+  type AgentShapeOptions,
+  type IdentityOptions,
+  type NameFilterOptions,
+  type Tier,
+  TOOL_PROFILES,
+} from '#agent';
+import { type TenantClaim, USER_FIELDS, type UserClaim } from '#auth';
+import {
+  AnyOf,
+  Equals,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsPositive,
+  IsString,
+  IsTexts,
+  MapOf,
+  Min,
+  Nested,
+  Nullable,
+  Option,
+} from '../schema/option.js';
+import type { SchemaNode } from '../schema/schema-node.js';
+import { CLAIM } from './auth.js';
+import { AgentLlmConfig } from './models.js';
+import { BudgetConfig, TIERS } from './policy.js';
+
+const LABEL = 'stands in audit records as `impersonation_label`, at most 128 characters';
+
+export class SessionIdentity {
+  @Option('the session that the caller shows', { required: true })
+  @Equals('caller')
+  readonly session!: 'caller';
+}
+
+export class UserIdentity {
+  @Option('objectId of the user', { required: true })
+  @IsString()
+  readonly user!: string;
+
+  @Option(LABEL)
+  @IsString()
+  readonly label?: string;
+}
+
+export class ClaimIdentity implements UserClaim {
+  @Option("the claim of the caller's token that names the user", { required: true })
+  @AnyOf(...CLAIM)
+  readonly claim!: string | readonly string[];
+
+  @Option('what of the user it holds', { default: 'objectId' })
+  @IsIn([...USER_FIELDS])
+  readonly field?: UserClaim['field'];
+
+  @Option(LABEL)
+  @IsString()
+  readonly label?: string;
+}
+
+export class ImpersonationIdentity {
+  @Option('objectId of the user', { required: true })
+  @IsString()
+  readonly impersonate!: string;
+
+  @Option('makes a restricted session of one hour when the user has none', { default: false })
+  @IsBoolean()
+  readonly mint?: boolean;
+
+  @Option(LABEL)
+  @IsString()
+  readonly label?: string;
+}
+
+export class RoleIdentity {
+  @Option('name of the role', { required: true })
+  @IsString()
+  readonly role!: string;
+
+  @Option(LABEL)
+  @IsString()
+  readonly label?: string;
+}
+
+/** With whose rights an agent reads (docs/configuration.md#identities). */
+type IdentityConfig =
+  'master' | SessionIdentity | UserIdentity | ClaimIdentity | ImpersonationIdentity | RoleIdentity;
+
+class OnlyAndExcept {
+  @Option('these alone; none at all: no limit')
+  @IsTexts()
+  readonly only?: readonly string[];
+
+  @Option('all but these; wins over `only`')
+  @IsTexts()
+  readonly except?: readonly string[];
+}
+
+class ToolProfile {
+  @Option('a named set of tools', { required: true })
+  @IsIn(TOOL_PROFILES)
+  readonly profile!: 'lean';
+}
+
+class TenantClaimConfig implements TenantClaim {
+  @Option("the claim of the caller's token that holds the tenant", { required: true })
+  @AnyOf(...CLAIM)
+  readonly claim!: string | readonly string[];
+
+  @Option('refuses callers without one; otherwise they have no tenant', { default: true })
+  @IsBoolean()
+  readonly required?: boolean;
+}
+
+const NAMES: SchemaNode = { type: 'array', items: { type: 'string', minLength: 1 } };
+const NAME_FILTER = [NAMES, { type: 'null' }, OnlyAndExcept] as const;
+/** An id, or a pointer. */
+const REFERENCE: SchemaNode = { type: ['string', 'object'] };
+
+/** One entry of `agents`: a named set of limits, and with whose rights it reads. */
+export class AgentConfig
+  implements Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions
+{
+  @Option('`readonly`, `write` or `admin`; also spelled `permission`, never both', { default: 'readonly' })
+  @IsIn(TIERS)
+  readonly permissions?: Tier;
+
+  @Option('another spelling of `permissions`')
+  @IsIn(TIERS)
+  readonly permission?: Tier;
+
+  @Option('with whose rights rows are read: see [identities](#identities)', { default: 'master' })
+  @AnyOf(
+    { const: 'master' },
+    SessionIdentity,
+    UserIdentity,
+    ClaimIdentity,
+    ImpersonationIdentity,
+    RoleIdentity,
+  )
+  readonly identity?: IdentityConfig;
+
+  @Option('the language model when it speaks for this agent in [chat and console](chat.md)')
+  @Nested(AgentLlmConfig)
+  readonly llm?: AgentLlmConfig;
+
+  @Option('reads with this session')
+  @IsString()
+  readonly sessionToken?: string;
+
+  @Option('reads with the rights of this user')
+  @Nested(REFERENCE)
+  readonly aclUser?: IdentityOptions['aclUser'];
+
+  @Option('reads with the rights of this role')
+  @Nested(REFERENCE)
+  readonly aclRole?: IdentityOptions['aclRole'];
+
+  @Option('reads with the newest session of this user')
+  @Nested(REFERENCE)
+  readonly impersonateUser?: IdentityOptions['impersonateUser'];
+
+  @Option('another spelling of `impersonateUser`')
+  @Nested(REFERENCE)
+  readonly impersonationUser?: IdentityOptions['impersonationUser'];
+
+  @Option('makes a restricted session of one hour when the user has none')
+  @IsBoolean()
+  readonly impersonateMint?: boolean;
+
+  @Option('another spelling of `impersonateMint`')
+  @IsBoolean()
+  readonly impersonationMint?: boolean;
+
+  @Option(LABEL)
+  @IsString()
+  readonly impersonationLabel?: string;
+
+  @Option('another spelling of `impersonationLabel`')
+  @IsString()
+  readonly impersonateLabel?: string;
+
+  @Option('`[names]`, `{ only, except }` or `{ profile: lean }`; an empty list means none')
+  @AnyOf(...NAME_FILTER, ToolProfile)
+  readonly tools?: NameFilterOptions | ToolProfile;
+
+  @Option('declared methods, bare or `Class.method`')
+  @AnyOf(...NAME_FILTER)
+  readonly methods?: NameFilterOptions;
+
+  @Option('the same shapes; `User` and `_User` are one class')
+  @AnyOf(...NAME_FILTER)
+  readonly classes?: NameFilterOptions;
+
+  @Option(
+    'a constraint per class, and `default` for every class; added to every read, with no way to switch it off',
+  )
+  @MapOf({ type: 'object' })
+  readonly filters?: AgentShapeOptions['filters'];
+
+  @Option(
+    "the tenant for classes with a tenant scope; `{ claim: NAME }` takes it from the caller's [token](oauth.md#who-is-calling)",
+    { default: null },
+  )
+  @AnyOf({ type: ['string', 'number', 'null'] }, TenantClaimConfig)
+  readonly tenantId?: string | number | null | TenantClaim;
+
+  @Option('raw writes')
+  @IsBoolean()
+  readonly allowMutations?: boolean;
+
+  @Option(
+    'acts as a client without a master key: client-safe tools only, and `identity` is `{ session: caller }`',
+    { default: false },
+  )
+  @IsBoolean()
+  readonly clientMode?: boolean;
+
+  @Option(
+    'may count [facets](tools.md#search), which no row filter can narrow; a sub-agent has it only from its parent',
+    { default: false },
+  )
+  @IsBoolean()
+  @Nullable()
+  readonly masterAtlas?: boolean | null;
+
+  @Option('calls of a principal within `rateWindow`, on all replicas together', { default: 60 })
+  @IsInt()
+  @Min(1)
+  readonly rateLimit?: number;
+
+  @Option('seconds', { default: 60 })
+  @IsNumber()
+  @IsPositive()
+  readonly rateWindow?: number;
+
+  @Option('what a principal may take of the data: see [budgets](#budgets)')
+  @Nested(BudgetConfig)
+  @Nullable()
+  readonly budget?: BudgetConfig | null;
+
+  @Option("levels of [sub-agents](agents.md) below it; default: the policy's `defaultRecursionDepth`", {
+    default: 4,
+  })
+  @IsInt()
+  @Min(0)
+  readonly recursionDepth?: number;
+
+  @Option('unknown names in `tools` stop the start instead of being warned of')
+  @IsBoolean()
+  readonly strictToolFilter?: boolean;
+
+  @Option(
+    'unknown names of classes in `classes.only` and `filters` stop the start instead of being warned of. A filter of a class that does not exist limits no other; it holds as soon as there is such a class',
+  )
+  @IsBoolean()
+  readonly strictClassFilter?: boolean;
+}

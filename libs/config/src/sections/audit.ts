@@ -1,0 +1,231 @@
+import { resolve } from 'node:path';
+import type { FsyncPolicy } from '#audit';
+import type { ConfigFault } from '../config-error.js';
+import type { ParleyConfig } from '../config.js';
+import { defaultsOf } from '../schema/class-schema.js';
+import {
+  ArrayMaxSize,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsPositive,
+  IsString,
+  IsText,
+  joinOptions,
+  ListOf,
+  Matches,
+  Max,
+  Min,
+  MinLength,
+  Nullable,
+  Option,
+  optionsOf,
+} from '../schema/option.js';
+import { isSafeAddress } from './server.js';
+import { DATABASE_NAME } from './stores.js';
+
+/** What sinks of every kind have. */
+class SinkConfig {
+  @Option('`file`, `mongodb` or `webhook`', { required: true })
+  @IsIn(['file', 'mongodb', 'webhook'])
+  readonly kind!: 'file' | 'mongodb' | 'webhook';
+
+  @Option('`refuse`: no call runs while it takes no records. `buffer`: they wait on disk')
+  @IsIn(['refuse', 'buffer'])
+  readonly onFailure: 'refuse' | 'buffer' = 'refuse';
+}
+
+/** One record a line. */
+class FileSinkConfig extends SinkConfig {
+  declare readonly kind: 'file';
+
+  @Option('the file, relative to that of the configuration', { required: true })
+  @IsText()
+  readonly path!: string;
+
+  @Option('bytes after which the file is put aside')
+  @IsInt()
+  @Min(1024)
+  readonly maxBytes: number = 104_857_600;
+
+  @Option('seconds after which the file is put aside; null: never for its age')
+  @IsNumber()
+  @IsPositive()
+  @Nullable()
+  readonly maxAge: number | null = null;
+
+  @Option('`always`, `interval` (within a second) or `never`')
+  @IsIn(['always', 'interval', 'never'])
+  readonly fsync: FsyncPolicy = 'interval';
+}
+
+/** A collection that can be searched. */
+export class MongoSinkConfig extends SinkConfig {
+  declare readonly kind: 'mongodb';
+
+  @Option('a MongoDB URI; null: the server of `database`')
+  @IsString()
+  @Matches(/^mongodb(\+srv)?:\/\/.+$/)
+  @Nullable()
+  readonly uri: string | null = null;
+
+  @Option('name of the database')
+  @IsString()
+  @Matches(DATABASE_NAME)
+  readonly database: string = 'parley_audit';
+
+  @Option('name of the collection')
+  @IsString()
+  @Matches(/^[A-Za-z_][A-Za-z0-9_.-]{0,99}$/)
+  readonly collection: string = 'records';
+
+  @Option('days that a record is kept; null: for ever')
+  @IsNumber()
+  @IsPositive()
+  @Nullable()
+  readonly days: number | null = null;
+}
+
+/** Signed batches to somebody else's system. */
+class WebhookSinkConfig extends SinkConfig {
+  declare readonly kind: 'webhook';
+
+  @Option('where batches are sent: https, or an address of this machine', { required: true })
+  @IsString()
+  @Matches(/^https?:\/\//)
+  readonly url!: string;
+
+  @Option('signs the batches', { required: true })
+  @IsString()
+  @MinLength(16)
+  readonly secret!: string;
+}
+
+export type AuditSinkConfig = FileSinkConfig | MongoSinkConfig | WebhookSinkConfig;
+
+const SINKS = { file: FileSinkConfig, mongodb: MongoSinkConfig, webhook: WebhookSinkConfig } as const;
+
+/** Which options go with which kind is checked by `auditErrors`. */
+const AnySinkConfig = joinOptions(Object.values(SINKS), ['kind']);
+
+/** The section `audit`: what is recorded, and where (docs/audit.md). */
+export class AuditConfig {
+  @Option("records on the application's log: refusals with their private cause as warnings")
+  @IsBoolean()
+  readonly log: boolean = true;
+
+  @Option('where records are kept, at most 8')
+  @ListOf(AnySinkConfig)
+  @ArrayMaxSize(8)
+  readonly sinks: readonly AuditSinkConfig[] = [];
+
+  @Option('where records wait on disk for sinks with `onFailure: buffer`, relative to the file')
+  @IsText()
+  readonly bufferFolder: string = 'parley-audit-buffer';
+
+  @Option('bytes that each of those buffers may have')
+  @IsInt()
+  @Min(4096)
+  readonly bufferSize: number = 67_108_864;
+
+  @Option('seconds for each attempt at a sink')
+  @IsNumber()
+  @IsPositive()
+  @Max(60)
+  readonly timeout: number = 5;
+
+  @Option('what records call this process; `null`: the name of its host')
+  @IsString()
+  @Matches(/^[A-Za-z0-9_.-]{1,128}$/)
+  @Nullable()
+  readonly replica: string | null = null;
+
+  @Option('seconds between two looks at the chains of other replicas')
+  @IsNumber()
+  @Min(0.1)
+  @Max(86_400)
+  readonly anchorInterval: number = 60;
+
+  @Option('seals records with HMAC-SHA256, at least 32 characters; `null`: plain SHA-256')
+  @IsString()
+  @MinLength(32)
+  @Nullable()
+  readonly chainKey: string | null = null;
+
+  @Option('keys `args_digest`, at least 32 characters; `null`: a random one that replicas share over Redis')
+  @IsString()
+  @MinLength(32)
+  @Nullable()
+  readonly digestKey: string | null = null;
+}
+
+/** With every default; `base` is the folder of the configuration file. */
+export function auditConfig(given: Partial<AuditConfig> | undefined, base: string): AuditConfig {
+  const sinks = (given?.sinks ?? []).map((sink) => {
+    const filled = { ...defaultsOf<object>(SINKS[sink.kind]), ...sink } as AuditSinkConfig;
+    return filled.kind === 'file' ? { ...filled, path: resolve(base, filled.path ?? '') } : filled;
+  });
+  const config = { ...defaultsOf(AuditConfig), ...given };
+  return { ...config, sinks, bufferFolder: resolve(base, config.bufferFolder) };
+}
+
+/** What would keep no records, or show them to agents or strangers. */
+export function auditErrors({ audit, database }: Pick<ParleyConfig, 'audit' | 'database'>): ConfigFault[] {
+  const errors: ConfigFault[] = [];
+  const taken = new Set<string>();
+  for (const [index, sink] of audit.sinks.entries()) {
+    const at = (member: string) => `audit.sinks.${index}.${member}`;
+    const given = new Set(Object.keys(sink));
+    const options = optionsOf(SINKS[sink.kind]);
+    for (const [name, { required }] of options)
+      if (required && !given.has(name))
+        errors.push({ path: at(name), message: `a ${sink.kind} sink needs one` });
+    for (const name of given)
+      if (!options.has(name))
+        errors.push({ path: at(name), message: `not an option of a ${sink.kind} sink` });
+    if (sink.kind === 'webhook' && sink.url !== undefined && !isSafeAddress(sink.url))
+      errors.push({ path: at('url'), message: 'must be an https address, or one of this machine' });
+    if (sink.kind === 'mongodb') errors.push(...mongoSinkErrors(sink, database, at));
+    const place = placeOf(sink);
+    if (taken.has(place))
+      errors.push({ path: `audit.sinks.${index}`, message: 'the same place as another sink' });
+    taken.add(place);
+  }
+  return errors;
+}
+
+function mongoSinkErrors(
+  sink: MongoSinkConfig,
+  database: ParleyConfig['database'],
+  at: (member: string) => string,
+): ConfigFault[] {
+  if (sink.uri === null && database.uri === null)
+    return [
+      {
+        path: at('uri'),
+        message: 'needed: there is no database to share a server with',
+        related: ['database.uri'],
+      },
+    ];
+  if ((sink.uri === null || sink.uri === database.uri) && sink.database === database.name)
+    return [
+      {
+        path: at('database'),
+        message: 'must not be the one that agents read',
+        related: ['database.uri', 'database.name'],
+      },
+    ];
+  return [];
+}
+
+function placeOf(sink: AuditSinkConfig): string {
+  switch (sink.kind) {
+    case 'file':
+      return `file ${sink.path}`;
+    case 'mongodb':
+      return `mongodb ${sink.uri} ${sink.database} ${sink.collection}`;
+    case 'webhook':
+      return `webhook ${sink.url}`;
+  }
+}

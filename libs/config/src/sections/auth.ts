@@ -1,0 +1,354 @@
+import {
+  type Algorithm,
+  ALGORITHMS,
+  type ClientCertificateOptions,
+  DEFAULT_ISSUER,
+  isScopeName,
+  isTrustworthyUrl,
+  type OAuthIssuer,
+  parseKeyHash,
+  TrustedNetworks,
+} from '#auth';
+import type { ConfigFault } from '../config-error.js';
+import { noAgent } from '../schema/near-key.js';
+import {
+  AnyOf,
+  ArrayMinSize,
+  Equals,
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsString,
+  IsText,
+  IsTexts,
+  MapOf,
+  Matches,
+  Max,
+  Min,
+  Nested,
+  Option,
+} from '../schema/option.js';
+import { isSection, type SchemaNode, type Section } from '../schema/schema-node.js';
+
+const TEXT: SchemaNode = { type: 'string', minLength: 1 };
+const TEXTS: SchemaNode = { type: 'array', minItems: 1, items: TEXT };
+/** A claim, or the names that lead to one inside others. */
+export const CLAIM: readonly SchemaNode[] = [TEXT, TEXTS];
+
+const HTTP_URL = /^https?:\/\//;
+const HEADER_NAME = /^[A-Za-z0-9-]+$/;
+
+/** How the issuer is asked whether a token still holds. */
+export class IntrospectionConfig {
+  @Option('where the issuer answers; default: what it says of itself')
+  @IsString()
+  @Matches(HTTP_URL)
+  readonly endpoint?: string;
+
+  @Option('of this service, as a client of the issuer', { required: true })
+  @IsText()
+  readonly clientId!: string;
+
+  @Option('of this service, as a client of the issuer', { required: true })
+  @IsText()
+  readonly clientSecret!: string;
+
+  @Option('seconds that a yes is believed', { default: 5 })
+  @IsNumber()
+  @Min(0)
+  @Max(300)
+  readonly cache?: number;
+}
+
+/** `auth.*.oauth`: access tokens of one issuer (docs/oauth.md). Defaults are those of `#auth`. */
+export class OAuthConfig implements OAuthIssuer {
+  @Option('exactly the `iss` of its tokens; https, or http on this machine', { required: true })
+  @IsString()
+  @Matches(HTTP_URL)
+  readonly issuer!: string;
+
+  @Option('whom tokens must be meant for: one value, or a list of which one must be', { required: true })
+  @AnyOf(TEXT, TEXTS)
+  readonly audience!: string | readonly string[];
+
+  @Option(
+    "scopes that lead to another agent than the rule's, from the least to the most: a token with several gets the last, whatever its own order",
+  )
+  @MapOf(TEXT)
+  readonly scopes?: Readonly<Record<string, string>>;
+
+  @Option('without all of them: 403')
+  @IsTexts()
+  readonly requiredScopes?: readonly string[];
+
+  @Option('where the scopes stand, as text with spaces or as a list')
+  @AnyOf(...CLAIM)
+  readonly scopeClaim?: string | readonly string[];
+
+  @Option('where its keys are')
+  @IsString()
+  @Matches(HTTP_URL)
+  readonly jwksUri?: string;
+
+  @Option('some of `RS256` `RS384` `RS512` `PS256` `PS384` `PS512` `ES256` `ES384` `ES512` `EdDSA`')
+  @IsArray()
+  @ArrayMinSize(1)
+  @IsIn([...ALGORITHMS], { each: true })
+  readonly algorithms?: readonly Algorithm[];
+
+  @Option('seconds that clocks may differ', { default: DEFAULT_ISSUER.clockSkew })
+  @IsNumber()
+  @Min(0)
+  @Max(300)
+  readonly clockSkew?: number;
+
+  @Option('characters of a token of this issuer', { default: DEFAULT_ISSUER.maxTokenLength })
+  @IsInt()
+  @Min(256)
+  @Max(16_384)
+  readonly maxTokenLength?: number;
+
+  @Option('seconds that known keys serve on while the issuer is away', { default: DEFAULT_ISSUER.keyOutage })
+  @IsNumber()
+  @Min(60)
+  @Max(604_800)
+  readonly keyOutage?: number;
+
+  @Option(
+    '`{ clientId, clientSecret, endpoint, cache }`: asks the issuer on every call; see [revocation](#revocation)',
+  )
+  @Nested(IntrospectionConfig)
+  readonly introspection?: IntrospectionConfig;
+
+  @Option('asks what `parley revoke` took back; needs Redis', { default: false })
+  @IsBoolean()
+  readonly revocationList?: boolean;
+}
+
+/** A header and the value that it must have. */
+export class VerifiedHeaderConfig {
+  @Option('name of the header', { required: true })
+  @IsString()
+  @Matches(HEADER_NAME)
+  readonly header!: string;
+
+  @Option('the value that it must have', { required: true })
+  @IsText()
+  readonly value!: string;
+}
+
+/** `auth.*.clientCertificate`: what a proxy says of the certificate of a client. */
+export class ClientCertificateConfig implements ClientCertificateOptions {
+  @Option(
+    'in which the proxy says whose certificate it verified. The proxy must overwrite it on every request',
+    { required: true },
+  )
+  @IsString()
+  @Matches(HEADER_NAME)
+  readonly header!: string;
+
+  @Option(
+    'a header and the value it must have, for proxies that pass on certificates they did not verify; default: not asked',
+  )
+  @Nested(VerifiedHeaderConfig)
+  readonly verified?: VerifiedHeaderConfig;
+
+  @Option(
+    'addresses and networks of the peers that are believed; from any other the header is a wrong credential',
+    { required: true },
+  )
+  @IsTexts()
+  @ArrayMinSize(1)
+  readonly trustedProxies!: readonly string[];
+
+  @Option('whole subjects, as the proxy writes them; each is a principal of its own', { required: true })
+  @IsTexts()
+  @ArrayMinSize(1)
+  readonly subjects!: readonly string[];
+}
+
+/** One entry of `auth`. That it is of one kind is checked by `authRuleErrors`. */
+export class AuthRuleOptions {
+  @Option('the agent that callers of this rule are', { required: true })
+  @IsText()
+  readonly agent!: string;
+
+  @Option('`X-MCP-API-Key`, or `Authorization: Bearer`; compared in constant time')
+  @IsText()
+  readonly apiKey?: string;
+
+  @Option('the same key, of which the file holds only a hash: see [keys](#keys)')
+  @IsText()
+  readonly apiKeyHash?: string;
+
+  @Option('callers on this machine that show no credential and are no proxy speaking for others')
+  @Equals(true)
+  readonly anonymous?: true;
+
+  @Option('`X-Parse-Session-Token`: the principal is the user, and so is the identity')
+  @Equals(true)
+  readonly parseSession?: true;
+
+  @Option("what a proxy says of the client's certificate: see [certificates](#certificates)")
+  @Nested(ClientCertificateConfig)
+  readonly clientCertificate?: ClientCertificateConfig;
+
+  @Option('access tokens of an issuer: [OAuth](oauth.md)')
+  @Nested(OAuthConfig)
+  readonly oauth?: OAuthConfig;
+}
+
+type RuleOf<Kind extends Exclude<keyof AuthRuleOptions, 'agent'>> = Pick<AuthRuleOptions, 'agent'> & {
+  readonly [Name in Kind]: NonNullable<AuthRuleOptions[Name]>;
+};
+
+/** A rule is of exactly one kind. */
+export type AuthRuleConfig =
+  | RuleOf<'apiKey'>
+  | RuleOf<'apiKeyHash'>
+  | RuleOf<'clientCertificate'>
+  | RuleOf<'oauth'>
+  | RuleOf<'parseSession'>
+  | RuleOf<'anonymous'>;
+
+const KINDS = ['apiKey', 'apiKeyHash', 'anonymous', 'parseSession', 'clientCertificate', 'oauth'] as const;
+
+/**
+ * What a schema cannot say of `auth`: each rule is of one kind and names agents that exist. Reads whatever form the
+ * file has, so that these errors are listed together with those of the schema.
+ * @param fallback the agent that exists when the file names none
+ */
+export function authRuleErrors(config: unknown, fallback: string): ConfigFault[] {
+  if (!isSection(config) || !Array.isArray(config['auth'])) return [];
+  const declared = isSection(config['agents']) ? Object.keys(config['agents']) : [];
+  const names = new Set(declared.length > 0 ? declared : [fallback]);
+  const errors: ConfigFault[] = [];
+  for (const [index, rule] of (config['auth'] as unknown[]).entries()) {
+    if (!isSection(rule)) continue;
+    const path = `auth.${index}`;
+    const { agent } = rule;
+    if (typeof agent === 'string' && !names.has(agent))
+      errors.push({ path: `${path}.agent`, ...noAgent(agent, names) });
+    if (KINDS.filter((kind) => kind in rule).length !== 1)
+      errors.push({ path, message: `exactly one of ${KINDS.join(', ')} is needed` });
+    errors.push(...valueErrors(rule, path));
+  }
+  return [...errors, ...oauthErrors(config, names)];
+}
+
+/** Texts that a part of the service reads itself. */
+function valueErrors({ apiKeyHash, clientCertificate }: Section, path: string): ConfigFault[] {
+  const read = (at: string, reading: () => unknown): ConfigFault[] => {
+    try {
+      reading();
+      return [];
+    } catch (error) {
+      return [{ path: `${path}.${at}`, message: (error as Error).message }];
+    }
+  };
+  const proxies = isSection(clientCertificate) ? clientCertificate['trustedProxies'] : undefined;
+  return [
+    ...(typeof apiKeyHash === 'string' ? read('apiKeyHash', () => parseKeyHash(apiKeyHash)) : []),
+    ...(Array.isArray(proxies) && proxies.every((entry) => typeof entry === 'string')
+      ? read('clientCertificate.trustedProxies', () => new TrustedNetworks(proxies))
+      : []),
+  ];
+}
+
+/** What a schema cannot say of `auth.*.oauth`, and of the URL that its clients know. */
+export function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigFault[] {
+  const rules = (config['auth'] as unknown[]).flatMap((rule, index) => {
+    const oauth = isSection(rule) ? rule['oauth'] : undefined;
+    return isSection(oauth) ? [{ oauth, path: `auth.${index}.oauth` }] : [];
+  });
+  if (rules.length === 0) return [];
+  const issuers = rules.map(({ oauth }) => oauth['issuer']);
+  return [
+    ...rules.flatMap(({ oauth, path }, at): ConfigFault[] => [
+      ...addressErrors(oauth, path),
+      ...scopeErrors(oauth, path, agents),
+      ...(oauth['revocationList'] === true && !hasRedis(config)
+        ? [
+            {
+              path: `${path}.revocationList`,
+              message: 'needs redis.url: an operator writes it from elsewhere',
+              related: ['redis.url'],
+            },
+          ]
+        : []),
+      ...(issuers.indexOf(issuers[at]) < at
+        ? [{ path: `${path}.issuer`, message: 'has a rule already: two would judge the same tokens' }]
+        : []),
+    ]),
+    ...resourceErrors(
+      config,
+      rules.map(({ oauth }) => oauth),
+    ),
+  ];
+}
+
+function hasRedis({ redis }: Section): boolean {
+  return isSection(redis) && typeof redis['url'] === 'string';
+}
+
+function addressErrors(oauth: Section, path: string): ConfigFault[] {
+  const { issuer, jwksUri, introspection } = oauth;
+  const endpoint = isSection(introspection) ? introspection['endpoint'] : undefined;
+  const addresses = { issuer, jwksUri, 'introspection.endpoint': endpoint };
+  return Object.entries(addresses).flatMap(([name, url]) =>
+    typeof url !== 'string' || (isTrustworthyUrl(url) && (name !== 'issuer' || !url.includes('?')))
+      ? []
+      : [{ path: `${path}.${name}`, message: 'must be an https URL (http only on this machine)' }],
+  );
+}
+
+function scopeErrors(oauth: Section, path: string, agents: ReadonlySet<string>): ConfigFault[] {
+  const { scopes, requiredScopes } = oauth;
+  const errors: ConfigFault[] = [];
+  const assertScope = (at: string, name: unknown) => {
+    // Names of digits alone would be sorted to the front, and the order of scopes has a meaning.
+    if (typeof name === 'string' && (!isScopeName(name) || /^\d+$/.test(name)))
+      errors.push({ path: `${path}.${at}`, message: `'${name}' cannot be the name of a scope` });
+  };
+  for (const [scope, agent] of Object.entries(isSection(scopes) ? scopes : {})) {
+    assertScope('scopes', scope);
+    if (typeof agent === 'string' && !agents.has(agent))
+      errors.push({ path: `${path}.scopes.${scope}`, ...noAgent(agent, agents) });
+  }
+  if (Array.isArray(requiredScopes)) for (const name of requiredScopes) assertScope('requiredScopes', name);
+  return errors;
+}
+
+/** The audiences of a rule that could be the URL of this service. */
+export function resourceUrls(audience: unknown): string[] {
+  const all: unknown[] = Array.isArray(audience) ? audience : [audience];
+  return all.filter((one): one is string => typeof one === 'string' && isResourceUrl(one));
+}
+
+function isResourceUrl(text: string): boolean {
+  return isTrustworthyUrl(text) && !/[?"\\\s]/.test(text);
+}
+
+function resourceErrors(config: Section, rules: readonly Section[]): ConfigFault[] {
+  const server = isSection(config['server']) ? config['server'] : {};
+  const given = server['publicUrl'] ?? null;
+  const path = 'server.publicUrl';
+  if (typeof given === 'string')
+    return isResourceUrl(given)
+      ? []
+      : [{ path, message: 'must be an https URL (http only on this machine)' }];
+  const [first, ...others] = new Set(rules.map(({ audience }) => resourceUrls(audience)[0]));
+  if (first === undefined)
+    return [
+      {
+        path,
+        message: 'is needed where the first audience is not the URL of this service',
+        related: ['auth.*'],
+      },
+    ];
+  return others.length === 0
+    ? []
+    : [{ path, message: 'is needed where issuers have different audiences', related: ['auth.*'] }];
+}

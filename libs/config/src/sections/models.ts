@@ -1,0 +1,275 @@
+import { isAllowedEndpoint, isSafeTransport } from '#embeddings';
+import type { Prices, Provider } from '#llm';
+import type { ConfigFault } from '../config-error.js';
+import type { ParleyConfig } from '../config.js';
+import { defaultsOf } from '../schema/class-schema.js';
+import {
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsPositive,
+  IsString,
+  IsText,
+  IsTexts,
+  MapOf,
+  Matches,
+  Max,
+  Min,
+  Nested,
+  Nullable,
+  Option,
+  pickOptions,
+} from '../schema/option.js';
+import { isSection, type Section } from '../schema/schema-node.js';
+
+/** Tokens that each tenant may spend on embeddings. */
+export class EmbeddingBudgetConfig {
+  @Option('estimated tokens of one window', { required: true })
+  @IsInt()
+  @Min(1)
+  readonly tokens!: number;
+
+  @Option('seconds', { required: true })
+  @IsNumber()
+  @IsPositive()
+  readonly window!: number;
+}
+
+/** The section `embeddings`: where texts become vectors. */
+export class EmbeddingsConfig {
+  @Option(
+    "base of an API with OpenAI's `/embeddings`: https, or http on this machine; among `llm.allowedEndpoints` if set",
+    { required: true },
+  )
+  @IsString()
+  @Matches(/^https?:\/\//)
+  readonly endpoint!: string;
+
+  @Option('must be the one that made the stored vectors', { required: true })
+  @IsText()
+  readonly model!: string;
+
+  @Option('sent as a bearer token; in no log and no answer')
+  @IsText()
+  @Nullable()
+  readonly apiKey: string | null = null;
+
+  @Option('of the stored vectors; any other answer is a fault', { required: true })
+  @IsInt()
+  @Min(1)
+  @Max(8192)
+  readonly dimensions!: number;
+
+  @Option('asks the model for that many')
+  @IsBoolean()
+  readonly requestDimensions: boolean = false;
+
+  @Option('seconds')
+  @IsNumber()
+  @IsPositive()
+  @Max(60)
+  readonly timeout: number = 10;
+
+  @Option('vectors of texts remembered, per tenant or caller')
+  @IsInt()
+  @Min(0)
+  @Max(100_000)
+  readonly cacheSize: number = 1000;
+
+  @Option('`{ tokens, window }`: estimated tokens per seconds and tenant, in this process; admins are exempt')
+  @Nested(EmbeddingBudgetConfig)
+  @Nullable()
+  readonly budget: EmbeddingBudgetConfig | null = null;
+}
+
+/** US dollars per million tokens. */
+export class PriceConfig {
+  @Option('of what a model is given', { required: true })
+  @IsNumber()
+  @Min(0)
+  readonly input!: number;
+
+  @Option('of what it answers', { required: true })
+  @IsNumber()
+  @Min(0)
+  readonly output!: number;
+}
+
+/**
+ * The section `llm`: which language model `parley chat` and `parley console` ask (docs/chat.md). The service itself asks none, and
+ * loads no client: the names of providers stand here too.
+ */
+export class LlmConfig {
+  @Option(
+    "`openai`, `anthropic`, or `lmstudio` for any server of one's own that speaks OpenAI's wire; null: `LLM_PROVIDER`",
+  )
+  @IsIn(['openai', 'anthropic', 'lmstudio', null])
+  readonly provider: Provider | null = null;
+
+  @Option('null: `gpt-4o-mini`, `claude-haiku-4-5`, `qwen2.5-7b-instruct`')
+  @IsText()
+  @Nullable()
+  readonly model: string | null = null;
+
+  @Option(
+    'base URL; null: `https://api.openai.com/v1`, `https://api.anthropic.com/v1`, `http://localhost:1234/v1`',
+  )
+  @IsString()
+  @Matches(/^https?:\/\//)
+  @Nullable()
+  readonly endpoint: string | null = null;
+
+  @Option("write `'${LLM_API_KEY}'`; in no log, error or export")
+  @IsText()
+  @Nullable()
+  readonly apiKey: string | null = null;
+
+  @Option(
+    "the only places that texts may be sent to, embeddings included: same scheme, host and port, and a path below the entry's; null: any that is public and encrypted, or on this machine",
+  )
+  @IsTexts()
+  @Nullable()
+  readonly allowedEndpoints: readonly string[] | null = null;
+
+  @Option('takes the place of all that a model is told by default')
+  @IsText()
+  @Nullable()
+  readonly systemPrompt: string | null = null;
+
+  @Option('comes after it')
+  @IsText()
+  @Nullable()
+  readonly systemPromptSuffix: string | null = null;
+
+  @Option('seconds without a byte of an answer')
+  @IsNumber()
+  @IsPositive()
+  @Max(3600)
+  readonly timeout: number = 90;
+
+  @Option('repetitions after 429, 5xx and overload, as long as nothing was heard')
+  @IsInt()
+  @Min(0)
+  @Max(10)
+  readonly retries: number = 2;
+
+  @Option('of one answer; Anthropic only')
+  @IsInt()
+  @Min(1)
+  readonly maxTokens: number = 1024;
+
+  @Option('turns of the model per question')
+  @IsInt()
+  @Min(1)
+  @Max(100)
+  readonly maxIterations: number = 8;
+
+  @Option('estimated tokens of one request; older results and questions make room')
+  @IsInt()
+  @Min(1000)
+  readonly maxContextTokens: number = 100_000;
+
+  @Option('of one tool result that a model is given')
+  @IsInt()
+  @Min(100)
+  readonly maxResultCharacters: number = 60_000;
+
+  @Option('tokens of the history above which it is summarised; null: never')
+  @IsInt()
+  @Min(1)
+  @Nullable()
+  readonly autoCompactAt: number | null = null;
+
+  @Option(
+    'US dollars per million tokens, by model: `gpt-4o-mini: { input: 0.15, output: 0.6 }`; laid over the list prices',
+  )
+  @MapOf(PriceConfig)
+  readonly prices: Prices = {};
+}
+
+/** `agents.X.llm`: what one agent may have of its own. Where texts go, and with whose key, is the installation's alone. */
+export const AgentLlmConfig = pickOptions(LlmConfig, [
+  'model',
+  'systemPrompt',
+  'systemPromptSuffix',
+  'maxTokens',
+  'maxIterations',
+  'maxContextTokens',
+  'maxResultCharacters',
+  'autoCompactAt',
+  'prices',
+]);
+export type AgentLlmConfig = InstanceType<typeof AgentLlmConfig>;
+
+/** An agent may have less of these than the installation, never more. */
+const LIMITS = ['maxTokens', 'maxIterations', 'maxContextTokens', 'maxResultCharacters'] as const;
+
+/** The settings of the model for one agent: its own over the installation's, and of every limit the lower one. */
+export function llmOf({ llm, agents }: Pick<ParleyConfig, 'llm' | 'agents'>, agent: string): LlmConfig {
+  const own: AgentLlmConfig = (Object.hasOwn(agents, agent) ? agents[agent]?.llm : undefined) ?? {};
+  const given = Object.entries(own).filter(([, value]) => value !== null && value !== undefined);
+  const limits = LIMITS.map((name) => [name, Math.min(own[name] ?? Infinity, llm[name])] as const);
+  return {
+    ...llm,
+    ...Object.fromEntries(given),
+    ...Object.fromEntries(limits),
+    prices: { ...llm.prices, ...own.prices },
+  };
+}
+
+/** A limit above the installation's would not hold: it is an error, not lowered in silence. */
+export function agentLlmErrors(config: unknown): ConfigFault[] {
+  if (!isSection(config) || !isSection(config['agents'])) return [];
+  const whole = isSection(config['llm']) ? config['llm'] : {};
+  return Object.entries(config['agents']).flatMap(([name, agent]) => {
+    const own = isSection(agent) ? agent['llm'] : undefined;
+    return isSection(own) ? LIMITS.flatMap((limit) => limitErrors(name, limit, own, whole)) : [];
+  });
+}
+
+function limitErrors(
+  agent: string,
+  limit: (typeof LIMITS)[number],
+  own: Readonly<Record<string, unknown>>,
+  whole: Readonly<Record<string, unknown>>,
+): ConfigFault[] {
+  const asked = own[limit];
+  const most = typeof whole[limit] === 'number' ? whole[limit] : defaultsOf(LlmConfig)[limit];
+  if (typeof asked !== 'number' || asked <= most) return [];
+  return [
+    {
+      path: `agents.${agent}.llm.${limit}`,
+      message: `must not be above llm.${limit}, which is ${most}`,
+      related: [`llm.${limit}`],
+    },
+  ];
+}
+
+const UNSAFE_ENDPOINT = 'must be an https URL without credentials, or http on this machine';
+
+/** Where conversations and texts of agents may be sent: encrypted or within this machine, and among what the operator lists. */
+export function endpointErrors({ llm, embeddings }: Section): ConfigFault[] {
+  const allowed = isSection(llm) ? llm['allowedEndpoints'] : undefined;
+  const names = Array.isArray(allowed) ? allowed.filter((entry) => typeof entry === 'string') : null;
+  const notListed = (path: string) => ({
+    path,
+    message: 'is not among llm.allowedEndpoints',
+    related: ['llm.allowedEndpoints'],
+  });
+  const errors: ConfigFault[] = [];
+  const texts = isSection(embeddings) ? embeddings['endpoint'] : undefined;
+  if (typeof texts === 'string') {
+    const path = 'embeddings.endpoint';
+    if (!isSafeTransport(texts)) errors.push({ path, message: UNSAFE_ENDPOINT });
+    else if (names && !isAllowedEndpoint(texts, names)) errors.push(notListed(path));
+  }
+  const conversations = isSection(llm) ? llm['endpoint'] : undefined;
+  if (typeof conversations === 'string') {
+    const path = 'llm.endpoint';
+    // A place that the operator lists may also be one without encryption.
+    if (names && !isAllowedEndpoint(conversations, names)) errors.push(notListed(path));
+    if (!names && !isSafeTransport(conversations)) errors.push({ path, message: UNSAFE_ENDPOINT });
+  }
+  return errors;
+}

@@ -1,0 +1,125 @@
+import { createRequire } from 'node:module';
+import type { CallerTraces } from '#telemetry';
+import type { ConfigFault } from '../config-error.js';
+import type { ParleyConfig } from '../config.js';
+import {
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsString,
+  IsText,
+  MapOf,
+  Matches,
+  Max,
+  Min,
+  Nullable,
+  Option,
+} from '../schema/option.js';
+
+/** What can stand in a header. */
+const HEADER_TEXT = '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$';
+
+/** The section `traces`: where spans go (docs/observability.md). Off by default, unless the `OTEL_*` variables say where. */
+export class TracesConfig {
+  // A URL with a password in it would be logged by whatever logs the URL.
+  @Option('OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`')
+  @IsString()
+  @Matches(/^https?:\/\/[^\s@]+$/)
+  @Nullable()
+  readonly endpoint: string | null = null;
+
+  @Option('sent along, for collectors that ask for a credential')
+  @MapOf({ type: 'string', pattern: HEADER_TEXT }, { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" })
+  readonly headers: Readonly<Record<string, string>> = {};
+
+  @Option('share of the requests that are traced, 0 to 1')
+  @IsNumber()
+  @Min(0)
+  @Max(1)
+  readonly ratio: number = 1;
+
+  @Option(
+    'what the trace context of a caller is worth: [`continue`, `follow`, `restart`](observability.md#callers)',
+  )
+  @IsIn(['continue', 'follow', 'restart'])
+  readonly callers: CallerTraces = 'continue';
+
+  @Option('`OTEL_SERVICE_NAME` wins')
+  @IsString()
+  @Matches(/^[\x21-\x7e]{1,128}$/)
+  readonly serviceName: string = 'parley';
+}
+
+/** The section `metrics`: a listener of its own. */
+export class MetricsConfig {
+  @Option(
+    'of [`GET /metrics`](observability.md#metrics), on a listener of its own; 0 takes a free one; null: none',
+  )
+  @IsInt()
+  @Min(0)
+  @Max(65_535)
+  @Nullable()
+  readonly port: number | null = null;
+
+  @Option('it asks nobody who they are')
+  @IsText()
+  readonly host: string = '127.0.0.1';
+}
+
+/** The section `logging`. */
+export class LoggingConfig {
+  @Option('`error`, `warn`, `info` or `debug`; null: `info`, and `warn` in `parley stdio`')
+  @IsIn(['error', 'warn', 'info', 'debug', null])
+  readonly level: 'error' | 'warn' | 'info' | 'debug' | null = null;
+
+  @Option('`json`, `plain`, or `auto`: plain on a terminal, JSON elsewhere')
+  @IsIn(['auto', 'json', 'plain'])
+  readonly format: 'auto' | 'json' | 'plain' = 'auto';
+}
+
+/** What is only installed where it is used, by the option that asks for it. */
+const OPTIONAL: readonly {
+  readonly path: string;
+  readonly packages: readonly string[];
+  readonly asked: (config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>) => boolean;
+}[] = [
+  { path: 'redis.url', packages: ['ioredis', 'bullmq'], asked: ({ redis }) => redis.url !== null },
+  { path: 'metrics.port', packages: ['prom-client'], asked: ({ metrics }) => metrics.port !== null },
+  {
+    path: 'traces.endpoint',
+    packages: [
+      '@opentelemetry/api',
+      '@opentelemetry/exporter-trace-otlp-http',
+      '@opentelemetry/resources',
+      '@opentelemetry/sdk-trace',
+    ],
+    asked: ({ traces }) => traces.endpoint !== null,
+  },
+];
+
+const { resolve } = createRequire(import.meta.url);
+
+/** Looks for it and loads nothing. */
+function isInstalled(name: string): boolean {
+  try {
+    return resolve(name) !== '';
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Optional packages that the configuration needs and nobody installed: listed with all other errors, before anything is opened.
+ * @param installed default: whether Node finds it from here
+ */
+export function packageErrors(
+  config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>,
+  installed: (name: string) => boolean = isInstalled,
+): ConfigFault[] {
+  return OPTIONAL.filter(({ asked }) => asked(config)).flatMap(({ path, packages }) => {
+    const missing = packages.filter((name) => !installed(name));
+    if (missing.length === 0) return [];
+    const names = missing.join(' ');
+    return [{ path, message: `needs what is not installed: npm install ${names}` }];
+  });
+}

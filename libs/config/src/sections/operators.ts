@@ -1,0 +1,116 @@
+import type { ConfigFault } from '../config-error.js';
+import type { ParleyConfig } from '../config.js';
+import { noAgent } from '../schema/near-key.js';
+import {
+  IsIn,
+  IsNumber,
+  IsPositive,
+  IsString,
+  IsTexts,
+  Matches,
+  Max,
+  MinLength,
+  Nested,
+  Nullable,
+  Option,
+} from '../schema/option.js';
+import { isSafeAddress } from './server.js';
+
+/** Who is told of new cases. */
+export class ApprovalWebhookConfig {
+  @Option('where new cases are sent', { required: true })
+  @IsString()
+  @Matches(/^https?:\/\//)
+  readonly url!: string;
+
+  @Option('signs what is sent', { required: true })
+  @IsString()
+  @MinLength(16)
+  readonly secret!: string;
+}
+
+/** The section `approvals`: who decides when the policy wants approval (docs/approvals.md). */
+export class ApprovalsConfig {
+  @Option(
+    '`client`: whoever sits at the calling client. `desk`: another person. `both`: the client, and then the other',
+  )
+  @IsIn(['client', 'desk', 'both'])
+  readonly mode: 'client' | 'desk' | 'both' = 'client';
+
+  @Option('names of the agents that decide at the desk')
+  @IsTexts()
+  readonly approvers: readonly string[] = [];
+
+  @Option(
+    '`{ url, secret }`, told of every new case; https, or an address of this machine. A name that is not one of this machine must not lead to it: [names](threat-model.md#names-that-lead-elsewhere)',
+  )
+  @Nested(ApprovalWebhookConfig)
+  @Nullable()
+  readonly webhook: ApprovalWebhookConfig | null = null;
+
+  @Option('seconds that a case waits there, and that an approval there may be used')
+  @IsNumber()
+  @IsPositive()
+  @Max(604_800)
+  readonly expiry: number = 300;
+}
+
+/** The section `console`: the operators' page (docs/console.md). */
+export class ConsoleConfig {
+  @Option(
+    'names of the agents that may see it; null: `/console` is 404. One that is reached without a credential stops the start',
+  )
+  @IsTexts()
+  @Nullable()
+  readonly operators: readonly string[] | null = null;
+}
+
+/** What would make the desk a place where nobody decides, or show strangers its cases. */
+export function approvalErrors({
+  approvals,
+  agents,
+}: Pick<ParleyConfig, 'approvals' | 'agents'>): ConfigFault[] {
+  const { mode, approvers, webhook } = approvals;
+  const errors: ConfigFault[] = approvers
+    .filter((name) => !Object.hasOwn(agents, name))
+    .map((name) => ({ path: 'approvals.approvers', ...noAgent(name, agents) }));
+  if (mode !== 'client' && approvers.length === 0)
+    errors.push({
+      path: 'approvals.approvers',
+      message: `mode '${mode}' needs somebody who decides`,
+      related: ['approvals.mode'],
+    });
+  if (webhook && mode === 'client')
+    errors.push({
+      path: 'approvals.webhook',
+      message: "mode 'client' has nothing to announce",
+      related: ['approvals.mode'],
+    });
+  if (webhook && !isSafeAddress(webhook.url))
+    errors.push({
+      path: 'approvals.webhook.url',
+      message: 'must be an https address, or one of this machine',
+    });
+  return errors;
+}
+
+/** What would make the console a page of nobody, or of everybody. */
+export function consoleErrors({
+  console: { operators },
+  agents,
+  auth,
+  server,
+}: Pick<ParleyConfig, 'console' | 'agents' | 'auth' | 'server'>): ConfigFault[] {
+  if (operators === null) return [];
+  const path = 'console.operators';
+  const errors = operators.flatMap((name): ConfigFault[] => {
+    if (!Object.hasOwn(agents, name)) return [{ path, ...noAgent(name, agents) }];
+    const anonymous = auth.some((rule) => 'anonymous' in rule && rule.agent === name);
+    return anonymous
+      ? [{ path, message: `'${name}' is reached without a credential: an operator signs in` }]
+      : [];
+  });
+  if (/^\/console(\/|$)/.test(server.path))
+    errors.push({ path: 'server.path', message: 'is where the console is served' });
+  return errors;
+}

@@ -1,0 +1,205 @@
+import { existsSync } from 'node:fs';
+import { isTruthy } from '#policy';
+import type { ConfigFault } from '../config-error.js';
+import type { ParleyConfig } from '../config.js';
+import type { Environment } from '../read-config-file.js';
+import {
+  AnyOf,
+  IsArray,
+  IsBoolean,
+  IsIn,
+  IsInt,
+  IsNumber,
+  IsPositive,
+  IsString,
+  IsText,
+  IsTexts,
+  Matches,
+  Max,
+  Min,
+  MinLength,
+  Nested,
+  Nullable,
+  Option,
+} from '../schema/option.js';
+
+/** So many within so many seconds. */
+export class RateLimitConfig {
+  @Option('how many within one window', { required: true })
+  @IsInt()
+  @Min(1)
+  readonly limit!: number;
+
+  @Option('seconds', { required: true })
+  @IsNumber()
+  @IsPositive()
+  readonly window!: number;
+}
+
+/** The section `server`: where MCP is served, and within which limits. */
+export class ServerConfig {
+  @Option('address to listen on; see [binding](#binding)')
+  @IsText()
+  readonly host: string = '127.0.0.1';
+
+  @Option('0 takes a free one')
+  @IsInt()
+  @Min(0)
+  @Max(65_535)
+  readonly port: number = 3001;
+
+  @Option('where MCP is served')
+  @IsString()
+  @Matches(/^\/[A-Za-z0-9/_-]*$/)
+  readonly path: string = '/mcp';
+
+  @Option(
+    'the URL of `path` as clients know it, where the first `audience` of [OAuth](oauth.md) is another; in challenges and metadata',
+  )
+  @IsString()
+  @Matches(/^https?:\/\//)
+  @Nullable()
+  readonly publicUrl: string | null = null;
+
+  @Option('bytes of one request')
+  @IsInt()
+  @Min(1)
+  readonly maxBodySize: number = 1_048_576;
+
+  @Option('seconds between signs of life on a stream; 0 or less: none')
+  @IsNumber()
+  readonly heartbeatInterval: number = 2;
+
+  @Option(
+    'calls of one principal that run at once in a process; four times as many wait up to 10 s for one of them to end, more are refused, `rate_limited`; null: unbounded',
+  )
+  @IsInt()
+  @Min(1)
+  @Nullable()
+  readonly maxRunningCalls: number | null = 20;
+
+  @Option(
+    '[streamed answers](streaming.md#limits), and separately listening streams, served at once; null: unbounded',
+  )
+  @IsInt()
+  @Min(1)
+  @Nullable()
+  readonly maxConcurrentDispatchers: number | null = 100;
+
+  @Option(
+    'connections open at once; further ones are closed. Headers have 15 s to arrive, whole requests 60 s',
+  )
+  @IsInt()
+  @Min(1)
+  readonly maxConnections: number = 10_000;
+
+  @Option(
+    'exact origins, or `.example.com` for a domain and its subdomains; empty: none but loopback while anonymous on loopback, else any',
+  )
+  @IsTexts()
+  readonly allowedOrigins: readonly string[] = [];
+
+  @Option('`Host` names accepted besides loopback ones')
+  @IsTexts()
+  readonly allowedHosts: readonly string[] = [];
+
+  @Option('a header name, or one name with its exact value')
+  @AnyOf(
+    { type: 'null' },
+    { type: 'string', minLength: 1 },
+    { type: 'object', minProperties: 1, maxProperties: 1, additionalProperties: { type: 'string' } },
+  )
+  readonly requireCustomHeader: string | Readonly<Record<string, string>> | null = null;
+
+  @Option('refuses chunked bodies with 411')
+  @IsBoolean()
+  readonly requireContentLength: boolean = true;
+
+  @Option('seconds a client has to answer a question')
+  @IsNumber()
+  @IsPositive()
+  @Max(86_400)
+  readonly approvalTimeout: number = 300;
+
+  @Option(
+    'seals what clients carry between the rounds of a call; at least 32 characters. Without it replicas share one by themselves',
+  )
+  @IsString()
+  @MinLength(32)
+  @Nullable()
+  readonly stateKey: string | null = null;
+
+  @Option('earlier keys: what they sealed is still accepted')
+  @IsArray()
+  @IsString({ each: true })
+  @MinLength(32, { each: true })
+  readonly previousStateKeys: readonly string[] = [];
+
+  @Option(
+    "`strict`: a message of a revision with sessions needs one that is known and the caller's own, 400 without an id, 404 with any other; `initialize` alone needs none. `lenient`: it is served all the same, and an id that is not the caller's session is a mere label",
+  )
+  @IsIn(['lenient', 'strict'])
+  readonly sessions: 'lenient' | 'strict' = 'lenient';
+
+  @Option(
+    'seconds that running calls and tasks have to end in when the process is [asked to](replicas.md#ending-one)',
+  )
+  @IsNumber()
+  @Min(0)
+  @Max(3600)
+  readonly drainTimeout: number = 30;
+
+  @Option(
+    '`{ limit, window }` (seconds) per remote address, before authentication, on all routes that ask who is calling together; an IPv6 caller is its /64',
+  )
+  @Nested(RateLimitConfig)
+  @Nullable()
+  readonly preAuthRateLimit: RateLimitConfig | null = null;
+
+  @Option(
+    'per principal, counted over all replicas: every message but `ping` and calls of tools, which have [their own](agents.md), and requests to routes beside MCP; then 429 with `Retry-After`. null: no limit',
+  )
+  @Nested(RateLimitConfig)
+  @Nullable()
+  readonly requestRateLimit: RateLimitConfig | null = Object.freeze({ limit: 1200, window: 60 });
+}
+
+const LOOPBACK_HOSTS = new Set(['127.0.0.1', '::1', 'localhost']);
+
+export function isLoopbackHost(host: string): boolean {
+  return LOOPBACK_HOSTS.has(host);
+}
+
+/** Where something private may be sent: encrypted, or within this machine. */
+export function isSafeAddress(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || isLoopbackHost(hostname.replace(/^\[|\]$/g, ''));
+}
+
+/** What serves: a listener that others may reach, or a pipe of one client. */
+export type StartKind = 'http' | 'stdio';
+
+/**
+ * What must hold before anything is served: nobody switched the server off, and an address that others can reach asks for
+ * credentials (docs/configuration.md#binding).
+ */
+export function startFaults(config: ParleyConfig, env: Environment, kind: StartKind): ConfigFault[] {
+  const faults: ConfigFault[] = [];
+  const enabled = env['PARSE_MCP_ENABLED'];
+  if (enabled !== undefined && enabled !== '' && !isTruthy(enabled))
+    faults.push({ path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` });
+  const { uri, seed } = config.database;
+  if (uri === 'embedded' && seed !== null && !existsSync(seed))
+    faults.push({ path: 'database.seed', message: `the seed file ${seed} cannot be read` });
+  const { host } = config.server;
+  if (kind === 'stdio' || isLoopbackHost(host)) return faults;
+  const anonymous = config.auth.some((rule) => 'anonymous' in rule);
+  if (config.auth.length === 0 || anonymous)
+    faults.push({
+      path: 'server.host',
+      message: `non-loopback address '${host}' needs authentication: set MCP_API_KEY or give auth rules without anonymous`,
+      related: [anonymous ? 'auth' : 'auth.*'],
+    });
+  return faults;
+}

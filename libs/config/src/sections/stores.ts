@@ -1,0 +1,191 @@
+import { LiveQuerySource } from '#data-parse';
+import type { ConfigFault } from '../config-error.js';
+import type { ParleyConfig } from '../config.js';
+import { IsString, Matches, Nullable, Option } from '../schema/option.js';
+import { isSection, type Section } from '../schema/schema-node.js';
+import type { AgentConfig } from './agents.js';
+
+export const DATABASE_NAME = /^[^/\\. "$*<>:|?\u0000]{1,63}$/;
+const ANY_URL = /^[a-z]+:\/\//;
+/** What can stand in a header. */
+const HEADER_VALUE = /^[\x21-\x7e]+$/;
+
+/** The section `database`: the MongoDB that holds the rows. */
+export class DatabaseConfig {
+  @Option(
+    'or a `mongodb://` / `mongodb+srv://` URI; beside a Parse Server its own database, default null: no direct access',
+  )
+  @IsString()
+  @Matches(/^(embedded|mongodb(\+srv)?:\/\/.+)$/)
+  @Nullable()
+  readonly uri: string | null = 'embedded';
+
+  @Option('database')
+  @IsString()
+  @Matches(DATABASE_NAME)
+  readonly name: string = 'parley';
+
+  @Option('seed file for the embedded database, relative to the configuration file')
+  @IsString()
+  @Nullable()
+  readonly seed: string | null = null;
+}
+
+/** The section `parse`: the Parse Server that rows are reached through. */
+export class ParseConfig {
+  @Option(
+    'where Parse Server is mounted, such as `https://api.example.com/parse`; null: everything is read directly',
+  )
+  @IsString()
+  @Matches(ANY_URL)
+  @Nullable()
+  readonly serverUrl: string | null = null;
+
+  @Option('needed with `serverUrl`')
+  @IsString()
+  @Matches(HEADER_VALUE)
+  @Nullable()
+  readonly appId: string | null = null;
+
+  @Option('null: every agent is one in client mode, and `database.uri` is needed')
+  @IsString()
+  @Matches(HEADER_VALUE)
+  @Nullable()
+  readonly masterKey: string | null = null;
+
+  @Option('for servers that ask clients for one')
+  @IsString()
+  @Matches(HEADER_VALUE)
+  @Nullable()
+  readonly restApiKey: string | null = null;
+
+  /** Read as `liveQuery.url`. */
+  @Option('`wss://…`: where [changes](#subscriptions) come from when it can; null: the database', {
+    default: null,
+  })
+  @IsString()
+  @Matches(ANY_URL)
+  @Nullable()
+  readonly liveQueryUrl?: string | null;
+}
+
+/** The section `redis`: what replicas share. */
+export class RedisConfig {
+  @Option(
+    '`redis://` or `rediss://`: what [replicas](replicas.md) share; null: one process keeps it in memory',
+  )
+  @IsString()
+  @Matches(/^rediss?:\/\//)
+  @Nullable()
+  readonly url: string | null = null;
+
+  @Option('what every key and channel begins with; installations on one Redis need different ones')
+  @IsString()
+  @Matches(/^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$/)
+  readonly prefix: string = 'parley';
+}
+
+/** The part of `parse` that LiveQuery needs. */
+export interface LiveQueryConfig {
+  /** `wss://`, or `ws://` on this machine. Null: changes are taken from the database. */
+  readonly url: string | null;
+  readonly appId: string | null;
+  /** For servers that ask clients for one. */
+  readonly restApiKey: string | null;
+  /** For agents that act with the master key. Null: theirs are taken from the database. */
+  readonly masterKey: string | null;
+}
+
+export function liveQueryConfig(config: unknown): LiveQueryConfig {
+  const { parse } = (config ?? {}) as { parse?: Record<string, string | null | undefined> | null };
+  return {
+    url: parse?.['liveQueryUrl'] ?? null,
+    appId: parse?.['appId'] ?? null,
+    restApiKey: parse?.['restApiKey'] ?? null,
+    masterKey: parse?.['masterKey'] ?? null,
+  };
+}
+
+/** Addresses that fit their pattern and are none. `redis.url` may hold a password, so no error repeats it. */
+export function storeAddressErrors(config: Section): ConfigFault[] {
+  const { redis } = config;
+  const url = isSection(redis) ? redis['url'] : undefined;
+  const errors: ConfigFault[] = [];
+  if (typeof url === 'string' && !URL.canParse(url))
+    errors.push({ path: 'redis.url', message: 'must be a URL: redis://host:port or rediss://host:port' });
+  return [...errors, ...liveQueryErrors(config)];
+}
+
+function liveQueryErrors(config: Section): ConfigFault[] {
+  const { url, appId } = liveQueryConfig(config);
+  if (typeof url !== 'string') return [];
+  if (typeof appId !== 'string')
+    return [{ path: 'parse.appId', message: 'is needed with parse.liveQueryUrl' }];
+  const message = LiveQuerySource.urlFault(url);
+  return message === null ? [] : [{ path: 'parse.liveQueryUrl', message }];
+}
+
+/** What a schema cannot say of `parse` and of the database beside it. */
+export function parseServerErrors({
+  parse,
+  database,
+  agents,
+}: Pick<ParleyConfig, 'parse' | 'database' | 'agents'>): ConfigFault[] {
+  const errors: ConfigFault[] = [];
+  const add = (path: string, message: string, ...related: string[]) =>
+    errors.push({ path, message, related });
+  if (parse.serverUrl === null) {
+    if (database.uri === null)
+      add('database.uri', 'is needed where there is no parse.serverUrl', 'parse.serverUrl');
+    return errors;
+  }
+  if (!isPlainAddress(parse.serverUrl))
+    add('parse.serverUrl', 'must be an http or https URL without user, query and fragment');
+  if (parse.appId === null) add('parse.appId', 'is needed with parse.serverUrl');
+  if (database.uri === 'embedded')
+    add('database.uri', "beside a Parse Server it must be that server's own database, or null");
+  if (database.uri === null && database.seed !== null)
+    add('database.seed', 'there is no database to be seeded: rows are those of Parse Server', 'database.uri');
+  if (database.uri === null && parse.masterKey === null)
+    add(
+      'parse.masterKey',
+      'is needed without database.uri: classes and permissions are read with it',
+      'database.uri',
+    );
+  for (const [name, { identity }] of Object.entries(agents)) {
+    if (database.uri === null && typeof identity === 'object' && 'impersonate' in identity)
+      add(
+        `agents.${name}.identity`,
+        'needs database.uri: sessions of others are looked for there',
+        'database.uri',
+      );
+  }
+  return errors;
+}
+
+function isPlainAddress(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password, search, hash } = new URL(text);
+  return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '');
+}
+
+/**
+ * Without a master key no agent can be more than the session it carries.
+ * @param faults agents that say they were are added here
+ */
+export function inClientMode(
+  agents: Readonly<Record<string, AgentConfig>>,
+  faults: ConfigFault[],
+): Record<string, AgentConfig> {
+  return Object.fromEntries(
+    Object.entries(agents).map(([name, agent]) => {
+      if (agent.clientMode === false)
+        faults.push({
+          path: `agents.${name}.clientMode`,
+          message: 'cannot be false without parse.masterKey',
+          related: ['parse.masterKey'],
+        });
+      return [name, { ...agent, clientMode: true }];
+    }),
+  );
+}
