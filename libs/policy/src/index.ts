@@ -12,13 +12,11 @@ export {
   narrowClassConfig,
   withDeclaredClasses,
 } from './compile/merge-declarations.js';
-export {
-  BUDGET_CONFIG_SCHEMA,
-  type ClassConfig,
-  POLICY_CONFIG_SCHEMA,
-  type PolicyConfig,
-  type PropertyConfig,
-  type TenantScopeConfig,
+export type {
+  ClassConfig,
+  PolicyConfig,
+  PropertyConfig,
+  TenantScopeConfig,
 } from './compile/policy-config.js';
 export {
   fieldsNamed,

@@ -115,7 +115,7 @@ function keylessHashes(
   );
 }
 
-/** Compiles declarations that already passed `POLICY_CONFIG_SCHEMA`. */
+/** Compiles declarations that already passed the checks of the configuration, or are typed in code. */
 export function compilePolicy(
   config: PolicyConfig,
   environment: { readonly strictPointerShapes?: boolean } = {},

@@ -1,7 +1,5 @@
-import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 import { compilePolicy } from '../compile/compile-policy.js';
-import { POLICY_CONFIG_SCHEMA } from '../compile/policy-config.js';
 import type { MasksConfig } from './compile-masks.js';
 
 const KEY = 'a-secret-of-at-least-32-characters!!';
@@ -54,31 +52,5 @@ describe('masks of a policy', () => {
     const version = (maskingKey: string | null) => compilePolicy({ maskingKey, classes: {} }).policy.version;
     expect(new Set([version(KEY), version(null), version(`${KEY}2`), version(KEY)]).size).toBe(3);
     expect(JSON.stringify(compilePolicy({ maskingKey: KEY }).policy)).not.toContain(KEY);
-  });
-
-  const validate = new Ajv({ strict: false }).compile(POLICY_CONFIG_SCHEMA);
-  const isValid = (masks: unknown, maskingKey?: string) =>
-    validate({ ...(maskingKey !== undefined && { maskingKey }), classes: { Card: { masks } } });
-  it.each<[string, unknown]>([
-    ['an unknown form', { pin: 'hide' }],
-    ['a tier nobody has', { pin: { readonly: 'mask', root: 'none' } }],
-    ['tiers without the lowest', { pin: { admin: 'none' } }],
-    ['an ending of nothing', { pin: { mask: { keep: 0 } } }],
-    ['an ending that is most of a value', { pin: { mask: { keep: 40 } } }],
-    ['a storage column', { _hashed_password: 'mask' }],
-    ['an operator', { 'a.$b': 'mask' }],
-    ['a place in a list', { 'a.0.b': 'mask' }],
-  ])('are not written as %s', (_, masks) => {
-    expect(isValid(masks)).toBe(false);
-  });
-
-  it('are written as forms, forms with options, or forms per tier', () => {
-    const masks = {
-      pin: 'drop',
-      'address.street': { readonly: { mask: { keep: 2 } }, write: 'none' },
-      email: { hash: { domain: 'person', acrossTenants: true } },
-    };
-    expect(isValid(masks, KEY)).toBe(true);
-    expect(isValid({}, 'too short')).toBe(false);
   });
 });

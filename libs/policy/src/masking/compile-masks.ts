@@ -21,41 +21,6 @@ export type MaskConfig =
 
 export type MasksConfig = Readonly<Record<string, MaskConfig>>;
 
-const object = <const P extends object>(properties: P, required: readonly (keyof P & string)[]) => ({
-  type: 'object' as const,
-  additionalProperties: false,
-  required,
-  properties,
-});
-
-const FORM = {
-  anyOf: [
-    { enum: ['none', 'drop', 'deny', 'mask', 'hash'] },
-    object({ mask: object({ keep: { type: 'integer', minimum: 1, maximum: 8 } }, ['keep']) }, ['mask']),
-    object(
-      {
-        hash: object(
-          {
-            domain: { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9_.-]{0,63}$' },
-            acrossTenants: { type: 'boolean' },
-          },
-          [],
-        ),
-      },
-      ['hash'],
-    ),
-  ],
-} as const;
-
-/** `policy.classes.<Class>.masks` as JSON Schema. */
-export const MASKS_SCHEMA = {
-  type: 'object',
-  propertyNames: { pattern: '^[A-Za-z][A-Za-z0-9_]*(\\.[A-Za-z][A-Za-z0-9_]*){0,7}$', maxLength: 256 },
-  additionalProperties: {
-    anyOf: [...FORM.anyOf, object({ readonly: FORM, write: FORM, admin: FORM }, ['readonly'])],
-  },
-} as const;
-
 /** @param path of the class in the configuration @returns masks by path, as written */
 export function compileMasks(
   config: MasksConfig | undefined,

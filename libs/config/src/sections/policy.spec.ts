@@ -1,0 +1,53 @@
+import { Ajv } from 'ajv';
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import type { AgentShapeOptions, BudgetOptions, IdentityOptions } from '#agent';
+import type { ClassConfig, PolicyConfig } from '#policy';
+import { schemaOf } from '../schema/class-schema.js';
+import { findMisfits } from '../schema/option.js';
+import type { AgentConfig } from './agents.js';
+import { type BudgetConfig, type ClassOptions, PolicyOptions } from './policy.js';
+
+const KEY = 'a-secret-of-at-least-32-characters!!';
+
+describe('masks of a policy', () => {
+  const validate = new Ajv({ strict: false }).compile(schemaOf(PolicyOptions));
+  const isValid = (masks: unknown, maskingKey?: string) => {
+    const policy = { ...(maskingKey !== undefined && { maskingKey }), classes: { Card: { masks } } };
+    const accepted = validate(policy);
+    expect(findMisfits(PolicyOptions, policy).length === 0).toBe(accepted);
+    return accepted;
+  };
+  it.each<[string, unknown]>([
+    ['an unknown form', { pin: 'hide' }],
+    ['a tier nobody has', { pin: { readonly: 'mask', root: 'none' } }],
+    ['tiers without the lowest', { pin: { admin: 'none' } }],
+    ['an ending of nothing', { pin: { mask: { keep: 0 } } }],
+    ['an ending that is most of a value', { pin: { mask: { keep: 40 } } }],
+    ['a storage column', { _hashed_password: 'mask' }],
+    ['an operator', { 'a.$b': 'mask' }],
+    ['a place in a list', { 'a.0.b': 'mask' }],
+  ])('are not written as %s', (_, masks) => {
+    expect(isValid(masks)).toBe(false);
+  });
+
+  it('are written as forms, forms with options, or forms per tier', () => {
+    const masks = {
+      pin: 'drop',
+      'address.street': { readonly: { mask: { keep: 2 } }, write: 'none' },
+      email: { hash: { domain: 'person', acrossTenants: true } },
+    };
+    expect(isValid(masks, KEY)).toBe(true);
+    expect(isValid({}, 'too short')).toBe(false);
+  });
+});
+
+describe('classes of options', () => {
+  it('have all options that other libs read, and no other', () => {
+    expectTypeOf<keyof PolicyOptions>().toEqualTypeOf<keyof PolicyConfig>();
+    expectTypeOf<keyof ClassOptions>().toEqualTypeOf<keyof ClassConfig>();
+    expectTypeOf<keyof BudgetConfig>().toEqualTypeOf<keyof BudgetOptions>();
+    expectTypeOf<keyof AgentConfig>().toEqualTypeOf<
+      Exclude<keyof AgentShapeOptions, 'rateLimiter'> | keyof IdentityOptions | 'identity' | 'llm'
+    >();
+  });
+});
