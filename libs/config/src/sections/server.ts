@@ -71,7 +71,7 @@ export class ServerConfig {
   readonly heartbeatInterval: number = 2;
 
   @Option(
-    'calls of one principal that run at once in a process; four times as many wait up to 10 s for one of them to end, more are refused, `rate_limited`; null: unbounded',
+    'calls of one principal that run at once in a process; twice as many wait up to 10 s for one of them to end, more are refused, `rate_limited`; null: unbounded',
   )
   @IsInt()
   @Min(1)

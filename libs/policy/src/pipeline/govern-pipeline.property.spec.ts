@@ -5,6 +5,28 @@ import { isPlainObject } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline } from './govern-pipeline.js';
 import { HIDDEN, newNames, pipelines } from './pipelines.fixture.js';
+import { newRootOf } from './project.js';
+
+/**
+ * Behind a root that is a value of a shown column, names are members of that value and no columns. Only pipelines over another
+ * class still name columns there.
+ */
+function naming(stages: readonly unknown[]): readonly unknown[] {
+  const opening = stages.findIndex((stage) => {
+    if (!isPlainObject(stage)) return false;
+    const { $replaceRoot, $replaceWith } = stage;
+    const root = isPlainObject($replaceRoot) ? $replaceRoot['newRoot'] : $replaceWith;
+    return root !== undefined && newRootOf(root).open;
+  });
+  if (opening === -1) return stages;
+  const behind = stages.slice(opening + 1).filter(isPlainObject);
+  return [
+    ...stages.slice(0, opening + 1),
+    ...behind.flatMap(({ $lookup, $unionWith }) =>
+      [$lookup, $unionWith].filter(isPlainObject).map(({ pipeline }) => pipeline),
+    ),
+  ];
+}
 
 /** Every column a governed pipeline could mean: its keys and its references. `$$v.x` is a member of a value. */
 function namesIn(value: unknown): string[] {
@@ -12,7 +34,7 @@ function namesIn(value: unknown): string[] {
     const [, path] = /^(?:\$\$ROOT\.|\$\$CURRENT\.|\$(?!\$))(.+)/.exec(value) ?? [];
     return path === undefined ? [] : [path];
   }
-  if (Array.isArray(value)) return value.flatMap(namesIn);
+  if (Array.isArray(value)) return naming(value).flatMap(namesIn);
   return isPlainObject(value) ? [...Object.keys(value), ...Object.values(value).flatMap(namesIn)] : [];
 }
 
