@@ -104,7 +104,7 @@ export const shopReach: ClassReach = {
   },
 };
 
-/** The refusal that a piece of work ends in. Anything else it throws is a fault of ours and passes through. */
+/** The refusal that the work throws. Any other error is rethrown. */
 export function refusalOf(work: () => unknown): Refusal | null {
   try {
     work();

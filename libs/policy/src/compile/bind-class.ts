@@ -1,33 +1,33 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Refused } from '#agent';
 import type { TierMasks } from '../masking/column-masks.js';
-import { maskFault } from '../masking/compile-masks.js';
+import { maskIssue } from '../masking/compile-masks.js';
 import type { ClassAccess } from '../model/class-access.js';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField, rootOf, suggestNames } from '../model/field-names.js';
 import type {
   ClassPolicy,
   DeclaredClass,
-  PolicyFault,
+  PolicyIssue,
   PropertyPolicy,
   SearchablePolicy,
 } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
 
-/** A declaration that does not fit the class it is made for. While there is one, the class is refused. */
-export interface BindingFault extends PolicyFault {
+/** A declaration that does not match the schema of its class. The class is refused while it has any. */
+export interface BindingFault extends PolicyIssue {
   /** Canonical name. */
   readonly className: string;
 }
 
 export interface BoundClass {
   readonly policy: ClassPolicy;
-  /** Every one, in the order of the declaration. */
-  readonly faults: readonly BindingFault[];
+  /** In the order of the declaration. */
+  readonly issues: readonly BindingFault[];
 }
 
-/** In one line: what was written, which names are near it, and what to write. */
+/** One line: the unknown name, similar names, and how to correct it. */
 function missingField(written: string, { className, fields }: ClassSchema): string {
   const near = suggestNames(written, [...fields.keys()]).map((name) => `'${name}'`);
   const asked = near.length > 0 ? `did you mean ${near.join(' or ')}? Write` : 'write';
@@ -35,21 +35,21 @@ function missingField(written: string, { className, fields }: ClassSchema): stri
 }
 
 /**
- * Puts the columns of a class in the place of the names that were declared. A class without a schema has nothing to
- * protect, and its names are taken for what they most likely mean.
+ * Replaces the declared names of a class by its columns. A class without a schema has no data to protect: its names are
+ * resolved by their spelling alone.
  */
-export function bindClass(declared: DeclaredClass, site: NamedIn): BoundClass {
+export function bindClass(declared: DeclaredClass, site: BindingContext): BoundClass {
   return new Binding(declared, site).bound();
 }
 
 class Binding {
-  private readonly faults: BindingFault[] = [];
+  private readonly issues: BindingFault[] = [];
   private readonly names: FieldNames;
   private readonly schema: ClassSchema | undefined;
 
   constructor(
     private readonly declared: DeclaredClass,
-    private readonly site: NamedIn,
+    private readonly site: BindingContext,
   ) {
     this.schema = site.schemas.get(declared.className);
     this.names = new FieldNames(declared.aliases, this.schema?.fields ?? null);
@@ -57,7 +57,7 @@ class Binding {
 
   bound(): BoundClass {
     const { declared, names } = this;
-    this.judgeAliases();
+    this.checkAliases();
     const fields = this.columns('fields', declared.fields);
     const joinFields = this.columns('joinFields', declared.joinFields);
     const policy: ClassPolicy = Object.freeze({
@@ -74,20 +74,20 @@ class Binding {
       searchable: this.searchable(fields),
       properties: this.properties(),
     });
-    this.judgeWithin('joinFields', joinFields, fields);
-    this.judgeFilter();
-    return { policy, faults: this.faults };
+    this.checkWithin('joinFields', joinFields, fields);
+    this.checkFilter();
+    return { policy, issues: this.issues };
   }
 
-  private fault(option: string, message: string): void {
+  private report(option: string, message: string): void {
     const { className } = this.declared;
-    this.faults.push({ className, path: `policy.classes.${className}.${option}`, message });
+    this.issues.push({ className, path: `policy.classes.${className}.${option}`, message });
   }
 
-  /** The wire path of a written one; a fault when its root is no column. */
+  /** The wire path of a written path; reports an issue when its root is no column. */
   private column(option: string, written: string): string {
     const root = rootOf(written);
-    if (this.schema && this.names.column(root) === null) this.fault(option, missingField(root, this.schema));
+    if (this.schema && this.names.column(root) === null) this.report(option, missingField(root, this.schema));
     return this.names.wirePath(written);
   }
 
@@ -97,11 +97,11 @@ class Binding {
     return [...new Set(columns)].filter((name) => !isInternalField(name));
   }
 
-  /** A spelling that is also another column would be read as that column: the alias says something that does not hold. */
-  private judgeAliases(): void {
+  /** An alias that is also the name of another column would never apply: names of columns take precedence. */
+  private checkAliases(): void {
     for (const [spelling, column] of this.declared.aliases) {
       if (spelling === column || !this.schema?.fields.has(spelling)) continue;
-      this.fault(
+      this.report(
         `properties.${spelling}.field`,
         `class '${this.declared.className}' has a field '${spelling}' of its own, which this name means; ` +
           `choose another name for '${column}'`,
@@ -116,10 +116,10 @@ class Binding {
       const option = `masks.${written}`;
       const path = this.column(option, written);
       const known = masks.get(path);
-      const fault = maskFault(path);
-      if (fault !== null) this.fault(option, fault);
+      const issue = maskIssue(path);
+      if (issue !== null) this.report(option, issue);
       else if (known && !isDeepStrictEqual(known, tiers))
-        this.fault(
+        this.report(
           option,
           `masks the same field as '${writtenAs.get(path)}' in another way; keep one of them`,
         );
@@ -133,8 +133,8 @@ class Binding {
     const { searchable } = this.declared;
     if (!searchable) return null;
     const textFields = this.columns('searchable.textFields', searchable.textFields);
-    // Text that agents may not read would be read off its likeness to what they ask.
-    this.judgeWithin('searchable.textFields', textFields, fields);
+    // Vector similarity to a query would reveal text that agents may not read.
+    this.checkWithin('searchable.textFields', textFields, fields);
     return {
       ...searchable,
       field: this.column('searchable.field', searchable.field),
@@ -143,7 +143,7 @@ class Binding {
     };
   }
 
-  private judgeWithin(
+  private checkWithin(
     option: string,
     list: readonly string[] | null,
     fields: readonly string[] | null,
@@ -152,10 +152,10 @@ class Binding {
     const extras = list.filter(
       (name) => this.names.column(rootOf(name)) !== null && !fields.includes(name) && !isAlwaysKept(name),
     );
-    if (extras.length > 0) this.fault(option, `not among fields: ${extras.join(', ')}`);
+    if (extras.length > 0) this.report(option, `not among fields: ${extras.join(', ')}`);
   }
 
-  /** By column. Two names of one column may each say a part. */
+  /** By column. Two names of one column may each declare a part. */
   private properties(): ReadonlyMap<string, PropertyPolicy> {
     const properties = new Map<string, PropertyPolicy>();
     const writtenAs = new Map<string, string>();
@@ -167,7 +167,7 @@ class Binding {
           member in known && !isDeepStrictEqual(known[member as keyof PropertyPolicy], value),
       );
       if (contradicted)
-        this.fault(
+        this.report(
           `properties.${written}.${contradicted[0]}`,
           `speaks of the same field as '${writtenAs.get(column)}' and says otherwise; keep one of them`,
         );
@@ -177,40 +177,40 @@ class Binding {
     return properties;
   }
 
-  private judgeFilter(): void {
+  private checkFilter(): void {
     const { canonicalFilter, className } = this.declared;
     if (!canonicalFilter || !this.schema) return;
-    for (const message of filterFaults(canonicalFilter, className, this.site))
-      this.fault('canonicalFilter', message);
+    for (const message of filterIssues(canonicalFilter, className, this.site))
+      this.report('canonicalFilter', message);
   }
 }
 
-/** What of a constraint of the operator does not fit the classes it speaks of. Nothing, of a class without a schema. */
-export function filterFaults(
+/** Why a constraint of the operator does not match its classes. Empty for a class without a schema. */
+export function filterIssues(
   constraint: Readonly<Record<string, unknown>>,
   className: string,
-  site: NamedIn,
+  site: BindingContext,
 ): string[] {
   if (!site.schemas.get(className)) return [];
-  const { missing, fault } = missingColumns(constraint, className, site);
+  const { missing, issue } = missingColumns(constraint, className, site);
   const lines = missing.flatMap((one) => {
     const schema = site.schemas.get(one.className);
     return schema ? [missingField(one.written, schema)] : [];
   });
-  return [...new Set([...lines, ...(fault === null ? [] : [fault])])];
+  return [...new Set([...lines, ...(issue === null ? [] : [issue])])];
 }
 
 function isAlwaysKept(name: string): boolean {
   return (ALWAYS_KEEP as readonly string[]).includes(name);
 }
 
-/** A name that a constraint uses and no column has. */
+/** A name in a constraint that is no column of its class. */
 export interface MissingColumn {
   readonly className: string;
   readonly written: string;
 }
 
-/** Tells of every name that no column has, and resolves as ever. */
+/** Reports every name that is no column, and resolves as usual. */
 class ObservedNames extends FieldNames {
   constructor(
     aliases: ReadonlyMap<string, string>,
@@ -226,22 +226,22 @@ class ObservedNames extends FieldNames {
   }
 }
 
-/** Where the names of a constraint's classes are looked up. */
-export interface NamedIn {
+/** The declarations and schemas that names are resolved with. */
+interface BindingContext {
   readonly classes: ReadonlyMap<string, DeclaredClass>;
   readonly schemas: SchemaSnapshot;
 }
 
 /**
- * The names in a constraint of the operator that no column has, those in its questions to other classes included. Of a
- * class that the database does not have nothing is missed.
- * @returns `fault`: why it cannot be applied at all; null when it can
+ * The names in a constraint of the operator that are no columns, including those in its cross-class queries. A class without
+ * a schema has none.
+ * @returns `issue`: why the constraint cannot be translated; null when it can
  */
 export function missingColumns(
   constraint: Where,
   className: string,
-  site: NamedIn,
-): { readonly missing: readonly MissingColumn[]; readonly fault: string | null } {
+  site: BindingContext,
+): { readonly missing: readonly MissingColumn[]; readonly issue: string | null } {
   const missing: MissingColumn[] = [];
   const unlimited = (name: string): ClassAccess => {
     const schema = site.schemas.get(name);
@@ -261,9 +261,9 @@ export function missingColumns(
       { reach: unlimited },
       { strictPointerShapes: false, checkFields: false },
     );
-    return { missing, fault: null };
+    return { missing, issue: null };
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return { missing, fault: error.refusal.cause ?? error.refusal.message };
+    return { missing, issue: error.refusal.cause ?? error.refusal.message };
   }
 }

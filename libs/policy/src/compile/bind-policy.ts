@@ -2,9 +2,9 @@ import { type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#agent';
 import { compileClass } from './compile-policy.js';
 import type { ClassPolicy, Policy } from '../model/policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
-import { bindClass, type BindingFault, type BoundClass, filterFaults } from './bind-class.js';
+import { bindClass, type BindingFault, type BoundClass, filterIssues } from './bind-class.js';
 
-/** One policy over one schema snapshot: every declared name as the column that it means. Worked out once and shared. */
+/** One policy over one schema snapshot: every declared name is resolved to its column. Created once and shared. */
 export class BoundPolicy {
   private readonly classes: ReadonlyMap<string, BoundClass>;
   private readonly undeclared = new Map<string, BoundClass>();
@@ -23,26 +23,26 @@ export class BoundPolicy {
     return this.boundClass(className).policy;
   }
 
-  /** Why the class is refused to everybody. Empty: it fits. @param className canonical */
-  faultsOf(className: string): readonly BindingFault[] {
-    return this.classes.get(className)?.faults ?? [];
+  /** Why the class is refused to every agent. Empty: it matches its schema. @param className canonical */
+  issuesOf(className: string): readonly BindingFault[] {
+    return this.classes.get(className)?.issues ?? [];
   }
 
-  /** Of every class that was declared. */
-  get faults(): readonly BindingFault[] {
-    return [...this.classes.values()].flatMap(({ faults }) => faults);
+  /** Of all declared classes. */
+  get issues(): readonly BindingFault[] {
+    return [...this.classes.values()].flatMap(({ issues }) => issues);
   }
 
   /**
-   * Why the filters of an agent do not fit a class, which is refused to it then. A filter given as a function is judged when it
-   * is asked.
+   * Why the filters of an agent do not match a class, which is then refused to it. A filter function is checked when it is
+   * called.
    * @param className canonical
    */
-  filterFaults(shape: AgentShape, className: string): readonly BindingFault[] {
+  filterIssues(shape: AgentShape, className: string): readonly BindingFault[] {
     return [...shape.filters].flatMap(([name, entry]) => {
       if ((name !== DEFAULT_FILTER && canonicalClassName(name) !== className) || typeof entry === 'function')
         return [];
-      return filterFaults(entry, className, this.site).map((message) => ({
+      return filterIssues(entry, className, this.site).map((message) => ({
         className,
         path: `agents.${shape.name}.filters.${name}`,
         message,
@@ -58,7 +58,7 @@ export class BoundPolicy {
     const known = this.classes.get(className) ?? this.undeclared.get(className);
     if (known) return known;
     const bound = bindClass(compileClass(className, {}), this.site);
-    // Names of classes come from callers and rows, too.
+    // Callers and rows may name any class: only those of the schema are kept.
     if (this.schemas.get(className)) this.undeclared.set(className, bound);
     return bound;
   }
@@ -67,13 +67,13 @@ export class BoundPolicy {
 export interface PolicyBinding {
   /** The declared classes, by canonical name. */
   readonly classes: ReadonlyMap<string, ClassPolicy>;
-  /** Configuration that names what the database does not have: one line for each mistake. A start or reload with any is refused. */
+  /** Declarations that name what the database does not have. A start or reload with any is refused. */
   readonly errors: readonly BindingFault[];
 }
 
 /**
- * Compares a policy, and the row filters of agents, with the classes of a database. A class that does not exist is no error:
- * there is nothing to protect.
+ * Compares a policy and the row filters of agents with the classes of a database. A class that does not exist is no error:
+ * it has no data to protect.
  */
 export function bindPolicy(
   policy: Policy,
@@ -85,10 +85,10 @@ export function bindPolicy(
   const errors = [...shapes].flatMap((shape) => [
     ...[...shape.filters.keys()]
       .filter((name) => name !== DEFAULT_FILTER)
-      .flatMap((name) => bound.filterFaults(withoutDefault(shape), canonicalClassName(name))),
+      .flatMap((name) => bound.filterIssues(withoutDefault(shape), canonicalClassName(name))),
     ...defaultFilterFaults(shape, bound),
   ]);
-  return { classes, errors: [...bound.faults, ...errors] };
+  return { classes, errors: [...bound.issues, ...errors] };
 }
 
 const withoutDefault = (shape: AgentShape): AgentShape => ({
@@ -96,14 +96,14 @@ const withoutDefault = (shape: AgentShape): AgentShape => ({
   filters: new Map([...shape.filters].filter(([name]) => name !== DEFAULT_FILTER)),
 });
 
-/** The filter for every class is a mistake where it fits none; a class that it does not fit is refused to the agent. */
+/** The `default` filter is an error when it matches no class; a class that it does not match is refused to the agent. */
 function defaultFilterFaults(shape: AgentShape, bound: BoundPolicy): readonly BindingFault[] {
   const entry = shape.filters.get(DEFAULT_FILTER);
   if (!entry || typeof entry === 'function') return [];
   const alone = { ...shape, filters: new Map([[DEFAULT_FILTER, entry]]) };
-  const [first, ...others] = bound.schemas.classNames().map((name) => bound.filterFaults(alone, name));
-  const fitsNone = first && [first, ...others].every((faults) => faults.length > 0);
+  const [first, ...others] = bound.schemas.classNames().map((name) => bound.filterIssues(alone, name));
+  const fitsNone = first && [first, ...others].every((issues) => issues.length > 0);
   return fitsNone
-    ? first.slice(0, 1).map((fault) => ({ ...fault, message: `fits no class: ${fault.message}` }))
+    ? first.slice(0, 1).map((issue) => ({ ...issue, message: `fits no class: ${issue.message}` }))
     : [];
 }

@@ -4,7 +4,7 @@ import type { ClassPolicy } from '../model/policy.js';
 import type { ClassSchema, FieldSchema, FieldType, SchemaSnapshot } from '../model/class-schema.js';
 import { bindClass } from './bind-class.js';
 
-/** A class with the fields that every class has, and these texts. */
+/** A class with the fields that every class has, and these text fields. */
 export function schemaOf(className: string, ...names: readonly string[]): ClassSchema {
   const built: readonly (readonly [string, FieldType])[] = [
     ['objectId', 'String'],
@@ -30,7 +30,7 @@ export function schemasOf(...schemas: readonly ClassSchema[]): SchemaSnapshot {
   };
 }
 
-/** A declared class beside a schema, or as it is taken without one. */
+/** A declared class bound to a schema, or bound without one. */
 export function boundClass(className: string, config: ClassConfig, schema?: ClassSchema): ClassPolicy {
   const schemas = schemasOf(...(schema ? [schema] : []));
   return bindClass(compileClass(className, config), { classes: new Map(), schemas }).policy;

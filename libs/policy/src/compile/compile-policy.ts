@@ -9,7 +9,7 @@ import {
   DEFAULT_VECTOR_INDEX,
   type Hiding,
   type Policy,
-  type PolicyFault,
+  type PolicyIssue,
   type PolicySwitches,
   type PropertyPolicy,
   type SearchablePolicy,
@@ -18,7 +18,7 @@ import {
 import { translateWhere } from '../where/translate-where.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, SearchableConfig } from './policy-config.js';
 
-/** Every switch at its starting value (docs/policy.md#switches). */
+/** The defaults of all switches (docs/policy.md#switches). */
 const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
   requireApprovalFor: [],
   refuseCollscan: false,
@@ -43,9 +43,9 @@ const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
 });
 
 /**
- * Whether a constraint that the operator wrote (canonical filter, agent filter) is one that can be applied.
- * It may name fields outside an allowlist; it may not use refused operators or internal columns.
- * @returns what is wrong, or null
+ * Checks a constraint of the operator (canonical filter, agent filter). It may name fields outside an allowlist; it may not
+ * use refused operators or internal columns.
+ * @returns why it cannot be applied; null when it can
  */
 export function constraintFault(
   constraint: unknown,
@@ -78,31 +78,31 @@ export function constraintFault(
 
 export interface CompiledPolicy {
   readonly policy: Policy;
-  /** Every fault at once; a policy with faults must not be served. */
-  readonly faults: readonly PolicyFault[];
+  /** All issues; a policy with any must not be served. */
+  readonly faults: readonly PolicyIssue[];
 }
 
-function compileTenantBudget(options: PolicyConfig['tenantBudget'], faults: PolicyFault[]) {
+function compileTenantBudget(options: PolicyConfig['tenantBudget'], issues: PolicyIssue[]) {
   try {
     return compileBudget(options);
   } catch (error) {
-    faults.push({ path: 'policy.tenantBudget', message: (error as Error).message });
+    issues.push({ path: 'policy.tenantBudget', message: (error as Error).message });
     return null;
   }
 }
 
-/** Another key is another policy; the mark tells which key it is no more than any pseudonym does. */
+/** Makes the version depend on the masking key without revealing it: a pseudonym under that key. */
 const KEY_MARK = { domain: null, className: '', path: '', tenant: null, acrossTenants: true };
 
-/** Another function is another policy, as far as its text tells. */
+/** Makes the version depend on the source text of functions. */
 const withFunctions = (_: string, value: unknown): unknown =>
   typeof value === 'function' ? `function ${String(value)}` : value;
 
-/** A pseudonym without a secret could be found by hashing every likely value. */
+/** A hash without a secret key could be reversed by hashing every likely value. */
 function keylessHashes(
   classes: ReadonlyMap<string, DeclaredClass>,
   maskingKey: string | null,
-): readonly PolicyFault[] {
+): readonly PolicyIssue[] {
   if (maskingKey !== null) return [];
   return [...classes.values()].flatMap(({ className, masks }) =>
     [...masks]
@@ -120,31 +120,31 @@ export function compilePolicy(
   config: PolicyConfig,
   environment: { readonly strictPointerShapes?: boolean } = {},
 ): CompiledPolicy {
-  const faults: PolicyFault[] = [];
+  const issues: PolicyIssue[] = [];
   const { maskingKey = null, ...told } = config;
   const { classes: declared = {}, tenantBudget, ...switches } = told;
   const classes = new Map<string, DeclaredClass>();
   for (const [name, classConfig] of Object.entries(declared)) {
     if (classes.has(canonicalClassName(name))) {
-      faults.push({
+      issues.push({
         path: `policy.classes.${name}`,
         message: `declares the same class as '${canonicalClassName(name)}'`,
       });
     }
-    const compiled = compileClass(name, classConfig, faults);
+    const compiled = compileClass(name, classConfig, issues);
     classes.set(compiled.className, compiled);
     if (compiled.canonicalFilter) {
-      const fault = constraintFault(
+      const issue = constraintFault(
         compiled.canonicalFilter,
         compiled.className,
         new FieldNames(compiled.aliases),
       );
-      if (fault) faults.push({ path: `policy.classes.${name}.canonicalFilter`, message: fault });
+      if (issue) issues.push({ path: `policy.classes.${name}.canonicalFilter`, message: issue });
     }
   }
   const all = [...classes.values()];
   const pseudonyms = maskingKey === null ? null : new Pseudonyms(maskingKey);
-  faults.push(...keylessHashes(classes, maskingKey));
+  issues.push(...keylessHashes(classes, maskingKey));
   const policy: Policy = Object.freeze({
     version: createHash('sha256')
       .update(JSON.stringify({ ...told, maskingKey: pseudonyms?.of(null, KEY_MARK) }, withFunctions))
@@ -155,16 +155,16 @@ export function compilePolicy(
       ...switches,
       strictPointerShapes: environment.strictPointerShapes ?? true,
     }),
-    tenantBudget: compileTenantBudget(tenantBudget, faults),
+    tenantBudget: compileTenantBudget(tenantBudget, issues),
     classes,
     hasVisibleClasses: all.some((one) => one.visible),
     hasTenantScopes: all.some((one) => one.tenantScope !== null),
     pseudonyms,
   });
-  return { policy, faults };
+  return { policy, faults: issues };
 }
 
-/** Classes that nobody sees unless the operator says otherwise. */
+/** Classes that are hidden unless the operator declares otherwise. */
 export const HIDDEN_BY_DEFAULT: ReadonlySet<string> = new Set([
   '_Product',
   '_Session',
@@ -172,7 +172,7 @@ export const HIDDEN_BY_DEFAULT: ReadonlySet<string> = new Set([
   '_JobSchedule',
 ]);
 
-/** How a class that nobody declared is hidden; by canonical name. */
+/** The hiding of a class without a declaration. @param className canonical */
 export function defaultHiding(className: string): Hiding {
   return HIDDEN_BY_DEFAULT.has(className) ? 'always' : 'no';
 }
@@ -206,12 +206,12 @@ function propertyPolicy(property: PropertyConfig): PropertyPolicy {
 function searchableOf(
   config: SearchableConfig | null | undefined,
   path: string,
-  faults: PolicyFault[],
+  issues: PolicyIssue[],
 ): SearchablePolicy | null {
   if (!config) return null;
   const { field } = config;
   if (isInternalField(field) || field.includes('.') || field.includes('$'))
-    faults.push({ path: `${path}.field`, message: `'${field}' is not a column that can hold a vector` });
+    issues.push({ path: `${path}.field`, message: `'${field}' is not a column that can hold a vector` });
   return {
     field,
     filterFields: (config.filterFields ?? []).filter((name) => !isInternalField(name)),
@@ -231,30 +231,30 @@ function isClaimSource(from: unknown): boolean {
 function tenantScopeOf(
   config: ClassConfig['tenantScope'],
   path: string,
-  faults: PolicyFault[],
+  issues: PolicyIssue[],
 ): TenantScope | null {
   if (!config) return null;
   const { from, bypass = [] } = config;
   if (from !== undefined && typeof from !== 'function' && !isClaimSource(from))
-    faults.push({
+    issues.push({
       path: `${path}.from`,
       message:
         "expected { claim: 'name' } or { claim: ['outer', 'inner'] }, or in code a function of the agent",
     });
   if (!Array.isArray(bypass) && typeof bypass !== 'function')
-    faults.push({
+    issues.push({
       path: `${path}.bypass`,
       message: 'expected a list of tiers, or in code a function of the agent',
     });
   return { field: config.field, from: from ?? 'tenantId', bypass };
 }
 
-/** Lists that must lie within `fields`. Which columns they mean is not known yet: names that may be one are left to the binding. */
+/** Lists that must be subsets of `fields`. Names that may be the same column are compared by `bindClass`. */
 function outsideFields(
   declared: Pick<DeclaredClass, 'fields' | 'joinFields' | 'searchable'>,
   names: FieldNames,
   path: string,
-): PolicyFault[] {
+): PolicyIssue[] {
   if (!declared.fields) return [];
   const within = new Set([...declared.fields, ...ALWAYS_KEEP].map((name) => names.wireName(name)));
   const lists: readonly (readonly [string, readonly string[] | null | undefined])[] = [
@@ -274,11 +274,11 @@ function outsideFields(
   });
 }
 
-/** Compiles one class, with names as written. A class that nobody declared is compiled from the empty declaration. */
+/** Compiles one class, with names as written. A class without a declaration is compiled from the empty one. */
 export function compileClass(
   declaredName: string,
   config: ClassConfig,
-  faults: PolicyFault[] = [],
+  issues: PolicyIssue[] = [],
 ): DeclaredClass {
   const className = canonicalClassName(declaredName);
   const path = `policy.classes.${declaredName}`;
@@ -289,20 +289,20 @@ export function compileClass(
   const joinFields = listed(config.joinFields);
   for (const [spelling, column] of aliases) {
     if (isInternalField(column)) {
-      faults.push({
+      issues.push({
         path: `${path}.properties.${spelling}.field`,
         message: `'${column}' is an internal column`,
       });
     }
   }
-  const masks = compileMasks(config.masks, path, faults);
+  const masks = compileMasks(config.masks, path, issues);
   if (masks.size > 0 && config.searchable && !config.searchable.textFields)
-    faults.push({
+    issues.push({
       path: `${path}.searchable.textFields`,
       message: 'must be listed beside masks: likeness to a masked text would spell it out',
     });
-  const searchable = searchableOf(config.searchable, `${path}.searchable`, faults);
-  faults.push(...outsideFields({ fields, joinFields, searchable }, new FieldNames(aliases), path));
+  const searchable = searchableOf(config.searchable, `${path}.searchable`, issues);
+  issues.push(...outsideFields({ fields, joinFields, searchable }, new FieldNames(aliases), path));
   return Object.freeze({
     className,
     hiding: hidingOf(className, config.hidden),
@@ -314,7 +314,7 @@ export function compileClass(
     largeFields: listed(config.largeFields) ?? [],
     masks,
     canonicalFilter: config.canonicalFilter ?? null,
-    tenantScope: tenantScopeOf(config.tenantScope, `${path}.tenantScope`, faults),
+    tenantScope: tenantScopeOf(config.tenantScope, `${path}.tenantScope`, issues),
     allowCollscan: config.allowCollscan ?? false,
     searchable,
     searchIndex: config.searchIndex ?? DEFAULT_SEARCH_INDEX,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { PolicyFault } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy.js';
 import { compileClass, compilePolicy } from './compile-policy.js';
 import { narrowClassConfig, withDeclaredClasses } from './merge-declarations.js';
 import type { ClassConfig } from './policy-config.js';
@@ -79,7 +79,7 @@ describe('rules of code and file', () => {
   });
 
   it('cannot scope one class by two tenants', () => {
-    const faults: PolicyFault[] = [];
+    const faults: PolicyIssue[] = [];
     const code = { className: 'Post', config: { tenantScope: { field: 'teamId' } } };
     withDeclaredClasses({ classes: { Post: { tenantScope: { field: 'orgId' } } } }, [code], faults);
     expect(faults.map(({ path }) => path)).toEqual(['policy.classes.Post.tenantScope']);

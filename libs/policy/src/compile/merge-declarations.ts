@@ -1,24 +1,24 @@
 import { canonicalClassName, type FilterSubject } from '#agent';
 import { joinMasks } from '../masking/compile-masks.js';
 import { toLowerCamel } from '../model/field-names.js';
-import type { PolicyFault } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy.js';
 import type { ClassConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from './policy-config.js';
 
-/** What code declares for one class, in the words of the configuration. */
+/** The declaration of one class in code, in the form of the configuration. */
 export interface ClassDeclaration {
   readonly className: string;
   readonly config: ClassConfig;
 }
 
 /**
- * The policy with what code declares laid over it. Where both speak of the same thing, what returns less holds; code can
- * add a rule, never take one away.
- * @param faults gets declarations that cannot be joined
+ * Merges declarations in code into the policy of the configuration. The stricter of two rules applies: code can add rules
+ * and never remove one.
+ * @param issues receives declarations that cannot be merged
  */
 export function withDeclaredClasses(
   policy: PolicyConfig,
   declarations: readonly ClassDeclaration[],
-  faults: PolicyFault[] = [],
+  issues: PolicyIssue[] = [],
 ): PolicyConfig {
   if (declarations.length === 0) return policy;
   const classes: Record<string, ClassConfig> = { ...policy.classes };
@@ -27,20 +27,20 @@ export function withDeclaredClasses(
       (name) => canonicalClassName(name) === canonicalClassName(className),
     );
     const name = known ?? className;
-    classes[name] = known ? narrowClassConfig(name, classes[known] as ClassConfig, config, faults) : config;
+    classes[name] = known ? narrowClassConfig(name, classes[known] as ClassConfig, config, issues) : config;
   }
   return { ...policy, classes };
 }
 
-/** One class from two declarations. Texts are the first one's; rules are those of both. */
+/** Merges two declarations of one class: the texts of the first, the rules of both. */
 export function narrowClassConfig(
   className: string,
   first: ClassConfig,
   second: ClassConfig,
-  faults: PolicyFault[] = [],
+  issues: PolicyIssue[] = [],
 ): ClassConfig {
   const properties = joinProperties(first.properties, second.properties);
-  // Which columns the names mean is not known yet: two spellings may be two columns, and each its own secret.
+  // Names are not resolved yet: two spellings may be two columns.
   const common = (
     option: string,
     one: readonly string[] | undefined,
@@ -51,7 +51,7 @@ export function narrowClassConfig(
     for (const name of one.filter((own) => !kept.has(own))) {
       const alike = other.find((its) => !one.includes(its) && toLowerCamel(its) === toLowerCamel(name));
       if (alike !== undefined)
-        faults.push({
+        issues.push({
           path: `policy.classes.${className}.${option}`,
           message: `is declared with '${name}' and with '${alike}'; write the name of the column in both`,
         });
@@ -64,7 +64,7 @@ export function narrowClassConfig(
     visible: first.visible ?? second.visible,
     hidden: strictest(first.hidden, second.hidden),
     fields: common('fields', first.fields, second.fields),
-    // What one side joins with is also held to the other side's allowlist.
+    // The join fields of one declaration must also be in the allowlist of the other.
     joinFields: common(
       'joinFields',
       first.joinFields && common('joinFields', first.joinFields, second.fields),
@@ -73,9 +73,9 @@ export function narrowClassConfig(
     largeFields: union(first.largeFields, second.largeFields),
     masks: joinMasks(first.masks, second.masks),
     canonicalFilter: both(first.canonicalFilter, second.canonicalFilter),
-    tenantScope: tenantScopeOf(className, first, second, faults),
+    tenantScope: tenantScopeOf(className, first, second, issues),
     allowCollscan: every(first.allowCollscan, second.allowCollscan),
-    searchable: searchableOf(className, first, second, common, faults),
+    searchable: searchableOf(className, first, second, common, issues),
     searchIndex: first.searchIndex ?? second.searchIndex,
     properties,
   };
@@ -110,17 +110,17 @@ function tenantScopeOf(
   className: string,
   { tenantScope: one }: ClassConfig,
   { tenantScope: other }: ClassConfig,
-  faults: PolicyFault[],
+  issues: PolicyIssue[],
 ): ClassConfig['tenantScope'] {
   if (!one || !other) return one ?? other;
   if (one.field !== other.field) {
-    faults.push({
+    issues.push({
       path: `policy.classes.${className}.tenantScope`,
       message: `is declared over '${one.field}' and over '${other.field}'`,
     });
   }
   if (one.from !== undefined && other.from !== undefined && one.from !== other.from) {
-    faults.push({
+    issues.push({
       path: `policy.classes.${className}.tenantScope.from`,
       message: 'is declared twice, differently',
     });
@@ -129,16 +129,16 @@ function tenantScopeOf(
   return { field: one.field, ...(from !== undefined && { from }), bypass: bypassOfBoth(one, other) };
 }
 
-/** An agent is outside of the scope where both declarations say so. */
+/** The scope is bypassed when both declarations bypass it. */
 function bypassOfBoth(
   { bypass: one = [] }: TenantScopeConfig,
   { bypass: other = [] }: TenantScopeConfig,
 ): NonNullable<TenantScopeConfig['bypass']> {
   if (typeof one !== 'function' && typeof other !== 'function')
     return one.filter((tier) => other.includes(tier));
-  const says = (bypass: typeof one, agent: FilterSubject) =>
+  const applies = (bypass: typeof one, agent: FilterSubject) =>
     typeof bypass === 'function' ? bypass(agent) === true : bypass.includes(agent.permissions);
-  return (agent) => says(one, agent) && says(other, agent);
+  return (agent) => applies(one, agent) && applies(other, agent);
 }
 
 function searchableOf(
@@ -150,13 +150,13 @@ function searchableOf(
     one: readonly string[] | undefined,
     other: readonly string[] | undefined,
   ) => readonly string[] | undefined,
-  faults: PolicyFault[],
+  issues: PolicyIssue[],
 ): ClassConfig['searchable'] {
-  // Null says: not searchable; undefined says nothing.
+  // Null: not searchable; undefined: not declared.
   if (one === undefined || other === undefined) return one ?? other;
   if (one === null || other === null) return null;
   if (one.field !== other.field) {
-    faults.push({
+    issues.push({
       path: `policy.classes.${className}.searchable`,
       message: `is declared over '${one.field}' and over '${other.field}'`,
     });

@@ -6,7 +6,7 @@ export interface PropertyConfig {
   readonly type?: string;
   readonly description?: string | null;
   readonly targetClass?: string;
-  /** The stored column, when it is not the property's own name. */
+  /** The column, when its name differs from the property's. */
   readonly field?: string;
   readonly enum?: Readonly<Record<string, string | null>>;
 }
@@ -25,7 +25,7 @@ export interface TenantScopeConfig {
   readonly field: string;
   /** `{ claim: 'account_id' }`, or in code a function of the agent. Default: the agent's `tenantId`. */
   readonly from?: Exclude<TenantSource, 'tenantId'>;
-  /** Tiers, or in code a function of the agent. Default: nobody. */
+  /** Permission levels, or in code a function of the agent. Default: none. */
   readonly bypass?: readonly string[] | BypassFunction;
 }
 

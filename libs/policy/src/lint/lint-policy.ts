@@ -7,20 +7,20 @@ import {
 } from '#agent';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames, rootOf, suggestNames } from '../model/field-names.js';
-import { type DeclaredClass, type Policy, type PolicyFault, tierBypasses } from '../model/policy.js';
+import { type DeclaredClass, type Policy, type PolicyIssue, tierBypasses } from '../model/policy.js';
 import { isPlainObject } from '../model/where.js';
 
 /**
- * What an operator may not have meant: nothing that stops a start, everything that a typo or an omission would leave.
- * @param tools the names that exist
- * @param schemas the classes of the database; null when it could not be read, and names are not compared
+ * Warnings about likely mistakes in a valid policy: typos and omissions that do not prevent a start.
+ * @param tools the names of all tools
+ * @param schemas the classes of the database; null when it could not be read: names are then not compared
  */
 export function lintPolicy(
   policy: Policy,
   agents: Iterable<AgentShape>,
   tools: ReadonlySet<string>,
   schemas: SchemaSnapshot | null,
-): PolicyFault[] {
+): PolicyIssue[] {
   const shapes = [...agents];
   return [
     ...[...policy.classes.values()].flatMap((declared) => [
@@ -43,8 +43,8 @@ function absent(name: string, what: string, known: readonly string[]): string {
   return `the database has no ${what} '${name}'${nearest === undefined ? '' : `; did you mean '${nearest}'?`}`;
 }
 
-/** What protects nothing; the rest stops a start (`bindPolicy`). */
-function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyFault[] {
+/** Unknown names that protect nothing; others prevent a start (`bindPolicy`). */
+function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyIssue[] {
   const { className, aliases, properties } = declared;
   const schema = schemas.get(className);
   if (!schema) return [{ path: pathOf(declared), message: absent(className, 'class', schemas.classNames()) }];
@@ -57,17 +57,17 @@ function unknownNames(declared: DeclaredClass, schemas: SchemaSnapshot): PolicyF
     }));
 }
 
-function undescribed(declared: DeclaredClass): PolicyFault[] {
+function undescribed(declared: DeclaredClass): PolicyIssue[] {
   if (declared.hiding !== 'no' || declared.description !== null) return [];
   return [{ path: pathOf(declared), message: 'no description: agents see its name and fields alone' }];
 }
 
-/** A mask never shows what `fields` leaves out, and does not follow pointers. */
-function idleMasks(declared: DeclaredClass, schemas: SchemaSnapshot | null): PolicyFault[] {
+/** Masks without effect: on fields outside the allowlist, or behind a pointer. */
+function idleMasks(declared: DeclaredClass, schemas: SchemaSnapshot | null): PolicyIssue[] {
   const columns = schemas?.get(declared.className)?.fields;
   const names = new FieldNames(declared.aliases, columns ?? null);
   const readable = declared.fields && new Set(declared.fields.map((name) => names.wireName(name)));
-  return [...declared.masks.keys()].flatMap((written): PolicyFault[] => {
+  return [...declared.masks.keys()].flatMap((written): PolicyIssue[] => {
     const path = `${pathOf(declared)}.masks.${written}`;
     const field = names.wirePath(written);
     const root = rootOf(field);
@@ -81,13 +81,13 @@ function idleMasks(declared: DeclaredClass, schemas: SchemaSnapshot | null): Pol
   });
 }
 
-/** Exposed on purpose, where other classes are kept apart by tenant. */
+/** Whether the class is declared visible or searchable without a tenant scope, although other classes have one. */
 export function isExposedToEveryTenant(declared: DeclaredClass, policy: Policy): boolean {
   const exposed = declared.visible || declared.searchable !== null;
   return policy.hasTenantScopes && exposed && declared.hiding === 'no' && declared.tenantScope === null;
 }
 
-function unscoped(declared: DeclaredClass, policy: Policy): PolicyFault[] {
+function unscoped(declared: DeclaredClass, policy: Policy): PolicyIssue[] {
   if (!isExposedToEveryTenant(declared, policy)) return [];
   return [
     {
@@ -97,9 +97,9 @@ function unscoped(declared: DeclaredClass, policy: Policy): PolicyFault[] {
   ];
 }
 
-function unreadable(declared: DeclaredClass, shapes: readonly AgentShape[]): PolicyFault[] {
+function unreadable(declared: DeclaredClass, shapes: readonly AgentShape[]): PolicyIssue[] {
   const scope = declared.tenantScope;
-  // Where a claim or a function says which tenant it is, the agent's own says nothing.
+  // With a claim or a function as its source, the scope does not use the agent's `tenantId`.
   if (!scope || scope.from !== 'tenantId' || declared.hiding !== 'no') return [];
   const without = shapes.filter(
     ({ tenantId, permissions, classes }) =>
@@ -115,20 +115,20 @@ function unreadable(declared: DeclaredClass, shapes: readonly AgentShape[]): Pol
   ];
 }
 
-/** Where names are strict, they are errors and told as such. */
+/** Unknown names of agents that are not strict; strict ones are reported as errors. */
 function lenientNames(
   shape: AgentShape,
   policy: Policy,
   tools: ReadonlySet<string>,
   schemas: SchemaSnapshot | null,
-): PolicyFault[] {
+): PolicyIssue[] {
   const classes = schemas && new Set(schemas.classNames());
   return unknownAgentNames(shape, policy, { tools, classes })
     .filter(({ strict }) => !strict)
     .map(({ agent, path, message }) => ({ path: `agents.${agent}.${path}`, message }));
 }
 
-function unknownInShape(shape: AgentShape, schemas: SchemaSnapshot): PolicyFault[] {
+function unknownInShape(shape: AgentShape, schemas: SchemaSnapshot): PolicyIssue[] {
   const path = `agents.${shape.name}`;
   const named = [...(shape.classes.except ?? [])].filter((name) => !schemas.get(name));
   return named.map((name) => ({
@@ -137,37 +137,37 @@ function unknownInShape(shape: AgentShape, schemas: SchemaSnapshot): PolicyFault
   }));
 }
 
-/** Parse's own classes have their own defaults. */
-function undeclared(policy: Policy, schemas: SchemaSnapshot): PolicyFault[] {
+/** Classes of the database without a declaration. Those of Parse have defaults. */
+function undeclared(policy: Policy, schemas: SchemaSnapshot): PolicyIssue[] {
   const names = schemas.classNames().filter((name) => !policy.classes.has(name) && !isSystemClassName(name));
   if (names.length === 0) return [];
   const message = `not declared, so every agent whose classes filter permits them reads all their fields: ${names.join(', ')}`;
   return [{ path: 'policy.classes', message }];
 }
 
-/** The names that there are; null where nobody can say now. */
+/** The existing names; null when they cannot be read now. */
 export interface KnownNames {
   readonly tools: ReadonlySet<string> | null;
   readonly classes: ReadonlySet<string> | null;
 }
 
-/** A name in the limits of an agent that nothing has: as good as certainly misspelt. */
+/** A name in the limits of an agent that does not exist: most likely a typo. */
 export interface UnknownName {
   readonly agent: string;
-  /** Where it stands among the agent's options, such as `tools` or `filters.Psot`. */
+  /** Its path in the options of the agent, such as `tools` or `filters.Psot`. */
   readonly path: string;
   readonly option: 'tools' | 'classes' | 'filters';
   readonly message: string;
   readonly accepted: readonly string[];
-  /** An error, where the agent or the policy is strict about that option; otherwise worth a warning. */
+  /** An error when the agent or the policy is strict for that option; otherwise a warning. */
   readonly strict: boolean;
 }
 
-/** Names shown where none is near. */
+/** Names that are listed when none is similar. */
 const MOST_SHOWN = 40;
 
-/** What is not there, and what was meant or could be. */
-function nothingNamed(what: string, name: string, known: readonly string[]): string {
+/** The unknown name, with the most similar one or the existing ones. */
+function unknownNameText(what: string, name: string, known: readonly string[]): string {
   const [nearest] = suggestNames(name, known);
   if (nearest !== undefined) return `${what} '${name}'; did you mean '${nearest}'?`;
   const names = [...known].sort();
@@ -176,9 +176,8 @@ function nothingNamed(what: string, name: string, known: readonly string[]): str
 }
 
 /**
- * Names in `tools`, `classes.only` and `filters` that nothing has. A class that the policy declares is known before the
- * database has it, and so are Parse's own. They are kept, because a tool or class of that name may come later: a filter under
- * such a name limits that class as soon as there is one.
+ * Names in `tools`, `classes.only` and `filters` that do not exist. Declared classes and those of Parse count as existing. The
+ * names stay in effect: a filter under such a name limits the class as soon as it is created.
  */
 export function unknownAgentNames(shape: AgentShape, policy: Policy, known: KnownNames): UnknownName[] {
   const { name: agent } = shape;
@@ -202,11 +201,13 @@ export function unknownAgentNames(shape: AgentShape, policy: Policy, known: Know
     accepted: [...(names ?? [])].sort(),
     strict: option === 'tools' ? strictTools : strictClasses,
   });
-  const noClass = (name: string) => nothingNamed('the database has no class', name, [...(classes ?? [])]);
+  const noClass = (name: string) => unknownNameText('the database has no class', name, [...(classes ?? [])]);
   return [
     ...[...written]
       .filter((name) => tools !== null && !tools.has(name))
-      .map((name) => of('tools', 'tools', nothingNamed('no tool is named', name, [...(tools ?? [])]), tools)),
+      .map((name) =>
+        of('tools', 'tools', unknownNameText('no tool is named', name, [...(tools ?? [])]), tools),
+      ),
     ...[...(shape.classes.only ?? [])]
       .filter(isUnknown)
       .map((name) => of('classes', 'classes', noClass(name), classes)),
@@ -216,7 +217,7 @@ export function unknownAgentNames(shape: AgentShape, policy: Policy, known: Know
   ];
 }
 
-/** The fields that a constraint names of its own class, as wire paths. */
+/** The fields of its own class that a constraint names, as wire paths. */
 export function fieldsNamed(constraint: unknown, names: FieldNames): string[] {
   if (!isPlainObject(constraint)) return [];
   return Object.entries(constraint).flatMap(([key, value]) => {

@@ -2,16 +2,16 @@ import { type AgentShape, isTier, type Tier } from '#agent';
 import { rootOf } from '../model/field-names.js';
 
 /**
- * What becomes of a field for agents of one tier. `drop`: as if there were no such field. `deny`: left out, and naming it is
- * a refusal. `mask`: a fixed text stands for every value. `hash`: a pseudonym stands for it. `none`: the value itself.
+ * How a field is masked for one permission level. `drop`: as if the field did not exist. `deny`: left out, and naming it is
+ * refused. `mask`: a fixed text replaces every value. `hash`: a pseudonym replaces it. `none`: the value itself.
  */
 export type MaskRule =
   | { readonly kind: 'none' | 'drop' | 'deny' }
-  /** Characters at the end that stay; 0: none. */
+  /** The number of characters that stay at the end. */
   | { readonly kind: 'mask'; readonly keep: number }
   | {
       readonly kind: 'hash';
-      /** Fields of one domain share their pseudonyms; null: the field has its own. */
+      /** Fields of one domain share pseudonyms; null: the field has its own. */
       readonly domain: string | null;
       readonly acrossTenants: boolean;
     };
@@ -25,7 +25,7 @@ function rank(rule: MaskRule): number {
   return { none: 0, hash: 1, deny: 3, drop: 4 }[rule.kind];
 }
 
-/** Whether `one` shows nothing that `other` does not. Of an ending and a pseudonym neither is the stricter. */
+/** Whether `one` shows nothing that `other` does not. Neither of an ending and a pseudonym is stricter. */
 export function isAsStrict(one: MaskRule, other: MaskRule): boolean {
   if (rank(one) !== rank(other)) return rank(one) > rank(other);
   if (one.kind === 'mask') return other.kind === 'mask' && one.keep <= other.keep;
@@ -34,13 +34,13 @@ export function isAsStrict(one: MaskRule, other: MaskRule): boolean {
   return one.domain === null || one.domain === other.domain;
 }
 
-/** The weakest rule that shows nothing that either would not. */
+/** The weakest rule that is as strict as both. */
 export function strictestOf(one: MaskRule, other: MaskRule): MaskRule {
   if (isAsStrict(one, other)) return one;
   return isAsStrict(other, one) ? other : FULL_MASK;
 }
 
-/** In the words of the configuration. */
+/** In the form of the configuration. */
 export function describeMask(rule: MaskRule): string {
   if (rule.kind === 'mask' && rule.keep > 0) return `mask, last ${rule.keep} kept`;
   if (rule.kind !== 'hash') return rule.kind;
@@ -50,42 +50,42 @@ export function describeMask(rule: MaskRule): string {
 
 /** A mask on a column or on a path inside it. */
 export interface PathMask {
-  /** Below the column; none: the column itself. */
+  /** The path below the column; empty: the column itself. */
   readonly segments: readonly string[];
   readonly path: string;
   readonly rule: MaskRule;
 }
 
-/** What one agent shape may see of the masked columns of a class. None of these columns may be named in a query. */
+/** What one agent definition may see of the masked columns of a class. No query may name these columns. */
 export interface ColumnMasks {
-  /** By column, the deepest path first: a pseudonym of a whole never tells of a masked part. */
+  /** By column, the deepest path first: the pseudonym of a whole must not depend on a masked part. */
   readonly columns: ReadonlyMap<string, readonly PathMask[]>;
-  /** Columns that a read answers with, in masked form. */
+  /** Columns that a read returns, in masked form. */
   readonly shown: ReadonlySet<string>;
-  /** Every column that a read fetches. A value that a fixed text stands for is not among them. */
+  /** Columns that a read fetches. Values that a fixed text replaces are not fetched. */
   readonly fetchable: ReadonlySet<string>;
-  /** Columns that the allowlist leaves out, or a `drop` takes away as a whole: refused as those that do not exist. */
+  /** Columns outside the allowlist, or dropped as a whole: refused like columns that do not exist. */
   readonly secret: ReadonlySet<string>;
-  /** Columns whose masks the agent may be told of. */
+  /** Columns whose masks the agent may know. */
   readonly told: ReadonlySet<string>;
 }
 
 interface MaskedClass {
   readonly masks: ReadonlyMap<string, TierMasks>;
-  /** What the allowlist leaves; null: everything. */
+  /** The columns of the allowlist; null: all. */
   readonly listed: ReadonlySet<string> | null;
   /** The columns of the class. */
   readonly known: ReadonlySet<string>;
-  /** Leads into a class that the agent may not know. */
+  /** Whether the column points to a class that the agent may not know. */
   isWithheld(column: string): boolean;
 }
 
-export interface MaskedColumns {
+interface MaskedColumns {
   readonly readable: ReadonlySet<string>;
   readonly masks: ColumnMasks;
 }
 
-/** Null: nothing of the class is masked for the shape. A mask never shows what the allowlist does not. */
+/** Null: no column of the class is masked for the definition. Masks never show columns outside the allowlist. */
 export function maskedColumns(
   { masks, listed, known, isWithheld }: MaskedClass,
   shape: AgentShape,
@@ -95,7 +95,7 @@ export function maskedColumns(
     const root = rootOf(path);
     const declared = ruleFor(shape, tiers);
     if (declared.kind === 'none') continue;
-    // Equal ids would be seen to be equal, where the placeholder says nothing.
+    // A pseudonym would show which ids are equal; the placeholder does not.
     const rule = declared.kind === 'hash' && isWithheld(root) ? FULL_MASK : declared;
     columns.set(root, [...(columns.get(root) ?? []), { path, rule, segments: path.split('.').slice(1) }]);
   }
@@ -119,8 +119,8 @@ export function maskedColumns(
 }
 
 /**
- * Beside the columns that class-level permissions hide, too: none of them is told of, and what both withhold is not shown in masked
- * form either, on any row that no exception shows.
+ * Combines masks with the columns that class-level permissions hide: those masks are not disclosed, and unless some rows show the
+ * column, its masked form is not returned either.
  */
 export function withoutColumns(
   masks: ColumnMasks,
@@ -132,7 +132,7 @@ export function withoutColumns(
   return { ...masks, told, shown: others(masks.shown), fetchable: others(masks.fetchable) };
 }
 
-/** Paths and what is done with them, as far as the agent may know of them. */
+/** The masked paths with a description of each, as far as the agent may know them. */
 export function toldMasks({ columns, shown, told: tellable }: ColumnMasks): ReadonlyMap<string, string> {
   const told = new Map<string, string>();
   for (const [root, paths] of columns) {
@@ -147,7 +147,7 @@ export function toldMasks({ columns, shown, told: tellable }: ColumnMasks): Read
 
 const POINTER_PREFIX = '_p_';
 
-/** The column that a name means, by field or by the form it is stored in. */
+/** The column of a name that may be a field or its storage column. */
 export function columnOf(root: string): string {
   return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
 }
@@ -157,24 +157,24 @@ export function storedPointerColumn(field: string): string {
   return POINTER_PREFIX + field;
 }
 
-/** Whether the agent may not even be told that the column is there. */
+/** Whether the existence of the column must not be disclosed to the agent. */
 export function isSecretColumn({ secret }: ColumnMasks, root: string): boolean {
   return secret.has(columnOf(root));
 }
 
-/** All of them, for operators. */
+/** All masked paths with a description of each, for operators. */
 export function describeMasks({ columns }: ColumnMasks): ReadonlyMap<string, string> {
   return new Map([...columns.values()].flat().map(({ path, rule }) => [path, describeMask(rule)]));
 }
 
-/** Whether the path is, or lies within, what may not be named at all and is known to be there. */
+/** Whether the path is, or lies within, a field whose mask is `deny` and disclosed to the agent. */
 export function isDeniedPath({ columns, told }: ColumnMasks, path: string): boolean {
   if (!told.has(rootOf(path))) return false;
   const masks = columns.get(rootOf(path)) ?? [];
   return masks.some(({ path: masked, rule }) => rule.kind === 'deny' && `${path}.`.startsWith(`${masked}.`));
 }
 
-/** A sub-agent sees no more than those above it. */
+/** The mask of a sub-agent is at least as strict as that of its parents. */
 function ruleFor(shape: AgentShape, tiers: TierMasks): MaskRule {
   const own = tiers[isTier(shape.permissions) ? shape.permissions : 'readonly'];
   return shape.outer ? strictestOf(own, ruleFor(shape.outer, tiers)) : own;

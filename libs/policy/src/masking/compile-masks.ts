@@ -1,21 +1,21 @@
 import { TIERS } from '#agent';
 import { ALWAYS_KEEP, hasInternalSegment, rootOf } from '../model/field-names.js';
-import type { PolicyFault } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy.js';
 import { describeMask, isAsStrict, type MaskRule, strictestOf, type TierMasks } from './column-masks.js';
 
-/** What is done with a field's values (docs/masking.md). */
+/** How the values of a field are masked (docs/masking.md). */
 export type MaskForm =
   | 'none'
   | 'drop'
   | 'deny'
   | 'mask'
   | 'hash'
-  /** The last characters stay readable: a partial disclosure. */
+  /** Discloses the last characters. */
   | { readonly mask: { readonly keep: number } }
-  /** Pseudonyms that more than one field, or more than one tenant, shares. */
+  /** Pseudonyms shared by several fields or several tenants. */
   | { readonly hash: { readonly domain?: string; readonly acrossTenants?: boolean } };
 
-/** One form for every tier, or one per tier; a tier that is not named is masked as the one below it. */
+/** One form for all permission levels, or one for each; a level that is left out uses that of the level below. */
 export type MaskConfig =
   MaskForm | { readonly readonly: MaskForm; readonly write?: MaskForm; readonly admin?: MaskForm };
 
@@ -25,19 +25,19 @@ export type MasksConfig = Readonly<Record<string, MaskConfig>>;
 export function compileMasks(
   config: MasksConfig | undefined,
   path: string,
-  faults: PolicyFault[],
+  issues: PolicyIssue[],
 ): ReadonlyMap<string, TierMasks> {
   const masks = new Map<string, TierMasks>();
   for (const [written, mask] of Object.entries(config ?? {})) {
     const at = `${path}.masks.${written}`;
-    const fault = maskFault(written);
-    if (fault !== null) faults.push({ path: at, message: fault });
-    else masks.set(written, tierMasks(mask, at, faults));
+    const issue = maskIssue(written);
+    if (issue !== null) issues.push({ path: at, message: issue });
+    else masks.set(written, tierMasks(mask, at, issues));
   }
   return masks;
 }
 
-/** Two declarations of one class; each tier gets what is the strictest of both. */
+/** Merges two declarations of one class: for each permission level the stricter mask. */
 export function joinMasks(
   one: MasksConfig | undefined,
   other: MasksConfig | undefined,
@@ -57,20 +57,20 @@ function strictest(one: MaskConfig, other: MaskConfig): MaskConfig {
   return { readonly, write, admin } as MaskConfig;
 }
 
-/** Why no mask can stand on the column. */
-export function maskFault(wire: string): string | null {
+/** Why the column cannot be masked; null when it can. */
+export function maskIssue(wire: string): string | null {
   if (hasInternalSegment(wire)) return `'${wire}' is an internal column`;
   if ((ALWAYS_KEEP as readonly string[]).includes(rootOf(wire)))
     return `'${rootOf(wire)}' is part of every row and cannot be masked`;
   return null;
 }
 
-function tierMasks(config: MaskConfig, at: string, faults: PolicyFault[]): TierMasks {
+function tierMasks(config: MaskConfig, at: string, issues: PolicyIssue[]): TierMasks {
   const rules = rulesOf(config);
   TIERS.forEach((tier, index) => {
     const below = TIERS[index - 1];
     if (below === undefined || isAsStrict(rules[below], rules[tier])) return;
-    faults.push({
+    issues.push({
       path: `${at}.${tier}`,
       message:
         `a higher tier is masked by less, not by '${describeMask(rules[tier])}' where ${below} has ` +

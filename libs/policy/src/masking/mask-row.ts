@@ -2,15 +2,15 @@ import { createHmac } from 'node:crypto';
 import { isPlainObject } from '../model/where.js';
 import type { ColumnMasks, PathMask } from './column-masks.js';
 
-/** Stands for every value of a masked field, whatever its type, and for a missing one: its form tells nothing. */
+/** Replaces every value of a masked field, of any type, and a missing one: it reveals neither. */
 export const MASKED = '***';
 
-/** What a pseudonym is asked for; only called where a rule is `hash`. */
+/** Returns the pseudonym of a value; only called when the rule is `hash`. */
 export type NamePseudonym = (value: unknown, mask: PathMask) => string;
 
 /**
- * Puts the masked form of each masked column in its place, in the row itself.
- * @param isShown whether the caller gets the column of this row at all
+ * Replaces each masked column by its masked form, in the row itself.
+ * @param isShown whether the caller receives the column of this row
  */
 export function maskRow(
   row: Record<string, unknown>,
@@ -29,14 +29,14 @@ export function maskRow(
         if (column in row) row[column] = maskInside(value, mask.segments, mask, pseudonym);
         continue;
       }
-      // Its place in the row would tell whether a value was there.
+      // Moved to the end: its position in the row would reveal whether it had a value.
       delete row[column];
       row[column] = maskedForm(value, mask, pseudonym);
     }
   }
 }
 
-/** A value of a Parse type has no members of its own that a path could mean. */
+/** Masks a path inside a value. A value of a Parse type has no fields that a path could mean. */
 function maskInside(
   value: unknown,
   segments: readonly string[],
@@ -61,29 +61,29 @@ function maskedForm(value: unknown, mask: PathMask, pseudonym: NamePseudonym): u
   return rule.kind === 'mask' ? ending(value, rule.keep) : MASKED;
 }
 
-/** The end of a text at least twice as long; of a shorter one it would be most of it. */
+/** The end of a text that is at least twice as long; of a shorter text it would disclose most. */
 function ending(value: unknown, keep: number): string {
   if (keep === 0 || (typeof value !== 'string' && typeof value !== 'number')) return MASKED;
   const characters = [...String(value)];
   return characters.length < 2 * keep ? MASKED : MASKED + characters.slice(-keep).join('');
 }
 
-/** Characters of base64url: 132 bits, so that two values share one by design only. */
+/** Characters of base64url: 132 bits, enough to avoid collisions. */
 const LENGTH = 22;
 const PREFIX = 'h_';
 
-/** Where a pseudonym means the same: in one field or domain, for one tenant or for all. */
-export interface PseudonymScope {
-  /** Of fields that share their pseudonyms; null: the field's own. */
+/** The scope in which equal values have equal pseudonyms: a field or domain, one tenant or all. */
+interface PseudonymScope {
+  /** Shared by several fields; null: of the field alone. */
   readonly domain: string | null;
   readonly className: string;
   readonly path: string;
-  /** Null: none, or shared by all. */
+  /** Null: no tenant, or shared by all. */
   readonly tenant: string | number | null;
   readonly acrossTenants: boolean;
 }
 
-/** Keyed names for values. Without the key nobody can find a value by trying; equal values of a scope have equal names. */
+/** Keyed pseudonyms (HMAC-SHA-256). Equal values of a scope have equal pseudonyms; without the key values cannot be guessed. */
 export class Pseudonyms {
   readonly #key: string;
 
@@ -91,7 +91,7 @@ export class Pseudonyms {
     this.#key = key;
   }
 
-  /** A value that is missing has a name like any other. */
+  /** A missing value has a pseudonym like any other. */
   of(value: unknown, scope: PseudonymScope): string {
     const { domain, className, path, tenant, acrossTenants } = scope;
     const field = domain === null ? ['field', className, path] : ['domain', domain];
@@ -101,11 +101,11 @@ export class Pseudonyms {
   }
 }
 
-/** The same object written in another order is the same value. */
+/** A canonical form that does not depend on the order of members. */
 function ordered(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(ordered);
   if (!isPlainObject(value)) return value;
-  // Under a name of its own, so that a list of pairs is another value.
+  // Wrapped, so that it differs from a list of pairs.
   const members = Object.keys(value).sort();
   return { members: members.map((key) => [key, ordered(value[key])]) };
 }

@@ -2,7 +2,7 @@ import { canonicalClassName } from '#agent';
 import { isInternalField } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
 
-/** Deeper nesting than Parse can store; what lies below is dropped rather than passed unseen. */
+/** Deeper than Parse can store. Anything deeper is dropped rather than returned unchecked. */
 const MAX_REDACTED_DEPTH = 64;
 
 export interface Withheld {
@@ -11,15 +11,15 @@ export interface Withheld {
 }
 
 /**
- * Last pass over every row that leaves the store, in every posture: objects and stored pointers of withheld classes
- * become a placeholder, internal columns vanish at any depth, ACL maps are not content.
+ * The last pass over every row that leaves the store, in every authentication mode: objects and stored pointers of withheld
+ * classes become a placeholder, internal columns and ACLs are removed at any depth.
  * @param isWithheld whether the class is hidden from, or filtered for, this agent
  */
 export function redact(value: unknown, isWithheld: (className: string) => boolean): unknown {
   return redacted(value, isWithheld, 0);
 }
 
-/** Whether a value that leaves the store would have a placeholder in it, or in its own place. */
+/** Whether `redact` would put a placeholder in the value or in its place. */
 export function holdsWithheld(value: unknown, isWithheld: (className: string) => boolean): boolean {
   if (typeof value === 'string') return withheldPointer(value, isWithheld) !== null;
   if (value === null || typeof value !== 'object' || value instanceof Date) return false;
@@ -54,7 +54,7 @@ function redacted(value: unknown, isWithheld: (className: string) => boolean, de
   for (const [key, member] of Object.entries(value)) {
     if (isInternalField(key) || key === 'ACL') continue;
     if (withheldPointer(key, isWithheld) !== null) continue;
-    // `__proto__` arriving as data must stay a plain member.
+    // `__proto__` in data must stay a plain member.
     if (key === '__proto__')
       Object.defineProperty(kept, key, { value: redacted(member, isWithheld, depth + 1), enumerable: true });
     else kept[key] = redacted(member, isWithheld, depth + 1);
@@ -62,12 +62,12 @@ function redacted(value: unknown, isWithheld: (className: string) => boolean, de
   return kept;
 }
 
-/** Objects nested deeper than this are not looked into, and so not readablePart. */
+/** Objects that are nested deeper are not checked, and so not returned. */
 const MAX_EMBEDDED_DEPTH = 32;
 
 /**
- * Rows that stand inside another row with rights of their own (`_rperm`) which leave the caller out: a list loses them,
- * a field becomes null. Rights in a form nobody could read leave everybody out. The row itself is not judged again.
+ * Removes embedded rows whose own rights (`_rperm`) exclude the caller: a list loses them, a field becomes null. Malformed
+ * rights exclude everyone. The rights of the row itself are not checked again.
  */
 export function withholdUnreadable(
   row: Readonly<Record<string, unknown>>,
@@ -77,8 +77,8 @@ export function withholdUnreadable(
   return readableMembers(row, { principals: new Set(principals), onMalformed }, 0);
 }
 
-/** Hears of rights in a form nobody could read, by the type of what stands there. */
-export type OnMalformed = (type: string) => void;
+/** Receives the type of a malformed `_rperm`. */
+type OnMalformed = (type: string) => void;
 
 interface Reader {
   readonly principals: ReadonlySet<string>;
@@ -127,11 +127,11 @@ function isReadableBy(
 }
 
 /** `Class$id`, as pointer columns are stored. */
-export const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
+const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
 
 /**
- * The classes withheld from an agent, as a database can be asked for them: those of the list, or every name but those of the
- * list. The same answer as the class gate of redaction gives, spelled out.
+ * The classes withheld from an agent in a form for database queries: those of the list, or all but those of the list. Matches
+ * what `isWithheld` returns.
  */
 export interface WithheldNames {
   readonly kind: 'listed' | 'allBut';
@@ -139,7 +139,7 @@ export interface WithheldNames {
   readonly classes: readonly string[];
 }
 
-/** @param known every class name that a rule of the agent or of the operator speaks of, and those of the schema */
+/** @param known the class names in rules of the agent and of the operator, and those of the schema */
 export function withheldNames(
   known: Iterable<string>,
   isWithheld: (className: string) => boolean,
@@ -159,7 +159,7 @@ function isNamed(className: string, { kind, classes }: WithheldNames): boolean {
   return classes.includes(className) === (kind === 'listed');
 }
 
-/** The first withheld class that a value names: by a pointer, an object or a stored pointer, at any depth. */
+/** The first withheld class that a value names by a pointer, an object or a stored pointer, at any depth. */
 export function withheldClassIn(value: unknown, names: WithheldNames): string | null {
   if (typeof value === 'string') {
     const className = STORED_POINTER.exec(value)?.[1];
@@ -180,7 +180,7 @@ function firstOf(values: readonly unknown[], names: WithheldNames): string | nul
   return null;
 }
 
-/** Conditions that a path to an object of a withheld class, or to its stored pointer, meets. */
+/** Conditions that match when the path leads to an object of a withheld class, or to its stored pointer. */
 export function meetsWithheld(path: string, names: WithheldNames): readonly Record<string, unknown>[] {
   const { kind, classes } = names;
   const className =
@@ -188,18 +188,18 @@ export function meetsWithheld(path: string, names: WithheldNames): readonly Reco
   return [{ [`${path}.className`]: className }, { [path]: { $regex: storedPointerPattern(names) } }];
 }
 
-/** A pattern of the texts that are stored pointers into withheld classes. */
+/** A pattern that matches stored pointers to withheld classes. */
 function storedPointerPattern({ kind, classes }: WithheldNames): string {
   const named = `(?:${alternatives(classes)})\\$`;
   return kind === 'listed' ? `^${named}[\\s\\S]` : `^(?!${named})[A-Za-z_][A-Za-z0-9_]*\\$[\\s\\S]`;
 }
 
-/** Of no class at all, a pattern that nothing meets. */
+/** Without classes a pattern that matches nothing. */
 function alternatives(classes: readonly string[]): string {
   return classes.length === 0 ? '(?!)' : classes.map((name) => name.replaceAll(/\W/g, '\\$&')).join('|');
 }
 
-/** An expression: whether the class name is one of a withheld class. */
+/** An expression: whether the class name is that of a withheld class. */
 export function isWithheldName(className: string, { kind, classes }: WithheldNames): unknown {
   const listed = { $in: [className, { $literal: classes }] };
   return kind === 'listed'
@@ -207,7 +207,7 @@ export function isWithheldName(className: string, { kind, classes }: WithheldNam
     : { $and: [{ $eq: [{ $type: className }, 'string'] }, { $not: [listed] }] };
 }
 
-/** An expression: whether the value is the text of a stored pointer into a withheld class. */
+/** An expression: whether the value is a stored pointer to a withheld class. */
 export function isWithheldText(value: string, names: WithheldNames): unknown {
   const matches = { $regexMatch: { input: value, regex: storedPointerPattern(names) } };
   return { $cond: [{ $eq: [{ $type: value }, 'string'] }, matches, false] };

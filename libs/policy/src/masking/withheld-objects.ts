@@ -11,17 +11,17 @@ import {
   type WithheldNames,
 } from './redact.js';
 
-/** Containers inside a column that pipelines see; what lies deeper they see empty, rather than unlooked at. */
+/** Levels of containers inside a column that pipelines see; deeper ones are empty for them rather than unchecked. */
 const DEPTH = 6;
 
-/** Whether the path is a column that may hold objects of a class withheld from the agent, or leads into one. */
+/** Whether the path is, or leads into, a column that may hold objects of a class withheld from the agent. */
 export function mayHoldWithheld(path: string, { mayHold }: ClassAccess): boolean {
   return mayHold?.columns.has(rootOf(path)) ?? false;
 }
 
 /**
- * What has to hold beside any condition on the path: that no object on the way is of a withheld class. Whatever such an object
- * says, the answer is the same. Null where there can be none.
+ * The filter that is added to any condition on the path: no object along the path is of a withheld class. The result then does
+ * not depend on such objects. Null when there can be none.
  */
 export function noneWithheldOn(path: string, access: ClassAccess): Where | null {
   const segments = path.split('.');
@@ -29,7 +29,7 @@ export function noneWithheldOn(path: string, access: ClassAccess): Where | null 
   return noneAmong(containers, access);
 }
 
-/** The same with what the path leads to: for conditions that look into it, such as a pattern or a range of texts. */
+/** The same including the value at the path: for conditions that look into it, such as a pattern or a range of texts. */
 export function noneWithheldAt(path: string, access: ClassAccess): Where | null {
   const segments = path.split('.');
   return noneAmong(
@@ -45,9 +45,9 @@ function noneAmong(paths: readonly string[], { mayHold }: ClassAccess): Where | 
 }
 
 /**
- * What a filter has to hold beside a condition, as stored rows are compared: nothing when the condition holds for a stored value
- * exactly when it holds for what the agent sees of it.
- * @throws Refused for a value of a withheld class, and for what has no such form
+ * The filter that is added to a condition, because the database compares stored values: together they match exactly when the
+ * condition matches what the agent sees.
+ * @throws Refused for a value of a withheld class, and when there is no such filter
  */
 export function besideCondition(
   path: string,
@@ -56,7 +56,7 @@ export function besideCondition(
   judgeClass: (className: string) => Refusal | null,
 ): Where | null {
   if (!mayHoldWithheld(path, access)) return null;
-  const own = withoutQuestions(condition);
+  const own = withoutCrossClass(condition);
   assertComparable(own, access, judgeClass);
   if (isExact(own)) return noneWithheldOn(path, access);
   if (ordersObjects(own)) {
@@ -70,15 +70,17 @@ export function besideCondition(
   return noneWithheldAt(path, access);
 }
 
-const QUESTIONS = new Set(['$inQuery', '$notInQuery', '$select', '$dontSelect']);
+const CROSS_CLASS_OPERATORS = new Set(['$inQuery', '$notInQuery', '$select', '$dontSelect']);
 
-/** What is asked of another class is judged there, and its answer holds nothing withheld. */
-function withoutQuestions(condition: unknown): unknown {
+/** Without the cross-class operators: their inner queries are checked for their own classes. */
+function withoutCrossClass(condition: unknown): unknown {
   if (!isOperators(condition)) return condition;
-  return Object.fromEntries(Object.entries(condition).filter(([operator]) => !QUESTIONS.has(operator)));
+  return Object.fromEntries(
+    Object.entries(condition).filter(([operator]) => !CROSS_CLASS_OPERATORS.has(operator)),
+  );
 }
 
-/** A value to compare with names no withheld class: it would be a guess. @throws Refused */
+/** A value to compare with must not name a withheld class: it could be a guess. @throws Refused */
 export function assertComparable(
   value: unknown,
   { mayHold }: ClassAccess,
@@ -91,10 +93,10 @@ export function assertComparable(
 
 const EQUALITIES = new Set(['$eq', '$ne', '$in', '$nin', '$all']);
 const RANGES = new Set(['$gt', '$gte', '$lt', '$lte']);
-/** Of what a placeholder leaves to be seen, or of numbers alone. */
+/** Operators whose result is the same for a placeholder, or that compare numbers alone. */
 const COUNTED = new Set(['$exists', '$size', '$mod', '$comment']);
 
-/** The columns that a filter asks more of than stored values and what is seen of them answer alike. */
+/** The columns with a condition that may match a stored value and not what the agent sees of it, or the reverse. */
 export function inexactColumns(match: unknown, access: ClassAccess): ReadonlySet<string> {
   const found = new Set<string>();
   const visit = (part: unknown): void => {
@@ -109,7 +111,7 @@ export function inexactColumns(match: unknown, access: ClassAccess): ReadonlySet
   return found;
 }
 
-/** What stands beside other conditions has one answer for stored values and for what is seen of them, as a whole. */
+/** Whether the part is a filter of `noneWithheldAt`, which makes the conditions around it exact. */
 function isGuard(part: PlainObject, access: ClassAccess): boolean {
   const conditions: unknown = part['$nor'];
   if (!Array.isArray(conditions)) return false;
@@ -118,7 +120,7 @@ function isGuard(part: PlainObject, access: ClassAccess): boolean {
   return JSON.stringify(noneWithheldAt(path, access)) === JSON.stringify(part);
 }
 
-/** Whether a condition asks only what stored values and what is seen of them answer alike, given that it names nothing withheld. */
+/** Whether a condition that names nothing withheld has the same result for stored values and for what the agent sees. */
 function isExact(condition: unknown): boolean {
   if (!isOperators(condition)) return true;
   return Object.entries(condition).every(([operator, operand]) => {
@@ -152,15 +154,15 @@ function holdsOperator(value: unknown): boolean {
 }
 
 /**
- * A filter that only rows meet in whose column no object of a withheld class stands, however deep. For places where the database
- * compares a stored column with values that nobody can look at before.
+ * A filter for rows whose column holds no object of a withheld class, at any depth. For places where the database compares a
+ * stored column with values that cannot be checked beforehand.
  */
 export function noneWithheldWithin(column: string, { mayHold }: ClassAccess): Where | null {
   if (!mayHold?.columns.has(column)) return null;
   return { $expr: holdsNone(`$${column}`, mayHold.names, DEPTH) };
 }
 
-/** Never fails, whatever the value is; what lies too deep to be looked at counts as withheld. */
+/** Never fails on any value; what is nested too deep to check counts as withheld. */
 function holdsNone(value: string, names: WithheldNames, depth: number): unknown {
   const member = `inner${depth}`;
   const entries = { $objectToArray: value };
@@ -195,8 +197,8 @@ const isWithheldObject = (value: string, names: WithheldNames): unknown => ({
 });
 
 /**
- * An expression for a value of such a column, with a placeholder in the place of every object of a withheld class, as rows that
- * are returned have it: a pipeline could part an id from the class that gives it away.
+ * An expression for the value of such a column with a placeholder for every object of a withheld class, as in returned rows. A
+ * pipeline could otherwise separate an id from its class name, by which `redact` recognises it.
  * @param value a reference: `$column`, `$$row.column`
  */
 export function withPlaceholders(value: string, names: WithheldNames, depth = DEPTH): unknown {
@@ -207,11 +209,11 @@ export function withPlaceholders(value: string, names: WithheldNames, depth = DE
   return { $cond: [isWithheldObject(value, names), placeholder(`${value}.className`), inside] };
 }
 
-/** Lists and objects go one way, as entries of key and value, so that the expression grows with its depth and not by its power. */
+/** Lists and objects are both handled as entries of key and value: the size of the expression stays linear in its depth. */
 function withMembers(value: string, names: WithheldNames, depth: number): unknown {
   if (depth === 0) return { $cond: [{ $isArray: [value] }, [], {}] };
   const [member, members] = [`member${depth}`, `members${depth}`];
-  // A key may be a stored pointer as well; rows lose such a member.
+  // A key may be a stored pointer, too; such members are removed.
   const named = {
     $filter: {
       input: { $objectToArray: value },

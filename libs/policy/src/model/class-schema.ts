@@ -1,4 +1,4 @@
-/** Parse field types as stored in `_SCHEMA` and told by Parse Server. */
+/** Parse field types, as stored in `_SCHEMA` and returned by Parse Server. */
 export const FIELD_TYPES = [
   'String',
   'Number',
@@ -25,7 +25,7 @@ export interface FieldSchema {
   readonly targetClass?: string;
   /** A row without it is refused. Default false. */
   readonly required?: boolean;
-  /** What a new row has that says nothing of it. Default nothing. */
+  /** The value of a new row that does not set it. Default none. */
   readonly defaultValue?: unknown;
 }
 
@@ -37,7 +37,7 @@ export interface IndexSchema {
   readonly fields: readonly string[];
   /** No two rows have the same values in its fields. */
   readonly unique: boolean;
-  /** The store cannot say whether it is unique; `unique` is false. */
+  /** The store does not report whether it is unique; `unique` is false. */
   readonly uniquenessUnknown?: true;
   /** Rows without any of its fields are not in it. */
   readonly sparse?: true;
@@ -54,9 +54,9 @@ export interface ClassSchema {
   readonly className: string;
   /** By wire name. */
   readonly fields: ReadonlyMap<string, FieldSchema>;
-  /** As its description names them. There may be more: whoever must know every one asks the store. */
+  /** As listed in the class description, which may be incomplete: the store knows all of them. */
   readonly indexes: readonly IndexSchema[];
-  /** Null: the class has none, and everybody may do everything. */
+  /** Null: the class has none, and every caller may do everything. */
   readonly classLevelPermissions: ClassLevelPermissions | null;
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { toLowerCamel } from './field-names.js';
 
-/** The ways in which columns are named: `full_text`, `fullText`, `FullText`, `FULL_TEXT`, `Full_Text`, `sSN`, `ssn`, `line_2`. */
+/** The spellings of column names: `full_text`, `fullText`, `FullText`, `FULL_TEXT`, `Full_Text`, `sSN`, `ssn`, `line_2`. */
 const FORMS: readonly ((words: readonly string[]) => string)[] = [
   (words) => words.join('_'),
   (words) => words.map((word, index) => (index === 0 ? word : capitalised(word))).join(''),
@@ -27,7 +27,7 @@ const STEMS: readonly (readonly string[])[] = [
   ['x', 'y', 'z'],
 ];
 
-/** One name of a column. Few stems in many forms, so that forms of one stem meet in a class. */
+/** One column name. Few stems in many spellings, so that spellings of one stem meet in a class. */
 export const columnName: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom(...STEMS), fc.constantFrom(...FORMS))
   .map(([words, form]) => form(words));
@@ -38,7 +38,7 @@ export const columnNames: fc.Arbitrary<readonly string[]> = fc.uniqueArray(colum
   maxLength: 8,
 });
 
-/** Columns that one name could mean, if case and underscores did not count. */
+/** Pairs of columns that differ only in case and underscores. */
 export function collidingPairs(names: readonly string[]): readonly (readonly [string, string])[] {
   const same = (one: string, other: string) =>
     one.replaceAll('_', '').toLowerCase() === other.replaceAll('_', '').toLowerCase();

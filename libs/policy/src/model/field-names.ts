@@ -2,9 +2,8 @@
 type Columns = Pick<ReadonlyMap<string, unknown>, 'has'>;
 
 /**
- * What the written names of one class mean. A name is the column of exactly that name; only where there is none, the column
- * that an alias declares for it, then the column of its lowerCamel form. The one place where this is decided: whoever reads
- * a name asks the `FieldNames` of the class.
+ * Resolves written names to the columns of one class: the column of exactly that name; if there is none, the column that an
+ * alias declares for it; then the column of its lowerCamel form. All code resolves names here.
  */
 export class FieldNames {
   private readonly targets: ReadonlySet<string>;
@@ -26,7 +25,7 @@ export class FieldNames {
     return columns.has(column) ? column : null;
   }
 
-  /** The column of a written name. A name without a column stays as it was written, or as its alias says. */
+  /** The column of a written name. A name without a column stays as written, or becomes its alias. */
   wireName(name: string): string {
     return this.column(name) ?? this.aliased(name) ?? name;
   }
@@ -42,9 +41,9 @@ export class FieldNames {
     return this.aliases.get(name) ?? this.aliases.get(toLowerCamel(name));
   }
 
-  /** Nothing can be compared with: the alias, else the lowerCamel form. */
+  /** Without a schema: the alias, else the lowerCamel form. */
   private likely(name: string): string {
-    // An aliased column keeps its own name too, capital letters and all.
+    // The target of an alias keeps its own spelling.
     return this.aliased(name) ?? (this.targets.has(name) ? name : toLowerCamel(name));
   }
 }
@@ -55,7 +54,7 @@ export function toLowerCamel(name: string): string {
   return camel.charAt(0).toLowerCase() + camel.slice(1);
 }
 
-/** Asked for every key of every row, so without a pattern. */
+/** Called for every key of every row, hence no regular expression. */
 function isLowerCamel(name: string): boolean {
   const first = name.charCodeAt(0);
   return !(first >= 65 && first <= 90) && !name.includes('_');
@@ -86,7 +85,7 @@ export const CREDENTIAL_FIELDS: readonly string[] = [
   'bcryptPassword',
 ];
 
-/** Columns that Parse keeps for itself: the credentials, and what carries row rights. */
+/** Internal columns of Parse: credentials and row rights. */
 export const INTERNAL_FIELDS: readonly string[] = [
   ...CREDENTIAL_FIELDS,
   'ACL',
@@ -101,7 +100,7 @@ export const AUTH_DATA_PREFIX = '_auth_data_';
 
 const INTERNAL = new Set(INTERNAL_FIELDS);
 
-/** One segment of a path, in whatever spelling it would be resolved from. */
+/** Whether one segment of a path is internal, in any spelling that resolves to it. */
 export function isInternalField(segment: string): boolean {
   return INTERNAL.has(segment) || segment.startsWith(AUTH_DATA_PREFIX) || INTERNAL.has(toLowerCamel(segment));
 }
@@ -112,8 +111,8 @@ export function hasInternalSegment(path: string): boolean {
 }
 
 /**
- * Member names that are more than data to what handles them: the language takes `__proto__` for an object's prototype, the
- * database driver takes an object with `_bsontype` for a value of its own, code included.
+ * Member names with a meaning of their own: JavaScript reads `__proto__` as the prototype of an object, the database driver
+ * reads an object with `_bsontype` as a BSON value, including code.
  */
 const MAGIC_NAMES: ReadonlySet<string> = new Set(['__proto__', '_bsontype']);
 
@@ -124,7 +123,7 @@ export function isMagicName(segment: string): boolean {
 /** Names are compared without case and separators: `className` is `class_name`, `User` is `_User`. */
 const compared = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
 
-/** Edits between two texts; letters that changed places are one edit. */
+/** The number of edits between two texts; swapped letters are one edit. */
 function distance(a: string, b: string): number {
   let before: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
@@ -147,7 +146,7 @@ function distance(a: string, b: string): number {
   return previous[b.length] as number;
 }
 
-/** At most three candidates that the name may be a slip of, nearest first: one edit for every four letters. */
+/** At most three similar candidates, the most similar first: one edit per four letters. */
 export function suggestNames(name: string, candidates: readonly string[]): string[] {
   const written = compared(name);
   const limit = Math.max(1, Math.ceil(written.length / 4));

@@ -3,46 +3,46 @@ import type { TierMasks } from '../masking/column-masks.js';
 import type { Pseudonyms } from '../masking/mask-row.js';
 import type { FieldNames } from './field-names.js';
 
-/** `no`: not hidden. `exceptMaster`: true master posture passes the class gate, and only that gate. */
+/** `no`: not hidden. `exceptMaster`: agents with the master key pass the class gate, and only that gate. */
 export type Hiding = 'no' | 'always' | 'exceptMaster';
 
 export interface PropertyPolicy {
   readonly type?: string;
   readonly description?: string;
   readonly targetClass?: string;
-  /** Allowed value → what it means. Documents, does not validate reads. */
+  /** Allowed value → description. Documentation: reads are not validated. */
   readonly enum?: ReadonlyMap<string, string>;
 }
 
-/** Which tenant an agent is bound to; null or undefined: none, and the class is refused. */
+/** Returns the tenant of an agent; null or undefined: none, and the class is refused. */
 export type TenantFunction = (agent: FilterSubject) => string | number | null | undefined;
 
-/** Whether the scope does not apply to an agent. What it throws, and anything but true, is a no. */
+/** Whether an agent bypasses the scope. An error, and any result but `true`, means no. */
 export type BypassFunction = (agent: FilterSubject) => boolean;
 
-/** Where the tenant of an agent comes from: its `tenantId`, a claim of its caller (a name, or names that lead inward), a function. */
+/** The source of an agent's tenant: its `tenantId`, a claim of its caller (a name or a path of names), or a function. */
 export type TenantSource = 'tenantId' | { readonly claim: string | readonly string[] } | TenantFunction;
 
 export interface TenantScope {
   /** The column that holds the tenant. */
   readonly field: string;
   readonly from: TenantSource;
-  /** Tiers for which the scope does not apply, or a function that decides for each agent. */
+  /** Permission levels that bypass the scope, or a function that decides for each agent. */
   readonly bypass: readonly string[] | BypassFunction;
 }
 
-/** Whether every agent of a tier is outside of the scope. A function is asked with an agent at hand alone. */
+/** Whether a whole permission level bypasses the scope. A function needs an agent and counts as no. */
 export function tierBypasses({ bypass }: TenantScope, tier: Tier): boolean {
   return typeof bypass !== 'function' && bypass.includes(tier);
 }
 
-/** A class whose rows are compared by a stored vector. */
+/** A class with vector search. */
 export interface SearchablePolicy {
-  /** Holds the vector. Not readable unless `fields` lists it. */
+  /** The column of the vector. Not readable unless `fields` lists it. */
   readonly field: string;
-  /** What a search may filter on, and what the vector index can filter on. */
+  /** Fields that a search may filter on; the vector index must support them. */
   readonly filterFields: readonly string[];
-  /** Whose text the vector stands for; `null`: not said. */
+  /** The fields whose text was embedded; `null`: not declared. */
   readonly textFields: readonly string[] | null;
   /** Name of the vector index. */
   readonly index: string;
@@ -52,8 +52,8 @@ export const DEFAULT_SEARCH_INDEX = 'default';
 export const DEFAULT_VECTOR_INDEX = 'vector_index';
 
 /**
- * What an operator declared for one class, with every field name as it was written: which columns they mean is known only
- * beside a schema (`bindClass`). Nothing decides by it.
+ * The declaration of one class with field names as written. `bindClass` resolves them with a schema; no access decision uses
+ * this form.
  */
 export interface DeclaredClass {
   readonly className: string;
@@ -61,16 +61,16 @@ export interface DeclaredClass {
   readonly visible: boolean;
   readonly description: string | null;
   readonly usage: string | null;
-  /** Readable fields without the always-kept three; `null` when the class has no allowlist. */
+  /** Readable fields without `ALWAYS_KEEP`; `null` when the class has no allowlist. */
   readonly fields: readonly string[] | null;
   readonly joinFields: readonly string[] | null;
   readonly largeFields: readonly string[];
-  /** By field or path inside one: what each tier gets in place of the value. */
+  /** By field or path inside one: the masks for each permission level. */
   readonly masks: ReadonlyMap<string, TierMasks>;
   readonly canonicalFilter: Readonly<Record<string, unknown>> | null;
   readonly tenantScope: TenantScope | null;
   readonly allowCollscan: boolean;
-  /** `null` when the class is not searched by likeness. */
+  /** `null` when the class has no vector search. */
   readonly searchable: SearchablePolicy | null;
   /** Name of the Atlas Search index that full-text search uses. */
   readonly searchIndex: string;
@@ -79,9 +79,9 @@ export interface DeclaredClass {
   readonly aliases: ReadonlyMap<string, string>;
 }
 
-/** What an operator declared for one class of a schema: every field name is that of a column. */
+/** The declaration of one class of a schema: every field name is that of a column. */
 export interface ClassPolicy extends DeclaredClass {
-  /** What any other name means. */
+  /** Resolves any other name. */
   readonly names: FieldNames;
 }
 
@@ -97,7 +97,7 @@ export interface PolicySwitches {
   readonly strictToolFilter: boolean;
   readonly strictClassFilter: boolean;
   readonly suppressMasterKeyWarning: boolean;
-  /** An agent with the rights of a role reads what names the role, not what names everyone. */
+  /** An agent with the rights of a role reads rows that name the role, not those that name `*`. */
   readonly strictRole: boolean;
   readonly promptMarkerStrict: boolean;
   readonly promptInjectionCanaries: readonly string[];
@@ -106,7 +106,7 @@ export interface PolicySwitches {
   readonly embedCostPerMillionTokens: number | null;
   /** What built-in tools do with arguments that they do not declare. */
   readonly unknownArguments: 'refuse' | 'ignore';
-  /** Levels of sub-agents below an agent that says nothing itself. */
+  /** Levels of sub-agents below an agent without a limit of its own. */
   readonly defaultRecursionDepth: number;
   /** Calls that the operation log keeps. */
   readonly maxLogSize: number;
@@ -114,49 +114,57 @@ export interface PolicySwitches {
   readonly strictPointerShapes: boolean;
 }
 
-/** The compiled policy: one lookup per class, whatever the number of classes. */
+/** The compiled policy. */
 export interface Policy {
-  /** Digest of what was declared; changes when the policy changes. */
+  /** Digest of the declarations; changes when the policy changes. */
   readonly version: string;
   readonly switches: PolicySwitches;
-  /** What each tenant may take of the data, over all its agents. */
+  /** The data budget of each tenant, over all its agents. */
   readonly tenantBudget: DataBudget | null;
   /** By canonical class name, with names as written. */
   readonly classes: ReadonlyMap<string, DeclaredClass>;
-  /** Some class is declared visible: listings and the relation graph are limited to visible classes. */
+  /** Whether a class is declared visible: listings and the relation graph then contain visible classes only. */
   readonly hasVisibleClasses: boolean;
   readonly hasTenantScopes: boolean;
-  /** Names for hashed values; null when there is no `maskingKey`, and so no hashed field. */
+  /** Computes the pseudonyms of hashed values; null without a `maskingKey`, and so without hashed fields. */
   readonly pseudonyms: Pseudonyms | null;
 }
 
+/** An invalid declaration: its path and the reason. */
+export interface PolicyIssue {
+  readonly path: string;
+  readonly message: string;
+  /** Other options that this depends on. */
+  readonly related?: readonly string[];
+}
+
 /**
- * The policy that is served, and for each agent the one it was admitted under: a call keeps its policy to its end, however
- * many came since. Policies themselves never change.
+ * The policy versions: the current one, and for each agent the one under which it was admitted. A call keeps its policy until
+ * it ends. A policy never changes.
  */
 export class Policies {
   private readonly ofShapes = new WeakMap<AgentShape, Policy>();
   private readonly ofAgents = new WeakMap<Agent, Policy>();
   private latest: Policy;
 
-  /** @param shapes the agents that were configured together with it */
+  /** @param shapes the agent definitions that were configured with it */
   constructor(first: Policy, shapes: Iterable<AgentShape> = []) {
     this.latest = first;
     this.adopt(first, shapes);
   }
 
-  /** What agents are admitted under now. */
+  /** The policy for new agents. */
   get current(): Policy {
     return this.latest;
   }
 
-  /** From now on agents are admitted under this one. @param shapes as for the first; none that an earlier one had */
+  /** Makes this policy the current one. @param shapes its agent definitions; none may belong to an earlier policy */
   adopt(policy: Policy, shapes: Iterable<AgentShape>): void {
     for (const shape of shapes) this.ofShapes.set(shape, policy);
     this.latest = policy;
   }
 
-  /** Sub-agents are under the policy of the agent at their root. One whose shape no configuration made keeps what it meets first. */
+  /** The policy of an agent. Sub-agents have that of their root agent; an agent without a configured definition keeps its first. */
   of(agent: Agent): Policy {
     const root = rootAgentOf(agent);
     const known = this.ofShapes.get(root.shape) ?? this.ofAgents.get(root);
@@ -172,7 +180,7 @@ function rootAgentOf(agent: Agent): Agent {
   return root;
 }
 
-/** Something compiled from a policy: once, for as long as that policy is in use. */
+/** A value compiled from a policy, cached while that policy is in use. */
 export class PerPolicy<T> {
   private readonly made = new WeakMap<Policy, { readonly value: T }>();
 
@@ -185,12 +193,4 @@ export class PerPolicy<T> {
     this.made.set(policy, { value });
     return value;
   }
-}
-
-/** A declaration that cannot be meant: where it stands and what is wrong. */
-export interface PolicyFault {
-  readonly path: string;
-  readonly message: string;
-  /** Other options that this depends on. */
-  readonly related?: readonly string[];
 }

@@ -24,7 +24,7 @@ export const SECURITY_REASONS = [
 ] as const;
 export type SecurityReason = (typeof SECURITY_REASONS)[number];
 
-/** @param at where in the query or the fields; cut to 200 characters, because callers choose its names */
+/** @param at the place in the query or the fields; cut to 200 characters, because callers choose its names */
 export function blocked(
   gate: 'where' | 'pipeline' | 'arguments',
   reason: SecurityReason,

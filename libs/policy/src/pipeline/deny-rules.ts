@@ -1,20 +1,20 @@
 import { canonicalClassName, isClassName } from '#agent';
 import { hasInternalSegment, isMagicName, rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
-import { regexFault } from '../where/regex-safety.js';
+import { regexIssue } from '../where/regex-safety.js';
 import { pipelineBlocked } from './stages.js';
 
-/** System classes that a join may reach, before any policy is asked. */
+/** System classes that a join may name, whatever the policy. */
 const JOINABLE_SYSTEM_CLASSES = new Set(['_User', '_Role', '_Installation', '_Session']);
 
-/** Atlas stages must come first and see every indexed column: only the server itself builds them. */
+/** Atlas stages must come first and see every indexed column: only the server builds them. */
 const ATLAS_STAGES = /^\$(search|listSearchIndexes|vectorSearch|rankFusion|scoreFusion)/;
 
-/** Stages that tell of the server, its sessions and its other queries, and the database's own. */
+/** Stages that read server state, sessions and other queries, and internal stages of the database. */
 const SERVER_STAGES =
   /^\$(_|list|changeStream|currentOp|collStats|indexStats|planCache|queryS|operationMetrics|shardedData|backup|mergeCursors)/;
 
-/** Members of stages that name columns without `$`. */
+/** Stage members that name columns without `$`. */
 const NAMES_A_COLUMN = [
   'localField',
   'foreignField',
@@ -25,8 +25,8 @@ const NAMES_A_COLUMN = [
 ];
 
 /**
- * Refuses what no caller may ask, wherever it stands and whatever else is wrong with the pipeline: only then may be told what
- * is wrong.
+ * Refuses what no caller may use, at any depth and before any other check: the texts about invalid stages are only sent for a
+ * pipeline that passed.
  * @throws Refused `security_blocked`, opaque; the reason and the place are in its private cause
  */
 export function assertNothingForbidden(pipeline: unknown): void {
@@ -68,7 +68,7 @@ function assertMembers(name: string, value: unknown, at: string): void {
     throw pipelineBlocked('denied_internal_field', at);
 }
 
-/** A class by its name: no other database, no system collection, no join table of relations. */
+/** The target must be a class name: no other database, system collection or join table of a relation. */
 function assertTarget(target: unknown, at: string): void {
   if (typeof target !== 'string' && !isPlainObject(target)) return;
   if (!isClassName(target)) throw pipelineBlocked('denied_internal_collection', at);
@@ -77,7 +77,7 @@ function assertTarget(target: unknown, at: string): void {
     throw pipelineBlocked('denied_internal_collection', `${at} ${className}`);
 }
 
-/** The stages inside a stage of any shape. */
+/** The pipelines inside a stage, which may be malformed. */
 function innerStages(name: string, value: unknown): [string, unknown][] {
   if (!isPlainObject(value)) return [];
   if (name === '$facet') return Object.entries(value);
@@ -87,15 +87,15 @@ function innerStages(name: string, value: unknown): [string, unknown][] {
 const MAX_DEPTH = 20;
 const MAX_REGEX_BYTES = 512;
 
-/** Code, writes, administration, and schema matching, whose keys name columns that no walk would see. */
-export const DENIED_OPERATORS: ReadonlySet<string> = new Set(
+/** Code, writes, administration, and `$jsonSchema`, whose keys name columns that `walkPipeline` would not see. */
+const DENIED_OPERATORS: ReadonlySet<string> = new Set(
   [
     '$where $function $accumulator $out $merge $jsonSchema',
     '$collMod $createIndex $dropIndex $planCacheSetFilter $planCacheClear',
   ].flatMap((group) => group.split(' ')),
 );
 
-/** Inside `$expr` these turn a filter into a way to read a value character by character. */
+/** Inside `$expr` these allow a value to be read character by character. */
 const FORENSIC_OPERATORS = new Set(
   [
     '$regexMatch $regexFind $regexFindAll $substr $substrBytes $substrCP',
@@ -109,13 +109,13 @@ const SYSTEM_VARIABLES = new Set(['ROOT', 'CURRENT', 'NOW', 'REMOVE', 'DESCEND',
 
 interface Place {
   readonly at: string;
-  /** Containers around this one, the stage itself not counted. */
+  /** The number of containers around this one, without the stage itself. */
   readonly depth: number;
   readonly inExpr: boolean;
 }
 
 /**
- * The rules that hold at any depth of a stage or of a filter in pipeline form.
+ * The rules that apply at any depth of a stage or of a filter in pipeline form.
  * @throws Refused `security_blocked`
  */
 export function assertNothingDenied(value: unknown, at: string): void {
@@ -151,14 +151,14 @@ function inspectKey(key: string, member: unknown, place: Place): void {
     if (key.split('.').some(isMagicName) || key.includes('\0')) throw pipelineBlocked('invalid_key', at);
     return;
   }
-  // `$_internal…` operators exist for the database's own use.
+  // `$_internal…` operators are for the database itself.
   if (DENIED_OPERATORS.has(key) || key.startsWith('$_')) throw pipelineBlocked('nested_denied_operator', at);
   if (place.inExpr && FORENSIC_OPERATORS.has(key)) throw pipelineBlocked('forensic_operator_in_expr', at);
   if (REGEX_EXPRESSIONS.has(key)) inspectRegexExpression(member, at);
   if (FIELD_BY_NAME.has(key)) inspectFieldByName(member, at);
 }
 
-/** Any text that the database could read as a reference: `$a.b`, `$$var.b`. Literals are not spared. */
+/** Any text that the database could read as a reference: `$a.b`, `$$var.b`. Also checked inside `$literal`. */
 function inspectText(text: string, at: string): void {
   if (!text.startsWith('$')) return;
   const variable = text.startsWith('$$');
@@ -178,12 +178,12 @@ function inspectRegexExpression(argument: unknown, at: string): void {
   }
 }
 
-/** A pattern taken from data could not be judged, so it must be written out. */
+/** The pattern must be constant: one from data cannot be checked. */
 function inspectRegex(pattern: unknown, options: string | null, at: string): void {
   if (typeof pattern !== 'string' || options === null) throw pipelineBlocked('invalid_regex', at);
   if (Buffer.byteLength(pattern) > MAX_REGEX_BYTES) throw pipelineBlocked('regex_pattern_too_long', at);
-  const fault = regexFault(pattern, options);
-  if (fault) throw pipelineBlocked(fault, at);
+  const issue = regexIssue(pattern, options);
+  if (issue) throw pipelineBlocked(issue, at);
 }
 
 function inspectFieldByName(argument: unknown, at: string): void {
@@ -192,7 +192,7 @@ function inspectFieldByName(argument: unknown, at: string): void {
     throw pipelineBlocked('denied_field_ref_in_expr', at);
 }
 
-/** Text known before the pipeline runs, else null. */
+/** The text when it is constant, else null. */
 export function constantText(value: unknown): string | null {
   const text = isPlainObject(value) && Object.keys(value).length === 1 ? value['$literal'] : value;
   return typeof text === 'string' && (text !== value || !text.startsWith('$')) ? text : null;

@@ -1,10 +1,10 @@
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
 import type { Frame } from './frame.js';
-import { pipelineBlocked, pipelineSlip } from './stages.js';
+import { pipelineBlocked, invalidPipeline } from './stages.js';
 
 /**
- * An expression with every reference judged against the frame and written in wire names.
+ * The expression with every reference checked against the frame and in wire names.
  * @throws Refused `access_denied` (field_denied), `invalid_argument` for an unbound variable
  */
 export function resolveExpression(expression: unknown, frame: Frame): unknown {
@@ -26,14 +26,14 @@ export function mapMembers(
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(key, value)]));
 }
 
-/** A filter over whole documents can look into columns that nobody named. */
+/** Whether an expression uses a whole document, and so columns that it does not name. */
 export function readsWholeDocument(expression: unknown): boolean {
   if (typeof expression === 'string') return expression === '$$ROOT' || expression === '$$CURRENT';
   if (Array.isArray(expression)) return expression.some(readsWholeDocument);
   return isPlainObject(expression) && Object.values(expression).some(readsWholeDocument);
 }
 
-/** `$getField` of a document at hand is a reference, and is written as one: nothing downstream must know both forms. */
+/** `$getField` of the document or a variable is rewritten as a reference, so that later code handles one form only. */
 function asReference(argument: unknown): string | null {
   const { field, input = '$$CURRENT' } = getFieldMembers(argument);
   const plain = !field.includes('.') && typeof input === 'string' && /^\$\$[A-Za-z]\w*$/.test(input);
@@ -65,11 +65,11 @@ function documentOf(variable: string, frame: Frame): Frame | null {
   return /^[A-Z]/.test(variable) ? null : frame.variable(variable);
 }
 
-/** The frame of a document that the expression may hand on whole; null when it yields judged values only. */
+/** The frame of a document that the expression may return whole; null when it returns checked values only. */
 export function documentIn(expression: unknown, frame: Frame): Frame | null {
   if (typeof expression === 'string') {
     const [, variable] = /^\$\$(\w+)$/.exec(expression) ?? [];
-    // Variables bound further in have inputs of their own, which are looked at as well.
+    // Variables bound inside have inputs of their own, which are checked as well.
     return variable !== undefined && frame.binds(variable) ? documentOf(variable, frame) : null;
   }
   const parts = Array.isArray(expression)
@@ -86,7 +86,7 @@ export function documentIn(expression: unknown, frame: Frame): Frame | null {
 
 type Resolve = (argument: unknown, frame: Frame) => unknown;
 
-/** Operators that bind variables, name fields without `$`, or quote. All others are read member by member. */
+/** Operators that bind variables, name fields without `$`, or quote. All others are resolved member by member. */
 const SCOPED: Readonly<Record<string, Resolve>> = {
   $literal: (value, frame) => {
     resolveExpression(value, frame);
@@ -119,7 +119,7 @@ const SCOPED: Readonly<Record<string, Resolve>> = {
   $getField: (argument, frame) => {
     const { field, input = '$$CURRENT' } = getFieldMembers(argument);
     const owner = documentIn(input, frame);
-    // A name with a dot is one column here, which no allowlist can hold.
+    // A name with a dot is one column here, which no allowlist contains.
     return {
       field: owner ? owner.resolve(field, 'pipeline reference') : field,
       input: resolveExpression(input, frame),
@@ -136,7 +136,7 @@ function overElements(body: 'in' | 'cond'): Resolve {
   return (argument, frame) => {
     const { input, as = 'this', [body]: inner, ...rest } = members(argument);
     if (typeof as !== 'string')
-      throw pipelineSlip(`"${body}" of an expression`, 'the name in "as" is a text');
+      throw invalidPipeline(`"${body}" of an expression`, 'the name in "as" is a text');
     const scope = frame.bind([[as, documentIn(input, frame)]]);
     return {
       ...(resolveExpression(rest, frame) as PlainObject),
@@ -147,7 +147,7 @@ function overElements(body: 'in' | 'cond'): Resolve {
   };
 }
 
-/** `sortBy` names fields as keys: of the documents at hand, or of the elements of `input`. */
+/** The keys of `sortBy` are fields of the current documents, or of the elements of `input`. */
 function sortedBy(ofDocuments: (input: unknown, frame: Frame) => boolean): Resolve {
   return (argument, frame) => {
     const { sortBy, ...rest } = members(argument);
@@ -169,6 +169,6 @@ function sortedBy(ofDocuments: (input: unknown, frame: Frame) => boolean): Resol
 
 function members(argument: unknown): Record<string, unknown> {
   if (!isPlainObject(argument))
-    throw pipelineSlip('expression', 'this operator takes an object of named members');
+    throw invalidPipeline('expression', 'this operator takes an object of named members');
   return { ...argument };
 }

@@ -3,21 +3,21 @@ import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { pipelineBlocked } from './stages.js';
 
-/** A name a stage gave to its output: how the caller may write it → how the document holds it. */
+/** Names of a stage's output: as the caller may write them → as in the document. */
 export type Introduced = ReadonlyMap<string, string>;
 
 /**
- * What a stage may name at its place in the pipeline: columns of the class while the source documents are still
- * there, and whatever earlier stages introduced. Immutable; every stage yields the frame of the next.
+ * The names that a stage may use at its place in the pipeline: columns of the class while the source documents still exist, and
+ * names that earlier stages introduced. Immutable; `after` creates the frame of the next stage.
  */
 export class Frame {
   private constructor(
     readonly access: ClassAccess,
     readonly sourceAddressable: boolean,
     private readonly introduced: Introduced,
-    /** Variables in scope; one that may hold a whole document carries the frame it was taken in. */
+    /** Variables in scope. One that may hold a whole document has the frame of that document. */
     private readonly variables: ReadonlyMap<string, Frame | null>,
-    /** The documents hold names that nobody could list, all of values that the caller may see. */
+    /** Whether the documents have fields that cannot be listed, all with values that the caller may see. */
     private readonly open = false,
   ) {}
 
@@ -26,14 +26,14 @@ export class Frame {
     return new Frame(access, true, new Map(), outer?.variables ?? new Map());
   }
 
-  /** The path as the document holds it. Names introduced earlier are taken as they are, columns by their wire name. */
+  /** The path as in the document: introduced names unchanged, columns by their wire name. @throws Refused */
   resolve(path: string, context: string): string {
     const root = rootOf(path);
     return this.resolveRoot(root, path, context) + path.slice(root.length);
   }
 
-  /** As `resolve`, for places that judge nothing: an exclusion must still find the column it means. */
-  spell(path: string): string {
+  /** As `resolve` without checks, for exclusions, which must still match the right column. */
+  resolveUnchecked(path: string): string {
     const root = rootOf(path);
     if (this.introduced.has(root) || !this.sourceAddressable) {
       return (this.introduced.get(root) ?? root) + path.slice(root.length);
@@ -45,7 +45,7 @@ export class Frame {
     return this.introduced.has(root);
   }
 
-  /** The frame a variable's document belongs to; null when it holds a value already judged. */
+  /** The frame of the document in a variable; null when the variable holds a checked value. */
   variable(name: string): Frame | null {
     const frame = this.variables.get(name);
     if (frame === undefined) {
@@ -61,14 +61,14 @@ export class Frame {
   bind(variables: Iterable<readonly [string, Frame | null]>): Frame {
     const bound = new Map(this.variables);
     for (const [name, frame] of variables) {
-      // Only such names are the caller's: `CURRENT` could be bound anew and every reference would change its meaning.
+      // Callers may bind such names only: a new `CURRENT` would change the meaning of every reference.
       if (!/^[a-z][A-Za-z0-9_]{0,63}$/.test(name)) throw pipelineBlocked('denied_system_variable', name);
       bound.set(name, frame);
     }
     return new Frame(this.access, this.sourceAddressable, this.introduced, bound, this.open);
   }
 
-  /** @param opens whether the new documents hold names that are not written out */
+  /** @param opens whether the new documents have fields that the stage does not list */
   after(introduces: Introduced, replacesSource: boolean, opens = false): Frame {
     return new Frame(
       this.access,

@@ -11,16 +11,16 @@ import { joinedClass, openStage, type Pipeline, type Stage, subPipelines } from 
 import { validatePipeline } from './validate-pipeline.js';
 import { type WalkOptions, walkPipeline } from './walk-pipeline.js';
 
-/** A class as this call may read it. */
+/** What this call may read of a class: columns and rows. */
 export interface JoinScope {
   readonly access: ClassAccess;
-  /** Everything that limits its rows for this call (rights, tenant, filters), translated, no question to another class left. */
+  /** The row limits of this call (rights, tenant, filters), translated, without cross-class queries. */
   readonly where: Where;
 }
 
 /**
- * The pipeline that may run: the caller's, validated and judged, with each class's row limits and column limits in
- * front of everything that reads it, at any depth.
+ * The pipeline that may run: validated and checked, with the row and column limits of each class in front of every stage that
+ * reads it, at any depth.
  * @throws Refused
  */
 export function governPipeline(
@@ -38,7 +38,7 @@ export function governPipeline(
   };
   const reach = { reach: (className: string) => scopeOf(className).access };
   const stages = walkPipeline(validatePipeline(pipeline), source.access, reach, options);
-  // Its own rows are filtered in the first stage, where text and distance searches may stand.
+  // The source may have text and distance searches: its filter is the first stage.
   if (asksOtherClasses(source.where)) {
     throw new Refused(
       refusals.accessDenied(
@@ -50,7 +50,7 @@ export function governPipeline(
   return limited(stages, source, scopeOf, columnsNamedIn(stages));
 }
 
-/** The classes a validated pipeline joins, canonical names, so that their scopes can be prepared beforehand. */
+/** The canonical names of the classes that a validated pipeline joins, to prepare their scopes. */
 export function joinTargets(pipeline: Pipeline): ReadonlySet<string> {
   const found = new Set<string>();
   const visit = (stages: Pipeline): void => {
@@ -68,9 +68,8 @@ export function joinTargets(pipeline: Pipeline): ReadonlySet<string> {
 type ScopeOf = (className: string) => JoinScope;
 
 /**
- * Row limits, then column limits, then the caller's stages. A leading `$match` of the caller's is ANDed with the row
- * limits, where an index can serve both and `$text` may stand; not so a filter that could see columns which the next
- * stage takes away.
+ * Row limits, then column limits, then the stages of the caller. A leading `$match` of the caller is merged into the row limits,
+ * so that an index can serve both and `$text` is possible, unless it could read columns that the next stage removes.
  */
 function limited(
   stages: Pipeline,
@@ -90,8 +89,8 @@ function limited(
 }
 
 /**
- * Stages of a single document name what they look into, or the document as a whole, which `$redact` does by itself. A
- * `$facet` makes lists of whole documents.
+ * The columns that the stages may read. Stages name their columns, or the whole document as `$$ROOT`; `$redact` and `$facet`
+ * use whole documents without naming them.
  */
 function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
   const text = JSON.stringify(stages);
@@ -100,8 +99,8 @@ function columnsNamedIn(stages: Pipeline): (column: string) => boolean {
 }
 
 /**
- * Whole documents hold them all; an expression may name a pointer whose value only the projection withholds, and what is asked
- * of whole objects, or with `$elemMatch` of the members of a list, nobody has judged.
+ * Whether a filter may read columns that the projection removes: through whole documents, through an expression on a withheld
+ * pointer, or through conditions on objects and list members, which are not checked.
  */
 function readsTakenColumns(match: PlainObject, access: ClassAccess): boolean {
   const { withheld, mayHold } = access;
@@ -132,19 +131,19 @@ function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
   });
 }
 
-/** A join by fields compares rows as they are stored, with whatever value somebody wrote. */
+/** A join by fields compares stored values: rows with objects of withheld classes in that column are excluded. */
 function joined({ foreignField }: PlainObject, { access, where }: JoinScope): JoinScope {
   if (typeof foreignField !== 'string') return { access, where };
   return { access, where: allOf(where, noneWithheldWithin(rootOf(foreignField), access)) };
 }
 
-/** A graph search has a filter but no pipeline, so what its rows must not show is taken from them afterwards. */
+/** `$graphLookup` has a filter but no pipeline: hidden columns are removed from its rows afterwards. */
 function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
   const restrict = allOf(scope.where, join['restrictSearchWithMatch'] as Where | undefined);
   const search = { ...join, ...(Object.keys(restrict).length > 0 && { restrictSearchWithMatch: restrict }) };
   const as = String(join['as']);
   const depth = join['depthField'];
-  // A depth may borrow the name of a column.
+  // The depth field may have the name of a column.
   const seen = Object.fromEntries(
     Object.entries(seenColumns(scope.access, () => true, '$$row.')).filter(([column]) => column !== depth),
   );
@@ -164,7 +163,7 @@ function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
   return [{ $graphLookup: search }, rows(row)];
 }
 
-/** What a `$match` inside a join cannot say: text and distance searches, and questions not yet answered. */
+/** A `$match` inside a join cannot contain text and distance searches or cross-class queries. */
 function isCarriable(where: Where): boolean {
   return !asksOtherClasses(where) && !holdsOperator(where, new Set(['$text', '$near', '$nearSphere']));
 }

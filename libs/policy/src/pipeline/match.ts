@@ -13,7 +13,7 @@ import {
 import { assertNotWithheld, assertNoTextOfOthers } from '../where/field-path.js';
 import { mapMembers, resolveExpression } from './expression.js';
 import type { Frame } from './frame.js';
-import { pipelineBlocked, pipelineSlip } from './stages.js';
+import { pipelineBlocked, invalidPipeline } from './stages.js';
 import { assertCannotFail } from './total-filter.js';
 
 export interface MatchRules {
@@ -22,8 +22,8 @@ export interface MatchRules {
 }
 
 /**
- * A `$match` with its keys judged and in wire names, its dates and pointers typed where they meet a column.
- * @throws Refused `invalid_query` where it could fail on a row; what a name is refused for
+ * The `$match` with its keys checked and in wire names, and dates and pointers typed when compared with a column.
+ * @throws Refused `invalid_query` when it could fail on a row; the refusal of a name
  */
 export function resolveMatch(match: unknown, frame: Frame, rules: MatchRules): Where {
   const resolved = resolveFilter(match, frame, rules);
@@ -32,7 +32,7 @@ export function resolveMatch(match: unknown, frame: Frame, rules: MatchRules): W
 }
 
 function resolveFilter(match: unknown, frame: Frame, rules: MatchRules): Where {
-  if (!isPlainObject(match)) throw pipelineSlip('$match', 'its value is an object');
+  if (!isPlainObject(match)) throw invalidPipeline('$match', 'its value is an object');
   const clauses = Object.entries(match).map(([key, value]) =>
     key.startsWith('$') ? operatorClause(key, value, frame, rules) : fieldClause(key, value, frame, rules),
   );
@@ -53,7 +53,7 @@ function operatorClause(
     case '$or':
     case '$nor':
       if (!Array.isArray(value))
-        throw pipelineSlip(`$match ${operator}`, 'its value is a list of conditions');
+        throw invalidPipeline(`$match ${operator}`, 'its value is a list of conditions');
       return [operator, value.map((branch) => resolveFilter(branch, frame, rules))];
     case '$not':
       return [operator, resolveFilter(value, frame, rules)];
@@ -63,7 +63,7 @@ function operatorClause(
     case '$sampleRate':
       return [operator, value];
     case '$text':
-      // A text index covers columns of its own choosing, hidden ones too.
+      // A text index may cover hidden columns.
       if (frame.access.readable === null) {
         assertNoTextOfOthers(frame.access);
         return [operator, value];
@@ -72,7 +72,7 @@ function operatorClause(
         refusals.fieldDenied('$match operator', operator, operator, [...frame.access.readable]),
       );
     default:
-      throw pipelineSlip(
+      throw invalidPipeline(
         '$match',
         `'${operator.slice(0, 64)}' cannot stand here; write field names, $and, $or, $nor or $expr`,
       );
@@ -100,7 +100,7 @@ function fieldClause(
 
 const LISTS = new Set(['$in', '$nin', '$all']);
 const COMPARISONS = new Set(['$eq', '$ne', '$lt', '$lte', '$gt', '$gte']);
-/** Operators whose operand says nothing about the column's type. */
+/** Operators whose operand does not depend on the type of the column. */
 const OTHERS = new Set(
   '$exists $type $size $mod $regex $options $elemMatch $geoWithin $geoIntersects $comment'.split(' '),
 );
@@ -112,10 +112,10 @@ function conditionValue(value: unknown, column: Column, rules: ValueRules): unkn
 }
 
 function operandValue(operator: string, operand: unknown, column: Column, rules: ValueRules): unknown {
-  // Below a field no reference was judged, and none has a meaning there.
+  // References below a field are not checked and have no meaning there.
   if (hasExpression(operand)) throw pipelineBlocked('denied_operator', `$match ${operator} $expr`);
   if (COMPARISONS.has(operator)) return columnValue(operand, column, rules);
-  // `$all` may hold `$elemMatch` conditions, which compare nothing with the column itself.
+  // `$elemMatch` conditions in `$all` are not compared with the column itself.
   if (operator === '$all' && Array.isArray(operand) && operand.some(isElementMatch)) return operand;
   if (LISTS.has(operator) && Array.isArray(operand)) return columnValues(operand, column, rules);
   if (operator === '$not') return conditionValue(operand, column, rules);
@@ -131,7 +131,7 @@ function isElementMatch(value: unknown): boolean {
   return isPlainObject(value) && '$elemMatch' in value;
 }
 
-/** Whether a filter holds more than plain conditions, at any depth. */
+/** Whether a filter contains `$expr`, at any depth. */
 export function hasExpression(match: unknown): boolean {
   if (Array.isArray(match)) return match.some(hasExpression);
   return (
@@ -140,7 +140,7 @@ export function hasExpression(match: unknown): boolean {
   );
 }
 
-/** Whether a filter asks members of lists for more than equality, at any depth. */
+/** Whether a filter contains `$elemMatch`, at any depth. */
 export function hasMemberCondition(match: unknown): boolean {
   if (Array.isArray(match)) return match.some(hasMemberCondition);
   return (

@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 
-/** Random pipelines over Song that ask, among ordinary things, for everything that must stay hidden. */
+/** Random pipelines over Song that try, among ordinary stages, to read everything that must stay hidden. */
 
 const OWN = ['title', 'genre', 'play_count', 'PlayCount', 'meta', 'tags', 'objectId', 'createdAt'];
 const MADE = ['x', 'y', 'n', '_id', 'count', 'joined'];
 /** Outside the allowlist of Song and of Artist. */
 export const HIDDEN = ['royalty', 'fee', 'orgId', 'org_id'];
-/** Kept by Parse for itself. */
+/** Internal columns of Parse. */
 const INTERNAL = ['_hashed_password', '_rperm', 'authData', '_auth_data_x', 'session_token'];
 
 const own = fc.constantFrom(...OWN);
 const made = fc.constantFrom(...MADE);
 export const newNames = fc.constantFrom('x', 'y', 'n');
-/** As well the names of what must stay hidden, which a caller may give to values of its own. */
+/** Also the names of hidden columns, which a caller may use for computed values. */
 export const anyNames = fc.oneof(
   { weight: 4, arbitrary: newNames },
   { weight: 1, arbitrary: fc.constantFrom('royalty', 'fee.x') },

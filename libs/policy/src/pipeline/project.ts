@@ -3,7 +3,7 @@ import { isPlainObject, type PlainObject } from '../model/where.js';
 import { resolveExpression } from './expression.js';
 import type { Frame, Introduced } from './frame.js';
 
-/** What one member of a `$project` does, as the database reads it. */
+/** What the database does with one member of a `$project`. */
 type Member = 'include' | 'exclude' | 'nested' | 'compute';
 
 function kindOf(value: unknown): Member {
@@ -20,26 +20,26 @@ function excludesOnly(project: PlainObject): boolean {
   });
 }
 
-/** A `$project` that only leaves columns out keeps the documents it was given. */
+/** Whether a `$project` only excludes columns and so keeps the source documents. */
 export function keepsSource(project: unknown): boolean {
   return isPlainObject(project) && excludesOnly(project);
 }
 
-/** Inclusions are judged by their root, computed values as expressions; exclusions name what may not even be there. */
+/** Checks inclusions by their root and computed values as expressions; exclusions need no check. */
 export function resolveProject(project: PlainObject, frame: Frame): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(project).map(([path, value]) => {
       const kind = kindOf(value);
       if (kind === 'include') return [frame.resolve(path, '$project key'), value];
-      if (kind === 'exclude') return [frame.spell(path), value];
+      if (kind === 'exclude') return [frame.resolveUnchecked(path), value];
       if (kind === 'compute') return [path, resolveExpression(value, frame)];
-      if (excludesOnly(value as PlainObject)) return [frame.spell(path), value];
+      if (excludesOnly(value as PlainObject)) return [frame.resolveUnchecked(path), value];
       return [nestedKey(path, value as PlainObject, frame), resolveNested(value as PlainObject, frame)];
     }),
   );
 }
 
-/** The roots a `$project` leaves in the document, under the caller's spelling and their own. */
+/** The roots that a `$project` leaves in the document, in the spelling of the caller and as in the document. */
 export function projectedNames(project: PlainObject, frame: Frame): Introduced {
   const names = new Map<string, string>();
   for (const [path, value] of Object.entries(project)) {
@@ -54,7 +54,7 @@ export function projectedNames(project: PlainObject, frame: Frame): Introduced {
   return names;
 }
 
-/** `{ profile: { city: 1 } }` reads the column `profile`; `{ stats: { total: "$x" } }` makes a new one. */
+/** `{ profile: { city: 1 } }` reads the column `profile`; `{ stats: { total: "$x" } }` creates a field. */
 function nestedKey(path: string, value: PlainObject, frame: Frame): string {
   return includesSomething(value) ? frame.resolve(path, '$project key') : path;
 }
@@ -76,19 +76,19 @@ function resolveNested(value: PlainObject, frame: Frame): Record<string, unknown
   );
 }
 
-/** What documents are after `$replaceRoot` or `$replaceWith`. */
-export interface NewRoot {
-  /** The documents stay what they were. */
+/** The documents after `$replaceRoot` or `$replaceWith`. */
+interface NewRoot {
+  /** The documents are unchanged. */
   readonly same: boolean;
-  /** Names that the expression writes out. */
+  /** The fields that the expression lists. */
   readonly names: readonly string[];
-  /** Members that nobody can list come from a value: a column, a joined row, pairs. */
+  /** Whether further fields come from a value: a column, a joined row, pairs. */
   readonly open: boolean;
 }
 
 const OPEN: NewRoot = { same: false, names: [], open: true };
 
-/** Read off the expression alone; every reference in it is judged elsewhere. */
+/** Determined from the expression alone; its references are checked by `resolveExpression`. */
 export function newRootOf(expression: unknown): NewRoot {
   if (expression === '$$ROOT' || expression === '$$CURRENT') return { same: true, names: [], open: false };
   if (!isPlainObject(expression)) return OPEN;

@@ -5,17 +5,17 @@ import { ALWAYS_KEEP, INTERNAL_FIELDS } from '../model/field-names.js';
 import { readableFields } from '../where/requested-fields.js';
 import type { Stage } from './stages.js';
 
-/** Internal columns by one name each: stored, `ACL` is three of them and `sessionToken` another, and none may be listed twice. */
+/** Internal columns by one name each: in storage form `ACL` and `sessionToken` are others of them, and `$unset` refuses duplicates. */
 export const TAKEN_COLUMNS: readonly string[] = INTERNAL_FIELDS.filter(
   (name) => name !== 'ACL' && name !== 'sessionToken',
 );
 
-/** What `_User` holds when its schema is not known. */
+/** The columns of `_User` when its schema is unknown. */
 const USER_COLUMNS = [...ALWAYS_KEEP, 'username', 'email', 'emailVerified'];
 
 /**
- * The fields a document of the class may show, when that can be listed: the allowlist, and on `_User` the declared
- * columns, because its login providers' columns have names that no list of internal columns can hold.
+ * The fields that a document of the class may show, when they can be listed: the allowlist, and for `_User` the columns of its
+ * schema, because the columns of login providers cannot be listed.
  */
 export function shownFields(access: ClassAccess): readonly string[] | null {
   if (access.readable === null && access.className !== '_User') return null;
@@ -26,28 +26,28 @@ export function shownFields(access: ClassAccess): readonly string[] | null {
   );
 }
 
-/** What is taken from documents whose fields cannot be listed. */
+/** The columns to remove from documents whose fields cannot be listed. */
 export function takenColumns(access: ClassAccess): readonly string[] {
   const withheld = [...(access.withheld?.keys() ?? [])];
   return [...TAKEN_COLUMNS, ...withheld.filter((name) => !isWithheldPointer(access, name))];
 }
 
-/** A pointer has one value that can be told from none; a list of objects is not shown at all. */
+/** A withheld pointer is shown as a placeholder; a withheld list of objects is not shown at all. */
 function isWithheldPointer({ withheld, schema }: ClassAccess, name: string): boolean {
   return withheld !== undefined && withheld.has(name) && schema?.fields.get(name)?.type === 'Pointer';
 }
 
-/** The pointers into withheld classes, by wire name. */
+/** The pointers to withheld classes, by wire name. */
 function withheldPointers(access: ClassAccess): readonly string[] {
   return [...(access.withheld?.keys() ?? [])].filter((name) => isWithheldPointer(access, name));
 }
 
-/** Columns that a pipeline sees in another form, by wire name. */
+/** The expressions of columns that a pipeline sees in another form, by wire name. */
 type Seen = Readonly<Record<string, unknown>>;
 
 /**
- * Columns that lead into withheld classes or may hold objects of them, with placeholders in their place.
- * @param row what the columns are looked up in: `$` for the document, `$$row.` for a variable
+ * Columns that point to withheld classes or may hold objects of them, with placeholders for those objects.
+ * @param row the prefix of the columns: `$` for the document, `$$row.` for a variable
  */
 export function seenColumns(access: ClassAccess, isRead: (column: string) => boolean, row = '$'): Seen {
   const { mayHold } = access;
@@ -62,8 +62,8 @@ export function seenColumns(access: ClassAccess, isRead: (column: string) => boo
 }
 
 /**
- * The same for every pointer of the column, so that nothing can be told from it but that one is there. A stored pointer is a
- * text; the placeholder itself, an object, stays what it is where a union looks at its rows twice.
+ * The same placeholder for every pointer of the column: it shows only that there is one. A stored pointer is a text; an object is
+ * a placeholder already, in a union that is projected twice.
  */
 function pointerPlaceholder(value: string, { withheld }: ClassAccess, name: string): unknown {
   const className = withheld?.get(name)?.className;
@@ -77,7 +77,7 @@ function pointerPlaceholder(value: string, { withheld }: ClassAccess, name: stri
 }
 
 /**
- * A placeholder stands under the name of the field; the pointer would still be there under its storage name.
+ * Removes the storage columns of the pointers that placeholders replace.
  * @param row the path to the rows: `joined.`; default: the document itself
  */
 export function withoutStored(access: ClassAccess, row = ''): Stage[] {
@@ -88,8 +88,8 @@ export function withoutStored(access: ClassAccess, row = ''): Stage[] {
 const always = () => true;
 
 /**
- * The stages that leave of every document only what the caller's stages may see, whatever they do with it whole.
- * @param isRead whether they may look into a column; default: into every one
+ * The stages that reduce every document to what the stages of the caller may see, also as a whole.
+ * @param isRead whether those stages may read a column; default: every column
  */
 export function sourceProjection(access: ClassAccess, isRead: (column: string) => boolean = always): Stage[] {
   const shown = shownFields(access);
@@ -101,7 +101,7 @@ export function sourceProjection(access: ClassAccess, isRead: (column: string) =
       ...withoutStored(access),
     ];
   const kept = shown.map((name) => [name, seen[name] ?? 1] as const);
-  // The id comes along with every projection that does not say no to it.
+  // A projection contains the id unless it is excluded.
   const withoutId = access.guarded?.hidden.has('objectId') ? ([['objectId', 0]] as const) : [];
   return [{ $project: Object.fromEntries([...kept, ...withoutId]) }];
 }

@@ -2,7 +2,7 @@ import { canonicalClassName, refusals, Refused } from '#agent';
 import { blocked, type SecurityReason } from '../model/security-reason.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 
-/** Every stage a caller may use. */
+/** The stages that a caller may use. */
 export const STAGE_NAMES = [
   '$match',
   '$group',
@@ -31,7 +31,7 @@ export type StageName = (typeof STAGE_NAMES)[number];
 
 /** An object with exactly one key, a stage name. */
 export type Stage = PlainObject;
-/** Stages whose shape and content the validator has passed. */
+/** Stages that passed `validatePipeline`. */
 export type Pipeline = readonly Stage[];
 
 const KNOWN: ReadonlySet<string> = new Set(STAGE_NAMES);
@@ -47,8 +47,8 @@ export function openStage(stage: Stage): { readonly name: StageName; readonly va
   return { name, value: stage[name] };
 }
 
-/** What is written wrong, and no more than that: nothing of it depends on data, policy or rights. */
-export function pipelineSlip(at: string, what: string): Refused {
+/** A malformed pipeline. The text must not depend on data, policy or rights. */
+export function invalidPipeline(at: string, what: string): Refused {
   return new Refused(refusals.invalidArgument(`pipeline ${at.slice(0, 200)}: ${what}`));
 }
 
@@ -56,7 +56,7 @@ export function pipelineBlocked(reason: SecurityReason, at?: string): Refused {
   return blocked('pipeline', reason, at);
 }
 
-/** The pipelines inside a stage of valid shape, each with its place. */
+/** The pipelines inside a validated stage, each with its place. */
 export function subPipelines(name: StageName, value: unknown): [string, readonly Stage[]][] {
   if (!isPlainObject(value)) return [];
   if (name === '$facet') return Object.entries(value).map(([branch, stages]) => [branch, stages as Stage[]]);
@@ -64,7 +64,7 @@ export function subPipelines(name: StageName, value: unknown): [string, readonly
   return inner === undefined ? [] : [[name, inner as Stage[]]];
 }
 
-/** The class a join stage of valid shape reads from, else null. */
+/** The canonical class that a validated join stage reads from; null for other stages. */
 export function joinedClass(name: StageName, value: unknown): string | null {
   if (name !== '$lookup' && name !== '$graphLookup' && name !== '$unionWith') return null;
   const target = isPlainObject(value) ? (value['coll'] ?? value['from']) : value;

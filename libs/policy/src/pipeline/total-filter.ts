@@ -2,10 +2,16 @@ import { refusals, Refused } from '#agent';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
 
+/*
+ * Expression operators in a filter. MongoDB does not define the order in which the members of a filter are evaluated; it merges
+ * `$match` stages and moves them. A condition of the caller may therefore run on rows that tenant and rights withhold. An error
+ * there fails the call and reveals what the row holds. So a filter may only contain what cannot fail on any value.
+ */
+
 /**
- * The filter cannot fail on a row, whatever the row holds: a caller's conditions meet rows that are withheld from it.
- * @param filter a `$match`, before or after its names were judged
- * @throws Refused `invalid_query`, which says what to write instead
+ * The filter must not be able to fail on any row: it may run on rows that are withheld from the caller.
+ * @param filter a `$match`, before or after its names were resolved
+ * @throws Refused `invalid_query` with a text that explains what to write instead
  */
 export function assertCannotFail(filter: unknown): void {
   if (Array.isArray(filter)) {
@@ -38,7 +44,7 @@ function assertTotalOperator(operator: string, operand: unknown): void {
   assertTotal(operand);
 }
 
-/** Whether the operands are of the kind that the operator takes, in every row. */
+/** Whether the operands are of the kind that the operator needs, for every row. */
 const FITS: Readonly<Record<FitOperands, (operator: string, operand: unknown) => boolean>> = {
   anything: () => true,
   arrays: (_, operand) => operandsOf(operand).every(isAlways.array),
@@ -56,7 +62,7 @@ const SHAPES: Readonly<Record<string, (operand: unknown) => boolean>> = {
 const ARRAYS = new Set(['$setUnion', '$setIntersection', '$setDifference']);
 const NUMBERS = new Set(['$add', '$subtract', '$multiply', '$size', '$cmp', '$sum']);
 
-/** Whether an expression gives an array, or a number, in every row. Its operands are judged where they stand. */
+/** Whether an expression returns an array, or a number, for every row. Its operands are checked separately. */
 const isAlways = {
   array: (expression: unknown): boolean =>
     Array.isArray(expression) ||
@@ -79,8 +85,8 @@ function gives(
 }
 
 /**
- * `{ $cond: [{ $isArray: "$tags" }, "$tags", []] }`. The value is of the kind whatever is evaluated first: nothing in it can fail,
- * so it does not matter whether the database leaves out the branch that it does not take.
+ * `{ $cond: [{ $isArray: "$tags" }, "$tags", []] }`. Correct in any order of evaluation: no part can fail, so it does not matter
+ * whether the database skips the branch that does not apply.
  */
 function isGuarded(
   expression: unknown,
@@ -138,13 +144,7 @@ function refused(message: string): Refused {
   return new Refused(refusals.invalidQuery(message));
 }
 
-/**
- * Expression operators in a filter. MongoDB promises no order in which the members of a filter are evaluated, merges `$match` stages
- * and moves them, so a caller's condition may be evaluated on rows that tenant and rights withhold. One that fails there fails the
- * call, and tells what the row holds. So only what cannot fail on any value may stand in a filter.
- */
-
-/** What operands an operator takes without ever failing. */
+/** The operands with which an operator never fails. */
 export type FitOperands = 'anything' | 'arrays' | 'numbers' | 'shape';
 
 const words = (...groups: readonly string[]): string[] => groups.flatMap((group) => group.split(' '));
@@ -152,8 +152,8 @@ const each = <T>(verdict: T, ...groups: readonly string[]): Record<string, T> =>
   Object.fromEntries(words(...groups).map((operator) => [operator, verdict]));
 
 /**
- * Operators that may stand in a filter: with any operands; with operands that are arrays, or numbers, whatever the row holds; or in
- * one shape (`$in` with an array behind it, `$switch` with a default, `$getField` with a written name).
+ * Operators that a filter may contain: with any operands; with operands that are arrays, or numbers, for every row; or in one
+ * form (`$in` with an array as its second operand, `$switch` with a default, `$getField` with a constant name).
  */
 export const FILTER_OPERATORS: Readonly<Record<string, FitOperands>> = {
   ...each<FitOperands>(
@@ -161,7 +161,7 @@ export const FILTER_OPERATORS: Readonly<Record<string, FitOperands>> = {
     '$eq $ne $gt $gte $lt $lte $cmp',
     '$and $or $not $cond $ifNull',
     '$literal $type $isArray $isNumber $rand',
-    // These leave out what is no number, or compare as sorting does.
+    // These ignore values that are no numbers, or compare in sort order.
     '$max $min $sum $avg $stdDevPop $stdDevSamp',
   ),
   ...each<FitOperands>(
@@ -169,21 +169,21 @@ export const FILTER_OPERATORS: Readonly<Record<string, FitOperands>> = {
     '$size $setEquals $setIsSubset $setUnion $setIntersection $setDifference',
     '$anyElementTrue $allElementsTrue',
   ),
-  // Sums and products that leave the range of their type go on as a wider one.
+  // Results outside the range of their type become a wider type.
   ...each<FitOperands>('numbers', '$add $subtract $multiply'),
   ...each<FitOperands>('shape', '$in $switch $getField'),
 };
 
-/** Why an operator may not stand in a filter. */
-export type FilterRefusal =
-  /** It fails on values of some type, or on some values of the right one. */
+/** Why a filter may not contain an operator. */
+type FilterRefusal =
+  /** It fails on values of some type, or on some values of the right type. */
   | 'fails'
-  /** A value under a name can be repeated within itself: the time of one row is then any time at all, which tells as much as a failure. */
+  /** Nested bindings can multiply a value, so that one row takes any time at all, which reveals as much as a failure. */
   | 'repeats'
-  /** What it does with some values differs between versions, or is not written down. */
+  /** Its result for some values differs between versions or is undocumented. */
   | 'unproven';
 
-/** Every other expression operator of MongoDB. One that stands in neither list is unknown, and refused as well. */
+/** All other expression operators of MongoDB. An operator in neither list is unknown and refused, too. */
 export const REFUSED_IN_FILTERS: Readonly<Record<string, FilterRefusal>> = {
   ...each<FilterRefusal>(
     'fails',
@@ -206,7 +206,7 @@ export const REFUSED_IN_FILTERS: Readonly<Record<string, FilterRefusal>> = {
   ),
 };
 
-/** Operators of the query language that a `$match` may hold; none of them fails on a stored value, whatever its type. */
+/** Query operators that a `$match` may contain; none of them fails on a stored value of any type. */
 export const MATCH_OPERATORS: ReadonlySet<string> = new Set(
   words(
     '$eq $ne $lt $lte $gt $gte $in $nin $all $exists $type $size $mod $regex $options $elemMatch $not',

@@ -17,8 +17,8 @@ import {
   type StageName,
 } from './stages.js';
 
-/** What the stages of one pipeline share. */
-export interface Walk {
+/** The context shared by the stages of one pipeline. */
+interface Walk {
   readonly match: MatchRules;
   /** @throws Refused when the class may not be joined */
   join(className: string): ClassAccess;
@@ -26,13 +26,13 @@ export interface Walk {
 }
 
 interface StageRule {
-  /** Judges every name the stage reads; answers its value in wire names. */
+  /** Checks every name that the stage reads. @returns its value in wire names */
   readonly check: (value: unknown, frame: Frame, walk: Walk) => unknown;
   /** Names that later stages may use. */
   readonly introduces: (value: unknown, frame: Frame) => Introduced;
-  /** The documents of the class are gone afterwards; only what was introduced can be named. */
+  /** Whether the stage replaces the source documents: later stages can only use introduced names. */
   readonly replacesSource: (value: unknown) => boolean;
-  /** The documents afterwards hold names that the stage does not write out. Default: never. */
+  /** Whether the new documents have fields that the stage does not list. Default: never. */
   readonly opens?: (value: unknown) => boolean;
 }
 
@@ -44,11 +44,11 @@ const expression = (value: unknown, frame: Frame): unknown => resolveExpression(
 const members = (value: unknown): PlainObject => value as PlainObject;
 const text = (value: unknown): string => value as string;
 
-/** The roots of output names, each written and held alike. */
+/** The roots of output names, spelled as in the document. */
 const outputs = (...paths: readonly string[]): Introduced =>
   new Map(paths.map((path) => [rootOf(path), rootOf(path)] as const));
 
-/** The whole access policy of pipelines: what each stage reads, what it adds, whether the class's columns survive it. */
+/** The access rules of pipelines: what each stage reads, what it introduces, whether the source documents remain. */
 const RULES: Readonly<Record<StageName, StageRule>> = {
   $match: {
     check: (value, frame, walk) => resolveMatch(value, frame, walk.match),
@@ -63,9 +63,9 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
   $addFields: { check: expression, introduces: outputKeys, replacesSource: never },
   $set: { check: expression, introduces: outputKeys, replacesSource: never },
   $unset: {
-    // Two spellings of one column would be a path collision.
+    // Two spellings of one column would be a path collision in MongoDB.
     check: (value, frame) => [
-      ...new Set((Array.isArray(value) ? value : [value]).map((path) => frame.spell(text(path)))),
+      ...new Set((Array.isArray(value) ? value : [value]).map((path) => frame.resolveUnchecked(text(path)))),
     ],
     introduces: nothing,
     replacesSource: never,
@@ -100,7 +100,7 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
   $graphLookup: { check: resolveGraphLookup, introduces: joinOutput, replacesSource: never },
   $unionWith: { check: resolveUnion, introduces: nothing, replacesSource: never },
   $facet: {
-    // Every branch starts from the same documents, and none sees another's names.
+    // Every branch starts from the same documents and does not see the names of other branches.
     check: (value, frame, walk) =>
       Object.fromEntries(
         Object.entries(members(value)).map(([name, branch]) => [
@@ -117,7 +117,7 @@ const RULES: Readonly<Record<StageName, StageRule>> = {
   $sample: { check: verbatim, introduces: nothing, replacesSource: never },
 };
 
-/** What its documents hold came out of columns that were judged, or were taken away before the caller's first stage. */
+/** The new documents contain checked columns only: others were removed before the first stage of the caller. */
 function newRoot(of: (value: unknown) => unknown): StageRule {
   return {
     check: expression,
@@ -148,8 +148,8 @@ export interface WalkOptions {
 }
 
 /**
- * A validated pipeline with every name it reads judged against the class it belongs to, in wire names.
- * @throws Refused `access_denied`, and what the gate says of a joined class
+ * Checks every name in a validated pipeline against its class. @returns the pipeline in wire names
+ * @throws Refused `access_denied`, and the refusals of the class gate for joined classes
  */
 export function walkPipeline(
   pipeline: Pipeline,
@@ -184,7 +184,7 @@ function walkStages(pipeline: Pipeline, start: Frame, walk: Walk): Stage[] {
   });
 }
 
-export function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown {
+function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown {
   const join = value as PlainObject;
   const target = Frame.atSource(walk.join(joinTarget('$lookup', value)), frame);
   const { localField, foreignField, let: variables, pipeline, as } = join;
@@ -207,11 +207,11 @@ export function resolveLookup(value: unknown, frame: Frame, walk: Walk): unknown
   };
 }
 
-export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): unknown {
+function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): unknown {
   const join = value as PlainObject;
   const target = Frame.atSource(walk.join(joinTarget('$graphLookup', value)), frame);
   const { startWith, connectFromField, connectToField, restrictSearchWithMatch, ...rest } = join;
-  // The filter runs on documents before anything is taken from them: plain conditions only.
+  // The filter runs on complete documents: plain conditions only.
   if (hasExpression(restrictSearchWithMatch)) throw pipelineBlocked('denied_operator', '$graphLookup $expr');
   if (target.access.mayHold && hasMemberCondition(restrictSearchWithMatch))
     throw pipelineBlocked('denied_operator', '$graphLookup $elemMatch');
@@ -219,7 +219,7 @@ export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): un
   const to = joinField(connectToField, target, '$graphLookup connectToField');
   const asked =
     restrictSearchWithMatch === undefined ? null : resolveMatch(restrictSearchWithMatch, target, walk.match);
-  // Rows are compared and followed as they are stored.
+  // Stored values are compared and followed.
   const compared = new Set([rootOf(from), rootOf(to), ...inexactColumns(asked, target.access)]);
   const restrict = allOf(...[...compared].map((column) => noneWithheldWithin(column, target.access)), asked);
   return {
@@ -232,10 +232,8 @@ export function resolveGraphLookup(value: unknown, frame: Frame, walk: Walk): un
   };
 }
 
-/**
- * Rows of a union stand beside rows of the class, so while those are whole documents both allowlists hold for them.
- */
-export function resolveUnion(value: unknown, frame: Frame, walk: Walk): unknown {
+/** Rows of a union are mixed with rows of the class: while those are source documents, both allowlists apply to them. */
+function resolveUnion(value: unknown, frame: Frame, walk: Walk): unknown {
   const foreign = walk.join(joinTarget('$unionWith', value));
   const access = frame.sourceAddressable ? withinBoth(foreign, frame.access) : foreign;
   const asked =
@@ -266,13 +264,13 @@ function joinTarget(name: StageName, value: unknown): string {
   return className;
 }
 
-/** Joins are written with `_id` as often as with `objectId`, and mean the same column. */
+/** `_id` means `objectId` in joins. */
 function joinField(path: unknown, frame: Frame, context: string): string {
   const isId = path === '_id' && frame.sourceAddressable && !frame.isIntroduced('_id');
   const resolved = frame.resolve(isId ? 'objectId' : String(path), context);
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(String(path)));
   const withheld = fromSource ? withheldTarget(resolved, frame.access) : undefined;
-  // A join compares columns before anything is taken from the joined rows.
+  // A join compares columns before they are removed from the joined rows.
   if (withheld) throw new Refused(withheld.refusal);
   return resolved;
 }

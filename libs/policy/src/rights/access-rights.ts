@@ -4,14 +4,14 @@ import { allOf, type Where } from '../model/where.js';
 import {
   type ClassOperation,
   isReadableProtection,
-  judgeOperation,
+  operationVerdict,
   type PermissionVerdict,
   type ProtectedColumns,
   protectedColumns,
   type ReadOperation,
 } from './class-permissions.js';
 
-/** Parse Server keeps these for the master key, whatever their permissions say. */
+/** Parse Server reserves these for the master key, whatever their class-level permissions. */
 const MASTER_ONLY = new Set([
   '_JobStatus',
   '_PushStatus',
@@ -23,16 +23,16 @@ const MASTER_ONLY = new Set([
   '_Idempotency',
 ]);
 
-/** Installations may be read by id, never searched. */
+/** Classes that may be read by id only. */
 const NO_SEARCH = new Set(['_Installation']);
 
-/** What is done with rows that exist already. */
+/** An operation on existing rows. */
 export type RowOperation = ReadOperation | 'update' | 'delete';
 
-/** No row: an empty set of ids. */
+/** Matches no row. */
 const NO_ROWS: Where = Object.freeze({ objectId: { $in: [] } });
 
-/** What the permissions stored in the database leave one caller: classes, rows and columns. */
+/** What the permissions in the database allow one caller: classes, rows and columns. */
 export class AccessRights {
   private readonly verdicts = new Map<string, PermissionVerdict>();
   private readonly columns = new Map<string, ProtectedColumns | null>();
@@ -46,7 +46,7 @@ export class AccessRights {
     return this.principals.strings === null;
   }
 
-  /** The class-level gate. A class that may be described is one that may be searched or read by id. */
+  /** The gate of class-level permissions. `describe` needs `find` or `get`. */
   gate(className: string, operation: ClassOperation | 'describe'): Refusal | null {
     const operations: readonly ClassOperation[] = operation === 'describe' ? ['find', 'get'] : [operation];
     const verdicts = operations.map((one) => this.verdict(className, one));
@@ -63,7 +63,7 @@ export class AccessRights {
     const key = `${operation} ${className}`;
     const known = this.verdicts.get(key);
     if (known) return known;
-    const verdict = this.judge(className, operation);
+    const verdict = this.decide(className, operation);
     this.verdicts.set(key, verdict);
     return verdict;
   }
@@ -78,8 +78,8 @@ export class AccessRights {
   }
 
   /**
-   * The rows a caller may read, or for `update` and `delete` change: the row's own rights, and the pointers that class-level
-   * permissions ask for. Null: all of them.
+   * The rows that a caller may read, or with `update` and `delete` change: by the rights of the row, and by the pointer fields
+   * of class-level permissions. Null: all.
    */
   rows(className: string, operation: RowOperation): Where | null {
     const { strings, userId } = this.principals;
@@ -94,7 +94,7 @@ export class AccessRights {
     return allOf({ [right]: { principals: strings } }, owned, ownSession);
   }
 
-  private judge(className: string, operation: ClassOperation): PermissionVerdict {
+  private decide(className: string, operation: ClassOperation): PermissionVerdict {
     if (this.unlimited) return { outcome: 'allowed', via: 'master' };
     const searches = operation === 'find' || operation === 'count';
     if (MASTER_ONLY.has(className) || (NO_SEARCH.has(className) && searches)) {
@@ -104,11 +104,11 @@ export class AccessRights {
     if (permissions !== undefined && !isReadableProtection(permissions)) {
       return { outcome: 'denied', reason: 'malformed_clp' };
     }
-    return judgeOperation(permissions, operation, this.principals);
+    return operationVerdict(permissions, operation, this.principals);
   }
 }
 
-/** Rows of which one of the fields names the user. A field that could not name one admits no row. */
+/** Rows in which one of the fields names the user. A field of another type matches no row. */
 function ownedBy(userId: string | null, fields: readonly string[], schema: ClassSchema | undefined): Where {
   if (userId === null) return NO_ROWS;
   const user = { __type: 'Pointer', className: '_User', objectId: userId };

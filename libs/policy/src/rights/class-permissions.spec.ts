@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { MASTER_PRINCIPALS, principalsOf } from '#agent';
 import {
   isReadableProtection,
-  judgeOperation,
+  operationVerdict,
   type PermissionVerdict,
   protectedColumns,
 } from './class-permissions.js';
@@ -93,19 +93,19 @@ describe('class-level permissions', () => {
       denied('malformed_clp'),
     ],
   ])('%s', (_, permissions, principals, verdict) => {
-    expect(judgeOperation(permissions, 'find', principals)).toEqual(verdict);
+    expect(operationVerdict(permissions, 'find', principals)).toEqual(verdict);
   });
 
   it('do not take a user called like a condition for one', () => {
     const odd = principalsOf('requiresAuthentication', []);
     const permissions = { find: { requiresAuthentication: true, pointerFields: ['owner'] } };
-    expect(judgeOperation(permissions, 'find', odd)).toMatchObject({ via: 'pointer' });
+    expect(operationVerdict(permissions, 'find', odd)).toMatchObject({ via: 'pointer' });
   });
 
   it('let writeUserFields limit changes, and never open a class to new rows', () => {
     const permissions = { update: {}, create: {}, writeUserFields: ['owner'] };
-    expect(judgeOperation(permissions, 'update', bob)).toEqual(allowed('pointer', ['owner']));
-    expect(judgeOperation(permissions, 'create', bob)).toEqual(denied('clp_denied'));
+    expect(operationVerdict(permissions, 'update', bob)).toEqual(allowed('pointer', ['owner']));
+    expect(operationVerdict(permissions, 'create', bob)).toEqual(denied('clp_denied'));
   });
 
   const names = fc.constantFrom('*', 'ada', 'bob', 'role:editors', 'role:others');
@@ -126,9 +126,9 @@ describe('class-level permissions', () => {
         const permissions = {
           find: { ...Object.fromEntries(grants.map((name) => [name, true])), ...conditions },
         };
-        const more = judgeOperation(permissions, 'find', principalsOf('ada', roles));
-        const fewer = judgeOperation(permissions, 'find', principalsOf(null, roles));
-        const fewest = judgeOperation(permissions, 'find', principalsOf(null, []));
+        const more = operationVerdict(permissions, 'find', principalsOf('ada', roles));
+        const fewer = operationVerdict(permissions, 'find', principalsOf(null, roles));
+        const fewest = operationVerdict(permissions, 'find', principalsOf(null, []));
         expect(rank(fewer)).toBeLessThanOrEqual(rank(more));
         expect(rank(fewest)).toBeLessThanOrEqual(rank(fewer));
       }),

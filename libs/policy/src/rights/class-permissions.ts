@@ -6,7 +6,7 @@ import { isPlainObject } from '../model/where.js';
 export type ReadOperation = 'find' | 'count' | 'get';
 export type ClassOperation = ReadOperation | 'create' | 'update' | 'delete' | 'addField';
 
-/** Why a class is open to a caller. `pointer`: only those of its rows that name the caller in one of these fields. */
+/** Whether and why a caller may use a class. `pointer`: only rows that name the caller in one of these fields. */
 export type PermissionVerdict =
   | {
       readonly outcome: 'allowed';
@@ -25,7 +25,7 @@ export type PermissionVerdict =
     };
 
 const READS: ReadonlySet<ClassOperation> = new Set(['find', 'count', 'get']);
-/** Members of a rule that are no principals, whatever a user may be called. */
+/** Members of a rule that are never principals, even if a user has that id. */
 const CONDITIONS: ReadonlySet<string> = new Set(['requiresAuthentication', 'pointerFields']);
 
 const denied = (reason: Extract<PermissionVerdict, { outcome: 'denied' }>['reason']): PermissionVerdict => ({
@@ -34,11 +34,11 @@ const denied = (reason: Extract<PermissionVerdict, { outcome: 'denied' }>['reaso
 });
 
 /**
- * Whether class-level permissions let a caller do something. Public, user and role grants come first; without one, pointer
- * fields limit the rows even of a caller who is signed in.
- * @param permissions `null`: none were ever set, everything is open. `undefined`: they are not known, nothing is
+ * Whether class-level permissions allow an operation. Public, user and role grants are checked first; without one, pointer fields
+ * limit the rows even for a caller who is signed in.
+ * @param permissions `null`: never set, everything is allowed. `undefined`: unknown, nothing is allowed
  */
-export function judgeOperation(
+export function operationVerdict(
   permissions: ClassLevelPermissions | null | undefined,
   operation: ClassOperation,
   principals: Principals,
@@ -67,7 +67,7 @@ function grantOf(
   rule: Readonly<Record<string, unknown>>,
   principals: readonly string[],
 ): 'public' | 'user' | 'role' | null {
-  // Open to everyone is open to a role that counts its rows strictly, too.
+  // Public access also applies to strict roles, whose principals do not include `*`.
   const granted = [PUBLIC_PRINCIPAL, ...principals].filter(
     (name) => !CONDITIONS.has(name) && Object.hasOwn(rule, name) && rule[name] === true,
   );
@@ -77,13 +77,13 @@ function grantOf(
   return isRolePrincipal(first) ? 'role' : 'user';
 }
 
-/** Fields that must name the caller; null when they are declared in a form nobody could read. */
+/** Fields that must name the caller; null when their declaration is malformed. */
 function ownerFields(
   rule: Readonly<Record<string, unknown>>,
   permissions: ClassLevelPermissions,
   operation: ClassOperation,
 ): readonly string[] | null {
-  // A row that does not exist yet names nobody.
+  // A row that does not exist yet names no user.
   if (operation === 'create') return [];
   const lists = [
     rule['pointerFields'],
@@ -98,7 +98,7 @@ function ownerFields(
   return [...fields];
 }
 
-export function isNameList(value: unknown): value is readonly string[] {
+function isNameList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((entry) => typeof entry === 'string');
 }
 
@@ -106,16 +106,16 @@ type Row = Readonly<Record<string, unknown>>;
 
 /** Columns that class-level permissions hide from one caller. */
 export interface ProtectedColumns {
-  /** What no query may name, and no row shows unless an exception of its own says so. Never empty. */
+  /** Columns that no query may name and no row shows without an exception. Never empty. */
   readonly hidden: ReadonlySet<string>;
-  /** Some rows may be shown differently, so rows must be looked at one by one. */
+  /** Whether rows may have exceptions and must be checked one by one. */
   readonly perRow: boolean;
-  /** Columns that must be fetched to look at a row. */
+  /** Columns that must be fetched to check a row. */
   readonly deciders: readonly string[];
   hiddenOn(row: Row): ReadonlySet<string>;
 }
 
-/** What Parse Server protects on top of every class's own permissions. */
+/** Columns that Parse Server protects in addition to the permissions of the class. */
 const ALWAYS_PROTECTED: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   _User: { [PUBLIC_PRINCIPAL]: ['email'] },
 };
@@ -129,15 +129,15 @@ interface RowRule {
   readonly columns: ReadonlySet<string>;
 }
 
-/** Whether `protectedFields` can be read at all; where it cannot, its class is closed. */
+/** Whether `protectedFields` is well-formed; if not, the class is closed. */
 export function isReadableProtection(permissions: ClassLevelPermissions | null): boolean {
   const declared = permissions?.['protectedFields'];
   return declared === undefined || (isPlainObject(declared) && Object.values(declared).every(isNameList));
 }
 
 /**
- * Hidden is what every list that applies to the caller names: `*`, `authenticated`, its roles, its id, and on rows that
- * point at it `userField:<f>`. A list that names less shows more. Null: nothing is hidden.
+ * The hidden columns are those in every list that applies to the caller: `*`, `authenticated`, its roles, its id, and on rows
+ * that point to it `userField:<f>`. Null: nothing is hidden.
  */
 export function protectedColumns(
   className: string,
@@ -147,7 +147,7 @@ export function protectedColumns(
   const { strings, userId } = principals;
   if (strings === null) return null;
   const lists = listsOf(className, permissions);
-  // What is hidden from everyone is hidden from strict roles, whose principals leave everyone out.
+  // Lists for `*` also apply to strict roles, whose principals do not include `*`.
   const entities = new Set([PUBLIC_PRINCIPAL, ...strings, ...(userId === null ? [] : ['authenticated'])]);
   const general = intersection(
     [...lists].filter(([entity]) => entities.has(entity)).map(([, columns]) => columns),
@@ -193,7 +193,7 @@ function rowRulesOf(lists: ReadonlyMap<string, ReadonlySet<string>>): RowRule[] 
     .map(([entity, columns]) => ({ field: entity.slice(ROW_RULE.length), columns }));
 }
 
-/** A pointer to the user, an included user, or a list with one among them. Look-alikes do not count. */
+/** A pointer to the user, the included user, or a list that contains one of them. */
 function pointsAt(value: unknown, userId: string | null): boolean {
   if (Array.isArray(value)) return value.some((entry) => !Array.isArray(entry) && pointsAt(entry, userId));
   if (!isPlainObject(value) || value['className'] !== '_User' || value['objectId'] !== userId) return false;

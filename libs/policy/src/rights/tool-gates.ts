@@ -1,6 +1,6 @@
 import { type Agent, isSystemClassName, type Refusal, refusals, type Tier, tierCovers } from '#agent';
 
-/** What the tool gates need to know of a tool. */
+/** The properties of a tool that its gates check. */
 export interface GatedTool {
   readonly name: string;
   readonly permission: Tier;
@@ -14,13 +14,13 @@ const RAW_SCHEMA = new Set(['create_class', 'delete_class']);
 
 /** The four gates that only the process environment can open (docs/configuration.md#environment-gates). */
 export interface EnvironmentGates {
-  /** Tools that change rows, those of applications included. Default false, as of all. */
+  /** Tools that change rows, including custom ones. Default false, as for all four. */
   readonly PARSE_AGENT_ALLOW_WRITE_TOOLS: boolean;
-  /** Tools that make and remove classes, those of applications included. */
+  /** Tools that create and delete classes, including custom ones. */
   readonly PARSE_AGENT_ALLOW_SCHEMA_OPS: boolean;
-  /** `create_object`, `update_object` and `delete_object`, beside the first gate. */
+  /** `create_object`, `update_object` and `delete_object`, in addition to the first gate. */
   readonly PARSE_AGENT_ALLOW_RAW_CRUD: boolean;
-  /** `create_class` and `delete_class`, beside the second gate. */
+  /** `create_class` and `delete_class`, in addition to the second gate. */
   readonly PARSE_AGENT_ALLOW_RAW_SCHEMA: boolean;
 }
 
@@ -39,8 +39,8 @@ export function readEnvironmentGates(env: Readonly<Record<string, string | undef
 }
 
 /**
- * May this agent use this tool at all: operator filter, client-mode mutation gate, client-mode ceiling, tier, in that order.
- * Listing and calling both ask here.
+ * Whether this agent may use this tool: tool filter, client-mode mutation gate, client-mode ceiling, permission level, in that
+ * order. Used for listing and for calling.
  */
 export function toolGate(
   agent: Agent,
@@ -60,8 +60,8 @@ export function toolGate(
 }
 
 /**
- * What the environment must open: a pair of gates for raw object and class tools (and `allowMutations` for the former),
- * one for an application's own tool that declares that it writes. Names only what is missing.
+ * The environment gates of a tool: two for raw object and class tools (and `allowMutations` for the former), one for a custom tool
+ * that declares that it writes. The refusal names only the missing ones.
  */
 export function envGate(
   agent: Agent,
@@ -84,19 +84,19 @@ export function envGate(
   return open.length > 0 ? refusals.writeGatesClosed(name, open) : null;
 }
 
-/** Whether both gates let the agent use the tool: what is listed. */
+/** Whether both gates pass the tool: only such tools are listed. */
 export function mayUse(agent: Agent, tool: GatedTool, gates: EnvironmentGates): boolean {
   const { name } = tool;
   return toolGate(agent, name, tool, () => []) === null && envGate(agent, name, gates, tool) === null;
 }
 
-/** Declared methods ask by their own tier instead. */
+/** Declared methods are gated by their permission level instead (`methodGate`). */
 const GATES_OF_NEEDS: Readonly<Record<string, readonly (keyof EnvironmentGates)[]>> = {
   rows: ['PARSE_AGENT_ALLOW_WRITE_TOOLS'],
   classes: ['PARSE_AGENT_ALLOW_SCHEMA_OPS'],
 };
 
-/** What the method gates need to know of a declared method. */
+/** The properties of a declared method that its gate checks. */
 export interface GatedMethod {
   /** Canonical. */
   readonly className: string;
@@ -104,7 +104,7 @@ export interface GatedMethod {
   readonly permission: Tier;
 }
 
-/** May this agent call this declared method at all: tier, the agent's method filter, environment, in that order. */
+/** Whether this agent may call this declared method: permission level, method filter, environment gates, in that order. */
 export function methodGate(agent: Agent, method: GatedMethod, gates: EnvironmentGates): Refusal | null {
   const { className, name, permission } = method;
   const qualified = `${className}.${name}`;
@@ -120,10 +120,10 @@ export function methodGate(agent: Agent, method: GatedMethod, gates: Environment
   return null;
 }
 
-/** Parse's own classes that an admin may write raw; the others keep rights, sessions and the server's own state. */
+/** Parse classes that an admin agent may write directly; the others hold rights, sessions and server state. */
 const WRITABLE_SYSTEM_CLASSES = new Set(['_User', '_Installation']);
 
-/** Rows of a system class are changed by admins only, and of two classes only. */
+/** Only admin agents may write rows of a system class, and only of two of them. */
 export function rawWriteGate(agent: Agent, className: string): Refusal | null {
   if (!isSystemClassName(className)) return null;
   if (WRITABLE_SYSTEM_CLASSES.has(className) && agent.permissions === 'admin') return null;
@@ -135,7 +135,7 @@ export function rawWriteGate(agent: Agent, className: string): Refusal | null {
   );
 }
 
-/** Classes are made and removed under the master key, as in Parse; system classes never. */
+/** Creating and deleting classes needs the master key, as in Parse; system classes cannot be changed. */
 export function schemaChangeGate(agent: Agent, className: string): Refusal | null {
   if (isSystemClassName(className)) {
     return refusals.invalidArgument('class_name must not name a system class', 'system_class');

@@ -21,7 +21,7 @@ import { AccessRights } from '../rights/access-rights.js';
 import type { ClassOperation, ReadOperation } from '../rights/class-permissions.js';
 import { DeclaredScope } from './declared-scope.js';
 
-/** Underscore classes that may be joined; a floor below any policy. */
+/** System classes that may be joined, whatever the policy. */
 const JOINABLE_SYSTEM_CLASSES = new Set(['_User', '_Role', '_Installation', '_Session']);
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
@@ -32,7 +32,7 @@ const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   pointer: 'Pointer target',
 };
 
-/** What class-level permissions are asked for; a pointer that is only compared reads nothing. */
+/** The class-level permission that is needed; a pointer that is only compared reads nothing. */
 const SITE_OPERATIONS: Record<ReachSite, ReadOperation | null> = {
   include: 'get',
   pipeline: 'find',
@@ -44,8 +44,8 @@ const SITE_OPERATIONS: Record<ReachSite, ReadOperation | null> = {
 const MASTER_EXCEPTION: ReadonlySet<ReachSite> = new Set(['constraint', 'owner', 'pointer']);
 
 /**
- * What one caller may reach: the operator's declarations, and below them the rights its identity has in the database.
- * The class gate lives here and nowhere else; listing, reading, joining, including and redacting all ask it.
+ * What one caller may reach: the declarations of the operator, narrowed by the rights of its identity in the database. The only
+ * implementation of the class gate: listing, reading, joining, including and redacting use it.
  */
 export class AgentScope {
   private readonly accesses = new Map<string, ClassAccess>();
@@ -71,19 +71,19 @@ export class AgentScope {
     return this.declared.classPolicy(className);
   }
 
-  /** Hidden, outside the class filter, or refused as misconfigured; the placeholder of redaction. */
+  /** Whether the class is hidden, outside the class filter, or refused as misconfigured. Redaction replaces its objects. */
   isWithheld(className: string): boolean {
     return this.declared.isWithheld(className);
   }
 
-  /** Whether listings name the class: not withheld, and open to the caller in one way of reading at least. */
+  /** Whether listings contain the class: it is not withheld, and the caller may `find` or `get`. */
   isListed(className: string): boolean {
     return !this.isWithheld(className) && this.rights.gate(className, 'describe') === null;
   }
 
   /**
    * The class gate of a tool call: identifier, hidden, class filter, configuration, existence, class-level permission.
-   * @param operation what the tool does with the class, as class-level permissions call it; null leaves them to the caller
+   * @param operation the class-level permission that the tool needs; null: the caller of this method checks it
    */
   enter(
     agent: Agent,
@@ -97,7 +97,7 @@ export class AgentScope {
     return this.rights.gate(name, operation) ?? answer;
   }
 
-  /** The class gate for a class that need not exist yet. @returns its canonical name */
+  /** The class gate for a class that may not exist yet. @returns its canonical name */
   admit(agent: Agent, className: unknown): string | Refusal {
     const name = this.named(className);
     if (typeof name !== 'string') return name;
@@ -110,7 +110,7 @@ export class AgentScope {
     );
   }
 
-  /** The canonical name behind a caller's `class_name`, before anything is said about the class. */
+  /** Validates `class_name` without checking the class. @returns its canonical name */
   named(className: unknown): string | Refusal {
     if (className === undefined || className === null || className === '') {
       return refusals.invalidArgument('missing required argument: class_name');
@@ -124,12 +124,12 @@ export class AgentScope {
     return canonicalClassName(className);
   }
 
-  /** Whether the policy hides the class from this agent, whatever else it may be refused for. */
+  /** Whether the policy hides the class from this agent, regardless of other refusals. */
   hides(agent: Agent, className: string): boolean {
     return this.hiddenFrom(agent, className, className) !== null;
   }
 
-  /** The same gate for a class reached from another one. The master exception holds for constraints and for pointers. */
+  /** The same gate for a class reached from another one. `exceptMaster` applies to constraints, owners and pointers. */
   reachFor(agent: Agent): ClassReach {
     return {
       reach: (className, site) => {
@@ -157,12 +157,12 @@ export class AgentScope {
     };
   }
 
-  /** The verdict for a class that no gate was asked about. */
+  /** The refusal for a class that was not checked. */
   unreachable(className: string): Refusal {
     return refusals.hiddenClass(className);
   }
 
-  /** @throws Refused when a filter given as a function gives no usable constraint */
+  /** @throws Refused when a filter function returns no usable constraint */
   agentFilter(agent: Agent, className: string): Promise<Where | null> {
     return this.declared.agentFilter(agent, className);
   }
@@ -171,7 +171,7 @@ export class AgentScope {
     return this.declared.canonicalFilter(className);
   }
 
-  /** The columns of a class: the operator's allowlist without what class-level permissions protect from the caller. */
+  /** The columns of a class: the allowlist of the operator without columns that class-level permissions protect. */
   access(className: string): ClassAccess {
     const declared = this.declared.access(className);
     if (this.rights.unlimited) return declared;
@@ -182,7 +182,7 @@ export class AgentScope {
     return access;
   }
 
-  /** Names close to one that does not exist, among those this agent may know. */
+  /** Names similar to an unknown one, among those that this agent may know. */
   suggestions(className: string): string[] {
     const { hasVisibleClasses } = this.policy;
     const offered = this.schemas
@@ -199,7 +199,7 @@ export class AgentScope {
     const fetchable = columns.perRow ? declared.readable : readable;
     const guarded = { ...columns, fetchable };
     if (!declared.masks) return { ...declared, readable, guarded };
-    // Of both rules the stricter: a masked column that is protected as well shows no masked form either.
+    // The stricter rule applies: a masked column that is also protected is not returned in masked form.
     return { ...declared, readable, guarded, masks: withoutColumns(declared.masks, columns) };
   }
 
@@ -217,32 +217,32 @@ export class AgentScope {
     return this.shape.classes.permits(name) ? null : refusals.classFiltered(asWritten, site);
   }
 
-  /** What the configuration was to protect is not known, so nothing of the class is shown. */
+  /** The configuration does not match the class, so it is unknown what should be protected: the class is refused. */
   private misconfigured(name: string, asWritten: string): Refusal | null {
-    const misfits = this.declared.misfitsOf(name);
-    if (misfits.length === 0) return null;
-    const cause = misfits.map(({ path, message }) => `${path}: ${message}`).join('; ');
+    const issues = this.declared.issuesOf(name);
+    if (issues.length === 0) return null;
+    const cause = issues.map(({ path, message }) => `${path}: ${message}`).join('; ');
     if (this.policy.switches.concealHidden) return { ...refusals.hiddenClass(asWritten), cause };
     return refusals.misconfiguredClass(asWritten, cause);
   }
 
   private existing(name: string, asWritten: string): ClassAccess | Refusal {
     if (this.schemas.get(name)) return this.access(name);
-    // With concealHidden a missing class answers exactly as a hidden one.
+    // With concealHidden a missing class is refused exactly like a hidden one.
     if (this.policy.switches.concealHidden) return refusals.hiddenClass(asWritten);
     return refusals.unknownClass(asWritten, this.suggestions(asWritten));
   }
 }
 
-/** Told of a policy that does not fit the classes of a snapshot: the classes that are refused, and why. */
-export type ReportMisfits = (faults: readonly BindingFault[]) => void;
+/** Receives the issues of a policy that does not match a schema snapshot: the refused classes and the reasons. */
+export type ReportMisfits = (issues: readonly BindingFault[]) => void;
 
-/** Scopes are kept for as long as their schema snapshot and shape live; those of a user or role belong to one call. */
+/** Creates scopes. Master scopes are cached per schema snapshot and agent definition; those of a user or role serve one call. */
 export class AgentScopes {
   private readonly bySnapshot = new WeakMap<SchemaSnapshot, WeakMap<AgentShape, MasterScope>>();
   private readonly bound = new WeakMap<SchemaSnapshot, WeakMap<Policy, BoundPolicy>>();
 
-  /** @param report default: nobody is told */
+  /** @param report default: does nothing */
   constructor(
     private readonly policies: Pick<Policies, 'of'>,
     private readonly report: ReportMisfits = () => undefined,
@@ -256,10 +256,10 @@ export class AgentScopes {
 
   private master(schemas: SchemaSnapshot, shape: AgentShape, policy: Policy): MasterScope {
     let scopes = this.bySnapshot.get(schemas);
-    // Weak in the shapes as well: sub-agents bring new ones with every call.
+    // Weak keys for definitions, too: sub-agents create new ones with every call.
     if (!scopes) this.bySnapshot.set(schemas, (scopes = new WeakMap()));
     const known = scopes.get(shape);
-    // A configured shape has one policy; of any other, agents may have been admitted under several.
+    // A configured definition has one policy; agents with any other may have been admitted under several.
     if (known?.declared.policy === policy) return known;
     const outer = shape.outer && this.master(schemas, shape.outer, policy).declared;
     const declared = new DeclaredScope(this.boundPolicy(schemas, policy), shape, outer);
@@ -276,7 +276,7 @@ export class AgentScopes {
     if (known) return known;
     const bound = new BoundPolicy(policy, schemas);
     policies.set(policy, bound);
-    this.report(bound.faults);
+    this.report(bound.issues);
     return bound;
   }
 }

@@ -25,19 +25,19 @@ import { allOf, type Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
 
 /**
- * What the operator declared, for one policy over one schema snapshot and one agent shape: the same for every caller
- * with that shape, so it is worked out once and shared.
+ * The declarations of the operator for one policy, schema snapshot and agent definition. Equal for every caller with that
+ * definition, so created once and shared.
  */
 export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
-  private readonly misfits = new Map<string, readonly BindingFault[]>();
+  private readonly issues = new Map<string, readonly BindingFault[]>();
   private readonly filters = new Map<string, Where | null>();
   private namesWithheld: WithheldNames | null | undefined;
 
   constructor(
     private readonly bound: BoundPolicy,
     readonly shape: AgentShape,
-    /** Of the agent that a sub-agent was made by. */
+    /** The scope of the parent of a sub-agent. */
     private readonly outer: DeclaredScope | null = null,
   ) {}
 
@@ -49,35 +49,35 @@ export class DeclaredScope {
     return this.bound.schemas;
   }
 
-  /** With the columns of the class in the place of the names that were declared. */
+  /** With declared names resolved to columns. */
   classPolicy(className: string): ClassPolicy {
     return this.bound.classPolicy(className);
   }
 
   /**
-   * What of the configuration names columns that the class does not have: rules of the class, and filters of the agent or of
-   * one above it. While there is any, nobody knows what it was to protect, and the class is refused.
+   * Rules of the class, and filters of the agent or its parents, that name columns which the class does not have. The class is
+   * refused while there are any: it is unknown what they should protect.
    */
-  misfitsOf(className: string): readonly BindingFault[] {
-    const known = this.misfits.get(className);
+  issuesOf(className: string): readonly BindingFault[] {
+    const known = this.issues.get(className);
     if (known) return known;
     if (!this.schemas.get(className)) return [];
-    const own = this.bound.filterFaults(this.shape, className);
-    const others = this.outer?.misfitsOf(className) ?? this.bound.faultsOf(className);
+    const own = this.bound.filterIssues(this.shape, className);
+    const others = this.outer?.issuesOf(className) ?? this.bound.issuesOf(className);
     const found = [...others, ...own];
-    this.misfits.set(className, found);
+    this.issues.set(className, found);
     return found;
   }
 
-  /** Asked for every class name that stands in a row, so it compiles and keeps nothing. */
+  /** Called for every class name in a row, so it compiles and caches nothing. */
   hiding(name: string): Hiding {
     return this.policy.classes.get(name)?.hiding ?? defaultHiding(name);
   }
 
-  /** Hidden, outside the class filter, or refused; the placeholder of redaction and the silence of listings. */
+  /** Whether the class is hidden, outside the class filter, or refused: redacted in rows and left out of listings. */
   isWithheld(className: string): boolean {
     const name = canonicalClassName(className);
-    return this.hiding(name) !== 'no' || !this.shape.classes.permits(name) || this.misfitsOf(name).length > 0;
+    return this.hiding(name) !== 'no' || !this.shape.classes.permits(name) || this.issuesOf(name).length > 0;
   }
 
   access(className: string): ClassAccess {
@@ -85,7 +85,7 @@ export class DeclaredScope {
     if (known) return known;
     const policy = this.classPolicy(className);
     const schema = this.schemas.get(className);
-    const listed = this.misfitsOf(className).length > 0 ? new Set(ALWAYS_KEEP) : readableOf(policy, schema);
+    const listed = this.issuesOf(className).length > 0 ? new Set(ALWAYS_KEEP) : readableOf(policy, schema);
     const withheld = this.withheldColumns(className, policy);
     const masked =
       policy.masks.size === 0
@@ -114,13 +114,13 @@ export class DeclaredScope {
   }
 
   /**
-   * What every read of a class carries for this agent and, when it is a sub-agent, for those above it. A constraint is
-   * translated once per schema; a function is asked each time, for the agent that it was given to.
-   * @throws Refused when a function gives no usable constraint
+   * The filters of this agent and its parents that are added to every read of a class. A constraint is translated once per schema;
+   * a function is called each time with the agent that declares it.
+   * @throws Refused when a function returns no usable constraint
    */
   async agentFilter(agent: Agent, className: string): Promise<Where | null> {
     const fixed = this.ownFixedFilter(className);
-    const own = fixed === undefined ? await this.ownAskedFilter(agent, className) : fixed;
+    const own = fixed === undefined ? await this.ownComputedFilter(agent, className) : fixed;
     if (!this.outer) return own;
     return allOf(await this.outer.agentFilter(agent.parent ?? agent, className), own);
   }
@@ -131,7 +131,7 @@ export class DeclaredScope {
     );
   }
 
-  /** By the schema for pointers, by the policy's `targetClass` for lists of them. */
+  /** Columns that point to withheld classes: by the schema for pointers, by `targetClass` of the policy for lists of them. */
   private withheldColumns(className: string, policy: ClassPolicy): Map<string, WithheldTarget> {
     const targets = new Map<string, string>();
     for (const [field, { targetClass }] of policy.properties) {
@@ -169,7 +169,7 @@ export class DeclaredScope {
     return names && columns.length > 0 ? { names, columns: new Set(columns) } : null;
   }
 
-  /** Nothing, while no class of the schema is withheld but those that are hidden without anybody's word. */
+  /** Null while the only withheld classes of the schema are those hidden by default. */
   private withheldInSchema(): WithheldNames | null {
     const { classes } = this.policy;
     const inSchema = this.schemas.classNames();
@@ -180,21 +180,21 @@ export class DeclaredScope {
     return withheldNames(known, (name) => this.isWithheld(name), only !== null);
   }
 
-  /** Undefined when it takes a function to know it. */
+  /** Undefined when a function computes it. */
   private ownFixedFilter(className: string): Where | null | undefined {
     const fixed = fixedFilter(this.shape.filters, className);
     if (fixed === undefined) return undefined;
     return this.remembered(`agent:${className}`, () => this.translated(fixed, className));
   }
 
-  private async ownAskedFilter(agent: Agent, className: string): Promise<Where> {
+  private async ownComputedFilter(agent: Agent, className: string): Promise<Where> {
     const constraint = await evaluateFilter(this.shape.filters, agent, className);
     const { missing } = missingColumns(constraint, className, {
       classes: this.policy.classes,
       schemas: this.schemas,
     });
     const [first] = missing;
-    if (first && this.schemas.get(className)) throw unnamedColumn(first, className);
+    if (first && this.schemas.get(className)) throw unknownColumn(first, className);
     try {
       return this.translate(constraint, className);
     } catch (error) {
@@ -214,7 +214,7 @@ export class DeclaredScope {
     return constraint && this.translate(constraint, className);
   }
 
-  /** The operator's own constraints may name fields that the agent may not. */
+  /** Constraints of the operator may name fields that the agent may not. */
   private translate(constraint: Where, className: string): Where {
     return translateWhere(
       constraint,
@@ -226,8 +226,8 @@ export class DeclaredScope {
 }
 
 /**
- * The vector of a searchable class is large and tells of its text, so it is read only where the allowlist names it;
- * without an allowlist the declared columns are one.
+ * The vector of a searchable class is large and reveals its text, so it is readable only if the allowlist names it. Without an
+ * allowlist all other columns of the schema are readable.
  */
 function readableOf(
   { fields, searchable }: ClassPolicy,
@@ -241,8 +241,8 @@ function readableOf(
 
 const isFixed = (entry: FilterEntry): entry is FilterConstraint => typeof entry !== 'function';
 
-/** The constraint on a class; null when there is none, undefined when it takes a function to know it. */
-export function fixedFilter(filters: ClassFilters, className: string): FilterConstraint | null | undefined {
+/** The constraint on a class; null when there is none, undefined when a function computes it. */
+function fixedFilter(filters: ClassFilters, className: string): FilterConstraint | null | undefined {
   const entries = filterEntries(filters, className);
   if (entries.length === 0) return null;
   return entries.every(isFixed)
@@ -250,21 +250,21 @@ export function fixedFilter(filters: ClassFilters, className: string): FilterCon
     : undefined;
 }
 
-/** @throws Refused when a function throws, or returns anything but a constraint object */
-export async function evaluateFilter(
+/** @throws Refused when a function throws, or does not return a constraint object */
+async function evaluateFilter(
   filters: ClassFilters,
   subject: FilterSubject,
   className: string,
 ): Promise<FilterConstraint> {
   let merged: FilterConstraint = {};
   for (const entry of filterEntries(filters, className)) {
-    const constraint = isFixed(entry) ? entry : await ask(entry, subject, className);
+    const constraint = isFixed(entry) ? entry : await callFilter(entry, subject, className);
     merged = { ...merged, ...constraint };
   }
   return merged;
 }
 
-async function ask(
+async function callFilter(
   filter: Exclude<FilterEntry, FilterConstraint>,
   subject: FilterSubject,
   className: string,
@@ -279,14 +279,14 @@ async function ask(
   throw failed(className, 'it returned no constraint object');
 }
 
-/** What the translator said of a constraint that a function gave is for the operator, not for the caller. */
-export function untranslatable(error: unknown, className: string): unknown {
+/** The error of translating a constraint that a function returned is logged for the operator and not sent to the caller. */
+function untranslatable(error: unknown, className: string): unknown {
   if (!(error instanceof Refused)) return error;
   return failed(className, error.refusal.cause ?? error.refusal.message);
 }
 
-/** A filter that names what the class does not have would leave out nothing, or everything. */
-export function unnamedColumn({ className, written }: MissingColumn, filtered: string): Refused {
+/** A filter on an unknown column would match all rows or none. */
+function unknownColumn({ className, written }: MissingColumn, filtered: string): Refused {
   return failed(filtered, `it names '${written}', which is no field of '${className}'`);
 }
 

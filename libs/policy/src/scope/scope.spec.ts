@@ -5,7 +5,7 @@ import { compileClass } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';
 import type { ClassSchema, FieldSchema } from '../model/class-schema.js';
 import { FieldNames, suggestNames } from '../model/field-names.js';
-import type { PolicyFault } from '../model/policy.js';
+import type { PolicyIssue } from '../model/policy.js';
 import { joinProjection } from '../where/requested-fields.js';
 import { isOwnRow, tenantBinding, tenantConflict } from './tenant.js';
 
@@ -92,7 +92,7 @@ describe('a tenant that is not the tenantId of the agent', () => {
     ['from', { from: { claim: 'a', other: 1 } }],
     ['bypass', { bypass: 'admin' }],
   ])('is refused as configuration where %s is %j', (member, scope) => {
-    const faults: PolicyFault[] = [];
+    const faults: PolicyIssue[] = [];
     compileClass('Post', { tenantScope: { field: 'orgId', ...scope } }, faults);
     expect(faults).toEqual([
       { path: `policy.classes.Post.tenantScope.${member}`, message: expect.stringContaining('expected') },

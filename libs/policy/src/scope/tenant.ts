@@ -3,7 +3,7 @@ import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } f
 import type { FieldNames } from '../model/field-names.js';
 import type { Where } from '../model/where.js';
 
-/** The tenant an agent is bound to on one class. */
+/** The tenant that an agent is bound to on one class. */
 export interface TenantBinding {
   readonly field: string;
   readonly value: string | number;
@@ -13,7 +13,7 @@ function isRefusal(value: TenantBinding | Refusal | null): value is Refusal {
   return value !== null && 'gate' in value;
 }
 
-/** Blank, missing and non-scalar values, and functions that throw, bind to none. */
+/** Null for blank, missing and non-scalar values, and for functions that throw. */
 function boundTenant(agent: Agent, from: TenantSource): string | number | null {
   const tenant = tenantFrom(agent, from);
   if (typeof tenant === 'number') return Number.isFinite(tenant) ? tenant : null;
@@ -22,7 +22,7 @@ function boundTenant(agent: Agent, from: TenantSource): string | number | null {
 
 function tenantFrom(agent: Agent, from: TenantSource): unknown {
   if (from === 'tenantId') return agent.tenantId;
-  if (typeof from === 'function') return answered(() => from(agent));
+  if (typeof from === 'function') return valueOrNull(() => from(agent));
   const { claim } = from;
   let value: unknown = agent.claims;
   for (const name of typeof claim === 'string' ? [claim] : claim) {
@@ -35,29 +35,29 @@ function tenantFrom(agent: Agent, from: TenantSource): unknown {
 function isBypassed(agent: Agent, scope: TenantScope): boolean {
   const { bypass } = scope;
   return typeof bypass === 'function'
-    ? answered(() => bypass(agent)) === true
+    ? valueOrNull(() => bypass(agent)) === true
     : tierBypasses(scope, agent.permissions);
 }
 
-/** What the operator's function answers; null when it throws. */
-function answered<T>(ask: () => T): T | null {
+/** The result of a function of the operator; null when it throws. */
+function valueOrNull<T>(call: () => T): T | null {
   try {
-    return ask();
+    return call();
   } catch {
     return null;
   }
 }
 
 /**
- * The binding that every read of the class must carry; null when the class is not scoped for this agent. A sub-agent is
- * held to what holds for its parent, whatever its own tier would bypass.
+ * The tenant binding of every read of the class; null when the scope does not apply to this agent. The binding of its parent
+ * applies to a sub-agent, even when its own permission level bypasses the scope.
  */
 export function tenantBinding(agent: Agent, policy: ClassPolicy): TenantBinding | Refusal | null {
   const own = ownBinding(agent, policy);
   if (!agent.parent || isRefusal(own)) return own;
   const inherited = tenantBinding(agent.parent, policy);
   if (isRefusal(inherited) || own === null) return inherited;
-  // A function may answer otherwise for the sub-agent: it is never of another tenant than its parent.
+  // A function may return another tenant for the sub-agent, which must be of the same tenant as its parent.
   return inherited !== null && inherited.value !== own.value ? unbound(policy) : own;
 }
 
@@ -77,8 +77,8 @@ function unbound(policy: ClassPolicy): Refusal {
 }
 
 /**
- * A caller may repeat its own tenant, under any spelling; anything else on that field is a conflict.
- * The predicate itself is always added, whatever the caller wrote.
+ * A caller may repeat its own tenant, in any spelling of the field; anything else on that field is a conflict. The tenant
+ * predicate is always added.
  */
 export function tenantConflict(
   binding: TenantBinding,
@@ -100,7 +100,7 @@ export function tenantWhere(binding: TenantBinding | null): Where | null {
   return binding && { [binding.field]: binding.value };
 }
 
-/** After a fetch by id: the row must be the tenant's own. A missing value is a mismatch. */
+/** After a fetch by id: whether the row is of the tenant. A missing value is not. */
 export function isOwnRow(binding: TenantBinding, row: Readonly<Record<string, unknown>>): boolean {
   return row[binding.field] === binding.value;
 }

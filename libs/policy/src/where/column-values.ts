@@ -3,13 +3,14 @@ import type { ClassAccess } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 
+/** A pointer in Parse's JSON form. */
 export interface Pointer {
   readonly __type: 'Pointer';
   readonly className: string;
   readonly objectId: string;
 }
 
-/** Parse's JSON form of a value that JSON itself cannot say. */
+/** Parse's JSON form of a value that JSON does not have. */
 export type TypedValue = PlainObject & { readonly __type: string };
 
 export function isTyped(value: unknown): value is TypedValue {
@@ -20,11 +21,11 @@ export function isPointer(value: unknown): value is TypedValue {
   return isTyped(value) && value.__type === 'Pointer';
 }
 
-export function pointer(className: string, objectId: string): Pointer {
+function pointer(className: string, objectId: string): Pointer {
   return { __type: 'Pointer', className: canonicalClassName(className), objectId };
 }
 
-/** `Class$id` as stored, else null. */
+/** Parses `Class$id`, as pointers are stored; null for other text. */
 export function parsePrefixedPointer(text: string): Pointer | null {
   const dollar = text.indexOf('$');
   const className = text.slice(0, Math.max(dollar, 0));
@@ -35,8 +36,8 @@ export function parsePrefixedPointer(text: string): Pointer | null {
 
 const ISO_DATE = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+-]\d{2}:?\d{2})?)?$/;
 
-/** Without an offset the text is UTC: the answer must not depend on where the server stands. */
-export function parseIsoDate(text: string): Date | null {
+/** Text without an offset is UTC: the result must not depend on the time zone of the server. */
+function parseIsoDate(text: string): Date | null {
   const match = ISO_DATE.exec(text);
   if (!match) return null;
   const zone = match[3] ?? 'Z';
@@ -50,7 +51,7 @@ export function typedDate(date: Date): TypedValue {
   return { __type: 'Date', iso: date.toISOString() };
 }
 
-/** Which members each type keeps; everything else that rode along is left behind. */
+/** Reduces a value of each type to its own members. */
 const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = {
   Pointer: ({ className, objectId }) => {
     if (!isClassName(className) || typeof objectId !== 'string' || objectId === '') {
@@ -91,7 +92,7 @@ const REDUCTIONS: Readonly<Record<string, (value: TypedValue) => TypedValue>> = 
   },
 };
 
-/** Only the members of the value's own type. @throws Refused `invalid_query` */
+/** The value with the members of its type only. @throws Refused `invalid_query` */
 export function reduceTyped(value: TypedValue): TypedValue {
   const smuggled = Object.keys(value).find((key) => key.startsWith('$'));
   if (smuggled !== undefined) {
@@ -135,7 +136,7 @@ export function isScalar(value: unknown): value is string | number | boolean | n
   );
 }
 
-/** What is known of the column a condition speaks of. `type` is absent for undeclared columns and inside objects. */
+/** The column of a condition. `type` is undefined for undeclared columns and inside objects. */
 export interface Column {
   readonly className: string;
   readonly path: string;
@@ -146,7 +147,7 @@ export interface Column {
 
 export interface ValueRules {
   readonly strictPointerShapes: boolean;
-  /** The class gate for every class a pointer names. */
+  /** The class gate for every class that a pointer names. */
   readonly judgeClass: (className: string) => Refusal | null;
 }
 
@@ -158,7 +159,7 @@ export function columnOf(path: string, access: ClassAccess): Column {
   return { ...column, type: field.type, ...(field.targetClass && { targetClass: field.targetClass }) };
 }
 
-/** One value as it is compared with a column: typed forms reduced, dates and pointers brought to their typed form. */
+/** The value as it is compared with a column: typed values reduced, dates and pointers in typed form. */
 export function columnValue(value: unknown, column: Column, rules: ValueRules): unknown {
   if (value instanceof Date) return typedDate(value);
   if (isTyped(value)) return admitted(reduceTyped(value), rules);
@@ -167,7 +168,7 @@ export function columnValue(value: unknown, column: Column, rules: ValueRules): 
   return plainValue(value, rules);
 }
 
-/** The members of `$in`, `$nin`, `$all`: a typed pointer lends its class to bare ids beside it. */
+/** The members of `$in`, `$nin`, `$all`: bare ids get the class of typed pointers beside them. */
 export function columnValues(values: readonly unknown[], column: Column, rules: ValueRules): unknown[] {
   const holdsPointers =
     column.type === 'Pointer' || (column.type === undefined && values.some((value) => isPointer(value)));
@@ -196,7 +197,7 @@ function columnText(text: string, column: Column, target: string | undefined, ru
   return text;
 }
 
-/** Values inside arrays and objects have no column of their own. */
+/** Values inside arrays and objects are not compared with a column of their own. */
 function plainValue(value: unknown, rules: ValueRules): unknown {
   if (value instanceof Date) return typedDate(value);
   if (isTyped(value)) return admitted(reduceTyped(value), rules);

@@ -13,11 +13,11 @@ export interface CrossClassRules {
   readonly access: ClassAccess;
   readonly reach: ClassReach;
   readonly checkFields: boolean;
-  /** Translates the constraint that is put to another class. */
+  /** Translates the constraint of the inner query. */
   readonly inner: (where: unknown, access: ClassAccess) => Where;
 }
 
-/** `$inQuery` and its kin with the inner constraint translated for the class it is put to. */
+/** `$inQuery`, `$notInQuery`, `$select` or `$dontSelect` with the inner constraint translated for its class. */
 export function crossClassCondition(
   operator: string,
   operand: unknown,
@@ -35,7 +35,7 @@ export function crossClassCondition(
   return { [operator]: { query: { ...inner.query, where }, key: column } };
 }
 
-/** `{ object, key }`: the rows that the relation `key` of one row leads to. */
+/** `$relatedTo: { object, key }`: the rows in the relation `key` of one row. */
 export function relatedTo(operand: unknown, rules: CrossClassRules): { object: Pointer; key: string } {
   const { object, key } = members('$relatedTo', operand, ['object', 'key']);
   const owner = ownerOf(object);
@@ -105,7 +105,7 @@ function needsKey(operator: string): Refused {
   return new Refused(refusals.invalidQuery(`'${operator}' needs key, the name of a field`));
 }
 
-/** A question put to another class inside a translated constraint; `where` holds no further such question. */
+/** A query on another class inside a translated constraint; `where` contains no further one. */
 export type CrossClassQuery =
   | {
       readonly operator: '$inQuery' | '$notInQuery';
@@ -122,10 +122,10 @@ export type CrossClassQuery =
     }
   | { readonly operator: '$relatedTo'; readonly object: Pointer; readonly key: string };
 
-/** Answers a question with the constraint that takes its place, such as `{ author: { $in: [pointers] } }`. */
+/** Runs a query and returns the constraint that replaces it, such as `{ author: { $in: [pointers] } }`. */
 export type ResolveCrossClass = (query: CrossClassQuery) => Promise<Where>;
 
-/** The constraint with every question to another class replaced by its answer, innermost first, one after another. */
+/** Replaces every cross-class query by the result of `resolve`, innermost first, one after another. */
 export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): Promise<Where> {
   const parts: Where[] = [];
   const kept: Record<string, unknown> = {};
@@ -137,7 +137,7 @@ export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): P
     } else if (isPlainObject(value)) {
       const condition: Record<string, unknown> = {};
       for (const [operator, operand] of Object.entries(value)) {
-        const query = await questionOf(key, operator, operand, resolve);
+        const query = await crossClassQueryOf(key, operator, operand, resolve);
         if (query) parts.push(await resolve(query));
         else condition[operator] = operand;
       }
@@ -149,7 +149,7 @@ export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): P
   return allOf(kept, ...parts);
 }
 
-/** Whether a constraint still asks another class something. */
+/** Whether a constraint contains a cross-class query. */
 export function asksOtherClasses(where: Where): boolean {
   return Object.entries(where).some(([key, value]) => {
     if (key === '$relatedTo') return true;
@@ -166,7 +166,7 @@ async function mapBranches(branches: unknown, resolve: ResolveCrossClass): Promi
   return mapped;
 }
 
-async function questionOf(
+async function crossClassQueryOf(
   field: string,
   operator: string,
   operand: unknown,

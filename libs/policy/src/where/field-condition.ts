@@ -12,9 +12,9 @@ import {
   type TypedValue,
   type ValueRules,
 } from './column-values.js';
-import { regexFault } from './regex-safety.js';
+import { regexIssue } from './regex-safety.js';
 
-/** What a field's conditions need from the constraint they stand in. */
+/** The rules for the conditions of one field. */
 export interface ConditionRules extends ValueRules {
   /** `$inQuery`, `$notInQuery`, `$select`, `$dontSelect`. */
   readonly crossClass: (operator: string, operand: unknown) => Record<string, unknown>;
@@ -22,7 +22,7 @@ export interface ConditionRules extends ValueRules {
 
 type Translate = (operand: unknown, column: Column, rules: ConditionRules, beside: PlainObject) => Where;
 
-/** Every operator that can stand under a field, and what it becomes. What is not here cannot be asked. */
+/** All operators that are allowed under a field, with their translations. */
 const OPERATORS: Readonly<Record<string, Translate>> = {
   $eq: comparison('$eq'),
   $ne: comparison('$ne'),
@@ -59,8 +59,8 @@ const OPERATORS: Readonly<Record<string, Translate>> = {
 };
 
 /**
- * The conditions one field's value states, each a constraint of its own; the caller ANDs them.
- * `{ a: { b: { $gt: 1 } } }` speaks of the member `a.b`; an object without operators is compared whole.
+ * The conditions in the value of one field, each a constraint of its own; the caller combines them with AND.
+ * `{ a: { b: { $gt: 1 } } }` is a condition on `a.b`; an object without operators is compared as a whole.
  */
 export function fieldConditions(value: unknown, column: Column, rules: ConditionRules): Where[] {
   if (column.type === 'Relation') {
@@ -99,7 +99,7 @@ function operatorConditions(value: PlainObject, column: Column, rules: Condition
   return conditions.map((condition) => ({ [column.path]: condition }));
 }
 
-/** Two spellings of one operator (`$in`, `$containedIn`) must both hold, so they cannot share an object. */
+/** Two spellings of one operator (`$in`, `$containedIn`) must both apply, so they need separate objects. */
 function place(condition: Where, conditions: Record<string, unknown>[]): void {
   const names = Object.keys(condition);
   if (names.length === 0) return;
@@ -108,7 +108,7 @@ function place(condition: Where, conditions: Record<string, unknown>[]): void {
   else conditions.push({ ...condition });
 }
 
-/** Objects only: an array is a value, and what it holds is invalidQuery there when it holds operators. */
+/** Objects only: an array is a value, in which operators are refused later. */
 function hasOperators(value: PlainObject): boolean {
   return Object.entries(value).some(
     ([key, member]) =>
@@ -148,24 +148,24 @@ function invalidQuery(message: string): Refused {
 const MAX_CHARACTERS = 256;
 const OPTIONS = /^[imx]{0,8}$/;
 
-/** `$regex` with its `$options`, both judged. @throws Refused `security_blocked` */
-export function regexCondition(pattern: unknown, options: unknown): Record<string, unknown> {
+/** `$regex` with its `$options`, both checked. @throws Refused `security_blocked` */
+function regexCondition(pattern: unknown, options: unknown): Record<string, unknown> {
   if (typeof pattern !== 'string') throw blocked('where', 'invalid_regex');
   if (options !== undefined && (typeof options !== 'string' || !OPTIONS.test(options))) {
     throw blocked('where', 'invalid_regex');
   }
   if (Array.from(pattern).length > MAX_CHARACTERS) throw blocked('where', 'regex_too_long');
-  const fault = regexFault(pattern, options);
-  if (fault) throw blocked('where', fault);
+  const issue = regexIssue(pattern, options);
+  if (issue) throw blocked('where', issue);
   return { $regex: pattern, ...(options !== undefined && options !== '' && { $options: options }) };
 }
 
 /**
- * Geo conditions in one form, whatever the caller wrote: points are GeoPoint values; `$near` and `$nearSphere` hold a
- * point, their distance stands beside them; `$geoWithin` holds exactly one of `$centerSphere: [point, radians]`,
- * `$box: [point, point]`, `$polygon: [points] | Polygon`, `$geometry: GeoJSON`; `$geoIntersects` holds `$geometry`.
+ * Normalises geo conditions: points are GeoPoint values; `$near` and `$nearSphere` have a point, with their distance beside them;
+ * `$geoWithin` has exactly one of `$centerSphere: [point, radians]`, `$box: [point, point]`, `$polygon: [points] | Polygon`,
+ * `$geometry: GeoJSON`; `$geoIntersects` has `$geometry`.
  */
-export function geoCondition(operator: string, operand: unknown): Record<string, unknown> {
+function geoCondition(operator: string, operand: unknown): Record<string, unknown> {
   if (operator === '$geoWithin') return { $geoWithin: region(operand) };
   if (operator === '$geoIntersects')
     return { $geoIntersects: { $geometry: geometry(only(operand, '$geometry')) } };
@@ -173,12 +173,12 @@ export function geoCondition(operator: string, operand: unknown): Record<string,
   return { [operator]: point(operand) };
 }
 
-export function distance(operator: string, operand: unknown): number {
+function distance(operator: string, operand: unknown): number {
   if (typeof operand === 'number' && Number.isFinite(operand) && operand >= 0) return operand;
   throw invalidQuery(`'${operator}' needs a number that is not negative`);
 }
 
-/** GeoJSON distances are metres, Parse's are radians unless named otherwise. */
+/** Distances of GeoJSON are in metres, those of Parse in radians unless named otherwise. */
 function nearGeometry(operator: string, operand: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { $geometry, $maxDistance, ...others } = operand;
   const shape = geometry($geometry);
@@ -219,7 +219,7 @@ function only(operand: unknown, key: string): unknown {
   throw invalidQuery(`'$geoIntersects' takes exactly ${key}`);
 }
 
-/** A GeoPoint, or a `[longitude, latitude]` pair as GeoJSON orders it. */
+/** A GeoPoint, or a `[longitude, latitude]` pair in GeoJSON order. */
 function point(value: unknown): TypedValue {
   if (isTyped(value) && value.__type === 'GeoPoint') return reduceTyped(value);
   if (Array.isArray(value) && value.length === 2 && isWithin(value[0], 180) && isWithin(value[1], 90)) {
@@ -228,7 +228,7 @@ function point(value: unknown): TypedValue {
   throw invalidQuery('A point is a GeoPoint or [longitude, latitude]');
 }
 
-/** How deep the coordinates of each GeoJSON shape are nested above one position. */
+/** The nesting of the coordinates of each GeoJSON type above one position. */
 const NESTING: Readonly<Record<string, number>> = {
   Point: 0,
   MultiPoint: 1,

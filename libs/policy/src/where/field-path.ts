@@ -4,13 +4,13 @@ import { hasInternalSegment, isMagicName, rootOf } from '../model/field-names.js
 import { isPlainObject } from '../model/where.js';
 import { blocked } from '../model/security-reason.js';
 
-/** A segment that could mean something else to the database or to the language than a column. */
+/** A segment with a special meaning in the database or in JavaScript. */
 function isOddSegment(segment: string): boolean {
   return segment === '' || isMagicName(segment) || segment.includes('$') || segment.includes('\0');
 }
 
 /**
- * Every segment names a possible column, and none an internal one.
+ * Every segment must be a possible field name and not an internal one.
  * @throws Refused `invalid_query`, `security_blocked` (denied_internal_field)
  */
 export function assertFieldPath(path: string): void {
@@ -26,7 +26,7 @@ function assertNotInternal(path: string): void {
   }
 }
 
-/** The root of a wire path may be named. @throws Refused `access_denied` */
+/** The root of a wire path must be readable. @throws Refused `access_denied` */
 export function assertReadable(
   context: string,
   written: string,
@@ -36,7 +36,7 @@ export function assertReadable(
   orThrow(columnRefusal(context, written, rootOf(wirePath), access));
 }
 
-/** The wire path of any accepted spelling, judged. `checkFields: false` leaves the allowlist out, never the internals. */
+/** The checked wire path of any spelling. `checkFields: false` skips the allowlist, never the internal fields. */
 export function resolveFieldPath(
   path: string,
   access: ClassAccess,
@@ -51,9 +51,8 @@ export function resolveFieldPath(
 }
 
 /**
- * A column that leads into a withheld class can be asked whether it holds anything, not what: a pattern or a range would
- * spell its ids out.
- * @param judgeClass the class gate, which knows its exceptions
+ * A condition on a column that points to a withheld class may only test for presence: a pattern or a range would reveal ids.
+ * @param judgeClass the class gate, which has exceptions
  */
 export function assertNotWithheld(
   path: string,
@@ -62,12 +61,12 @@ export function assertNotWithheld(
   judgeClass: (className: string) => Refusal | null,
 ): void {
   const target = withheldTarget(path, access);
-  if (target === undefined || asksForPresence(condition)) return;
+  if (target === undefined || testsPresence(condition)) return;
   if (judgeClass(target.className)) throw new Refused(target.refusal);
 }
 
 /**
- * A text index may cover whatever stands in a row: ids of a withheld class and the texts of its objects.
+ * A text index may cover any column: also ids of withheld classes and texts of their objects.
  * @throws Refused
  */
 export function assertNoTextOfOthers({ withheld, mayHold }: ClassAccess): void {
@@ -79,7 +78,7 @@ export function assertNoTextOfOthers({ withheld, mayHold }: ClassAccess): void {
   );
 }
 
-function asksForPresence(condition: unknown): boolean {
+function testsPresence(condition: unknown): boolean {
   if (condition === null) return true;
   return (
     isPlainObject(condition) &&

@@ -1,7 +1,7 @@
-/** A coarse rule in front of the reading: it also refuses `(a+)?`, where the reading sees nothing wrong. */
+/** A coarse check before the parser: it also refuses `(a+)?`, which the parser accepts. */
 const NESTED_QUANTIFIER = /\([^)]*[+*][^)]*\)[+*?]/;
 
-/** The pattern as the `x` option reads it: blanks and comments outside classes do not count. */
+/** The pattern under the `x` option: without blanks and comments outside character classes. */
 function withoutBlanks(pattern: string): string {
   return pattern.replace(
     /(\\[^])|(\[\^?\]?(?:\\[^]|[^\]\\])*\])|\s|#[^\n]*/g,
@@ -10,10 +10,10 @@ function withoutBlanks(pattern: string): string {
 }
 
 /**
- * What is wrong with a pattern, or null. Refuses every repeat of something that can itself be repeated in several ways.
- * @param options the regex options it will run with; `x` changes how it is read
+ * Why a pattern is refused; null when it is safe. Refuses every repeat of a part that can itself match in several ways.
+ * @param options the regex options of the query; `x` changes the syntax
  */
-export function regexFault(pattern: string, options = ''): RegexFault | null {
+export function regexIssue(pattern: string, options = ''): RegexIssue | null {
   if (pattern.includes('\0')) return 'invalid_regex';
   const read = options.includes('x') ? withoutBlanks(pattern) : pattern;
   if (NESTED_QUANTIFIER.test(read)) return 'regex_redos';
@@ -21,14 +21,14 @@ export function regexFault(pattern: string, options = ''): RegexFault | null {
     new PatternReader(read).read();
     return null;
   } catch (error) {
-    if (error instanceof Fault) return error.fault;
+    if (error instanceof UnsafePattern) return error.issue;
     throw error;
   }
 }
 
-export type RegexFault = 'invalid_regex' | 'regex_redos';
+type RegexIssue = 'invalid_regex' | 'regex_redos';
 
-/** Repeats of unlimited length one pattern may hold: each can multiply the work of the others. */
+/** Unbounded repeats per pattern: each can multiply the work of the others. */
 const MAX_UNBOUNDED = 10;
 const MAX_BOUND = 1000;
 
@@ -38,33 +38,33 @@ interface Quantifier {
 }
 
 interface Piece {
-  /** What the first character of a match may be. */
+  /** The possible first characters of a match. */
   readonly first: CharSet;
   readonly nullable: boolean;
-  /** Somewhere inside, a part may repeat a varying number of times. */
+  /** Whether a part inside may repeat a varying number of times. */
   readonly varies: boolean;
-  /** Two alternatives may begin alike, so a repeat of them can be split in many ways. */
+  /** Whether two alternatives may start alike, so that a repeat of them can match in many ways. */
   readonly ambiguous: boolean;
 }
 
-/** Why a pattern was refused, from wherever the reading stopped. */
-export class Fault extends Error {
-  constructor(readonly fault: RegexFault) {
-    super(fault);
+/** Ends parsing with the reason for the refusal. */
+class UnsafePattern extends Error {
+  constructor(readonly issue: RegexIssue) {
+    super(issue);
   }
 }
 
-/** Reads a PCRE pattern just far enough to see which repeats lie inside which. */
-export class PatternReader {
+/** Parses a PCRE pattern as far as needed to find nested repeats. */
+class PatternReader {
   private at = 0;
   private unbounded = 0;
 
   constructor(private readonly pattern: string) {}
 
-  /** @throws Fault */
+  /** @throws UnsafePattern */
   read(): void {
     this.alternatives();
-    if (this.at < this.pattern.length) throw new Fault('invalid_regex');
+    if (this.at < this.pattern.length) throw new UnsafePattern('invalid_regex');
   }
 
   private alternatives(): Piece {
@@ -103,9 +103,10 @@ export class PatternReader {
     const quantifier = this.quantifier();
     if (!quantifier) return atom;
     if (!this.take('?')) this.take('+');
-    if (this.quantifier()) throw new Fault('regex_redos');
-    if (quantifier.max > 1 && (atom.varies || atom.ambiguous)) throw new Fault('regex_redos');
-    if (quantifier.max === Infinity && ++this.unbounded > MAX_UNBOUNDED) throw new Fault('regex_redos');
+    if (this.quantifier()) throw new UnsafePattern('regex_redos');
+    if (quantifier.max > 1 && (atom.varies || atom.ambiguous)) throw new UnsafePattern('regex_redos');
+    if (quantifier.max === Infinity && ++this.unbounded > MAX_UNBOUNDED)
+      throw new UnsafePattern('regex_redos');
     return {
       ...atom,
       nullable: atom.nullable || quantifier.min === 0,
@@ -122,7 +123,7 @@ export class PatternReader {
     this.at += braces[0].length;
     const min = Number(braces[1]);
     const max = braces[2] === '' ? min : braces[3] === '' ? Infinity : Number(braces[3]);
-    if (min > MAX_BOUND || (max !== Infinity && max > MAX_BOUND)) throw new Fault('regex_redos');
+    if (min > MAX_BOUND || (max !== Infinity && max > MAX_BOUND)) throw new UnsafePattern('regex_redos');
     return { min, max };
   }
 
@@ -133,7 +134,7 @@ export class PatternReader {
     if (character === '\\') return this.escape();
     if (character === '.') return literal(CharSet.ALL);
     if (character === '^' || character === '$') return EMPTY;
-    if ('*+?'.includes(character)) throw new Fault('invalid_regex');
+    if ('*+?'.includes(character)) throw new UnsafePattern('invalid_regex');
     return literal(CharSet.of(character));
   }
 
@@ -142,15 +143,15 @@ export class PatternReader {
       const opening = /^(?:#[^)]*\)|[imsnJ-]+\)|[imsnJ-]*:|[=!>]|<[=!]|P?<\w+>|'\w+')/.exec(
         this.pattern.slice(this.at),
       );
-      // Recursion, conditions and calls by number have no bound that could be told from the text.
-      if (!opening) throw new Fault('invalid_regex');
+      // The cost of recursion, conditions and subroutine calls cannot be determined from the text.
+      if (!opening) throw new UnsafePattern('invalid_regex');
       this.at += opening[0].length;
       if (opening[0].endsWith(')')) return EMPTY;
     } else if (this.peek() === '*') {
-      throw new Fault('invalid_regex');
+      throw new UnsafePattern('invalid_regex');
     }
     const body = this.alternatives();
-    if (!this.take(')')) throw new Fault('invalid_regex');
+    if (!this.take(')')) throw new UnsafePattern('invalid_regex');
     return body;
   }
 
@@ -159,7 +160,7 @@ export class PatternReader {
     if (/[1-9gk]/.test(character))
       return { first: CharSet.ALL, nullable: true, varies: true, ambiguous: false };
     if (/[bBAzZG]/.test(character)) return EMPTY;
-    if (character === 'Q') throw new Fault('invalid_regex');
+    if (character === 'Q') throw new UnsafePattern('invalid_regex');
     return literal(CharSet.ofEscape(character));
   }
 
@@ -195,7 +196,7 @@ export class PatternReader {
 
   private next(): string {
     const character = this.pattern[this.at];
-    if (character === undefined) throw new Fault('invalid_regex');
+    if (character === undefined) throw new UnsafePattern('invalid_regex');
     this.at += 1;
     return character;
   }
@@ -208,13 +209,13 @@ export class PatternReader {
 }
 
 const ASCII = 128;
-/** Stands for every character outside ASCII. */
+/** Represents every character outside ASCII. */
 const WIDE = ASCII;
-/** A body holds thousands of patterns made of few ranges; there are no more than 129² of them. */
+/** Cache: patterns consist of few ranges, of which there are at most 129². */
 const RANGES = new Map<number, CharSet>();
 
-/** Which characters a pattern may begin with; letters count in both cases, so that `$options: "i"` changes nothing. */
-export class CharSet {
+/** The characters that a pattern may start with; letters in both cases, so that `$options: "i"` makes no difference. */
+class CharSet {
   static readonly NONE = new CharSet(new Set());
   static readonly ALL = new CharSet(new Set(Array.from({ length: ASCII + 1 }, (_, code) => code)));
 
@@ -241,11 +242,11 @@ export class CharSet {
     return new CharSet(codes);
   }
 
-  /** The set behind `\d`, `\w`, `\s`, their opposites, or the escaped character itself. */
+  /** The set of `\d`, `\w`, `\s`, their complements, or the escaped character itself. */
   static ofEscape(letter: string): CharSet {
     const known = ESCAPES[letter];
     if (known) return known();
-    // \p, \x, \o, \0, \c, \N, \R, \X: rather too much than too little.
+    // \p, \x, \o, \0, \c, \N, \R, \X: the set may be too large, never too small.
     return /[A-Za-z0-9]/.test(letter) ? CharSet.ALL : CharSet.of(letter);
   }
 
@@ -258,7 +259,7 @@ export class CharSet {
   complement(): CharSet {
     const codes = new Set<number>([WIDE]);
     for (let code = 0; code < ASCII; code += 1) {
-      // A letter stays in when one of its cases does: the set may only be too large.
+      // A letter stays when one of its cases does: the set may be too large, never too small.
       if (!bothCases(code).every((folded) => this.codes.has(folded))) codes.add(code);
     }
     return new CharSet(codes);

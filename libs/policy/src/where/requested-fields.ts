@@ -17,8 +17,8 @@ const KEY_NAME = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
 const MAX_KEYS = 64;
 
 /**
- * The effective projection in wire names; `undefined` when a class without allowlist is read whole. Never empty: keys
- * that may not be read leave the always-kept three, not an unprojected row.
+ * The projection in wire names; `undefined` when a class without allowlist is read as a whole. Never empty: if no key may be
+ * read, `ALWAYS_KEEP` remains.
  * @throws Refused `invalid_argument`, `access_denied` for a field whose mask is `deny`
  */
 export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefined {
@@ -33,13 +33,13 @@ export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefi
   return [...new Set([...wire, ...ALWAYS_KEEP])];
 }
 
-/** An allowlist as a projection: what a declaration let in by mistake is left out here. */
+/** An allowlist as a projection, without internal columns that a declaration may contain by mistake. */
 export function readableFields(readable: Iterable<string>): string[] {
   return [...new Set([...readable, ...ALWAYS_KEEP])].filter((name) => !hasInternalSegment(name));
 }
 
 /**
- * Whether a projection may hold the wire path. What may not be read is passed over.
+ * Whether a projection may contain the wire path. Paths that may not be read are ignored.
  * @throws Refused `access_denied` for a field whose mask is `deny`
  */
 export function isAskable(path: string, access: ClassAccess): boolean {
@@ -68,16 +68,16 @@ function invalidArgument(message: string): Refused {
   return new Refused(refusals.invalidArgument(message));
 }
 
-/** What of a class is returned when it comes along as an included pointer. */
+/** The fields of a class that are returned for an included pointer. */
 export interface JoinProjection {
   readonly source: 'join_fields' | 'allowlist_minus_large' | 'field_map_minus_large';
-  /** Without the always-kept three. */
+  /** Without `ALWAYS_KEEP`. */
   readonly fields: readonly string[];
   /** Large fields that are left out. */
   readonly dropped: readonly string[];
 }
 
-/** First non-empty of: join fields; allowlist − large fields; all fields − large fields. Null: nothing to project. */
+/** The first non-empty of: join fields; allowlist − large fields; all fields − large fields. Null: no projection. */
 export function joinProjection(policy: ClassPolicy, schema: ClassSchema | undefined): JoinProjection | null {
   const large = new Set(policy.largeFields);
   const projection = (source: JoinProjection['source'], fields: readonly string[]): JoinProjection => {
@@ -102,11 +102,11 @@ export interface SortKey {
 }
 
 const ORDER_ENTRY = /^-?[A-Za-z][A-Za-z0-9_.]{0,127}$/;
-/** The database's own limit. */
+/** The limit of the database. */
 const MAX_SORT_KEYS = 32;
 
 /**
- * `"-createdAt,title"` as sort keys; nothing, when nothing is asked. A field named twice sorts by its first mention.
+ * Parses `"-createdAt,title"` into sort keys; none for an empty order. The first mention of a field counts.
  * @throws Refused `invalid_argument`, `access_denied`
  */
 export function parseOrder(order: unknown, access: ClassAccess): SortKey[] {
@@ -133,7 +133,7 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
   const withheld = withheldTarget(field, access);
   if (withheld) throw new Refused(withheld.refusal);
   assertHasMembers(field, access);
-  // Rows are sorted as they are stored, so their order would tell of ids.
+  // Rows are sorted by stored values: their order would reveal ids.
   if (mayHoldWithheld(field, access)) {
     throw invalidArgument(
       `'${rootOf(field)}' may hold objects of classes that are not yours: order cannot use it; ` +
@@ -143,7 +143,7 @@ function sortKey(entry: string, access: ClassAccess): SortKey {
   return { field, descending: entry.startsWith('-') };
 }
 
-/** A path leads into objects and lists of them. Behind a pointer stands another class, in the rest nothing. */
+/** A path may lead into objects and lists. A pointer leads to another class, other values have no fields. */
 function assertHasMembers(path: string, { schema }: ClassAccess): void {
   const root = rootOf(path);
   const type = schema?.fields.get(root)?.type;
@@ -156,20 +156,20 @@ function assertHasMembers(path: string, { schema }: ClassAccess): void {
 }
 
 const TEXT: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object']);
-/** What a search looks through when it is not told where. Objects hold anything, so they are searched by name alone. */
+/** The types that a search covers by default. Columns of type Object are searched only when named. */
 const SEARCHED: ReadonlySet<FieldType> = new Set(['String', 'Array']);
 const COUNTED: ReadonlySet<FieldType> = new Set(['String', 'Array', 'Object', 'Number', 'Date', 'Boolean']);
 
 /**
- * Every column with text that the agent may read. A wildcard would reach further: into internal columns, hidden ones and
- * ids of withheld classes.
+ * All columns with text that the agent may read. A wildcard would also cover internal and hidden columns and ids of withheld
+ * classes.
  * @throws Refused `invalid_argument` when there is none
  */
 export function allTextFields(access: ClassAccess): readonly string[] {
   return textFields(access, () => true);
 }
 
-/** Those of them where nothing of a withheld class can be found: for counts, which no row limits. */
+/** Those of them without objects of withheld classes: for counts, which row limits do not narrow. */
 export function countedTextFields(access: ClassAccess): readonly string[] {
   return textFields(access, (name) => !mayHoldWithheld(name, access));
 }
@@ -185,23 +185,23 @@ function textFields(access: ClassAccess, isMeant: (name: string) => boolean): re
   return names;
 }
 
-/** The columns of type String among them: whole texts. */
+/** The readable columns of type String. */
 export function stringFields(access: ClassAccess): readonly string[] {
   return [...(access.schema?.fields ?? [])]
     .filter(([name, { type }]) => type === 'String' && isOpen(name, access))
     .map(([name]) => name);
 }
 
-/** A field to search in, in any spelling, as its wire path. @throws Refused */
+/** The wire path of a field to search in, written in any spelling. @throws Refused */
 export function searchedField(written: string, access: ClassAccess, argument: string): string {
   return checkedField(written, access, argument, TEXT, 'holds no text');
 }
 
-/** A field to count by. @throws Refused */
+/** The wire path of a field to count by. @throws Refused */
 export function facetField(written: string, access: ClassAccess, argument: string): string {
   const path = checkedField(written, access, argument, COUNTED, 'cannot be counted by');
   if (!mayHoldWithheld(path, access)) return path;
-  // Counts are made by the search itself, where nothing can stand for an object.
+  // The search process counts, where placeholders cannot replace objects.
   throw new Refused(
     refusals.invalidArgument(
       `${argument}: '${written.slice(0, 128)}' may hold objects of classes that are not yours: count it by group_by`,
@@ -214,7 +214,7 @@ function checkedField(
   access: ClassAccess,
   argument: string,
   types: ReadonlySet<FieldType>,
-  fault: string,
+  issue: string,
 ): string {
   const path = resolveFieldPath(written, access, argument);
   const withheld = withheldTarget(path, access);
@@ -223,7 +223,7 @@ function checkedField(
   const told = written.slice(0, 128);
   if (type === undefined)
     throw new Refused(refusals.invalidArgument(`${argument}: there is no field '${told}'`));
-  if (!types.has(type)) throw new Refused(refusals.invalidArgument(`${argument}: '${told}' ${fault}`));
+  if (!types.has(type)) throw new Refused(refusals.invalidArgument(`${argument}: '${told}' ${issue}`));
   return path;
 }
 

@@ -8,21 +8,21 @@ import { crossClassCondition, type CrossClassRules, relatedTo } from './cross-cl
 import { type ConditionRules, fieldConditions } from './field-condition.js';
 import { assertFieldPath, assertNoTextOfOthers, assertNotWithheld, resolveFieldPath } from './field-path.js';
 
-/** Constraints inside constraints: `$inQuery` in an `$inQuery` in an `$inQuery`. */
+/** The maximum nesting of cross-class queries: `$inQuery` in an `$inQuery` in an `$inQuery`. */
 const MAX_CROSS_CLASS_LEVELS = 3;
-/** Each is a query of its own. */
+/** Each is a separate database query. */
 const MAX_CROSS_CLASS_QUERIES = 16;
 
 export interface WhereOptions {
-  /** A bare id on a pointer column of unknown class is refused, not passed on to match nothing. */
+  /** Refuses a bare id on a pointer column of unknown class, which would match nothing. */
   readonly strictPointerShapes: boolean;
-  /** `false` for filters that an operator declared: they may name fields outside the allowlist. Default true. */
+  /** `false` for filters of the operator: they may name fields outside the allowlist. Default true. */
   readonly checkFields?: boolean;
 }
 
 /**
- * A constraint as a caller wrote it, judged and brought to one form: wire names, typed dates and pointers, no two
- * spellings of one field, other classes' queries translated under those classes' own rules.
+ * Checks and normalises the constraint of a caller: wire names, typed dates and pointers, one spelling per field, and cross-class
+ * queries translated under the rules of their classes.
  * @throws Refused `invalid_query`, `security_blocked`, `access_denied`, `pointer_shape_mismatch`
  */
 export function translateWhere(
@@ -86,7 +86,7 @@ class Translation {
     });
   }
 
-  /** A text index covers columns of its own choosing, so beside an allowlist it would search hidden ones. */
+  /** A text index may cover hidden columns: refused for a class with an allowlist. */
   private textSearch(operand: unknown, access: ClassAccess): Where {
     if (this.checkFields && access.readable !== null) {
       throw new Refused(refusals.fieldDenied('where operator', '$text', '$text', [...access.readable]));
@@ -141,7 +141,7 @@ class Translation {
     };
   }
 
-  /** One verdict per class and query, however many pointers name it. */
+  /** Cached: one verdict per class and query. */
   private judgeClass(className: string): Refusal | null {
     const known = this.verdicts.get(className);
     if (known !== undefined) return known;
@@ -152,14 +152,14 @@ class Translation {
   }
 }
 
-/** Clauses side by side in one object where their keys allow it; spellings that met in one name are ANDed. */
+/** All clauses in one object when their keys are distinct, else combined with `$and`. */
 function merged(clauses: readonly Where[]): Where {
   const keys = new Set(clauses.flatMap((clause) => Object.keys(clause)));
   const apart = keys.size === clauses.reduce((sum, clause) => sum + Object.keys(clause).length, 0);
   return apart ? Object.fromEntries(clauses.flatMap((clause) => Object.entries(clause))) : { $and: clauses };
 }
 
-/** Conditions on one path have the same to hold beside them. */
+/** Conditions on one path share the same additional filter. */
 function distinct(besides: readonly (Where | null)[]): Where[] {
   return [
     ...new Map(besides.flatMap((where) => (where ? [[JSON.stringify(where), where] as const] : []))).values(),
@@ -171,14 +171,14 @@ function refused(message: string): Refused {
 }
 
 const MAX_DEPTH = 8;
-/** Fields and operators in one constraint: each costs the judging of its name and, for a pattern, of its text. */
+/** The maximum number of fields and operators in one constraint. */
 const MAX_MEMBERS = 1000;
 
 const CODE_EXECUTION = new Set(['$where', '$function', '$accumulator', '$expr']);
 
 const CROSS_CLASS = ['$inQuery', '$notInQuery', '$select', '$dontSelect', '$relatedTo'] as const;
 
-/** Everything a `where` may say, in the order the refusal lists it. */
+/** All operators of a `where`, in the order of the refusal text. */
 export const SCANNED_OPERATORS: readonly string[] = [
   '$lt $lte $gt $gte $ne $eq $exists',
   '$in $nin $all $containedIn $containsAll',
@@ -192,8 +192,8 @@ const KNOWN = new Set(SCANNED_OPERATORS);
 const OWN_DEPTH = new Set<string>(CROSS_CLASS);
 
 /**
- * The rules that hold at any depth and in any position, judged before a constraint is read for its meaning:
- * no code, no unknown operator, no internal column, no more than 8 levels, nothing that JSON could not say.
+ * The rules that apply at any depth, checked before a constraint is translated: no code, no unknown operator, no internal column,
+ * at most 8 levels, JSON values only.
  */
 export function scanWhere(where: PlainObject): void {
   const budget: Budget = { left: MAX_MEMBERS };
@@ -220,7 +220,7 @@ function scanMember(key: string, value: unknown, depth: number, budget: Budget):
       ),
     );
   }
-  // An embedded constraint is scanned when it is translated, and counts its own depth.
+  // A cross-class query is scanned when it is translated, with its own depth.
   if (!OWN_DEPTH.has(key)) scanValue(value, depth, budget);
 }
 

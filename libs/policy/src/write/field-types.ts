@@ -6,9 +6,9 @@ import { isTyped } from '../where/column-values.js';
 import { isNeverGiven, isOperation, type JudgeClass, refuseFields } from './written-value.js';
 
 export interface FieldRules {
-  /** As the database knows the field; absent for a new one. */
+  /** The column in the database; undefined for a new one. */
   readonly column: FieldSchema | undefined;
-  /** As the operator declared it. */
+  /** The declaration of the operator. */
   readonly declared: PropertyPolicy | undefined;
 }
 
@@ -22,8 +22,8 @@ const FORMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Holds a value against the column's type, the declared type and the declared values.
- * @returns the type it asks for; null when it fits any (null, `Delete`)
+ * Checks a value against the type of the column, the declared type and the declared values.
+ * @returns the type that the value needs; null when it fits any (null, `Delete`)
  * @throws Refused `invalid_argument`
  */
 export function assertFits(
@@ -69,7 +69,7 @@ function assertDeclaredValue(
   refuseFields(`${name} must be one of ${[...allowed.keys()].slice(0, 20).join(', ')}`);
 }
 
-/** The values a write leaves in the field; the sum of an Increment is none that was declared. */
+/** The values that the write leaves in the field; the sum of an Increment is never a declared one. */
 function valuesLeft(value: unknown): readonly unknown[] {
   if (isOperation(value)) return Array.isArray(value['objects']) ? value['objects'] : [null];
   return Array.isArray(value) ? value : [value];
@@ -89,7 +89,7 @@ function firstPointerClass(objects: unknown): string | undefined {
   return isTyped(first) && typeof first['className'] === 'string' ? first['className'] : undefined;
 }
 
-/** The column type a value asks for; null when it fits any (null, `Delete`) or none. */
+/** The column type that a value needs; null when it fits any (null, `Delete`) or none. */
 export function fieldTypeOf(value: unknown): FieldSchema | null {
   if (typeof value === 'string') return { type: 'String' };
   if (typeof value === 'number') return { type: 'Number' };
@@ -114,7 +114,7 @@ function typedFieldType(name: string, className: unknown): FieldSchema | null {
   return typeof className === 'string' ? { type: name, targetClass: className } : null;
 }
 
-/** Whether a column can hold what a value asks for. */
+/** Whether a column has the type that a value needs. */
 export function isSameType(column: FieldSchema, asked: FieldSchema): boolean {
   if (column.type !== asked.type) return false;
   return column.targetClass === undefined || column.targetClass === asked.targetClass;
@@ -130,8 +130,8 @@ const TARGETED: ReadonlySet<string> = new Set(['Pointer', 'Relation']);
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES.filter((type) => type !== 'ACL'));
 
 /**
- * The columns of a class to be made: `{ name: 'String' }` or `{ name: { type: 'Pointer', targetClass: 'Author' } }`.
- * @param judge the class gate, asked about every target but the new class itself
+ * The columns of a new class: `{ name: 'String' }` or `{ name: { type: 'Pointer', targetClass: 'Author' } }`.
+ * @param judge the class gate, called for every target except the new class itself
  * @throws Refused `invalid_argument`
  */
 export function readNewClassFields(

@@ -10,7 +10,7 @@ import type { TenantBinding } from '../scope/tenant.js';
 import { assertFits, type FieldRules } from './field-types.js';
 import { isNeverGiven, isOperation, type JudgeClass, refuseFields, writtenValue } from './written-value.js';
 
-/** Bytes of the whole `fields` argument as JSON. */
+/** The maximum size of the `fields` argument as JSON, in bytes. */
 const MAX_BYTES = 65_536;
 const FIELD_NAME = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
 
@@ -20,13 +20,13 @@ export interface WriteContext {
   readonly policy: ClassPolicy;
   readonly operation: 'create' | 'update';
   readonly tenant: TenantBinding | null;
-  /** Every index of the class, whoever made it. Looked at where the agent reads some field masked. */
+  /** All indexes of the class. Used when some field is masked for the agent. */
   readonly indexes: readonly IndexSchema[];
-  /** The class gate, for classes that pointers name. @throws Refused */
+  /** The class gate for classes that pointers name. @throws Refused */
   readonly judgeClass: JudgeClass;
 }
 
-/** A write that breaks no rule, in wire names. */
+/** A permitted write, in wire names. */
 export interface WritePlan {
   readonly fields: Readonly<Record<string, unknown>>;
   /** Columns that the class does not have yet. */
@@ -75,7 +75,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
   return { fields, added };
 }
 
-/** Names and values before any rule of the class: what no class could take. */
+/** Checks names and values that no class could take, before the rules of the class. */
 function readValues(given: PlainObject, { access, judgeClass }: WriteContext): PlainObject {
   const deferred: string[] = [];
   const judge: JudgeClass = (className) => deferred.push(className);
@@ -89,11 +89,11 @@ function readValues(given: PlainObject, { access, judgeClass }: WriteContext): P
       );
     }
     values[name] = writtenValue(name, value, judge);
-    // A list tells by what it takes or loses whether a value was in it, and an index whether another row has it.
+    // A list operation reveals whether the list contained the value, a unique index whether another row has it.
     const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
     if (guessed !== null) deferred.push(guessed);
   }
-  // Only now, so that a malformed write is told as such whatever classes it names.
+  // Checked last, so that a malformed write is refused as such whatever classes it names.
   for (const className of deferred) judgeClass(className);
   return values;
 }
@@ -116,7 +116,7 @@ function wireName(written: string, { access, agent }: WriteContext): string {
   return name;
 }
 
-/** Of two columns that a write would make, one is a misspelling of the other. */
+/** Two new columns that differ in spelling only are the same one. */
 function identityOf(name: string, { schema }: ClassAccess): string {
   return schema && !schema.fields.has(name) ? toLowerCamel(name) : name;
 }
@@ -129,20 +129,20 @@ function assertOwnTenant({ value: own }: TenantBinding, value: unknown, classNam
 }
 
 function assertWritable(written: string, name: string, access: ClassAccess, policy: ClassPolicy): void {
-  // Columns that permissions hide say nothing of one that does not exist yet; only an allowlist does.
+  // Only an allowlist can forbid a column that does not exist yet.
   if (policy.fields === null && !access.schema?.fields.has(name) && !isMasked(access, name)) return;
   const refusal = columnRefusal('Field', written, name, access);
   if (refusal) throw new Refused(refusal);
 }
 
-/** Whether a unique index takes a row tells what other rows hold in its columns, masked ones too. */
+/** A unique index that accepts or rejects a row reveals values of other rows, also in masked columns. */
 function assertNoMaskedIndex(written: readonly string[], { operation, access, indexes }: WriteContext): void {
   if (!access.masks) return;
   const telling = indexes.some((index) => {
     const { unique, uniquenessUnknown, sparse, partial, fields } = index;
     if (!unique && !uniquenessUnknown) return false;
     if (!fields.some((field) => isMasked(access, rootOf(field)))) return false;
-    // A new row is in an index with its missing values, too.
+    // The index contains a new row even when its values are missing.
     const isEntered = partial || (unique && operation === 'create' && !sparse);
     return isEntered || fields.some((field) => written.includes(rootOf(field)));
   });
@@ -157,7 +157,7 @@ function assertNoMaskedIndex(written: readonly string[], { operation, access, in
   );
 }
 
-/** A new row has a value for every required column; a column the agent may not know is not named. */
+/** A new row needs a value for every required column; the message does not name columns that the agent may not know. */
 function assertComplete(fields: PlainObject, { schema, readable, className }: ClassAccess): void {
   for (const [name, { required, defaultValue }] of schema?.fields ?? []) {
     const value = fields[name] ?? null;

@@ -4,10 +4,10 @@ import { blocked } from '../model/security-reason.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { isTyped, reduceTyped, typedDate, type TypedValue } from '../where/column-values.js';
 
-/** Levels of objects and lists inside one field. */
+/** The maximum depth of objects and lists inside one field. */
 const MAX_DEPTH = 8;
 
-/** Asks the class gate about a class that a pointer names. @throws Refused */
+/** Checks the class of a pointer with the class gate. @throws Refused */
 export type JudgeClass = (className: string) => void;
 
 export function refuseFields(message: string): never {
@@ -22,16 +22,16 @@ const OPERATIONS: Readonly<Record<string, readonly string[]>> = {
   Delete: ['__op'],
 };
 
-/** Parse's form of a change to a stored value: `{ __op: 'Increment', amount: 1 }`. */
-export type WriteOperation = PlainObject & { readonly __op: string };
+/** A Parse operation on a stored value: `{ __op: 'Increment', amount: 1 }`. */
+type WriteOperation = PlainObject & { readonly __op: string };
 
 export function isOperation(value: unknown): value is WriteOperation {
   return isPlainObject(value) && Object.hasOwn(value, '__op');
 }
 
 /**
- * A field's value as it may be stored: plain JSON, typed values with only their own members, one of the permitted
- * operations. What looks like an operator of the database is a security refusal, anywhere.
+ * The value of a field as it may be stored: plain JSON, typed values with their own members only, or one of the permitted
+ * operations. A key like a database operator is a security refusal, at any depth.
  * @throws Refused
  */
 export function writtenValue(field: string, value: unknown, judge: JudgeClass): unknown {
@@ -39,7 +39,7 @@ export function writtenValue(field: string, value: unknown, judge: JudgeClass): 
   return isOperation(value) ? operation(field, value, judge) : plainValue(field, value, judge);
 }
 
-/** First of all checks, and before anything is copied: nesting is bounded here too. */
+/** Runs before all other checks and before anything is copied; also limits the depth. */
 function refuseOperators(value: unknown, path: string, depth: number): void {
   if (value === null || typeof value !== 'object') return;
   if (depth >= MAX_DEPTH) refuseFields(`${root(path)} is nested more than ${MAX_DEPTH} levels deep`);
@@ -100,7 +100,7 @@ function typedValue(field: string, value: TypedValue, judge: JudgeClass): TypedV
   return reduced;
 }
 
-/** The reader of constraints says `invalid_query`; the same fault in a write is one of its arguments. */
+/** Reports the `invalid_query` of `reduceTyped` as an invalid argument of the write. */
 function ownMembers(field: string, value: TypedValue): TypedValue {
   try {
     return reduceTyped(value);
@@ -112,7 +112,7 @@ function ownMembers(field: string, value: TypedValue): TypedValue {
 
 const root = (path: string): string => path.split('.', 1)[0] as string;
 
-/** What the store sets itself, or what would make a value pass for another object. */
+/** Fields that the store sets itself, or that would make a value look like another object. */
 const SET_BY_THE_STORE = new Set([
   'objectId',
   'id',
@@ -124,22 +124,22 @@ const SET_BY_THE_STORE = new Set([
   '__type',
 ]);
 
-/** Deeper than any argument needs to be; what lies below is refused rather than passed unseen. */
+/** Deeper than any argument needs. Anything deeper is refused rather than passed unchecked. */
 const MAX_ARGUMENT_DEPTH = 32;
 
-/** Credentials and row rights, under every spelling, and names that are more than data; never given, at any depth. */
-export function isCredentialOrRight(key: string): boolean {
+/** Credentials and row rights in every spelling, and names with a special meaning: refused at any depth. */
+function isCredentialOrRight(key: string): boolean {
   return isInternalField(key) || toLowerCamel(key) === 'acl' || isMagicName(key);
 }
 
-/** A top-level name that neither a write nor a method argument may carry. */
+/** A top-level name that neither a write nor a method argument may contain. */
 export function isNeverGiven(key: string): boolean {
   return SET_BY_THE_STORE.has(key) || isCredentialOrRight(key);
 }
 
 /**
- * The keys of a method's arguments that no declaration can permit: the whole list at the top, credentials and row rights
- * at any depth. Nesting past 32 levels counts as one of them.
+ * The keys of method arguments that no declaration can permit: all of `isNeverGiven` at the top, credentials and row rights at any
+ * depth. Nesting deeper than 32 levels counts as one of them.
  */
 export function refusedArgumentKeys(args: Readonly<Record<string, unknown>>): readonly string[] {
   const found = new Set(Object.keys(args).filter(isNeverGiven));
