@@ -10,8 +10,7 @@ export const mayImport = {
   cluster: ['agent'],
   audit: ['agent', 'cluster'],
   telemetry: ['agent'],
-  embeddings: ['agent', 'cluster'],
-  tools: ['agent', 'policy', 'data', 'audit', 'embeddings'],
+  tools: ['agent', 'policy', 'data', 'audit'],
   dispatcher: ['agent', 'policy', 'data', 'tools', 'audit', 'cluster', 'telemetry'],
   exports: ['agent', 'policy', 'data', 'tools', 'dispatcher', 'cluster', 'audit', 'streaming'],
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
@@ -25,14 +24,14 @@ export const mayImport = {
     'policy',
     'audit',
     'auth',
+    'data',
     'data-parse',
-    'embeddings',
     'llm',
     'subscriptions',
     'telemetry',
   ],
   // prettier-ignore
-  composition: ['agent', 'approvals', 'audit', 'auth', 'cluster', 'config', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'embedded-mongo', 'embeddings', 'exports', 'jobs', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
+  composition: ['agent', 'approvals', 'audit', 'auth', 'cluster', 'config', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'embedded-mongo', 'exports', 'jobs', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
   parley: [
     'agent',
     'policy',
@@ -51,7 +50,7 @@ export const mayImport = {
   // By its published name alone.
   testing: ['parley'],
   subscriptions: ['agent', 'policy', 'data', 'cluster', 'dispatcher'],
-  llm: ['agent', 'audit', 'embeddings', 'tools', 'dispatcher'],
+  llm: ['agent', 'audit', 'data', 'tools', 'dispatcher'],
   streaming: ['agent', 'dispatcher', 'auth', 'cluster', 'audit', 'telemetry'],
 };
 

@@ -1,6 +1,13 @@
 import type { Provider } from '@nestjs/common';
-import { GovernedRecordsSource, GovernedSearchSource, RecordSearcher } from '#data';
-import { EmbeddingBudget, EmbeddingProvider, OpenAiEmbeddings, QueryEmbeddings } from '#embeddings';
+import {
+  EmbeddingBudget,
+  EmbeddingProvider,
+  GovernedRecordsSource,
+  GovernedSearchSource,
+  OpenAiEmbeddings,
+  QueryEmbeddings,
+  RecordSearcher,
+} from '#data';
 import type { EmbeddingsConfig } from '#config';
 
 /**

@@ -80,3 +80,20 @@ export {
 } from './identity/impersonation.js';
 export { PrincipalResolver } from './identity/principal-resolver.js';
 export { ExpiringCache } from './identity/expiring-cache.js';
+export {
+  EmbeddingBudget,
+  type EmbeddingBudgetOptions,
+  type QueryEmbedding,
+  type QueryEmbeddingOptions,
+  QueryEmbeddings,
+} from './embeddings/query-embeddings.js';
+export {
+  type Embedding,
+  EmbeddingError,
+  EmbeddingProvider,
+  estimatedTokens,
+  isAllowedEndpoint,
+  isSafeTransport,
+  type OpenAiEmbeddingOptions,
+  OpenAiEmbeddings,
+} from './embeddings/openai-embeddings.js';

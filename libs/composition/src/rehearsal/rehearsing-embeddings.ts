@@ -1,5 +1,5 @@
 import type { Provider } from '@nestjs/common';
-import { type Embedding, EmbeddingProvider, estimatedTokens } from '#embeddings';
+import { type Embedding, EmbeddingProvider, estimatedTokens } from '#data';
 import type { LoadedConfig } from '#config';
 
 /** Stands where the embeddings endpoint is: nothing is sent, and every text means the same. */

@@ -1,4 +1,4 @@
-import { isAllowedEndpoint, isSafeTransport } from '#embeddings';
+import { isAllowedEndpoint, isSafeTransport } from '#data';
 import type { Prices, Provider } from '#llm';
 import type { ConfigFault } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';

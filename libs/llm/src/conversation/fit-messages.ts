@@ -1,4 +1,4 @@
-import { estimatedTokens } from '#embeddings';
+import { estimatedTokens } from '#data';
 import type { ModelMessage, ModelRequest } from '../model/language-model.js';
 
 /** Tokens of a message in addition to its text. */

@@ -6,7 +6,7 @@ import {
   pinnedRequest,
   type ResolveHost,
 } from '#agent';
-import { isAllowedEndpoint, isSafeTransport } from '#embeddings';
+import { isAllowedEndpoint, isSafeTransport } from '#data';
 import { LanguageModelError, ModelSettingsError } from './language-model.js';
 
 export interface EndpointOptions {

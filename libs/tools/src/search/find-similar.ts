@@ -1,6 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#agent';
-import { QueryEmbeddings } from '#embeddings';
+import { QueryEmbeddings } from '#data';
 import {
   type Arguments,
   optionalObject,

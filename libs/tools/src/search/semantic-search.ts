@@ -1,7 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#agent';
-import type { SearchHit } from '#data';
-import { QueryEmbeddings } from '#embeddings';
+import { QueryEmbeddings, type SearchHit } from '#data';
 import { type Arguments, requiredString } from '../arguments/argument-readers.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import {

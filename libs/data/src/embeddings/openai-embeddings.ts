@@ -1,5 +1,60 @@
 import { ForbiddenAddress, pinnedRequest, type ResolveHost } from '#agent';
-import { type Embedding, EmbeddingError, EmbeddingProvider, estimatedTokens } from './embedding-provider.js';
+
+/**
+ * Whether an endpoint is one of those an operator allows: the same scheme, host and port, and a path that the allowed
+ * one is a prefix of, whole segments only. What is no URL matches nothing.
+ * @param allowed null: any
+ */
+export function isAllowedEndpoint(endpoint: string, allowed: readonly string[] | null): boolean {
+  if (allowed === null) return true;
+  const url = parsed(endpoint);
+  return url !== null && allowed.some((entry) => covers(parsed(entry), url));
+}
+
+/** Plain text may only travel inside the machine. */
+export function isSafeTransport(endpoint: string): boolean {
+  const url = parsed(endpoint);
+  if (!url || url.username !== '' || url.password !== '') return false;
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname));
+}
+
+const LOOPBACK = new Set(['127.0.0.1', 'localhost', '[::1]']);
+
+function covers(allowed: URL | null, url: URL): boolean {
+  if (!allowed || allowed.origin !== url.origin || allowed.origin === 'null') return false;
+  const prefix = allowed.pathname.replace(/\/+$/, '');
+  return url.pathname === prefix || url.pathname.startsWith(`${prefix}/`);
+}
+
+function parsed(text: string): URL | null {
+  return URL.canParse(text) ? new URL(text) : null;
+}
+
+export interface Embedding {
+  /** As many finite numbers as `dimensions` says. */
+  readonly vector: readonly number[];
+  /** What the text counted for, as the provider bills it. */
+  readonly tokens: number;
+}
+
+/** Why a text could not be embedded; for the log alone, and without the text or a credential in it. */
+export class EmbeddingError extends Error {
+  override readonly name = 'EmbeddingError';
+}
+
+/** Turns text into a vector. */
+export abstract class EmbeddingProvider {
+  /** Told apart in caches: one model at one place. */
+  abstract readonly model: string;
+  abstract readonly dimensions: number;
+  /** @throws EmbeddingError; the reason of `signal` when it was given up */
+  abstract embed(text: string, signal: AbortSignal): Promise<Embedding>;
+}
+
+/** What a text will count for, before a provider was asked: a quarter of its characters. */
+export function estimatedTokens(text: string): number {
+  return Math.ceil(text.length / 4);
+}
 
 export interface OpenAiEmbeddingOptions {
   /** Base of the API, such as `https://api.openai.com/v1`; `/embeddings` is added unless it is there. */
@@ -88,7 +143,7 @@ export class OpenAiEmbeddings extends EmbeddingProvider {
   }
 
   private read(body: string, text: string): Embedding {
-    const answer = parsed(body);
+    const answer = parsedJson(body);
     const data = member(answer, 'data');
     const vector = Array.isArray(data) && data.length === 1 ? member(data[0], 'embedding') : undefined;
     if (!Array.isArray(vector)) throw new EmbeddingError('the answer holds no vector');
@@ -115,7 +170,7 @@ async function boundedText(response: Response, most: number): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function parsed(body: string): unknown {
+function parsedJson(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {

@@ -2,8 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EmbeddingError } from './embedding-provider.js';
-import { type OpenAiEmbeddingOptions, OpenAiEmbeddings } from './openai-embeddings.js';
+import { EmbeddingError, type OpenAiEmbeddingOptions, OpenAiEmbeddings } from './openai-embeddings.js';
 
 type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 
