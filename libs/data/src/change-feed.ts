@@ -12,7 +12,7 @@ export interface RowChange {
 
 /** Changes of one class, from now on. Errors with StoreError when the source is lost for good. */
 export abstract class ChangeFeed {
-  /** Whether this store tells changes at all, as far as is known at this moment. */
+  /** Whether this store reports changes at all, as far as is known at this moment. */
   abstract readonly available: boolean;
   abstract changes(className: string): Observable<RowChange>;
   /**
@@ -43,13 +43,13 @@ export interface RowView {
   readonly declared: Where | null;
   /** Class permissions open the class only to rows that name the caller. */
   readonly ownersOnly: boolean;
-  /** Whether one of these rows, at least, exists for the agent. @throws Refused when the database cannot say */
+  /** Whether one of these rows, at least, exists for the agent. @throws Refused when the database does not answer */
   holdsAny(objectIds: readonly string[]): Promise<boolean>;
-  /** How many rows exist for the agent. @throws Refused when the database cannot say */
+  /** How many rows exist for the agent. @throws Refused when the database does not answer */
   size(): Promise<number>;
 }
 
-/** Makes views: for watching, where the agent's rights are asked anew each time something may be told. */
+/** Opens views for watching: the agent's rights are resolved again before each notification. */
 export abstract class RowViews {
   /** @throws Refused and Unauthorized as reading would be */
   abstract open(context: CallContext, className: string, operation: WatchedOperation): Promise<RowView>;
@@ -57,14 +57,14 @@ export abstract class RowViews {
 
 /**
  * `listening`: nothing is missed from here on. `gap`: something may have been missed. `change`: a row came, changed or went;
- * whether it is the agent's to know is for a `RowView` to say.
+ * a `RowView` decides whether the agent may know.
  */
 export type SourceNews =
   | { readonly kind: 'listening' }
   | { readonly kind: 'gap' }
   | { readonly kind: 'change'; readonly objectId: string; readonly created: boolean };
 
-/** A source will not tell this caller about this class, whatever was tried. */
+/** The source refuses to report changes of this class to this caller. */
 export class SourceRefused extends Error {
   override readonly name = 'SourceRefused';
   /** @param cause for the log alone */
@@ -73,7 +73,7 @@ export class SourceRefused extends Error {
   }
 }
 
-/** News of one class for one agent: hints that cost nothing, and prove nothing. */
+/** Reports changes of one class to one agent. They are hints: a view decides what the agent may know. */
 export abstract class ChangeSource {
   /** Whether it can be used at this moment, as far as is known. */
   abstract readonly available: boolean;

@@ -20,13 +20,13 @@ export interface FindOptions {
   readonly expectsScan?: boolean;
   /** Most rows that may be asked for, in place of 1000. Set by tools, never by callers. */
   readonly ceiling?: number;
-  /** Also tell whether more rows match than were asked for. Default false. */
+  /** Also report whether more rows match than the limit. Default false. */
   readonly tellsMore?: boolean;
 }
 
 export interface RowPage {
   readonly rows: ParseRow[];
-  /** Rows beyond these match. Absent when nobody asked. */
+  /** Rows beyond these match. Absent unless requested. */
   readonly more?: boolean;
   /** Per included pointer, the large fields that were left out. Absent when no pointer was auto-projected. */
   readonly truncatedIncludeFields?: Readonly<Record<string, readonly string[]>>;
@@ -67,12 +67,12 @@ export interface GovernedClass {
 }
 
 /**
- * The only door from a tool to data, bound to one call. Every method runs class gate → field and query checks →
+ * The only access of a tool to data, bound to one call. Every method runs class gate → field and query checks →
  * tenant, agent and canonical filters → store → redaction; none can be skipped, because nothing here holds ungoverned rows.
  * @throws Refused
  */
 export interface GovernedRecords {
-  /** Rows only; `page` also tells what was left out. */
+  /** Rows only; `page` also reports what was left out. */
   find(className: unknown, options?: FindOptions): Promise<ParseRow[]>;
   /** As `find`, with whether there are more. */
   page(className: unknown, options?: FindOptions): Promise<RowPage>;
@@ -114,7 +114,7 @@ export interface GovernedRecords {
    * @throws Refused as any class gate does; `invalid_argument` with suggestions for a class that does not exist
    */
   describe(className: unknown): Promise<GovernedClass>;
-  /** Those over readable fields; another one would tell that its field exists. @throws Refused as `describe` does */
+  /** Those over readable fields; another one would reveal that its field exists. @throws Refused as `describe` does */
   indexes(className: unknown): Promise<readonly IndexSchema[]>;
 }
 
@@ -155,7 +155,7 @@ export interface CountedFacets extends FacetCounts {
   readonly hits: readonly SearchHit[];
 }
 
-/** Constraints of a search by likeness, on the fields that the policy lists for it. */
+/** Constraints of a vector search, on the fields that the policy lists for it. */
 export interface LikenessFilters {
   /** On the rows found. */
   readonly filter?: unknown;
@@ -170,7 +170,7 @@ export interface NearestRequest extends LikenessFilters {
   readonly except?: string;
 }
 
-/** A class that this agent may search by likeness: its gates have passed. */
+/** A class that this agent may search by vector: its gates have passed. */
 export interface LikenessSearch {
   readonly className: string;
   /** Wire name of the vector. */
@@ -187,7 +187,7 @@ export interface LikenessSearch {
 }
 
 /**
- * The door from a tool to full-text and vector search, bound to one call. As for `GovernedRecords`: class gate → fields →
+ * The access of a tool to full-text and vector search, bound to one call. As for `GovernedRecords`: class gate → fields →
  * tenant, agent and canonical filters → search → redaction, and none can be skipped.
  * @throws Refused
  */
@@ -233,7 +233,7 @@ export interface WriteOptions {
 }
 
 /**
- * The only door from a tool to changing rows, bound to one call. Every method runs class gate → class permissions → tenant
+ * The only access of a tool to changing rows, bound to one call. Every method runs class gate → class permissions → tenant
  * → ids → field rules → store, and gives back what this agent may read of the row. A refused write changes nothing.
  * @throws Refused
  */
@@ -248,7 +248,7 @@ export interface GovernedWrites {
   judge(write: ProposedWrite): Promise<JudgedWrite>;
 }
 
-/** The only door from a tool to making and removing classes, bound to one call; for agents in master posture. */
+/** The only access of a tool to creating and deleting classes, bound to one call; for agents with the master key. */
 export interface GovernedClassWrites {
   /** @returns the fields that were declared, as stored */
   createClass(className: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>>;

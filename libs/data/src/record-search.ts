@@ -51,7 +51,7 @@ export interface Facet {
   readonly path: string;
   /** Numbers, or dates as ISO text; of facets over numbers and dates. */
   readonly boundaries?: readonly (number | string)[];
-  /** Most frequent values to tell of a string facet. */
+  /** Most frequent values to return of a string facet. */
   readonly buckets?: number;
 }
 
@@ -99,7 +99,7 @@ export interface FacetCounts {
 }
 
 /**
- * Searching rows by words and by likeness, in Parse's words. As a reader it applies exactly the constraints it is given
+ * Searching rows by words and by vectors, in Parse's terms. As a reader it applies exactly the constraints it is given
  * and knows nothing of agents. Every method is one command to the database, best rows first.
  * @throws StoreError `search_not_configured` where the database has no search; `search_index_missing`, `search_invalid`
  */

@@ -84,7 +84,7 @@ export interface RelatedQuery {
   readonly limit: number;
 }
 
-/** The winning plan of a query as the database tells it. */
+/** The winning plan of a query as the database reports it. */
 export type QueryPlan = Readonly<Record<string, unknown>>;
 
 /** On whose behalf, and for which tool, a store is asked. */
@@ -131,7 +131,7 @@ export abstract class RecordReader {
 
 /**
  * Creating, changing and deleting rows. Separate, so that a reader cannot write.
- * @throws StoreError with `outcome: 'unknown'` when the write was sent and nothing says what became of it
+ * @throws StoreError with `outcome: 'unknown'` when the write was sent and its outcome is not known
  */
 export abstract class RecordWriter {
   /** As `RecordReader.forCall`. */
@@ -189,11 +189,11 @@ export type StoreErrorCode =
   | 'search_not_configured'
   | 'search_index_missing'
   | 'search_invalid'
-  /** The store's own permissions say no. */
+  /** The store's own permissions deny it. */
   | 'denied'
   /** The session that the store was asked with is none, or none any more. */
   | 'session_ended'
-  /** Code of the application, a trigger say, refused it. */
+  /** Code of the application, such as a trigger, refused it. */
   | 'rejected'
   /** The answer is larger than any that is read. */
   | 'too_large'
@@ -201,10 +201,10 @@ export type StoreErrorCode =
   | 'busy'
   | 'failed';
 
-/** What can be told of where a fault arose. */
+/** Where an error arose. */
 export type StoreName = 'the database' | 'Parse Server';
 
-/** A fault of the store in our words. The driver's text is the `cause`, for the log alone. */
+/** An error of a store. The driver's text is the `cause`, for the log alone. */
 export class StoreError extends Error {
   /** Stays the same where two copies of the package meet. */
   override readonly name = 'StoreError';
@@ -213,7 +213,7 @@ export class StoreError extends Error {
   /** Of a write: whether it happened is not known. Absent: it did not. */
   readonly outcome?: 'unknown';
   constructor(
-    /** What programs tell it by. */
+    /** Identifies the error for programs. */
     readonly code: StoreErrorCode,
     options?: { readonly cause?: unknown; readonly store?: StoreName; readonly outcome?: 'unknown' },
   ) {

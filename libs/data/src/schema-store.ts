@@ -6,7 +6,7 @@ export abstract class SchemaCatalogue {
   /** A recent snapshot; cheap, because it is cached and refreshed in the background. @throws StoreError */
   abstract snapshot(): Promise<SchemaSnapshot>;
   /**
-   * Every index of a class of a snapshot, and which are unique: asked when somebody must know, and kept as long as that snapshot.
+   * Every index of a class of a snapshot, and which are unique: read when needed, and kept as long as that snapshot.
    * @throws StoreError rather than leave one out
    */
   abstract indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]>;
@@ -90,7 +90,7 @@ export abstract class RenewedCatalogue extends SchemaCatalogue {
   }
 }
 
-/** With what a new class begins: every operation named and given to nobody. */
+/** Permissions of a new class: every operation is named and granted to none. */
 export const NO_PERMISSIONS: ClassLevelPermissions = Object.freeze({
   find: {},
   count: {},
@@ -109,12 +109,12 @@ export interface NewClass {
 }
 
 /**
- * Making, widening and removing classes, in Parse's words. It knows nothing of agents: only the governed doors may hold one.
+ * Creating, widening and deleting classes, in Parse's terms. It knows no agents: only governed access may hold one.
  * @throws StoreError
  */
 export abstract class SchemaWriter {
   /**
-   * The class starts closed: nobody but the master key has any right to it until an operator grants one.
+   * The class starts closed: only the master key has rights to it until an operator grants some.
    * @throws StoreError `duplicate` when the class exists
    */
   abstract createClass(newClass: NewClass, operation: OperationContext): Promise<void>;

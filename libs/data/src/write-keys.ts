@@ -1,4 +1,4 @@
-/** Time stamps of a row around one attempt to write it. They tell a later attempt whether this one was applied. */
+/** Time stamps of a row around one attempt to write it. By them a later attempt finds out whether this one was applied. */
 export interface WriteMark {
   /** Names this attempt alone. */
   readonly attempt: string;
@@ -16,7 +16,7 @@ export interface KeyedWrite {
   readonly state: 'begun' | 'done';
   /** Of the row that was written. Absent while that is not known. */
   readonly objectId?: string;
-  /** Of the last attempt that was about to be sent. Absent: the row cannot tell whether there was one. */
+  /** Of the last attempt that was about to be sent. Absent: the row does not show whether there was one. */
   readonly mark?: WriteMark;
 }
 
@@ -29,7 +29,7 @@ export abstract class WriteKeys {
   abstract begin(principal: string, key: string, digest: string): Promise<KeyedWrite | null>;
   /**
    * Notes that an attempt is about to be sent.
-   * @param write without a mark: the row cannot tell later whether the attempt was applied
+   * @param write without a mark: the row does not show later whether the attempt was applied
    * @param previous the mark that this one replaces
    * @returns false when another attempt has noted its own since then: this one must not be sent
    */

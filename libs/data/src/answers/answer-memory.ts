@@ -27,7 +27,7 @@ interface Waiting {
   readonly begin: (ends: () => void) => void;
 }
 
-/** One at a time; among those who wait, whoever had the last turn comes after the others. */
+/** Runs one at a time. Among those that wait, the principal that ran last comes after the others. */
 class Turns {
   private readonly waiting: Waiting[] = [];
   private running = false;
@@ -113,7 +113,7 @@ export class AnswerMemory {
   }
 
   /**
-   * Begins a read: waits until there is room for what it expects. Whoever begins one ends it.
+   * Begins a read: waits until there is room for the bytes that it expects. The caller must end it.
    * @throws StoreError `busy` when there is none in time, `cancelled`
    */
   async begin(request: AnswerRequest): Promise<AnswerInFlight> {

@@ -4,7 +4,7 @@ import { type AnswerLeft, MIN_VALUE_BYTES } from './answer-memory.js';
 /**
  * Bytes that a JSON value counts for: its texts and names, where each value has at least `MIN_VALUE_BYTES`. What stands in
  * several places counts in each of them.
- * @param most where counting ends: a larger value counts for more than this, nobody knows how much
+ * @param most where counting ends: the result for a larger value is any number above it
  */
 export function valueWeight(value: unknown, most = Infinity): number {
   if (typeof value === 'string') return Math.max(value.length, MIN_VALUE_BYTES);

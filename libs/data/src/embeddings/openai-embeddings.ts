@@ -44,7 +44,7 @@ export class EmbeddingError extends Error {
 
 /** Turns text into a vector. */
 export abstract class EmbeddingProvider {
-  /** Told apart in caches: one model at one place. */
+  /** Key in caches: one model at one endpoint. */
   abstract readonly model: string;
   abstract readonly dimensions: number;
   /** @throws EmbeddingError; the reason of `signal` when it was given up */
@@ -62,7 +62,7 @@ export interface OpenAiEmbeddingOptions {
   readonly model: string;
   /** Sent as a bearer token; null for endpoints that ask for none. */
   readonly apiKey: string | null;
-  /** What every vector must have; any other answer is a fault. */
+  /** What every vector must have; any other answer is an error. */
   readonly dimensions: number;
   /** Asks the model for vectors of `dimensions`; not every model takes that. Default false. */
   readonly requestDimensions?: boolean;
@@ -80,7 +80,7 @@ const ENVELOPE_BYTES = 65_536;
 
 /**
  * The embeddings wire that OpenAI made common. One request per text, to the one address it was made for: redirects are
- * faults, and so is an answer that is too slow, too large or no vector of the right dimension.
+ * errors, and so is an answer that is too slow, too large or no vector of the right dimension.
  */
 export class OpenAiEmbeddings extends EmbeddingProvider {
   readonly #apiKey: string | null;
@@ -187,7 +187,7 @@ function billedTokens(usage: unknown): number | undefined {
   return typeof total === 'number' && Number.isSafeInteger(total) && total >= 0 ? total : undefined;
 }
 
-/** The kind of fault alone: messages of the network can quote addresses and headers. */
+/** The code of the error alone: messages of the network can quote addresses and headers. */
 function networkCode(error: unknown): string {
   const cause = member(error, 'cause');
   const code = member(cause, 'code') ?? member(error, 'code');

@@ -32,7 +32,7 @@ export class EmbeddingBudget {
     return tokens <= this.options.tokens;
   }
 
-  /** Spends, or tells after how many seconds it could; null when it was spent. */
+  /** Spends tokens. @returns null, or after how many seconds they could be spent */
   spend(key: string, tokens: number): number | null {
     const { tokens: most, window } = this.options;
     const at = this.now();
@@ -68,7 +68,7 @@ export class EmbeddingCache {
     this.vectors = size === 0 ? null : new ExpiringMap(size, processClock);
   }
 
-  /** @param owner for whom: how fast an answer comes must not tell what others asked */
+  /** @param owner for whom: the time of an answer must not reveal what others asked */
   get(owner: string, model: string, text: string): readonly number[] | undefined {
     const key = keyOf(owner, model, text);
     const vector = this.vectors?.get(key);
@@ -102,7 +102,7 @@ export interface QueryEmbeddingOptions {
   readonly cacheSize?: number;
 }
 
-/** The vectors of texts that agents look for: within their budget, once each, faults as refusals. */
+/** The vectors of texts that agents look for: within their budget, once each, errors as refusals. */
 export class QueryEmbeddings {
   private readonly cache: EmbeddingCache;
   private readonly budget: EmbeddingBudget | null;
@@ -165,7 +165,7 @@ export class QueryEmbeddings {
   }
 }
 
-/** Tenants pay for their own; without one, whoever calls. */
+/** The tenant pays; without one, the calling principal. */
 function ownerOf({ tenantId, principal }: Agent): string {
   return tenantId === null ? `principal:${principal}` : `tenant:${typeof tenantId}:${tenantId}`;
 }

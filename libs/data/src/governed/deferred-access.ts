@@ -14,22 +14,22 @@ import type {
   WriteOptions,
 } from '../governed-access.js';
 
-/** Opens a governed door at first use and keeps it for the call. */
-class OpenedOnce<Door> {
-  private opened: Promise<Door> | undefined;
+/** Opens governed access at first use and keeps it for the call. */
+class DeferredAccess<Access> {
+  private opened: Promise<Access> | undefined;
 
-  constructor(private readonly open: () => Promise<Door>) {}
+  constructor(private readonly open: () => Promise<Access>) {}
 
-  /** What the opened door answers. A refusal that a tool forgot to wait for ends nothing; whoever waits is refused. */
-  protected through<Answer>(use: (door: Door) => Promise<Answer>): Promise<Answer> {
-    const answer = (this.opened ??= this.open()).then(use);
-    // Node ends the process for a rejection that nobody handles: any agent that may call such a tool could do that.
-    answer.catch(() => undefined);
-    return answer;
+  /** Runs a method of the opened access. A rejection that a tool does not await ends nothing. */
+  protected through<Result>(use: (access: Access) => Promise<Result>): Promise<Result> {
+    const result = (this.opened ??= this.open()).then(use);
+    // Node ends the process at an unhandled rejection: any agent that may call such a tool could cause one.
+    result.catch(() => undefined);
+    return result;
   }
 }
 
-export class DeferredRecords extends OpenedOnce<GovernedRecords> implements GovernedRecords {
+export class DeferredRecords extends DeferredAccess<GovernedRecords> implements GovernedRecords {
   find(className: unknown, options?: FindOptions) {
     return this.through((records) => records.find(className, options));
   }
@@ -83,53 +83,56 @@ export class DeferredRecords extends OpenedOnce<GovernedRecords> implements Gove
   }
 }
 
-export class DeferredWrites extends OpenedOnce<GovernedWrites> implements GovernedWrites {
+export class DeferredWrites extends DeferredAccess<GovernedWrites> implements GovernedWrites {
   create(className: unknown, fields: unknown, options?: WriteOptions) {
-    return this.through((door) => door.create(className, fields, options));
+    return this.through((access) => access.create(className, fields, options));
   }
 
   update(className: unknown, objectId: unknown, fields: unknown, options?: WriteOptions) {
-    return this.through((door) => door.update(className, objectId, fields, options));
+    return this.through((access) => access.update(className, objectId, fields, options));
   }
 
   delete(className: unknown, objectId: unknown, options?: WriteOptions) {
-    return this.through((door) => door.delete(className, objectId, options));
+    return this.through((access) => access.delete(className, objectId, options));
   }
 
   judge(write: ProposedWrite) {
-    return this.through((door) => door.judge(write));
+    return this.through((access) => access.judge(write));
   }
 }
 
-export class DeferredSearch extends OpenedOnce<GovernedSearch> implements GovernedSearch {
+export class DeferredSearch extends DeferredAccess<GovernedSearch> implements GovernedSearch {
   text(className: unknown, request: TextSearchRequest) {
-    return this.through((door) => door.text(className, request));
+    return this.through((access) => access.text(className, request));
   }
 
   autocomplete(className: unknown, request: AutocompleteRequest) {
-    return this.through((door) => door.autocomplete(className, request));
+    return this.through((access) => access.autocomplete(className, request));
   }
 
   facets(className: unknown, request: FacetRequest) {
-    return this.through((door) => door.facets(className, request));
+    return this.through((access) => access.facets(className, request));
   }
 
   likeness(className: unknown) {
-    return this.through((door) => door.likeness(className));
+    return this.through((access) => access.likeness(className));
   }
 }
 
-export class DeferredClassWrites extends OpenedOnce<GovernedClassWrites> implements GovernedClassWrites {
+export class DeferredClassWrites extends DeferredAccess<GovernedClassWrites> implements GovernedClassWrites {
   createClass(className: unknown, fields?: unknown) {
-    return this.through((door) => door.createClass(className, fields));
+    return this.through((access) => access.createClass(className, fields));
   }
 
   deleteClass(className: unknown) {
-    return this.through((door) => door.deleteClass(className));
+    return this.through((access) => access.deleteClass(className));
   }
 }
 
-export class DeferredMethods extends OpenedOnce<Omit<GovernedMethods, 'writes'>> implements GovernedMethods {
+export class DeferredMethods
+  extends DeferredAccess<Omit<GovernedMethods, 'writes'>>
+  implements GovernedMethods
+{
   constructor(
     open: () => Promise<Omit<GovernedMethods, 'writes'>>,
     private readonly openWrites: () => GovernedWrites,
@@ -138,11 +141,11 @@ export class DeferredMethods extends OpenedOnce<Omit<GovernedMethods, 'writes'>>
   }
 
   enter(className: unknown) {
-    return this.through((door) => door.enter(className));
+    return this.through((access) => access.enter(className));
   }
 
   permit(className: string, permission: Tier, type: 'instance' | 'class') {
-    return this.through((door) => door.permit(className, permission, type));
+    return this.through((access) => access.permit(className, permission, type));
   }
 
   writes(): GovernedWrites {
@@ -150,6 +153,6 @@ export class DeferredMethods extends OpenedOnce<Omit<GovernedMethods, 'writes'>>
   }
 
   present(result: unknown) {
-    return this.through((door) => door.present(result));
+    return this.through((access) => access.present(result));
   }
 }

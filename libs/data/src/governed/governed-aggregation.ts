@@ -13,7 +13,7 @@ import {
   type Where,
 } from '#policy';
 import type { AggregateOptions, FindOptions } from '../governed-access.js';
-import { type CallerConstraints, type RecordsParts, type RowRules, tracePassed } from './row-rules.js';
+import { type CallerConstraints, type GovernedCall, type RowRules, tracePassed } from './row-rules.js';
 
 const QUERY_LIMITS = { default: 100, max: 1000 } as const;
 
@@ -47,7 +47,7 @@ interface GovernedStages {
 /** Validation, access walk and injection of a caller's pipeline, in that order. */
 export class GovernedAggregation {
   constructor(
-    private readonly parts: RecordsParts,
+    private readonly call: GovernedCall,
     private readonly rules: RowRules,
     private readonly constraints: CallerConstraints,
   ) {}
@@ -64,10 +64,10 @@ export class GovernedAggregation {
     const governed = governPipeline(
       stages,
       { access, where },
-      (className) => joins.get(className) ?? this.parts.scope.unreachable(className),
+      (className) => joins.get(className) ?? this.call.scope.unreachable(className),
       this.walkOptions,
     );
-    this.parts.trace?.passed('pipeline', access.className);
+    this.call.trace?.passed('pipeline', access.className);
     const constrained = '$match' in (valid[0] ?? {}) || hasMembers(options.where);
     const leading = constrained ? governed[0]?.['$match'] : undefined;
     const last = valid.at(-1) ?? {};
@@ -88,12 +88,12 @@ export class GovernedAggregation {
   check(access: ClassAccess, pipeline: unknown, options: Pick<AggregateOptions, 'where'>): void {
     const { asked, stages } = beganWith(validatePipeline(pipeline), options.where);
     this.constraints.judged(access, asked);
-    walkPipeline(stages, access, this.parts.scope.reachFor(this.parts.agent), this.walkOptions);
-    this.parts.trace?.passed('pipeline', access.className);
+    walkPipeline(stages, access, this.call.scope.reachFor(this.call.agent), this.walkOptions);
+    this.call.trace?.passed('pipeline', access.className);
   }
 
   private get walkOptions(): WalkOptions {
-    const { agent, scope } = this.parts;
+    const { agent, scope } = this.call;
     const reach = scope.reachFor(agent);
     return {
       strictPointerShapes: scope.policy.switches.strictPointerShapes,
@@ -114,9 +114,9 @@ export class GovernedAggregation {
   }
 
   private async joinScope(className: string): Promise<JoinScope | Refusal> {
-    const access = this.parts.scope.reachFor(this.parts.agent).reach(className, 'pipeline');
+    const access = this.call.scope.reachFor(this.call.agent).reach(className, 'pipeline');
     if (isRefusal(access)) return access;
-    tracePassed(this.parts.trace, 'joined class', access);
+    tracePassed(this.call.trace, 'joined class', access);
     try {
       const { where } = await this.rules.predicate(access.className, {
         canonical: false,
@@ -137,7 +137,7 @@ interface Beginning {
 }
 
 /**
- * A first `$match` that says what only constraints can say, such as a question to another class, is one: a dry run of a grouping
+ * A first `$match` with what only constraints can express, such as a question to another class, is one: a dry run of a grouping
  * shows its `where` there.
  */
 function beganWith(pipeline: Pipeline, where: unknown): Beginning {

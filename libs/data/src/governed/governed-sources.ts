@@ -16,7 +16,7 @@ import {
   type Turn,
 } from '../metering/metered-stores.js';
 import type { RecordSearcher } from '../record-search.js';
-import type { OperationContext, RecordReader, RecordWriter } from '../record-store.js';
+import type { OperationContext, RecordReader, RecordWriter, StoreCall } from '../record-store.js';
 import type { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
 import { NoWriteKeys, type WriteKeys } from '../write-keys.js';
 import {
@@ -30,7 +30,7 @@ import { ParleyMethods } from './parley-methods.js';
 import { ParleyRecords } from './parley-records.js';
 import { ParleySearch } from './parley-search.js';
 import { ParleyClassWrites, ParleyWrites } from './parley-writes.js';
-import type { RecordsParts } from './row-rules.js';
+import type { GovernedCall } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 /** What a call may spend at the database, and the name it carries there. */
@@ -66,7 +66,7 @@ export function operationContext(context: CallContext, budget: CallBudget): Oper
 /** Requests outside a tool: completion, listings. */
 const PROTOCOL_BUDGET: CallBudget = { tool: 'protocol', timeout: 15 };
 
-/** Makes the governed door for a call; holds the only references to the store. */
+/** Creates the governed records of a call. Holds the only references to the store. */
 export class GovernedRecordsSource {
   constructor(
     private readonly scopes: AgentScopes,
@@ -87,10 +87,10 @@ export class GovernedRecordsSource {
     return (await this.open(context, PROTOCOL_BUDGET)).scope;
   }
 
-  /** What every governed door of a call is made from. For the doors alone: it holds the ungoverned reader. */
-  async open(context: CallContext, budget: CallBudget): Promise<RecordsParts> {
+  /** Creates what every governed access of a call is built from. Only for those: it holds the ungoverned reader. */
+  async open(context: CallContext, budget: CallBudget): Promise<GovernedCall> {
     const operation = operationContext(context, budget);
-    // Who asks is settled before anything is read on their behalf.
+    // The caller's principals are resolved before anything is read on its behalf.
     const principals = await atStore(operation, () => this.identities.resolveAgent(context.agent));
     const schemas = await atStore(operation, () => this.catalogue.snapshot());
     const scope = this.scopes.of(schemas, context.agent, principals);
@@ -100,17 +100,20 @@ export class GovernedRecordsSource {
     const measured = (reader: RecordReader) => new MeteredReader(reader, metering);
     const call = { agent, scope, tool: budget.tool };
     return {
-      agent,
+      ...call,
       operation,
       reader: measured(this.reader.forCall(call)),
       operatorReader: measured(this.reader),
-      scope,
       indexesOf: (schema) => this.catalogue.indexesOf(schema),
-      call,
       trace,
       metering,
     };
   }
+}
+
+/** What a store may see of the call: no reader. */
+function storeCallOf({ agent, scope, tool }: StoreCall): StoreCall {
+  return { agent, scope, tool };
 }
 
 /** A sub-agent takes the turns of the agent at its root, whatever it is called. */
@@ -118,7 +121,7 @@ function rootOf(agent: Agent): Agent {
   return agent.parent ? rootOf(agent.parent) : agent;
 }
 
-/** Makes the governed search for a call. */
+/** Creates the governed search of a call. */
 export class GovernedSearchSource {
   constructor(
     private readonly records: GovernedRecordsSource,
@@ -128,14 +131,14 @@ export class GovernedSearchSource {
   /** Nothing is read until the first use. */
   for(context: CallContext, budget: CallBudget): GovernedSearch {
     return new DeferredSearch(async () => {
-      const parts = await this.records.open(context, budget);
-      const searcher = this.searcher.forCall(parts.call);
-      return new ParleySearch(parts, new MeteredSearcher(searcher, parts.metering));
+      const call = await this.records.open(context, budget);
+      const searcher = this.searcher.forCall(storeCallOf(call));
+      return new ParleySearch(call, new MeteredSearcher(searcher, call.metering));
     });
   }
 }
 
-/** Makes the governed doors that change something; holds the only references to the writers. */
+/** Creates the governed access that changes data. Holds the only references to the writers. */
 export class GovernedWritesSource {
   constructor(
     private readonly records: GovernedRecordsSource,
@@ -146,9 +149,9 @@ export class GovernedWritesSource {
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {
     return new DeferredWrites(async () => {
-      const parts = await this.records.open(context, budget);
-      const writer = new MeteredWriter(this.writer.forCall(parts.call), parts.metering);
-      return new ParleyWrites({ ...parts, writer, keys: this.keys });
+      const call = await this.records.open(context, budget);
+      const writer = new MeteredWriter(this.writer.forCall(storeCallOf(call)), call.metering);
+      return new ParleyWrites({ ...call, writer, keys: this.keys });
     });
   }
 

@@ -3,22 +3,22 @@ import { type CallContext, Refused } from '#agent';
 import { type AgentScope, allOf, isRefusal, type Where } from '#policy';
 import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
 import type { CallBudget, GovernedRecordsSource } from './governed-sources.js';
-import { type RecordsParts, RowRules } from './row-rules.js';
+import { type GovernedCall, RowRules } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
 const WATCHING: CallBudget = { tool: 'subscription', timeout: 15 };
 
-/** The governed door of subscriptions: the same gates and the same predicate as a read of the class. */
+/** The governed access of subscriptions: the same gates and the same predicate as a read of the class. */
 export class GovernedViews extends RowViews {
   constructor(private readonly records: GovernedRecordsSource) {
     super();
   }
 
   async open(context: CallContext, className: string, operation: WatchedOperation): Promise<RowView> {
-    const parts = await this.records.open(context, WATCHING);
-    const entered = parts.scope.enter(parts.agent, className, operation);
+    const call = await this.records.open(context, WATCHING);
+    const entered = call.scope.enter(call.agent, className, operation);
     if (isRefusal(entered)) throw new Refused(entered);
-    const { declared, where, asked } = await new RowRules(parts).predicate(entered.className, {
+    const { declared, where, asked } = await new RowRules(call).predicate(entered.className, {
       canonical: true,
       operation,
     });
@@ -28,14 +28,14 @@ export class GovernedViews extends RowViews {
       key: digest(`${operation} ${JSON.stringify(where)}`),
       everything: Object.keys(where).length === 0,
       declared: asked ? null : declared,
-      ownersOnly: isOwnersOnly(parts.scope, entered.className, operation),
-      ...questions(parts, entered.className, where),
+      ownersOnly: isOwnersOnly(call.scope, entered.className, operation),
+      ...questions(call, entered.className, where),
     };
   }
 }
 
 function questions(
-  { reader, operation }: RecordsParts,
+  { reader, operation }: GovernedCall,
   className: string,
   where: Where,
 ): Pick<RowView, 'holdsAny' | 'size'> {

@@ -24,7 +24,7 @@ export interface KeyedAttempt {
   readonly previous: WriteMark | undefined;
   /**
    * To be called before the write is sent.
-   * @param stamps by which the row tells later whether the write was applied. Absent: it cannot
+   * @param stamps by which a later attempt finds out whether the write was applied. Absent: it cannot
    * @throws Refused when another attempt has begun meanwhile, or the mark cannot be kept
    */
   sending(objectId: string, stamps?: { readonly before: string; readonly after?: string }): Promise<void>;
@@ -36,7 +36,7 @@ export interface KeyedAction<T> {
   readonly named: readonly unknown[];
   /** Whether doing it again changes nothing that the first time did not: then a lost answer is made good by doing it again. */
   readonly repeatable: boolean;
-  /** @returns the result, and the id of the row. @throws Refused `outcome: unknown` when what became of `previous` cannot be told */
+  /** @returns the result, and the id of the row. @throws Refused `outcome: unknown` when the outcome of `previous` cannot be decided */
   readonly write: (attempt: KeyedAttempt) => Promise<{ readonly result: T; readonly objectId: string }>;
   /** The answer to a repetition. */
   readonly again: (objectId: string) => Promise<T>;
@@ -60,7 +60,7 @@ export class KeyedWrites {
     private readonly principal: string,
   ) {}
 
-  /** @throws Refused for a key of another shape or of another call, while its outcome is unknown, or where keys are away */
+  /** @throws Refused for a malformed key or one of another call, while its outcome is unknown, or where keys are unavailable */
   async run<T>(key: unknown, action: KeyedAction<T>): Promise<T> {
     const checked = checkedKey(key);
     const digest = digestOf(action.named);
@@ -116,7 +116,7 @@ export class KeyedWrites {
   }
 }
 
-/** @throws Refused when there were so many attempts that the row can no longer tell whether one was applied */
+/** @throws Refused when more attempts have an unknown outcome than are remembered */
 function nextMark(
   { before, after }: { readonly before: string; readonly after?: string },
   previous: WriteMark | undefined,

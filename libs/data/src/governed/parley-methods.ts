@@ -1,22 +1,22 @@
 import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#agent';
 import { type AgentScope, isRefusal, redact } from '#policy';
 import type { GovernedMethods } from '../governed-access.js';
-import { assertClassPermits, OPERATION_OF_TIER, type RecordsParts } from './row-rules.js';
+import { assertClassPermits, OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
 
 /** The governed side of running declared methods, for one call. */
 export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
-  constructor(private readonly parts: RecordsParts) {}
+  constructor(private readonly call: GovernedCall) {}
 
   async enter(className: unknown): Promise<string> {
-    const { scope, agent } = this.parts;
+    const { scope, agent } = this.call;
     const access = scope.enter(agent, className, null);
     if (isRefusal(access)) throw new Refused(access);
     return access.className;
   }
 
   async permit(className: string, permission: Tier, type: 'instance' | 'class'): Promise<void> {
-    const { agent } = this.parts;
-    assertClassPermits(this.parts, className, OPERATION_OF_TIER[permission]);
+    const { agent } = this.call;
+    assertClassPermits(this.call, className, OPERATION_OF_TIER[permission]);
     const assumed = agent.identity.kind === 'aclUser' || agent.identity.kind === 'aclRole';
     if (assumed && type === 'instance' && permission !== 'readonly') {
       throw new Refused(
@@ -28,14 +28,14 @@ export class ParleyMethods implements Omit<GovernedMethods, 'writes'> {
   }
 
   async present(result: unknown): Promise<unknown> {
-    return presentResult(result, this.parts.scope);
+    return presentResult(result, this.call.scope);
   }
 }
 
 /** Deeper than a result has reason to be; what lies below becomes null. */
 const MAX_DEPTH = 32;
 
-/** Members that say what an object is; they stay whatever an allowlist names. */
+/** Members that identify an object; they stay whatever an allowlist names. */
 const IDENTIFYING = new Set(['className', '__type', '__redacted']);
 
 /**

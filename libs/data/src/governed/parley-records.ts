@@ -18,20 +18,20 @@ import type {
 } from '../governed-access.js';
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
 import { GovernedAggregation, readOptOut, readPage } from './governed-aggregation.js';
-import { explain, refuseCollectionScan, toldIndexes } from './query-plan.js';
+import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
 import { IncludeResolver, narrowing, walked, widened } from './read-plan.js';
-import { CallerConstraints, enterClass, type RecordsParts, RowRules } from './row-rules.js';
+import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
 import { shownClass, shownRows } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 
-/** The governed door for one call. See `GovernedRecords` for the promise, docs/life-of-a-call.md for the order. */
+/** Governed records of one call. The order of the checks is that of docs/life-of-a-call.md. */
 export class ParleyRecords implements GovernedRecords {
   private readonly rules: RowRules;
   private readonly constraints: CallerConstraints;
 
-  constructor(private readonly parts: RecordsParts) {
-    this.rules = new RowRules(parts);
-    this.constraints = new CallerConstraints(parts, this.rules);
+  constructor(private readonly call: GovernedCall) {
+    this.rules = new RowRules(call);
+    this.constraints = new CallerConstraints(call, this.rules);
   }
 
   async find(className: unknown, options: FindOptions = {}): Promise<ParseRow[]> {
@@ -50,13 +50,13 @@ export class ParleyRecords implements GovernedRecords {
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;
-    if (!scans) await refuseCollectionScan(this.parts, access.className, where);
+    if (!scans) await refuseCollectionScan(this.call, access.className, where);
     const request = { keys: includes.keys, include: includes.plans };
-    // One row more than asked for tells whether there are more.
+    // One row more than the limit shows whether there are more.
     const read = options.tellsMore ? limit + 1 : limit;
     const found = await this.atStore(
       (operation) =>
-        this.parts.reader.find(
+        this.call.reader.find(
           { className: access.className, where, limit: read, skip, order, ...widened(request) },
           operation,
         ),
@@ -65,7 +65,7 @@ export class ParleyRecords implements GovernedRecords {
     const rows = found.slice(0, limit);
     return {
       ...(options.tellsMore && { more: found.length > limit }),
-      rows: shownRows(rows, this.parts, includes.guard).map(narrowing(request)),
+      rows: shownRows(rows, this.call, includes.guard).map(narrowing(request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
@@ -81,7 +81,7 @@ export class ParleyRecords implements GovernedRecords {
       operation: 'count',
     });
     return this.atStore((operation) =>
-      this.parts.reader.count({ className: access.className, where }, operation),
+      this.call.reader.count({ className: access.className, where }, operation),
     );
   }
 
@@ -121,9 +121,9 @@ export class ParleyRecords implements GovernedRecords {
   ): Promise<AggregateResult> {
     const access = this.enter(className, 'find');
     const { stages, scanned, autoLimited } = await this.aggregation.govern(access, pipeline, options);
-    if (scanned && !options.expectsScan) await refuseCollectionScan(this.parts, access.className, scanned);
+    if (scanned && !options.expectsScan) await refuseCollectionScan(this.call, access.className, scanned);
     const rows = await this.atStore((operation) =>
-      this.parts.reader.aggregate(
+      this.call.reader.aggregate(
         {
           className: access.className,
           pipeline: stages,
@@ -132,7 +132,7 @@ export class ParleyRecords implements GovernedRecords {
         operation,
       ),
     );
-    return { rows: shownRows(rows, this.parts), route: this.parts.reader.pipelineRoute, autoLimited };
+    return { rows: shownRows(rows, this.call), route: this.call.reader.pipelineRoute, autoLimited };
   }
 
   async checkAggregate(
@@ -145,7 +145,7 @@ export class ParleyRecords implements GovernedRecords {
 
   async explain(className: unknown, options: Pick<FindOptions, 'where'> = {}): Promise<QueryPlan> {
     const access = this.enter(className, 'find');
-    return explain(this.parts, this.constraints, access, options.where);
+    return explain(this.call, this.constraints, access, options.where);
   }
 
   async admit(className: unknown): Promise<GovernedClass> {
@@ -155,11 +155,11 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async classes(): Promise<readonly GovernedClass[]> {
-    const { scope } = this.parts;
+    const { scope } = this.call;
     return scope.schemas
       .classNames()
       .filter((name) => scope.isListed(name))
-      .flatMap((name) => shownClass(scope.access(name), this.parts) ?? []);
+      .flatMap((name) => shownClass(scope.access(name), this.call) ?? []);
   }
 
   async describe(className: unknown): Promise<GovernedClass> {
@@ -167,25 +167,25 @@ export class ParleyRecords implements GovernedRecords {
   }
 
   async indexes(className: unknown): Promise<readonly IndexSchema[]> {
-    return toldIndexes(this.enter(className, 'describe'), this.parts);
+    return readableIndexes(this.enter(className, 'describe'), this.call);
   }
 
   private described(access: ClassAccess): GovernedClass {
-    const known = shownClass(access, this.parts);
+    const known = shownClass(access, this.call);
     if (!known) throw new Refused(refusals.unknownClass(access.className, []));
     return known;
   }
 
   private enter(className: unknown, operation: ReadOperation | 'describe'): ClassAccess {
-    return enterClass(this.parts, className, operation);
+    return enterClass(this.call, className, operation);
   }
 
   private get aggregation(): GovernedAggregation {
-    return new GovernedAggregation(this.parts, this.rules, this.constraints);
+    return new GovernedAggregation(this.call, this.rules, this.constraints);
   }
 
   private includes(include: unknown, access: ClassAccess, keys: readonly string[] | undefined) {
-    return new IncludeResolver(this.parts.agent, this.parts.scope, this.rules).resolve(include, access, keys);
+    return new IncludeResolver(this.call.agent, this.call.scope, this.rules).resolve(include, access, keys);
   }
 
   /** In a tenant's class an id that leads to none of its rows refuses the whole call; elsewhere such a row is absent. */
@@ -201,7 +201,7 @@ export class ParleyRecords implements GovernedRecords {
         );
     }
     if (ids.length === 0) return { rows: [] };
-    const { reader } = this.parts;
+    const { reader } = this.call;
     const { tenant, where: limits } = await this.rules.predicate(access.className, {
       canonical: false,
       operation: 'get',
@@ -234,13 +234,13 @@ export class ParleyRecords implements GovernedRecords {
       if (addedTenant) for (const row of rows) delete row[tenant.field];
     }
     return {
-      rows: shownRows(rows, this.parts, includes.guard).map(narrowing(request)),
+      rows: shownRows(rows, this.call, includes.guard).map(narrowing(request)),
       ...(includes.truncated && { truncatedIncludeFields: includes.truncated }),
     };
   }
 
   private atStore<T>(work: (operation: OperationContext) => Promise<T>, asked?: unknown): Promise<T> {
-    const { operation } = this.parts;
+    const { operation } = this.call;
     return atStore(operation, () => work(operation), asked);
   }
 

@@ -23,10 +23,10 @@ import type {
 } from '../governed-access.js';
 import type { Facet, FacetBucket, RecordSearcher, SearchHit, TextMatch } from '../record-search.js';
 import type { OperationContext, ParseRow } from '../record-store.js';
-import { CallerConstraints, enterClass, type RecordsParts, RowRules } from './row-rules.js';
+import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
 import { hitColumns, shownHits } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
-import { openLikeness } from './vector-search.js';
+import { openVectorSearch } from './vector-search.js';
 
 /** The governed search of one call. See `GovernedSearch` for the promise. */
 export class ParleySearch implements GovernedSearch {
@@ -34,15 +34,15 @@ export class ParleySearch implements GovernedSearch {
   private readonly constraints: CallerConstraints;
 
   constructor(
-    private readonly parts: RecordsParts,
+    private readonly call: GovernedCall,
     private readonly searcher: RecordSearcher,
   ) {
-    this.rules = new RowRules(parts);
-    this.constraints = new CallerConstraints(parts, this.rules);
+    this.rules = new RowRules(call);
+    this.constraints = new CallerConstraints(call, this.rules);
   }
 
   async text(className: unknown, request: TextSearchRequest): Promise<SearchHit[]> {
-    const access = enterClass(this.parts, className, 'find');
+    const access = enterClass(this.call, className, 'find');
     const query = nonBlank(request.query);
     const { highlightField, fields = [] } = request;
     const highlight = highlightField && searchedField(highlightField, access, 'highlight_field');
@@ -60,7 +60,7 @@ export class ParleySearch implements GovernedSearch {
     className: unknown,
     { query: written, field, fuzzy, limit }: AutocompleteRequest,
   ): Promise<Completions> {
-    const access = enterClass(this.parts, className, 'find');
+    const access = enterClass(this.call, className, 'find');
     const query = nonBlank(written);
     const path = searchedField(field, access, 'field');
     const match: TextMatch = { kind: 'autocomplete', query, path, fuzzy };
@@ -70,9 +70,9 @@ export class ParleySearch implements GovernedSearch {
   }
 
   async facets(className: unknown, { query, facets, limit }: FacetRequest): Promise<CountedFacets> {
-    const { agent, scope } = this.parts;
+    const { agent, scope } = this.call;
     if (!agent.shape.masterAtlas) throw new Refused(refusals.masterAtlasRequired());
-    const access = enterClass(this.parts, className, 'find');
+    const access = enterClass(this.call, className, 'find');
     await this.refuseFilters(access.className);
     const planned = planFacets(facets, access);
     const match: TextMatch =
@@ -80,7 +80,7 @@ export class ParleySearch implements GovernedSearch {
         ? { kind: 'everything' }
         : { kind: 'text', query, paths: countedTextFields(access) };
     const rights = scope.rights.rows(access.className, 'find');
-    if (rights) this.parts.trace?.limited(access.className, 'row rights', rights);
+    if (rights) this.call.trace?.limited(access.className, 'row rights', rights);
     const where = allOf(rights);
     const counted = await this.atStore((operation) =>
       this.searcher.facets(
@@ -97,8 +97,8 @@ export class ParleySearch implements GovernedSearch {
   }
 
   likeness(className: unknown): Promise<LikenessSearch> {
-    return openLikeness(
-      { parts: this.parts, rules: this.rules, constraints: this.constraints, searcher: this.searcher },
+    return openVectorSearch(
+      { call: this.call, rules: this.rules, constraints: this.constraints, searcher: this.searcher },
       className,
     );
   }
@@ -112,7 +112,7 @@ export class ParleySearch implements GovernedSearch {
 
   /** Counts are made where none of these could hold. */
   private async refuseFilters(className: string): Promise<void> {
-    const { scope, agent } = this.parts;
+    const { scope, agent } = this.call;
     const isActive = (where: Where | null) => where !== null && Object.keys(where).length > 0;
     const active = [
       ...(isActive(await scope.agentFilter(agent, className)) ? ['the filter of this agent'] : []),
@@ -128,22 +128,22 @@ export class ParleySearch implements GovernedSearch {
   ): Promise<SearchHit[]> {
     const columns = hitColumns(access);
     const { keys } = columns;
-    this.parts.trace?.passed('search', access.className);
+    this.call.trace?.passed('search', access.className);
     const found = await this.atStore((operation) =>
       this.searcher.text(
         { className: access.className, index: this.indexOf(access), ...search, ...(keys && { keys }) },
         operation,
       ),
     );
-    return shownHits(found, this.parts, columns);
+    return shownHits(found, this.call, columns);
   }
 
   private indexOf({ className }: ClassAccess): string {
-    return this.parts.scope.classPolicy(className).searchIndex;
+    return this.call.scope.classPolicy(className).searchIndex;
   }
 
   private atStore<T>(work: (operation: OperationContext) => Promise<T>): Promise<T> {
-    const { operation } = this.parts;
+    const { operation } = this.call;
     return atStore(operation, () => work(operation));
   }
 }

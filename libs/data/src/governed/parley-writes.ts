@@ -28,32 +28,32 @@ import type { WriteKeys, WriteMark } from '../write-keys.js';
 import { type KeyedAttempt, KeyedWrites } from './keyed-writes.js';
 import { ParleyRecords } from './parley-records.js';
 import { everyIndex } from './query-plan.js';
-import { assertClassPermits, type RecordsParts, RowRules, tracePassed } from './row-rules.js';
+import { assertClassPermits, type GovernedCall, RowRules, tracePassed } from './row-rules.js';
 import { presentRow } from './shown-rows.js';
 import { atStore, atWriter } from './store-refusals.js';
 
-/** Times that a keyed update is tried again because somebody else changed its row meanwhile. */
+/** Attempts at a keyed update while other writers change its row. */
 const CONTENDED_TRIES = 5;
 
-interface WritesParts extends RecordsParts {
+interface GovernedWriteCall extends GovernedCall {
   readonly writer: RecordWriter;
   readonly keys: WriteKeys;
 }
 
-/** The governed door to changing rows for one call. The order of its checks is that of docs/life-of-a-call.md. */
+/** Governed writes of one call. The order of the checks is that of docs/life-of-a-call.md. */
 export class ParleyWrites implements GovernedWrites {
   private readonly rules: RowRules;
   private readonly keyed: KeyedWrites;
 
-  constructor(private readonly parts: WritesParts) {
-    this.rules = new RowRules(parts);
-    this.keyed = new KeyedWrites(parts.keys, parts.agent.principal);
+  constructor(private readonly call: GovernedWriteCall) {
+    this.rules = new RowRules(call);
+    this.keyed = new KeyedWrites(call.keys, call.agent.principal);
   }
 
   async create(className: unknown, fields: unknown, options: WriteOptions = {}): Promise<ParseRow> {
     const access = this.enter(className, 'create');
     const plan = await this.plan(access, fields, 'create');
-    const { writer, operation } = this.parts;
+    const { writer, operation } = this.call;
     const create = (id?: string) =>
       atWriter(operation, () => writer.create(access.className, plan.fields, operation, id));
     const { idempotencyKey } = options;
@@ -90,7 +90,7 @@ export class ParleyWrites implements GovernedWrites {
 
   private async updated(access: ClassAccess, id: string, plan: WritePlan): Promise<ParseRow> {
     const { where } = await this.ownRow(access, id, 'update');
-    const { writer, operation } = this.parts;
+    const { writer, operation } = this.call;
     const row = await atWriter(operation, () =>
       writer.update(access.className, id, plan.fields, where, operation),
     );
@@ -100,7 +100,7 @@ export class ParleyWrites implements GovernedWrites {
 
   /**
    * Every attempt requires that the row is as its first attempt found it, and gives it a time stamp that was noted before: of all
-   * attempts one at most is applied, and the row says which. A row that somebody else changed since does not say it any more.
+   * attempts one at most is applied, and the row shows which. A row that another writer changed since does not show it any more.
    */
   private async updatedOnce(
     access: ClassAccess,
@@ -108,7 +108,7 @@ export class ParleyWrites implements GovernedWrites {
     plan: WritePlan,
     attempt: KeyedAttempt,
   ): Promise<ParseRow> {
-    const { writer, operation } = this.parts;
+    const { writer, operation } = this.call;
     const { previous } = attempt;
     for (let tries = 0; writer.takesObjectIds && tries < CONTENDED_TRIES; tries += 1) {
       const { where, row: found } = await this.ownRow(access, id, 'update');
@@ -154,7 +154,7 @@ export class ParleyWrites implements GovernedWrites {
 
   /** A row that an attempt was to delete, and that is not there any more, is deleted: no attempt touches a row made later under its id. */
   private async deletedOnce(access: ClassAccess, id: string, attempt: KeyedAttempt): Promise<void> {
-    const { takesObjectIds } = this.parts.writer;
+    const { takesObjectIds } = this.call.writer;
     const { previous } = attempt;
     if (previous && !(await this.isStored(access, id, previous))) return;
     // Parse Server may still be at it, and its triggers would run twice.
@@ -173,13 +173,13 @@ export class ParleyWrites implements GovernedWrites {
   }
 
   private deletedWhere(access: ClassAccess, id: string, where: Where): Promise<boolean> {
-    const { writer, operation } = this.parts;
+    const { writer, operation } = this.call;
     return atWriter(operation, () => writer.delete(access.className, id, where, operation));
   }
 
-  /** Whether the row that an attempt was to delete is there, whoever may see it: it existed for this caller when the attempt began. */
+  /** Whether the row that an attempt was to delete is there, whoever may see it. It existed for this caller when the attempt began. */
   private async isStored({ className }: ClassAccess, id: string, { before }: WriteMark): Promise<boolean> {
-    const { operatorReader: reader, operation } = this.parts;
+    const { operatorReader: reader, operation } = this.call;
     const where = { objectId: id, createdAt: dateValue(before) };
     return (await atStore(operation, () => reader.count({ className, where }, operation))) > 0;
   }
@@ -190,7 +190,7 @@ export class ParleyWrites implements GovernedWrites {
     id: string,
     create: (id?: string) => Promise<ParseRow>,
   ): Promise<ParseRow> {
-    const { writer, operatorReader, operation } = this.parts;
+    const { writer, operatorReader, operation } = this.call;
     if (!writer.takesObjectIds) return this.present(await create(), access);
     try {
       return await this.present(await create(id), access);
@@ -205,7 +205,7 @@ export class ParleyWrites implements GovernedWrites {
 
   /** The row as the caller reads it now, or no more than its id. */
   private async shown(access: ClassAccess, id: string): Promise<ParseRow> {
-    const [row] = await readAsCaller(this.parts, access.className, id);
+    const [row] = await readAsCaller(this.call, access.className, id);
     return row ?? { objectId: id };
   }
 
@@ -221,18 +221,18 @@ export class ParleyWrites implements GovernedWrites {
     const objectId = readId(write.objectId);
     const fields = operation === 'update' ? (await this.plan(access, write.fields, operation)).fields : null;
     await this.ownRow(access, objectId, operation);
-    const [before = null] = await readAsCaller(this.parts, className, objectId);
+    const [before = null] = await readAsCaller(this.call, className, objectId);
     return { className, objectId, before, fields };
   }
 
   private enter(className: unknown, permission: ClassOperation): ClassAccess {
-    const { scope, agent } = this.parts;
+    const { scope, agent } = this.call;
     const access = scope.enter(agent, className, null);
     if (isRefusal(access)) throw new Refused(access);
     const system = rawWriteGate(agent, access.className);
     if (system) throw new Refused(system);
     tracePassed(this.rules.trace, 'class', access);
-    assertClassPermits(this.parts, access.className, permission);
+    assertClassPermits(this.call, access.className, permission);
     this.rules.trace?.passed('class_permissions', access.className);
     return access;
   }
@@ -242,7 +242,7 @@ export class ParleyWrites implements GovernedWrites {
     fields: unknown,
     operation: 'create' | 'update',
   ): Promise<WritePlan> {
-    const { scope, agent } = this.parts;
+    const { scope, agent } = this.call;
     const reach = scope.reachFor(agent);
     const plan = planWrite(fields, {
       agent,
@@ -250,13 +250,13 @@ export class ParleyWrites implements GovernedWrites {
       policy: scope.classPolicy(access.className),
       operation,
       tenant: this.rules.tenant(access.className),
-      indexes: access.masks ? await everyIndex(access, this.parts) : [],
+      indexes: access.masks ? await everyIndex(access, this.call) : [],
       judgeClass: (className) => {
         const judged = reach.reach(className, 'pointer');
         if (isRefusal(judged)) throw new Refused(judged);
       },
     });
-    if (plan.added.size > 0) assertClassPermits(this.parts, access.className, 'addField');
+    if (plan.added.size > 0) assertClassPermits(this.call, access.className, 'addField');
     return plan;
   }
 
@@ -270,7 +270,7 @@ export class ParleyWrites implements GovernedWrites {
     change: 'update' | 'delete',
   ): Promise<{ readonly where: Where; readonly row: ParseRow }> {
     // Its owner may write what it may not read: the row's rights are part of the constraint, not of who asks.
-    const { operatorReader: reader, operation } = this.parts;
+    const { operatorReader: reader, operation } = this.call;
     const { className } = access;
     const limits = { canonical: false, operation: change } as const;
     const { tenant, where: visible } = await this.rules.predicate(className, limits);
@@ -285,19 +285,19 @@ export class ParleyWrites implements GovernedWrites {
 
   /** A caller with rights of its own may write what it may not read: the row is read again, as itself. */
   private async present(row: ParseRow, access: ClassAccess): Promise<ParseRow> {
-    const { scope } = this.parts;
-    if (scope.rights.unlimited) return presentRow(row, access, this.parts);
+    const { scope } = this.call;
+    if (scope.rights.unlimited) return presentRow(row, access, this.call);
     const id = String(row['objectId']);
-    const [readable] = await readAsCaller(this.parts, access.className, id);
+    const [readable] = await readAsCaller(this.call, access.className, id);
     return readable ?? Object.fromEntries(ALWAYS_KEEP.map((name) => [name, row[name]]));
   }
 }
 
-async function readAsCaller(parts: RecordsParts, className: string, id: string): Promise<ParseRow[]> {
+async function readAsCaller(call: GovernedCall, className: string, id: string): Promise<ParseRow[]> {
   try {
-    return (await new ParleyRecords(parts).getMany(className, [id])).rows;
+    return (await new ParleyRecords(call).getMany(className, [id])).rows;
   } catch (error) {
-    // The write is done; a refusal to read only says how little of it may be shown.
+    // The write is done; a refused read only limits what of it may be shown.
     if (error instanceof Refused) return [];
     throw error;
   }
@@ -319,17 +319,17 @@ function readId(objectId: unknown): string {
   );
 }
 
-interface ClassWritesParts extends RecordsParts {
+interface GovernedClassWriteCall extends GovernedCall {
   readonly schemaWriter: SchemaWriter;
 }
 
-/** The governed door to making and removing classes for one call. */
+/** Governed creation and deletion of classes, for one call. */
 export class ParleyClassWrites implements GovernedClassWrites {
-  constructor(private readonly parts: ClassWritesParts) {}
+  constructor(private readonly call: GovernedClassWriteCall) {}
 
   async createClass(given: unknown, fields?: unknown): Promise<ReadonlyMap<string, FieldSchema>> {
     const className = this.admit(given);
-    const { scope, agent, operation, schemaWriter } = this.parts;
+    const { scope, agent, operation, schemaWriter } = this.call;
     const reach = scope.reachFor(agent);
     const columns = readNewClassFields(className, fields, (target) => {
       const judged = reach.reach(target, 'pointer');
@@ -348,10 +348,10 @@ export class ParleyClassWrites implements GovernedClassWrites {
 
   async deleteClass(given: unknown): Promise<void> {
     const className = this.admit(given);
-    const { scope, agent, operation, schemaWriter } = this.parts;
+    const { scope, agent, operation, schemaWriter } = this.call;
     const entered = scope.enter(agent, className, null);
     if (isRefusal(entered)) throw new Refused(entered);
-    // Whether it is empty would tell one tenant of the others' rows.
+    // Whether it is empty would reveal rows of other tenants.
     if (tenantBinding(agent, scope.classPolicy(className)) !== null) throw sharedByTenants(className);
     const outcome = await atStore(operation, () => schemaWriter.deleteClass(className, operation));
     if (outcome === 'not_empty')
@@ -362,7 +362,7 @@ export class ParleyClassWrites implements GovernedClassWrites {
   }
 
   private admit(given: unknown): string {
-    const { scope, agent } = this.parts;
+    const { scope, agent } = this.call;
     const admitted = scope.admit(agent, given);
     if (typeof admitted !== 'string') throw new Refused(admitted);
     const gate = schemaChangeGate(agent, admitted);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ClassAccess, FieldNames, type IndexSchema } from '#policy';
-import { explanation, toldIndexes } from './query-plan.js';
+import { explanation, readableIndexes } from './query-plan.js';
 
 const index = (name: string, ...fields: string[]): IndexSchema => ({ name, fields, unique: false });
 
@@ -26,7 +26,7 @@ function access(readable: readonly string[] | null): ClassAccess {
 
 /** What the caller may be told of the indexes of the class. */
 const told = (readable: readonly string[] | null) =>
-  toldIndexes(access(readable), { indexesOf: ({ indexes }) => Promise.resolve(indexes) });
+  readableIndexes(access(readable), { indexesOf: ({ indexes }) => Promise.resolve(indexes) });
 
 const scan = (indexName: string) => ({
   stage: 'FETCH',

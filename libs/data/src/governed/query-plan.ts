@@ -1,23 +1,23 @@
 import { type Agent, type Refusal, refusals, Refused } from '#agent';
 import { type AgentScope, type ClassAccess, type IndexSchema, redact, rootOf, type Where } from '#policy';
 import { type QueryPlan, StoreError } from '../record-store.js';
-import type { CallerConstraints, RecordsParts } from './row-rules.js';
+import type { CallerConstraints, GovernedCall } from './row-rules.js';
 import { atStore } from './store-refusals.js';
 
-type Parts = Pick<RecordsParts, 'indexesOf' | 'operation'>;
+type IndexAccess = Pick<GovernedCall, 'indexesOf' | 'operation'>;
 
-/** For rules that nobody may judge by while one is missing. @throws Refused when the store does not tell them */
+/** All indexes, for checks that need every one. @throws Refused when the store does not report them */
 export async function everyIndex(
   { schema }: ClassAccess,
-  { indexesOf, operation }: Parts,
+  { indexesOf, operation }: IndexAccess,
 ): Promise<readonly IndexSchema[]> {
   return schema ? atStore(operation, () => indexesOf(schema)) : [];
 }
 
-/** For telling the caller: over readable fields only. Where the store does not tell them, those that the class itself names. */
-export async function toldIndexes(
+/** Indexes over readable fields, for the caller. If the store does not report them, those of the schema. */
+export async function readableIndexes(
   access: ClassAccess,
-  { indexesOf }: Pick<Parts, 'indexesOf'>,
+  { indexesOf }: Pick<IndexAccess, 'indexesOf'>,
 ): Promise<readonly IndexSchema[]> {
   const { schema, readable } = access;
   if (!schema) return [];
@@ -28,14 +28,14 @@ export async function toldIndexes(
   return known.filter(({ fields }) => fields.every((field) => readable?.has(rootOf(field)) ?? true));
 }
 
-/** The plan of a query under every predicate of the class; how much of it is told is `exposeExplain`'s to say. */
+/** The plan of a query under every predicate of the class; `exposeExplain` decides how much of it is shown. */
 export async function explain(
-  parts: RecordsParts,
+  call: GovernedCall,
   constraints: CallerConstraints,
   access: ClassAccess,
   callerWhere: unknown,
 ): Promise<QueryPlan> {
-  const { agent, scope, reader, operation } = parts;
+  const { agent, scope, reader, operation } = call;
   const refusal = planRefusal(agent);
   if (refusal) throw new Refused(refusal);
   const asked = constraints.judged(access, callerWhere);
@@ -44,7 +44,7 @@ export async function explain(
     reader.explain({ className: access.className, where }, operation),
   );
   if (scope.policy.switches.exposeExplain) return exposedPlan(plan, scope);
-  return explanation(plan, await toldIndexes(access, parts), asked);
+  return explanation(plan, await readableIndexes(access, call), asked);
 }
 
 /** The whole plan, for operators who chose to show it; internal columns and withheld classes stay out of it. */
@@ -59,14 +59,14 @@ function planRefusal({ identity }: Agent): Refusal | null {
 }
 
 /**
- * The shape of a plan: its stages, and the names of indexes that begin with a field the caller constrained. Filters, bounds
+ * The outline of a plan: its stages, and the names of indexes that begin with a field the caller constrained. Filters, bounds
  * and key patterns repeat the predicates of the operator, so only what is listed here is taken over.
- * @param told the indexes over fields that the caller may read
+ * @param readable the indexes over fields that the caller may read
  * @param asked the caller's constraint in wire names
  */
-export function explanation(plan: QueryPlan, told: readonly IndexSchema[], asked: Where): QueryPlan {
+export function explanation(plan: QueryPlan, readable: readonly IndexSchema[], asked: Where): QueryPlan {
   const constrained = fieldsOf(asked);
-  const explained = told.filter(({ fields }) => constrained.has(rootOf(fields[0] ?? '')));
+  const explained = readable.filter(({ fields }) => constrained.has(rootOf(fields[0] ?? '')));
   return outline(plan, new Set(explained.map(({ name }) => name)));
 }
 
@@ -124,11 +124,11 @@ function scansCollection(plan: unknown): boolean {
 
 /**
  * With `refuseCollscan` on, a query that would read the whole collection is refused before it runs.
- * The plan is the operator's affair: it is asked for with nobody's rights but those in the constraint.
+ * The plan is requested with the operator's authority, limited by the constraint alone.
  * An explain that fails lets the query through: it decides about cost, not about access.
  */
 export async function refuseCollectionScan(
-  { scope, operatorReader, operation }: RecordsParts,
+  { scope, operatorReader, operation }: GovernedCall,
   className: string,
   where: Where,
 ): Promise<void> {

@@ -122,7 +122,7 @@ export class IncludeResolver {
     this.addPath(rest, target, hop.children);
   }
 
-  /** Of a pointer by its column; of an array of pointers only as far as the policy says what it holds. */
+  /** Of a pointer by its column; of an array of pointers only where the policy names the class that it holds. */
   private targetOf(parent: ClassAccess, field: string): string | undefined {
     const column = parent.schema?.fields.get(field);
     if (column?.type === 'Pointer') return column.targetClass;
@@ -277,7 +277,7 @@ function isTyped(value: unknown): value is ParseRow {
 const BY_ID: readonly SortKey[] = [{ field: 'objectId', descending: false }];
 
 /**
- * What a find reads, and in which order. A class that is walked in parts goes by id: that order is total and has an index,
+ * What a find reads, and in which order. A class that is read in parts is ordered by id: that order is total and has an index,
  * and rows that are created or removed meanwhile move no other row from one part to the next.
  */
 export function walked(

@@ -43,19 +43,17 @@ const MAX_ANSWERS = 1000;
 /** Bytes that the answers to all questions of a call may have: they become part of its query. */
 const MAX_ANSWER_VALUES = 4 * 1024 * 1024;
 
-export interface RecordsParts {
-  readonly agent: Agent;
+/** What every governed access of one call works with: the call itself, its limits at the database, and the readers. */
+export interface GovernedCall extends StoreCall {
   readonly operation: OperationContext;
   /** Reads on behalf of the caller. */
   readonly reader: RecordReader;
-  /** Reads with nobody's rights but those a constraint names: for what the operator's own predicates ask. */
+  /** Reads with the operator's authority, limited by the constraint alone: for the operator's own predicates. */
   readonly operatorReader: RecordReader;
-  readonly call: StoreCall;
-  readonly scope: AgentScope;
   /** Every index of a class of the scope's snapshot. @throws StoreError */
   readonly indexesOf: (schema: ClassSchema) => Promise<readonly IndexSchema[]>;
   readonly trace?: CallTrace | undefined;
-  /** What every operation of the call goes through. */
+  /** Counts and schedules every operation of the call. */
   readonly metering: Metering;
 }
 
@@ -87,15 +85,15 @@ export class RowRules {
   /** What the answers to further questions may have, in bytes. */
   private answersLeft = MAX_ANSWER_VALUES;
 
-  constructor(private readonly parts: RecordsParts) {}
+  constructor(private readonly call: GovernedCall) {}
 
   get trace(): CallTrace | undefined {
-    return this.parts.trace;
+    return this.call.trace;
   }
 
   /** @throws Refused when the agent has no tenant on a scoped class, or a filter function gives no constraint */
   async predicate(className: string, options: PredicateOptions): Promise<RowPredicate> {
-    const { scope } = this.parts;
+    const { scope } = this.call;
     const tenant = this.tenant(className);
     const agentFilter = await this.agentFilter(className);
     const canonicalFilter = options.canonical ? scope.canonicalFilter(className) : null;
@@ -112,7 +110,7 @@ export class RowRules {
   }
 
   private agentFilter(className: string): Promise<Where | null> {
-    const { agent, scope } = this.parts;
+    const { agent, scope } = this.call;
     const known = this.agentFilters.get(className);
     if (known) return known;
     const asked = scope.agentFilter(agent, className);
@@ -126,14 +124,14 @@ export class RowRules {
 
   /** @throws Refused when the agent has no tenant on a scoped class */
   tenant(className: string): TenantBinding | null {
-    const { agent, scope } = this.parts;
+    const { agent, scope } = this.call;
     const tenant = tenantBinding(agent, scope.classPolicy(className));
     if (isTenantRefusal(tenant)) throw new Refused(tenant);
-    this.parts.trace?.passed('tenant', className);
+    this.call.trace?.passed('tenant', className);
     return tenant;
   }
 
-  /** What is said where an id leads to no row that exists for the agent: of a tenant's class, which ids, and not why. */
+  /** The refusal where an id leads to no row that exists for the agent: in a tenant's class it names the ids, not the reason. */
   async noSuchRow(className: string, ids: readonly string[]): Promise<Refusal> {
     const tenant = this.tenant(className);
     if (tenant) return refusals.notTenantsRows(className, ids, await this.strayRows(tenant, className, ids));
@@ -146,7 +144,7 @@ export class RowRules {
     className: string,
     ids: readonly string[],
   ): Promise<StrayRows | undefined> {
-    const { operatorReader: reader, operation } = this.parts;
+    const { operatorReader: reader, operation } = this.call;
     const where = { objectId: { $in: ids }, [field]: { $ne: value } };
     try {
       const foreign = await atStore(operation, () => reader.count({ className, where }, operation));
@@ -171,7 +169,7 @@ export class RowRules {
         ? (await this.predicate(className, { canonical: true, operation: 'find' })).where
         : {};
     const key = 'key' in query ? query.key : 'objectId';
-    const { operation } = this.parts;
+    const { operation } = this.call;
     const reader = this.readerFor(asker);
     const rows = await atStore(operation, () =>
       reader.find(
@@ -200,13 +198,13 @@ export class RowRules {
   /** What the caller may not see of another class, it does not compare with either. */
   private comparable(values: readonly unknown[], asker: Asker): readonly unknown[] {
     if (asker === 'operator') return values;
-    const { scope } = this.parts;
+    const { scope } = this.call;
     return values.filter((value) => !holdsWithheld(value, (name) => scope.isWithheld(name)));
   }
 
   /** A store that shows the caller less would answer an operator's `$notInQuery` with more. */
   private readerFor(asker: Asker): RecordReader {
-    return asker === 'caller' ? this.parts.reader : this.parts.operatorReader;
+    return asker === 'caller' ? this.call.reader : this.call.operatorReader;
   }
 
   /** A relation of a row that does not exist for the caller leads nowhere. */
@@ -214,8 +212,8 @@ export class RowRules {
     { object: { className, objectId }, key }: Extract<CrossClassQuery, { operator: '$relatedTo' }>,
     asker: Asker,
   ): Promise<Where> {
-    // The constraint says which owner is the caller's to see, so nobody else has to.
-    const { operatorReader: reader, operation } = this.parts;
+    // The constraint limits the owners to those that the caller may see, so the operator's reader may look.
+    const { operatorReader: reader, operation } = this.call;
     if (asker === 'caller') {
       const { where } = await this.predicate(className, { canonical: false, operation: 'get' });
       const owner = { className, where: allOf({ objectId }, where) };
@@ -247,7 +245,7 @@ function valuesAt(row: ParseRow, path: string): unknown[] {
 
 /** The class gate of a call. @throws Refused */
 export function enterClass(
-  { scope, agent, trace }: RecordsParts,
+  { scope, agent, trace }: GovernedCall,
   className: unknown,
   operation: ReadOperation | 'describe',
 ): ClassAccess {
@@ -275,7 +273,7 @@ export const OPERATION_OF_TIER: Readonly<Record<Tier, ClassOperation>> = {
  * @throws Refused `access_denied`, kind `clp_denied`
  */
 export function assertClassPermits(
-  { scope }: RecordsParts,
+  { scope }: GovernedCall,
   className: string,
   operation: ClassOperation,
 ): void {
@@ -285,13 +283,13 @@ export function assertClassPermits(
 /** Constraints as callers write them: judged, put in wire names, and narrowed to the rows that exist for the agent. */
 export class CallerConstraints {
   constructor(
-    private readonly parts: RecordsParts,
+    private readonly call: GovernedCall,
     private readonly rules: RowRules,
   ) {}
 
   /** The caller's own part alone; nothing is read. @throws Refused */
   judged(access: ClassAccess, where: unknown): Where {
-    const { scope, agent, trace } = this.parts;
+    const { scope, agent, trace } = this.call;
     const tenant = this.rules.tenant(access.className);
     const conflict = tenant && tenantConflict(tenant, where, access.names, access.className);
     if (conflict) throw new Refused(conflict);
@@ -313,6 +311,6 @@ export class CallerConstraints {
 
 interface ComposedWhere {
   readonly where: Where;
-  /** Without the rights that every caller but the master key carries: what can be told to be narrowed. */
+  /** Without the rights that every caller but the master key carries: what is reported as narrowed. */
   readonly asked: Where;
 }

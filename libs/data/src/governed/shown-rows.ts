@@ -18,8 +18,8 @@ import {
 } from '#policy';
 import type { GovernedClass } from '../governed-access.js';
 import type { SearchHit } from '../record-search.js';
-import type { ParseRow } from '../record-store.js';
-import { OPERATION_OF_TIER, type RecordsParts } from './row-rules.js';
+import type { ParseRow, StoreCall } from '../record-store.js';
+import { OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';
 
 /** What one find asked of a class, and of the rows it brings along. */
 export interface RowGuard {
@@ -31,10 +31,7 @@ export interface RowGuard {
 }
 
 /** For whom rows are shown. */
-interface Onlooker {
-  readonly scope: AgentScope;
-  readonly agent: Agent;
-}
+type Viewer = Pick<StoreCall, 'agent' | 'scope'>;
 
 /** The columns to fetch: those the caller gets the values of, and those that decide what it gets of a row. */
 export function fetchKeys({
@@ -51,14 +48,14 @@ export function fetchKeys({
  * Takes from a fetched row, and from the rows inside it, what class-level permissions hide on each of them, and puts the
  * masked form in the place of what the policy masks.
  */
-function guardRow(row: ParseRow, guard: RowGuard, onlooker: Onlooker): void {
+function guardRow(row: ParseRow, guard: RowGuard, viewer: Viewer): void {
   const { access, keys, includes } = guard;
   // Decided first: included rows may lose what the decision reads.
   const hidden = access.guarded?.hiddenOn(row);
   for (const [field, inner] of includes) {
     const value = row[field];
     for (const entry of Array.isArray(value) ? value : [value])
-      if (isRow(entry)) guardRow(entry, inner, onlooker);
+      if (isRow(entry)) guardRow(entry, inner, viewer);
   }
   if (!access.guarded && !access.masks) return;
   for (const name of hidden ?? []) delete row[name];
@@ -66,13 +63,13 @@ function guardRow(row: ParseRow, guard: RowGuard, onlooker: Onlooker): void {
   const isShown = (name: string) => !hidden?.has(name) && (asked?.has(name) ?? true);
   if (asked) for (const name of access.guarded?.deciders ?? []) if (!asked.has(name)) delete row[name];
   if (!access.masks) return;
-  // A pseudonym of what is withheld would tell which of it is the same.
-  const isWithheld = (name: string) => onlooker.scope.isWithheld(name);
+  // Pseudonyms of withheld values would reveal which of them are equal.
+  const isWithheld = (name: string) => viewer.scope.isWithheld(name);
   for (const name of access.masks.shown) if (name in row) row[name] = redact(row[name], isWithheld);
-  maskRow(row, access.masks, isShown, pseudonymsOf(access.className, onlooker));
+  maskRow(row, access.masks, isShown, pseudonymsOf(access.className, viewer));
 }
 
-function pseudonymsOf(className: string, { scope, agent }: Onlooker): NamePseudonym {
+function pseudonymsOf(className: string, { scope, agent }: Viewer): NamePseudonym {
   return (value, { path, rule }) => {
     const { pseudonyms } = scope.policy;
     if (pseudonyms === null || rule.kind !== 'hash') return MASKED;
@@ -88,7 +85,7 @@ function isRow(value: unknown): value is ParseRow {
 const logger = new Logger('RowRights');
 const reported = new Set<string>();
 
-/** Row rights that nobody could read, and that so left everybody out: a line for each type of value, once per process. */
+/** Logs row rights that cannot be read, which admit no caller: one line for each type of value and process. */
 function reportMalformed(type: string): void {
   if (reported.has(type)) return;
   reported.add(type);
@@ -98,11 +95,11 @@ function reportMalformed(type: string): void {
 }
 
 /** The last passes over fetched rows: protected and masked columns, rows inside rows, withheld classes and internal columns. */
-export function shownRows(rows: readonly ParseRow[], onlooker: Onlooker, guard?: RowGuard): ParseRow[] {
-  const { scope } = onlooker;
+export function shownRows(rows: readonly ParseRow[], viewer: Viewer, guard?: RowGuard): ParseRow[] {
+  const { scope } = viewer;
   const { strings } = scope.rights.principals;
   return rows.map((row) => {
-    if (guard) guardRow(row, guard, onlooker);
+    if (guard) guardRow(row, guard, viewer);
     const own = strings === null ? row : withholdUnreadable(row, strings, reportMalformed);
     return redact(own, (name) => scope.isWithheld(name)) as ParseRow;
   });
@@ -111,10 +108,10 @@ export function shownRows(rows: readonly ParseRow[], onlooker: Onlooker, guard?:
 const NO_MASKS: ReadonlyMap<string, string> = new Map();
 const READS: readonly ReadOperation[] = ['find', 'count', 'get'];
 
-/** What may be told of a class; null for one whose schema is not known. */
+/** What the caller may know of a class; null for one whose schema is not known. */
 export function shownClass(
   { className, schema, readable, masks }: ClassAccess,
-  { scope, agent }: Pick<RecordsParts, 'scope' | 'agent'>,
+  { scope, agent }: Pick<GovernedCall, 'scope' | 'agent'>,
 ): GovernedClass | null {
   if (!schema) return null;
   const policy = scope.classPolicy(className);
@@ -133,13 +130,13 @@ export function shownClass(
 }
 
 /** A row that came back from a write, as a read of it would have answered. */
-export function presentRow(row: ParseRow, access: ClassAccess, onlooker: Onlooker): ParseRow {
+export function presentRow(row: ParseRow, access: ClassAccess, viewer: Viewer): ParseRow {
   const fetchable = fetchableColumns(access);
   const kept = fetchable
     ? Object.fromEntries(Object.entries(row).filter(([field]) => fetchable.has(field)))
     : row;
-  guardRow(kept, { access, keys: parseKeys(undefined, access), includes: new Map() }, onlooker);
-  return redact(kept, (className) => onlooker.scope.isWithheld(className)) as ParseRow;
+  guardRow(kept, { access, keys: parseKeys(undefined, access), includes: new Map() }, viewer);
+  return redact(kept, (className) => viewer.scope.isWithheld(className)) as ParseRow;
 }
 
 /** What a search fetches of its rows, and what it must take from them again. */
@@ -156,15 +153,11 @@ export function hitColumns(access: ClassAccess): HitColumns {
 }
 
 /** Found rows as any read would show them; passages are redacted as the rows are. */
-export function shownHits(
-  hits: readonly SearchHit[],
-  onlooker: Onlooker,
-  { guard }: HitColumns,
-): SearchHit[] {
-  const { scope } = onlooker;
+export function shownHits(hits: readonly SearchHit[], viewer: Viewer, { guard }: HitColumns): SearchHit[] {
+  const { scope } = viewer;
   const rows = shownRows(
     hits.map(({ row }) => row),
-    onlooker,
+    viewer,
     guard,
   );
   return hits.flatMap(({ score, highlights }, index) => {

@@ -6,7 +6,7 @@ const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({
   ...(cause !== undefined && { cause }),
 });
 
-/** The column whose distance the caller's own constraint asks about; what the operator added is not told. */
+/** The column whose distance the caller's own constraint asks about; what the operator added is not named. */
 function nearColumn(where: unknown): string | null {
   if (where === null || typeof where !== 'object') return null;
   for (const [key, value] of Object.entries(where)) {
@@ -86,8 +86,8 @@ function capitalised(text: string): string {
 }
 
 /**
- * Runs one store operation; its faults become refusals whose private cause goes to the log alone.
- * @param where the caller's own constraint, of which a refusal may speak
+ * Runs one store operation; its errors become refusals whose private cause goes to the log alone.
+ * @param where the caller's own constraint, which a refusal may name
  */
 export async function atStore<T>(
   operation: OperationContext,
@@ -109,7 +109,7 @@ function withOutcome({ outcome }: StoreError, refusal: Refusal): Refusal {
   return outcome === 'unknown' ? refusals.outcomeUnknown(refusal) : refusal;
 }
 
-/** As `atStore`, for a write: what the store cannot hold is a fault of the arguments, not of a query. */
+/** As `atStore`, for a write: what the store cannot hold is an error of the arguments, not of a query. */
 export async function atWriter<T>(operation: OperationContext, work: () => Promise<T>): Promise<T> {
   try {
     return await atStore(operation, work);

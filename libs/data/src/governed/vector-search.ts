@@ -13,57 +13,60 @@ import {
 } from '#policy';
 import type { LikenessFilters, LikenessSearch, NearestRequest } from '../governed-access.js';
 import type { RecordSearcher, SearchHit } from '../record-search.js';
-import { type CallerConstraints, enterClass, type RecordsParts, type RowRules } from './row-rules.js';
+import { type CallerConstraints, enterClass, type GovernedCall, type RowRules } from './row-rules.js';
 import { hitColumns, shownHits } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
 
 /** Rows asked of the search per row wanted, and at least: other limits leave some of them. */
 const CANDIDATES = { perRow: 10, least: 100 };
 
-interface LikenessParts {
-  readonly parts: RecordsParts;
+interface VectorSearchDependencies {
+  readonly call: GovernedCall;
   readonly rules: RowRules;
   readonly constraints: CallerConstraints;
   readonly searcher: RecordSearcher;
 }
 
 /**
- * The gates of a search by likeness, in order: declared searchable, the class gate, a tenant rule where others have one,
+ * The gates of a vector search, in order: declared searchable, the class gate, a tenant rule where others have one,
  * and neither the vector nor what it stands for hidden from the caller.
  * @throws Refused
  */
-export async function openLikeness(inner: LikenessParts, className: unknown): Promise<LikenessSearch> {
-  const { parts } = inner;
-  const name = parts.scope.named(className);
+export async function openVectorSearch(
+  inner: VectorSearchDependencies,
+  className: unknown,
+): Promise<LikenessSearch> {
+  const { call } = inner;
+  const name = call.scope.named(className);
   if (typeof name !== 'string') throw new Refused(name);
-  const { searchable, tenantScope } = parts.scope.classPolicy(name);
+  const { searchable, tenantScope } = call.scope.classPolicy(name);
   if (!searchable) throw new Refused(refusals.notSearchable(String(className)));
-  const access = enterClass(parts, className, 'find');
-  if (parts.scope.policy.hasTenantScopes && tenantScope === null)
+  const access = enterClass(call, className, 'find');
+  if (call.scope.policy.hasTenantScopes && tenantScope === null)
     throw new Refused(refusals.missingTenantScope(access.className));
   assertUnprotected(access, searchable);
   inner.rules.tenant(access.className);
-  parts.trace?.passed('searchable', access.className);
-  return new ParleyLikeness(inner, access, searchable);
+  call.trace?.passed('searchable', access.className);
+  return new ParleyVectorSearch(inner, access, searchable);
 }
 
-/** Likeness to a text that is protected from the caller, or masked, would spell it out. */
+/** Similarity to a protected or masked text would reveal it. */
 function assertUnprotected(access: ClassAccess, { field, textFields }: SearchablePolicy): void {
   for (const name of [field, ...(textFields ?? [])]) {
     if (access.guarded?.hidden.has(name))
       throw new Refused(refusals.protectedFieldRef('searchable field', name, name));
-    // Which field it is would be told of a dropped one, too.
+    // The refusal must not name the field: leaving it out would reveal it as well.
     if (isMasked(access, name)) throw new Refused(refusals.notSearchable(access.className));
   }
 }
 
-class ParleyLikeness implements LikenessSearch {
+class ParleyVectorSearch implements LikenessSearch {
   readonly className: string;
   readonly field: string;
   readonly textFields: readonly string[];
 
   constructor(
-    private readonly inner: LikenessParts,
+    private readonly inner: VectorSearchDependencies,
     private readonly access: ClassAccess,
     private readonly searchable: SearchablePolicy,
   ) {
@@ -88,7 +91,7 @@ class ParleyLikeness implements LikenessSearch {
         refusals.invalidArgument('object ids are letters, digits, _ and -, at most 32 characters'),
       );
     const { className, field, inner } = this;
-    const { operation, reader } = inner.parts;
+    const { operation, reader } = inner.call;
     const limits = await inner.rules.predicate(className, { canonical: false, operation: 'find' });
     const where = allOf({ objectId }, limits.where);
     const [row] = await atStore(operation, () =>
@@ -102,7 +105,7 @@ class ParleyLikeness implements LikenessSearch {
 
   async nearest({ vector, limit, except, filter, vectorFilter }: NearestRequest): Promise<SearchHit[]> {
     const { access, className, field, inner, searchable } = this;
-    const { operation } = inner.parts;
+    const { operation } = inner.call;
     const inside = this.judgedInside(vectorFilter);
     this.assertListed(filter, 'filter');
     const { where } = await inner.constraints.composed(access, filter, {
@@ -138,7 +141,7 @@ class ParleyLikeness implements LikenessSearch {
         if (!mayShow(access, tenant.field)) delete row[tenant.field];
       }
     }
-    return shownHits(found, inner.parts, columns);
+    return shownHits(found, inner.call, columns);
   }
 
   private judgedInside(vectorFilter: unknown): Where {
@@ -153,7 +156,7 @@ class ParleyLikeness implements LikenessSearch {
     return this.inner.constraints.judged(this.access, filter);
   }
 
-  /** Likeness narrowed by a field of one's choosing tells what that field holds. */
+  /** Similarity narrowed by a field of the caller's choice reveals what that field holds. */
   private assertListed(filter: unknown, argument: string): void {
     if (filter === undefined || filter === null || typeof filter !== 'object') return;
     if (holdsUnderscoredKey(filter))

@@ -12,7 +12,7 @@ interface Entry<T> {
 export class ExpiringCache<T> {
   private entries: ExpiringMap<Entry<T>>;
 
-  /** @param ownerOf whose a value is, where one caller could have many keys. Default: nobody's */
+  /** @param ownerOf the owner of a value, where one caller could have many keys. Default: none */
   constructor(
     private readonly lifetime: number,
     private readonly maxEntries: number,

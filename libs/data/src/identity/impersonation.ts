@@ -9,7 +9,7 @@ import {
 } from '#agent';
 import { ExpiringCache } from './expiring-cache.js';
 
-/** Sessions of users as Parse keeps them, for acting as one. Tokens are credentials: they go to nobody but the asker. */
+/** Sessions of users as Parse keeps them, for acting as one. Tokens are credentials: they are returned to the caller alone. */
 export abstract class UserSessions {
   /** The token of the user's newest session that has not ended; null: there is none. @throws StoreError */
   abstract newest(userId: string): Promise<string | null>;
@@ -21,7 +21,7 @@ export abstract class UserSessions {
   abstract mint(userId: string): Promise<string | null>;
 }
 
-/** Nobody can be acted as. */
+/** The user cannot be impersonated. */
 export class ImpersonationError extends Error {
   /** Stays the same where two copies of the package meet. */
   override readonly name = 'ImpersonationError';
@@ -94,7 +94,7 @@ export class Impersonation {
     });
   }
 
-  /** Back to the master key; the session goes on. An agent that acts as nobody stays as it is. */
+  /** Back to the master key; the session goes on. An agent that impersonates no user stays as it is. */
   stopImpersonating(agent: Agent): Agent {
     return agent.impersonatedUserId === null ? agent : new Agent({ ...sameCaller(agent), identity: MASTER });
   }

@@ -14,7 +14,7 @@ export interface SessionOwner {
 /** Whose roles are meant: those of a user, or those that a role inherits. */
 type RoleHolder = { readonly userId: string } | { readonly role: string };
 
-/** Levels of inheritance above the roles that somebody holds directly. */
+/** Levels of inheritance above the roles that a user holds directly. */
 export const MAX_ROLE_DEPTH = 10;
 
 /**

@@ -14,7 +14,7 @@ import {
 import { StoreError } from '../record-store.js';
 import type { PrincipalDirectory } from './principal-directory.js';
 
-/** Faults that say nothing about anybody's roles: the call as a whole has run out of time, or its caller has gone. */
+/** Errors that do not concern roles: the call has timed out or was cancelled. */
 const ENDS_THE_CALL: ReadonlySet<string> = new Set(['timeout', 'cancelled']);
 
 /** Turns the identity of an agent into the principals its reads are matched against. */
@@ -27,7 +27,7 @@ export class PrincipalResolver {
 
   /**
    * Roles that cannot be read leave fewer rights; a session that cannot be recognised leaves none.
-   * @throws Unauthorized for a session that does not exist, has expired or belongs to nobody, and for a client without one
+   * @throws Unauthorized for a session that does not exist, has expired or has no user, and for a client without one
    * @throws Refused `access_denied` for a user id that could be none, and for a role that does not exist
    * @throws StoreError when a session cannot be looked up, or time is up
    */

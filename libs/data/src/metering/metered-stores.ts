@@ -69,7 +69,7 @@ export type Turn = <T>(work: () => Promise<T>, signal: AbortSignal) => Promise<T
 export interface Metering {
   /** Absent where nothing is measured. */
   readonly meter?: DataMeter | undefined;
-  /** Absent where nobody else asks. */
+  /** Absent where no other principal uses the database. */
   readonly turn?: Turn | undefined;
 }
 
@@ -95,7 +95,7 @@ async function metered<T>(
 const rowsIn = (rows: readonly unknown[]): number => rows.length;
 const noRows = (): number => 0;
 
-/** Reads as the reader it wraps, in the turns of its principal, and tells the meter of one call what each operation took. */
+/** Reads as the reader it wraps, in the turns of its principal, and reports each operation to the meter of the call. */
 export class MeteredReader extends RecordReader {
   constructor(
     private readonly reader: RecordReader,
@@ -160,7 +160,7 @@ export class MeteredReader extends RecordReader {
 
 const hitsIn = (hits: readonly SearchHit[]): number => hits.length;
 
-/** Searches as the searcher it wraps, in the turns of its principal, and tells the meter of one call what each search took. */
+/** Searches as the searcher it wraps, in the turns of its principal, and reports each search to the meter of the call. */
 export class MeteredSearcher extends RecordSearcher {
   constructor(
     private readonly searcher: RecordSearcher,
@@ -203,7 +203,7 @@ export class MeteredSearcher extends RecordSearcher {
 
 const rowIn = (row: ParseRow | null): number => (row ? 1 : 0);
 
-/** Writes as the writer it wraps, in the turns of its principal, and tells the meter of one call what each operation took. */
+/** Writes as the writer it wraps, in the turns of its principal, and reports each operation to the meter of the call. */
 export class MeteredWriter extends RecordWriter {
   constructor(
     private readonly writer: RecordWriter,
