@@ -252,7 +252,7 @@ export class ApprovalOffice {
         duration_ms: Date.now() - known.requestedAt,
       });
     } catch (error) {
-      this.parts.log.warn(`a sink of approvals failed: ${String(error)}`);
+      this.parts.log.warn(`an approval could not be recorded: ${String(error)}`);
     }
   }
 }

@@ -28,7 +28,7 @@ export class ApprovalWebhook {
 
   announce(opened: ApprovalCase): void {
     if (this.underWay.size >= MAX_UNDER_WAY) {
-      this.options.log.warn(`approval ${opened.id} is not announced: too many announcements are under way`);
+      this.options.log.warn(`approval ${opened.id} is not announced: too many announcements are running`);
       return;
     }
     const stop = new AbortController();

@@ -65,7 +65,7 @@ export class RecordedApprover extends Approver {
     try {
       work();
     } catch (error) {
-      this.listeners.log.error(`a listener to approvals failed: ${String(error)}`);
+      this.listeners.log.error(`an approval listener failed: ${String(error)}`);
     }
   }
 }

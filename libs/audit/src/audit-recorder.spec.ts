@@ -142,7 +142,7 @@ describe('the book of everything that is recorded', () => {
     await book.open();
     await book.record(call());
     expect(typesOf(place)).toEqual(['chain_begin', 'tool_call']);
-    expect(log.lines.join()).toContain('a listener to audit failed');
+    expect(log.lines.join()).toContain('an audit listener failed');
     await book.close();
   });
 

@@ -112,7 +112,7 @@ export class AuditBook extends AuditSink {
       try {
         notify(listener);
       } catch (error) {
-        this.parts.log.warn(`a listener to audit failed: ${String(error)}`);
+        this.parts.log.warn(`an audit listener failed: ${String(error)}`);
       }
     }
   }

@@ -139,7 +139,7 @@ export class ConsoleApp {
       return;
     }
     const answer = answerOf(error);
-    if (!answer) this.parts.log.error(`the console failed: ${String(error)}`);
+    if (!answer) this.parts.log.error(`a console request failed: ${String(error)}`);
     send(response, answer ?? { status: 500, body: { error: 'Internal error' } });
   }
 }

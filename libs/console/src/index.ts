@@ -17,5 +17,6 @@ export type { Route } from './route.js';
 export { approvalRoutes } from './routes/approval-routes.js';
 export { auditRoutes } from './routes/audit-routes.js';
 export { policyRoutes } from './routes/policy-routes.js';
-export { type ServiceReport, ServiceStatus, statusRoutes, workRoutes } from './routes/status-routes.js';
+export { statusRoutes, workRoutes } from './routes/status-routes.js';
+export { type ServiceReport, ServiceStatus } from './service-status.js';
 export { SignIn } from './sign-in.js';

@@ -104,7 +104,7 @@ export class ChainAnchor {
     const head = this.parts.head();
     if (!head || head.hash === this.announced) return;
     const { register, log } = this.parts;
-    log.log(`audit chain ${head.chain} stands at ${head.seq} with ${head.hash}`);
+    log.log(`the head of audit chain ${head.chain} is record ${head.seq} with hash ${head.hash}`);
     this.announced = head.hash;
     this.seen.set(head.chain, head.hash);
     try {
@@ -119,7 +119,7 @@ export class ChainAnchor {
     try {
       return (await this.parts.register?.heads()) ?? [];
     } catch (error) {
-      this.parts.log.warn(`other audit chains could not be asked for (${errorName(error)})`);
+      this.parts.log.warn(`the heads of other audit chains could not be read (${errorName(error)})`);
       return [];
     }
   }

@@ -16,7 +16,7 @@ const { O_APPEND, O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
  * Opens a file for appending, readable and writable by this user only; creates it if needed.
  * @throws UnsafeFile for a symbolic or hard link, or anything but a regular file
  */
-export async function openGuarded(path: string): Promise<FileHandle> {
+async function openGuarded(path: string): Promise<FileHandle> {
   const handle = await open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw new UnsafeFile('a symbolic link');
     throw error;
@@ -34,7 +34,7 @@ export async function openGuarded(path: string): Promise<FileHandle> {
 }
 
 /** Whether the path still refers to the opened file. */
-export async function isStillAt(path: string, handle: FileHandle): Promise<boolean> {
+async function isStillAt(path: string, handle: FileHandle): Promise<boolean> {
   const [there, held] = await Promise.all([lstat(path).catch(() => null), handle.stat()]);
   return there !== null && there.ino === held.ino && there.dev === held.dev;
 }
@@ -60,7 +60,7 @@ export async function appendWhole(handle: FileHandle, text: string): Promise<num
 const CHUNK = 65_536;
 
 /** The last complete line, and the number of bytes of an incomplete line after it. */
-export async function lastLine(handle: FileHandle): Promise<{ line: string | null; torn: number }> {
+async function lastLine(handle: FileHandle): Promise<{ line: string | null; torn: number }> {
   const { size } = await handle.stat();
   let tail = Buffer.alloc(0);
   for (let start = size; start > 0;) {
@@ -119,7 +119,7 @@ export class JsonLinesFile implements RecordDelivery {
       const { line, torn } = await lastLine(handle);
       const { size, birthtimeMs } = await handle.stat();
       if (torn > 0) {
-        log.warn(`${this.name}: the last line was cut off by a crash: its ${torn} bytes are taken away`);
+        log.warn(`${this.name}: the last line is incomplete after a crash: its ${torn} bytes are removed`);
         await handle.truncate(size - torn);
       }
       this.size = size - torn;
@@ -167,12 +167,12 @@ export class JsonLinesFile implements RecordDelivery {
     const { path, maxBytes, maxAge, log } = this.options;
     let { handle } = this;
     if (handle && !(await isStillAt(path, handle))) {
-      log.warn(`${this.name}: the file was taken away while it was written`);
+      log.warn(`${this.name}: the file was moved or deleted while it was open`);
       await this.leave();
       handle = null;
     } else if (handle) {
       const { size } = await handle.stat();
-      if (size !== this.size) log.warn(`${this.name}: somebody else changed the file`);
+      if (size !== this.size) log.warn(`${this.name}: another process changed the file`);
       this.size = size;
       if (size > 0 && (size >= maxBytes || (maxAge !== null && Date.now() - this.begun >= maxAge))) {
         await this.leave();
@@ -214,7 +214,7 @@ export class JsonLinesFile implements RecordDelivery {
     this.syncing ??= setTimeout(() => {
       this.syncing = undefined;
       this.sync().catch(() => {
-        this.options.log.warn(`${this.name}: what was written could not be forced onto the disk`);
+        this.options.log.warn(`${this.name}: written records could not be flushed to the disk`);
       });
     }, SYNC_INTERVAL).unref();
   }

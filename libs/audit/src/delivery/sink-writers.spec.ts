@@ -130,7 +130,7 @@ describe('a place that buffers', () => {
     const writer = keeperOf(place, log);
     await writer.open();
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
-    expect(log.lines.join()).toContain('1 lines of the buffer are no records');
+    expect(log.lines.join()).toContain('1 lines of the buffer are not records');
     await writer.close(1_000);
   });
 

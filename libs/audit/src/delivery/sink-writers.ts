@@ -74,7 +74,9 @@ export class RefusingKeeper implements RecordKeeper {
     await this.worker.end(timeout);
     this.closed = true;
     if (this.waiting.length === 0) return;
-    this.log.warn(`${this.name}: ${this.waiting.length} audit records could not be delivered before the end`);
+    this.log.warn(
+      `${this.name}: ${this.waiting.length} audit records could not be delivered before the shutdown`,
+    );
     this.giveUpWaiting();
   }
 
@@ -148,7 +150,7 @@ export class BufferingKeeper implements RecordKeeper {
       this.failedOnDisk(error);
     }
     this.buffering = !this.spool.isEmpty;
-    if (this.buffering) this.log.warn(`${this.name}: audit records of before are delivered first`);
+    if (this.buffering) this.log.warn(`${this.name}: earlier audit records are delivered first`);
     const head = await this.worker.open();
     this.worker.run();
     return head;
@@ -172,7 +174,9 @@ export class BufferingKeeper implements RecordKeeper {
       await this.spill();
     }
     if (this.memory.length > 0)
-      this.log.warn(`${this.name}: ${this.memory.length} audit records could not be written before the end`);
+      this.log.warn(
+        `${this.name}: ${this.memory.length} audit records could not be written before the shutdown`,
+      );
     await this.spool.close();
   }
 
@@ -181,7 +185,7 @@ export class BufferingKeeper implements RecordKeeper {
     this.fromSpool = 0;
     if (this.spool.isEmpty) return this.memory.slice(0, limit);
     const { records, bytes, unreadable } = await this.spool.next(limit);
-    if (unreadable > 0) this.log.warn(`${this.name}: ${unreadable} lines of the buffer are no records`);
+    if (unreadable > 0) this.log.warn(`${this.name}: ${unreadable} lines of the buffer are not records`);
     if (records.length === 0 && bytes > 0) {
       await this.spool.advance(bytes);
       return this.next(limit);
@@ -208,7 +212,9 @@ export class BufferingKeeper implements RecordKeeper {
 
   private failed(error: unknown): void {
     if (!this.buffering)
-      this.log.warn(`${this.name}: audit records are not taken (${errorName(error)}): they go to disk`);
+      this.log.warn(
+        `${this.name}: audit records are not accepted (${errorName(error)}): they are buffered on disk`,
+      );
     this.buffering = true;
   }
 

@@ -181,7 +181,9 @@ export async function openTracing(
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error;
     // The variables apply to every process of the machine, also to those without the packages.
-    log.warn(`OTEL_* variables ask for traces, and there are none: npm install ${PACKAGES.join(' ')}`);
+    log.warn(
+      `OTEL_* variables enable traces, but their packages are not installed: npm install ${PACKAGES.join(' ')}`,
+    );
     return null;
   }
 }
