@@ -20,7 +20,7 @@ import type { ExportWalk, WalkedRow, WalkStart } from './export-walk.js';
  * The columns of a file: those that were asked for, by the names that rows carry; else all that the agent may read of the
  * class at this moment, in clear or in masked form, as far as the order names keys.
  */
-export function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
+function columnsOf({ columns, keys, include }: ExportOrder, known: GovernedClass): readonly Column[] {
   const { names } = known.policy;
   if (columns.length > 0) return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   const asked = [keys, include].flatMap((list): unknown[] => (Array.isArray(list) ? list : []));

@@ -19,7 +19,7 @@ export interface ExportTicket {
   readonly expires: number;
 }
 
-export function ownedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolean {
+function ownedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): boolean {
   const { principal, tenant, agent: name } = taskOwner(agent);
   return (
     agent.parent === null && owner.principal === principal && owner.tenant === tenant && owner.agent === name
@@ -27,7 +27,7 @@ export function ownedBy({ owner }: Pick<ExportTicket, 'owner'>, agent: Agent): b
 }
 
 /** Another version of Parley may have written it: what lacks a member that is needed is no ticket. */
-export function readTicket(value: Readonly<Record<string, unknown>>): ExportTicket | undefined {
+function readTicket(value: Readonly<Record<string, unknown>>): ExportTicket | undefined {
   const { owner, order, expires } = value;
   if (!isObject(owner) || !isObject(order) || typeof expires !== 'number') return undefined;
   const { className, format, columns, limit } = order;

@@ -69,7 +69,7 @@ export function unanswered({ open, responses }: TaskRecord): Record<string, Wire
 }
 
 /** Another version of Parley may have written it: what lacks a member that is needed is no task. */
-export function readTaskRecord(value: Readonly<Record<string, unknown>>): TaskRecord | undefined {
+function readTaskRecord(value: Readonly<Record<string, unknown>>): TaskRecord | undefined {
   const { owner, agent, tool, args, open, responses, status, run, createdAt } = value;
   const objects = [owner, args, open, responses].every((part) => part !== null && typeof part === 'object');
   const texts = [agent, tool, status].every((part) => typeof part === 'string');

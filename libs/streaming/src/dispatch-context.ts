@@ -49,7 +49,7 @@ function wantedLevel(params: unknown, { era, version, logLevel }: Speech): LogLe
 }
 
 /** What a running call says beside its answer. */
-export class CallVoice {
+class CallVoice {
   private readonly token: unknown;
   private readonly level: LogLevel | null;
   private readonly rising: boolean;

@@ -41,7 +41,7 @@ export interface SubscriptionLimits {
 }
 
 /** @throws TypeError naming the option that cannot be used */
-export function subscriptionLimits(options: SubscriptionOptions = {}): SubscriptionLimits {
+function subscriptionLimits(options: SubscriptionOptions = {}): SubscriptionLimits {
   const {
     debounce = DEFAULT_SUBSCRIPTIONS.debounce,
     maxPerSession = DEFAULT_SUBSCRIPTIONS.maxPerSession,

@@ -71,7 +71,7 @@ const RESOURCE = /^parse:\/\/([A-Za-z_][A-Za-z0-9_]*)\/(schema|count|samples)$/;
 const OPERATIONS: Readonly<Record<string, WatchedOperation>> = { count: 'count', samples: 'find' };
 
 /** @throws ProtocolFault for anything but `parse://<Class>/count` and `parse://<Class>/samples` */
-export function watchedRows(uri: string): WatchedRows {
+function watchedRows(uri: string): WatchedRows {
   const match = RESOURCE.exec(uri);
   const [whole, className, kind] = match ?? [];
   // `$` also matches before a final line break.

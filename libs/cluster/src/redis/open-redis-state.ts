@@ -13,7 +13,7 @@ import { RedisSubscriptionBook } from './subscriptions.js';
 /** Milliseconds between questions to a subscribed connection: one that died in silence would never hear again. */
 const HEARTBEAT = 5_000;
 
-export interface BusConnections {
+interface BusConnections {
   readonly commands: RedisConnection;
   /** Its own: a subscribed connection can send nothing else. */
   readonly subscriptions: RedisConnection;
@@ -23,7 +23,7 @@ export interface BusConnections {
  * A bus for all replicas. Every topic travels on one channel, so that a listener hears from the moment it subscribes; a
  * message is `topic`, a line break and JSON, so that a replica without a listener parses nothing.
  */
-export class RedisMessageBus extends MessageBus {
+class RedisMessageBus extends MessageBus {
   private readonly listeners = new TopicListeners();
   private readonly channel: string;
   private readonly heartbeat: NodeJS.Timeout;
@@ -71,7 +71,7 @@ export class RedisMessageBus extends MessageBus {
 }
 
 /** Secrets kept in Redis for good: whoever may read that Redis may read them. */
-export class RedisSecrets extends SharedSecrets {
+class RedisSecrets extends SharedSecrets {
   private readonly known = new Map<string, Buffer>();
 
   constructor(private readonly redis: RedisConnection) {

@@ -21,7 +21,7 @@ import {
 } from './run-call.js';
 
 /** What a batch lacks: one body has one status, and so one challenge. */
-export interface BatchStepUp {
+interface BatchStepUp {
   readonly step: StepUp;
   /** The calls that are refused without it. */
   readonly lacking: readonly Call[];
@@ -31,7 +31,7 @@ export interface BatchStepUp {
  * The nearest scopes with which everything in the batch that scopes could permit is permitted, and nothing is lost that is
  * permitted now; null when no call lacks any, or no single step would do.
  */
-export function batchStepUpOf(calls: readonly Call[], edge: EdgeParts, agent: Agent): BatchStepUp | null {
+function batchStepUpOf(calls: readonly Call[], edge: EdgeParts, agent: Agent): BatchStepUp | null {
   const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
   if (lacking.length === 0) return null;
   const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
@@ -46,7 +46,7 @@ export function batchStepUpOf(calls: readonly Call[], edge: EdgeParts, agent: Ag
  * the scopes sends all of it again.
  * @returns null when a limit before the gates spoke: the batch is answered as any other
  */
-export function insufficientForBatch(
+function insufficientForBatch(
   { step, lacking }: BatchStepUp,
   outcomes: ReadonlyMap<Call, Outcome>,
   calls: readonly Call[],

@@ -19,7 +19,7 @@ const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** Why no file is sent, before any of it was. */
-export function refusalReply(fault: unknown, edge: EdgeParts, exchange: Exchange): Reply {
+function refusalReply(fault: unknown, edge: EdgeParts, exchange: Exchange): Reply {
   if (fault instanceof Unauthorized) return unauthorized(edge, exchange);
   if (fault instanceof SharedStateUnavailable) return FILE_BUSY;
   if (!(fault instanceof Refused)) {
@@ -39,7 +39,7 @@ export function refusalReply(fault: unknown, edge: EdgeParts, exchange: Exchange
  * breaks the connection, so that no reader takes a part for the whole.
  * @throws whatever the first piece throws, when nothing was sent yet
  */
-export async function sendDownload(
+async function sendDownload(
   { response }: Exchange,
   { fileName, mimeType, pieces }: Download,
   running: AbortController,

@@ -1,10 +1,10 @@
 import { isIPv6 } from 'node:net';
 
 /** Host names that cannot leave this machine, as written in a URL. */
-export const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** Trimmed, lower-cased, without blanks. @throws TypeError naming the option */
-export function nameList(values: readonly string[], option: string): string[] {
+function nameList(values: readonly string[], option: string): string[] {
   if (!Array.isArray(values) || values.some((value) => typeof value !== 'string')) {
     throw new TypeError(`${option}: expected a list of names`);
   }

@@ -71,7 +71,7 @@ const ADMISSION: readonly Rung[] = [
   room,
 ];
 
-export async function openListening(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+async function openListening(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
   for (const rung of ADMISSION) {
     const verdict = await rung.check(exchange, edge);
     if (verdict) return verdict;

@@ -53,7 +53,7 @@ export function onceClosed(
  * requests, so that one prepared earlier would only wait in memory: a request is worked on once every earlier answer of its
  * connection was handed to the operating system.
  */
-export class ConnectionTurns {
+class ConnectionTurns {
   /** Requests that wait, by connection. */
   private readonly waiting = new WeakMap<Socket, number>();
 

@@ -28,7 +28,7 @@ import { type Carrier, jsonOf } from '../sse/response-stream.js';
 import type { LineWriter } from './lines.js';
 
 /** The one pipe that all answers leave on. */
-export class LineCarrier implements Carrier {
+class LineCarrier implements Carrier {
   constructor(
     private readonly lines: LineWriter,
     readonly carriesRequests: boolean,
@@ -57,7 +57,7 @@ interface OpenLine {
 }
 
 /** The answers that stay open on a pipe; several share it, each told apart by the id it carries. */
-export class OpenLines {
+class OpenLines {
   private readonly lines = new Map<string, OpenLine>();
 
   begin(id: unknown, result: StreamedResult, writer: LineWriter, log: WarningLog): void {
