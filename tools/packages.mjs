@@ -34,10 +34,10 @@ const OPTIONAL_PEERS = {
   '@opentelemetry/exporter-trace-otlp-http': '>=0.220.0 <0.300.0',
   '@opentelemetry/resources': '^2.9.0',
   '@opentelemetry/sdk-trace': '^2.9.0',
-  // For tools whose arguments are classes with their decorators.
-  'class-validator': '^0.14.0 || ^0.15.0',
-  'class-transformer': '^0.5.1',
 };
+
+/** Wider than what is tried here: an application that has it keeps the one copy, whose decorators both read. */
+const RANGES = { 'class-validator': '^0.14.0 || ^0.15.0' };
 
 const compatible = (version) => (version.startsWith('^') ? version : `^${version}`);
 
@@ -73,7 +73,7 @@ function serverManifest() {
     dependencies: Object.fromEntries(
       Object.keys(own.dependencies)
         .filter((name) => !(name in peerDependencies))
-        .map((name) => [name, versionOf(name)]),
+        .map((name) => [name, RANGES[name] ?? versionOf(name)]),
     ),
     peerDependencies,
     peerDependenciesMeta: optional(Object.keys(OPTIONAL_PEERS)),

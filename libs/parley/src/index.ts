@@ -51,6 +51,7 @@ export {
   AgentMethod,
   AgentTenantScope,
   AgentVisible,
+  ArgumentSchema,
   type ContentBlock,
   defineTool,
   type MethodCall,

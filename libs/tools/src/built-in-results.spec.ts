@@ -5,17 +5,20 @@ import { describe, expect, it } from 'vitest';
 import { type Embedding, EmbeddingProvider, type ParseRow, QueryEmbeddings } from '#data';
 import { type FieldType, readEnvironmentGates } from '#policy';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
-import { SampleSearch } from './contracts/sample-search.js';
-import { SampleDesk } from './contracts/sample-desk.js';
-import { sampleClass, SampleRecords, callOf, switches } from './contracts/sample-records.js';
+import {
+  callOf,
+  sampleClass,
+  SampleDesk,
+  SampleRecords,
+  SampleSearch,
+  switches,
+} from './contracts/sample-records.js';
 import { ExportDesk } from './export/export-desk.js';
-import { CallableMethods } from './declared-methods.js';
 import { toolsOf } from './declaration/tool.decorator.js';
-import { ToolEnvironment } from './environment.js';
-import { MethodRegistry } from './methods/method-registry.js';
-import { PermittedTools } from './permitted-tools.js';
+import { CallableMethods, MethodRegistry } from './methods/method-registry.js';
+import { readingHandler } from './registry/tool-catalogue.js';
 import { fitToSize } from './shaping/fit-to-size.js';
-import type { ToolDefinition } from './tool.js';
+import { PermittedTools, type ToolDefinition, ToolEnvironment } from './tool.js';
 
 /** The simplest vector of a text: how long it is. */
 class LetterEmbeddings extends EmbeddingProvider {
@@ -129,7 +132,8 @@ describe('every built-in tool that reads', () => {
       const tools = (await providers()).flatMap((provider) => {
         const [registration] = toolsOf(provider);
         if (!registration) throw new Error('a provider without a tool');
-        const { definition, handler } = registration;
+        const { definition } = registration;
+        const handler = readingHandler(registration);
         if (definition.needs) return [];
         definitions.push(definition);
         return [{ provider, definition, handler, validate: ajv.compile(definition.outputSchema as object) }];

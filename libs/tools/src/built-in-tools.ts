@@ -1,30 +1,21 @@
 import { Aggregate } from './aggregate/aggregate.js';
-import { Distinct } from './aggregate/distinct.js';
-import { GroupBy } from './aggregate/group-by.js';
 import { GroupByDate } from './aggregate/group-by-date.js';
-import { CreateObject } from './create/create-object.js';
-import { DeleteObject } from './delete/delete-object.js';
+import { Distinct, GroupBy } from './aggregate/group-by.js';
 import { ListTools } from './discovery/list-tools.js';
 import { ExportData } from './export/export-data.js';
-import { CallMethod } from './mutation/call-method.js';
-import { CountObjects } from './read/count-objects.js';
-import { ExplainQuery } from './read/explain-query.js';
-import { GetObject } from './read/get-object.js';
-import { GetObjects } from './read/get-objects.js';
-import { GetSampleObjects } from './read/get-sample-objects.js';
+import { CountObjects, ExplainQuery } from './read/count-and-explain.js';
 import { QueryClass } from './read/query-class.js';
+import { GetObject, GetObjects, GetSampleObjects } from './read/read-objects.js';
 import { GetAllSchemas } from './schema/get-all-schemas.js';
 import { GetSchema } from './schema/get-schema.js';
-import { CreateClass } from './schema-change/create-class.js';
-import { DeleteClass } from './schema-change/delete-class.js';
-import { AtlasAutocomplete } from './search/atlas-autocomplete.js';
-import { AtlasFacetedSearch } from './search/atlas-faceted-search.js';
-import { AtlasTextSearch } from './search/atlas-text-search.js';
+import { AtlasAutocomplete, AtlasFacetedSearch, AtlasTextSearch } from './search/atlas-search.js';
 import { FindSimilar } from './search/find-similar.js';
 import { SemanticSearch } from './search/semantic-search.js';
-import { UpdateObject } from './update/update-object.js';
+import { CallMethod } from './write/call-method.js';
+import { CreateClass, DeleteClass } from './write/change-classes.js';
+import { CreateObject, DeleteObject, UpdateObject } from './write/change-objects.js';
 
-/** Parley's own tools, in catalogue order. A new one is a file in the folder of its privilege, and a line here. */
+/** Parley's own tools, in catalogue order. A new one is a class in the folder of its privilege, and a line here. */
 export const BUILT_IN_TOOLS = [
   ListTools,
   GetAllSchemas,

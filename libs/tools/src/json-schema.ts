@@ -23,8 +23,3 @@ export function objectOf(properties: Properties, required: readonly string[] = [
 export function declaredNames(schema: JsonSchema): readonly string[] {
   return Object.keys((schema['properties'] ?? {}) as object);
 }
-
-/** The arguments of a built-in tool: it takes these and no others. */
-export function argumentsOf(properties: Properties, required: readonly string[] = []): JsonSchema {
-  return { ...objectOf(properties, required), additionalProperties: false };
-}

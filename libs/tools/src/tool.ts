@@ -7,8 +7,7 @@ import type {
   GovernedSearch,
   GovernedWrites,
 } from '#data';
-import type { ContentBlock } from './content.js';
-import type { ToolSwitches } from './tool-switches.js';
+import type { EnvironmentGates } from '#policy';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
@@ -30,6 +29,15 @@ export interface ToolAnnotations {
   readonly idempotentHint?: boolean;
   readonly openWorldHint?: boolean;
 }
+
+/** Reads the operator's own database: changes nothing, reaches nothing outside, may be repeated. */
+export const READ_ONLY: ToolAnnotations = { readOnlyHint: true, idempotentHint: true, openWorldHint: false };
+
+/** The same, but what is looked for may be sent to the embeddings endpoint that the operator chose. */
+export const READS_AND_EMBEDS: ToolAnnotations = { ...READ_ONLY, openWorldHint: true };
+
+/** Shows rows and groups as a table and a chart (docs/views.md). */
+export const RESULTS_VIEW = 'ui://parley/results';
 
 /** What a tool may do beyond reading. A tool is given only the doors it names. */
 export const TOOL_NEEDS = ['rows', 'classes', 'methods'] as const;
@@ -74,6 +82,18 @@ export interface ToolDefinition {
   readonly needs?: readonly ToolNeed[];
 }
 
+/** Switches of the policy that change what tools say (docs/policy.md#switches). */
+export interface ToolSwitches {
+  /** Rows carry `_source` telling where they came from. Default false. */
+  readonly includeSourceProvenance: boolean;
+  /** Reserved markers in schema text refuse the call instead of being neutralised. Default false. */
+  readonly promptMarkerStrict: boolean;
+  /** Schemas show the keys a declared method may write. Default false. */
+  readonly agentDebug: boolean;
+  /** CSV cells that a spreadsheet would run as a formula are prefixed with `'`. Default false: cells byte for byte. */
+  readonly neutralizeFormulas: boolean;
+}
+
 /** One invocation. `records` is already governed for the agent; there is no other way to data from here. */
 export interface ToolCall extends CallContext, AskingCall {
   /** What is called. */
@@ -109,6 +129,40 @@ export interface MethodCallingCall extends ToolCall {
   readonly methods: GovernedMethods;
 }
 
+/** A block of content as MCP tool results and prompts carry it (MCP 2025-11-25, server/tools#tool-result). */
+export type ContentBlock =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'image' | 'audio'; readonly data: string; readonly mimeType: string }
+  | {
+      readonly type: 'resource_link';
+      readonly uri: string;
+      readonly name: string;
+      readonly description?: string;
+      readonly mimeType?: string;
+    }
+  | { readonly type: 'resource'; readonly resource: EmbeddedResource };
+
+/** A resource inside an answer: text, or bytes in base64. */
+export type EmbeddedResource = {
+  readonly uri: string;
+  readonly mimeType?: string;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+} & ({ readonly text: string } | { readonly blob: string });
+
+/**
+ * Returned by a tool whose result is not plain data: its blocks are sent as they are. Size limit and canaries apply to
+ * all of it. Anything else that a handler returns is data.
+ */
+export class ToolContent {
+  /** @param data also sent as structured content where the tool declares an output schema */
+  constructor(
+    /** In the order they are shown. */
+    readonly blocks: readonly ContentBlock[],
+    /** The same for programs. Default none. */
+    readonly data?: Readonly<Record<string, unknown>>,
+  ) {}
+}
+
 /** A handler returns the result data (any JSON value), a `ToolContent`, or throws `Refused`. */
 export type ToolHandler = (args: Readonly<Record<string, unknown>>, call: ToolCall) => unknown;
 
@@ -136,4 +190,18 @@ export abstract class ToolRunner {
   }
   /** Never throws for what a caller did; a fault becomes `internal_error`. @throws Unauthorized */
   abstract run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome>;
+}
+
+/** What a caller may use; the same decision that lists and runs tools. */
+export abstract class PermittedTools {
+  /** In catalogue order. */
+  abstract list(context: Pick<CallContext, 'agent'>): readonly ToolDefinition[];
+}
+
+/** What the process environment opened, for tools that ask about more than their own name. */
+export abstract class ToolEnvironment implements EnvironmentGates {
+  abstract readonly PARSE_AGENT_ALLOW_WRITE_TOOLS: boolean;
+  abstract readonly PARSE_AGENT_ALLOW_SCHEMA_OPS: boolean;
+  abstract readonly PARSE_AGENT_ALLOW_RAW_CRUD: boolean;
+  abstract readonly PARSE_AGENT_ALLOW_RAW_SCHEMA: boolean;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
-import { callOf, QUIET, SampleRecords, switches } from '../contracts/sample-records.js';
-import type { ToolSwitches } from '../tool-switches.js';
+import { callOf, QUIET, runTool, SampleRecords, switches } from '../contracts/sample-records.js';
+import type { ToolSwitches } from '../tool.js';
 import { Aggregate } from './aggregate.js';
 
 const GROUPED = [{ $group: { _id: '$_p_artist', plays: { $sum: 1 } } }];
@@ -12,7 +12,12 @@ function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET) {
   return {
     records,
     run: (args: object): Promise<Record<string, unknown>> =>
-      tool.aggregate({ class_name: 'Song', ...args }, { ...callOf(tool, records), switches: process }),
+      runTool(
+        tool,
+        'aggregate',
+        { class_name: 'Song', ...args },
+        { ...callOf(tool, records), switches: process },
+      ),
   };
 }
 

@@ -1,29 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import type { ParseRow } from '#data';
+import { Allow, IsOptional } from 'class-validator';
 import {
-  type Arguments,
-  boolean,
-  canonicalFilterChoice,
-  refuseArgument,
-  requiredString,
-} from '../arguments/argument-readers.js';
+  DefaultFilterChoice,
+  Flag,
+  Present,
+  RequiredText,
+  Undeclared,
+} from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import {
-  argumentsOf,
-  BOOLEAN,
-  described,
-  INTEGER,
-  listOf,
-  mapOf,
-  OBJECT,
-  objectOf,
-  STRING,
-} from '../json-schema.js';
-import { READ_ONLY } from '../read-only-annotations.js';
+import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { compactPointers } from '../shaping/compact-pointers.js';
 import { keepsRowIdentity, rowId, stampSource } from '../shaping/provenance.js';
-import type { ToolCall } from '../tool.js';
-import { RESULTS_VIEW } from '../views.js';
+import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
 /** Rows of a pipeline that sets no bound of its own. */
 const AUTO_LIMIT = 200;
@@ -31,6 +20,17 @@ const AUTO_LIMIT = 200;
 const AUTO_LIMIT_HINT =
   `Only the first ${AUTO_LIMIT} rows: the pipeline ended in neither $limit nor $count. ` +
   'End it with your own {"$limit": n}, or size the class with count_objects first.';
+
+class AggregateArguments {
+  @RequiredText() class_name!: string;
+  @Present(described(listOf(OBJECT), 'e.g. [{"$group":{"_id":"$status","n":{"$sum":1}}}]'))
+  pipeline!: unknown;
+  @Flag('Default true: bare ids, classes in pointer_classes.') compact_pointers = true;
+  @DefaultFilterChoice() apply_canonical_filter?: boolean;
+  @Flag() @Undeclared() rewrite_lookups = true;
+  /** Has no effect: the route is Parley's own choice. */
+  @IsOptional() @Allow() @Undeclared() mongo_direct?: unknown;
+}
 
 @Injectable()
 export class Aggregate {
@@ -46,15 +46,7 @@ export class Aggregate {
     timeout: 60,
     task: 'optional',
     annotations: READ_ONLY,
-    input: argumentsOf(
-      {
-        class_name: STRING,
-        pipeline: described(listOf(OBJECT), 'e.g. [{"$group":{"_id":"$status","n":{"$sum":1}}}]'),
-        compact_pointers: described(BOOLEAN, 'Default true: bare ids, classes in pointer_classes.'),
-        apply_canonical_filter: described(BOOLEAN, 'false: no default filter.'),
-      },
-      ['class_name', 'pipeline'],
-    ),
+    input: AggregateArguments,
     output: objectOf(
       {
         class_name: STRING,
@@ -71,14 +63,11 @@ export class Aggregate {
       ['class_name', 'results'],
     ),
   })
-  async aggregate(args: Arguments, call: ToolCall) {
-    const className = requiredString(args, 'class_name');
-    const { pipeline } = args;
-    if (pipeline === undefined || pipeline === null) refuseArgument('pipeline is required');
-    const compact = boolean(args, 'compact_pointers', true);
+  async aggregate(args: AggregateArguments, call: ToolCall) {
+    const { class_name: className, pipeline, compact_pointers: compact } = args;
     const { rows, route, autoLimited } = await call.records.aggregate(className, pipeline, {
-      applyCanonicalFilter: canonicalFilterChoice(args),
-      rewriteLookups: boolean(args, 'rewrite_lookups', true),
+      applyCanonicalFilter: args.apply_canonical_filter,
+      rewriteLookups: args.rewrite_lookups,
       autoLimit: AUTO_LIMIT,
     });
     const { rows: shaped, pointerClasses } = compact ? compactPointers(rows) : { rows, pointerClasses: null };

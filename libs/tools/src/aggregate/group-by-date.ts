@@ -1,38 +1,122 @@
 import { Injectable } from '@nestjs/common';
+import { ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
+import { refuseArgument } from '../arguments/argument-class.js';
 import {
-  type Arguments,
-  boolean,
-  oneOf,
-  optionalString,
-  refuseArgument,
-  requiredString,
-} from '../arguments/argument-readers.js';
+  CheckedByData,
+  Choice,
+  Flag,
+  RequiredChoice,
+  RequiredText,
+  Text,
+  WholeNumber,
+} from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { argumentsOf, described, objectOf, STRING } from '../json-schema.js';
-import { READ_ONLY } from '../read-only-annotations.js';
-import type { ToolCall } from '../tool.js';
-import { dateGroupId, dateKey, type Interval, INTERVALS } from './date-intervals.js';
-import { dryRun } from './dry-run.js';
-import { keyOf } from './group-keys.js';
+import { described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
-  type GroupedColumn,
   cutNote,
+  DRY_RUN,
+  DRY_RUN_OUTPUT,
+  dryRun,
+  GROUP_SORTS,
+  type GroupedColumn,
   groupedColumn,
-  groupLimit,
+  GROUPING_OUTPUT,
   type GroupSort,
-  groupSort,
+  keyOf,
+  NO_KEY,
+  type Operation,
+  OPERATIONS,
+  reducesValues,
   reduction,
   sortStages,
-} from './grouping-arguments.js';
-import { DRY_RUN_OUTPUT, GROUPING_INPUT, GROUPING_OUTPUT } from './grouping-schema.js';
-import { RESULTS_VIEW } from '../views.js';
+} from './grouping.js';
 
-const LIMIT = { default: 200, max: 1000 };
-const NO_KEY = 'null';
+const INTERVALS = ['year', 'month', 'week', 'day', 'hour', 'minute', 'second'] as const;
+type Interval = (typeof INTERVALS)[number];
+
+type Part = 'year' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second';
+
+/** The parts of an interval's key, coarsest first. Weeks begin on Sunday and count from 0. */
+const PARTS: Readonly<Record<Interval, readonly Part[]>> = {
+  year: ['year'],
+  month: ['year', 'month'],
+  week: ['year', 'week'],
+  day: ['year', 'month', 'day'],
+  hour: ['year', 'month', 'day', 'hour'],
+  minute: ['year', 'month', 'day', 'hour', 'minute'],
+  second: ['year', 'month', 'day', 'hour', 'minute', 'second'],
+};
+
+const OPERATORS: Readonly<Record<Part, string>> = {
+  year: '$year',
+  month: '$month',
+  week: '$week',
+  day: '$dayOfMonth',
+  hour: '$hour',
+  minute: '$minute',
+  second: '$second',
+};
+
+/** What stands in front of a part in a key. */
+const SEPARATORS: Readonly<Record<Part, string>> = {
+  year: '',
+  month: '-',
+  week: '-W',
+  day: '-',
+  hour: ' ',
+  minute: ':',
+  second: ':',
+};
+
+/**
+ * The group id of an interval. Anything but a date counts as no date: the database would give up the whole
+ * pipeline over the first text it meets.
+ */
+function dateGroupId(reference: string, interval: Interval, timezone: string | undefined): unknown {
+  const date = { $cond: [{ $eq: [{ $type: reference }, 'date'] }, reference, null] };
+  const operand = timezone === undefined ? date : { date, timezone };
+  const part = (name: Part) => ({ [OPERATORS[name]]: operand });
+  if (interval === 'year') return part('year');
+  return Object.fromEntries(PARTS[interval].map((name) => [name, part(name)]));
+}
+
+const padded = (name: Part, value: number): string => String(value).padStart(name === 'year' ? 4 : 2, '0');
+
+/** The text of a group id, null when a part of it is missing. */
+function dateKey(id: unknown, interval: Interval): string | null {
+  const parts = interval === 'year' ? { year: id } : id;
+  if (parts === null || typeof parts !== 'object') return null;
+  let key = '';
+  for (const name of PARTS[interval]) {
+    const value = (parts as Partial<Record<Part, unknown>>)[name];
+    if (typeof value !== 'number') return null;
+    key += SEPARATORS[name] + padded(name, value);
+  }
+  return interval === 'hour' ? `${key}:00` : key;
+}
+
+const MAX_GROUPS = 1000;
 const ZONE = /^([A-Za-z_][A-Za-z_0-9+\-/]{0,63}|[+-]\d{2}:?\d{2})$/;
 const NEVER_DATES: ReadonlySet<unknown> = new Set(['Pointer', 'Array', 'Relation']);
+
+class GroupByDateArguments {
+  @RequiredText() class_name!: string;
+  @RequiredText('A date field, such as createdAt.') field!: string;
+  @Choice(OPERATIONS) operation: Operation = 'count';
+  @ValidateIf(reducesValues)
+  @Text('What to sum, average, or take the least or greatest of.')
+  value_field?: string;
+  @CheckedByData(described(OBJECT, 'As in query_class.')) where?: unknown;
+  @Choice(GROUP_SORTS, { blank: (text) => text === '' }) sort: GroupSort = 'key_asc';
+  @WholeNumber({ min: 1, max: MAX_GROUPS, above: 'refuse' }, 'Groups at most: default 200, max 1000.')
+  limit = 200;
+  @Flag(DRY_RUN) dry_run = false;
+  @RequiredChoice(INTERVALS) interval!: Interval;
+  @Text('Where days begin: Europe/Berlin, +02:00. Default UTC.') timezone?: string;
+}
 
 @Injectable()
 export class GroupByDate {
@@ -47,31 +131,18 @@ export class GroupByDate {
     category: 'aggregate',
     timeout: 45,
     annotations: READ_ONLY,
-    input: argumentsOf(
-      {
-        ...GROUPING_INPUT,
-        field: described(STRING, 'A date field, such as createdAt.'),
-        interval: { type: 'string', enum: INTERVALS },
-        timezone: described(STRING, 'Where days begin: Europe/Berlin, +02:00. Default UTC.'),
-      },
-      ['class_name', 'field', 'interval'],
-    ),
+    input: GroupByDateArguments,
     output: objectOf({ ...GROUPING_OUTPUT, interval: STRING, timezone: STRING, ...DRY_RUN_OUTPUT }, [
       'class_name',
     ]),
   })
-  async group(args: Arguments, call: ToolCall) {
-    const className = requiredString(args, 'class_name');
+  async group(args: GroupByDateArguments, call: ToolCall) {
+    const { class_name: className, where, interval, sort, limit } = args;
     const known = await call.records.admit(className);
-    const column = groupedColumn(args, 'field', known);
-    requiredString(args, 'interval');
-    const interval = oneOf(args, 'interval', INTERVALS, 'day');
+    const column = groupedColumn(args.field, 'field', known);
     const reduced = reduction(args, known);
-    const limit = groupLimit(args, LIMIT);
-    const sort = groupSort(args) ?? 'key_asc';
-    const timezone = zone(args);
+    const timezone = zone(args.timezone);
     refuseOtherTypes(column, known);
-    const { where } = args;
     const stages = [
       { $group: { _id: dateGroupId(column.reference, interval, timezone), value: accumulator(reduced) } },
       ...sortStages(sort),
@@ -79,7 +150,7 @@ export class GroupByDate {
     ];
     const field = column.written;
     const { operation, value } = reduced;
-    if (boolean(args, 'dry_run', false)) {
+    if (args.dry_run) {
       const parameters = { field, interval, operation, value_field: value?.written, timezone, sort, limit };
       return dryRun(className, { where, stages, parameters }, call);
     }
@@ -98,21 +169,21 @@ export class GroupByDate {
       ...(value && { value_field: value.written }),
       ...(timezone !== undefined && { timezone }),
       sort,
-      ...(rows.length > limit && cutNote('groups', { limit, max: LIMIT.max })),
+      ...(rows.length > limit && cutNote('groups', { limit, max: MAX_GROUPS })),
       limit,
     };
   }
 }
 
-function zone(args: Arguments): string | undefined {
-  const timezone = optionalString(args, 'timezone')?.trim();
+function zone(written: string | undefined): string | undefined {
+  const timezone = written?.trim();
   if (!timezone) return undefined;
   return ZONE.test(timezone)
     ? timezone
     : refuseArgument('timezone must be an Olson name such as Europe/Berlin, or an offset such as +02:00');
 }
 
-/** Of a field that may not be read nothing is told, its type neither: that refusal comes from where names are judged. */
+/** Of a field that may not be read nothing is returned, not even its type: the policy refuses its name. */
 function refuseOtherTypes({ written, wireName }: GroupedColumn, { schema, fields }: GovernedClass): void {
   const type = fields.includes(wireName) ? schema.fields.get(wireName)?.type : undefined;
   if (NEVER_DATES.has(type))

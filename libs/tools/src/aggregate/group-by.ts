@@ -1,26 +1,52 @@
 import { Injectable } from '@nestjs/common';
-import { type Arguments, boolean, requiredString } from '../arguments/argument-readers.js';
+import { ValidateIf } from 'class-validator';
+import {
+  CheckedByData,
+  Choice,
+  Flag,
+  RequiredText,
+  Text,
+  WholeNumber,
+} from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { argumentsOf, BOOLEAN, described, objectOf, STRING } from '../json-schema.js';
-import { READ_ONLY } from '../read-only-annotations.js';
-import type { ToolCall } from '../tool.js';
-import { dryRun } from './dry-run.js';
-import { shownKeys } from './group-keys.js';
+import { BOOLEAN, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 import {
   accumulator,
   cutNote,
+  DRY_RUN,
+  DRY_RUN_OUTPUT,
+  dryRun,
+  GROUP_SORTS,
   groupedColumn,
-  groupLimit,
-  groupSort,
+  GROUPING_OUTPUT,
+  type GroupSort,
+  NO_KEY,
+  type Operation,
+  OPERATIONS,
+  reducesValues,
   reduction,
+  shownKeys,
   sortStages,
-} from './grouping-arguments.js';
-import { DRY_RUN_OUTPUT, GROUPING_INPUT, GROUPING_OUTPUT } from './grouping-schema.js';
-import { RESULTS_VIEW } from '../views.js';
+} from './grouping.js';
 
-const LIMIT = { default: 200, max: 1000 };
-/** What a group without a value is called. */
-const NO_KEY = 'null';
+const WHERE = described(OBJECT, 'As in query_class.');
+const MAX_GROUPS = 1000;
+
+class GroupByArguments {
+  @RequiredText() class_name!: string;
+  @RequiredText('The field to group by; one name, no path.') field!: string;
+  @Choice(OPERATIONS) operation: Operation = 'count';
+  @ValidateIf(reducesValues)
+  @Text('What to sum, average, or take the least or greatest of.')
+  value_field?: string;
+  @CheckedByData(WHERE) where?: unknown;
+  @Choice(GROUP_SORTS, { blank: (text) => text === '' }) sort?: GroupSort;
+  @WholeNumber({ min: 1, max: MAX_GROUPS, above: 'refuse' }, 'Groups at most: default 200, max 1000.')
+  limit = 200;
+  @Flag(DRY_RUN) dry_run = false;
+  @Flag('true: each element of a list counts by itself.') flatten_arrays = false;
+}
 
 @Injectable()
 export class GroupBy {
@@ -35,27 +61,17 @@ export class GroupBy {
     category: 'aggregate',
     timeout: 45,
     annotations: READ_ONLY,
-    input: argumentsOf(
-      {
-        ...GROUPING_INPUT,
-        flatten_arrays: described(BOOLEAN, 'true: each element of a list counts by itself.'),
-      },
-      ['class_name', 'field'],
-    ),
+    input: GroupByArguments,
     output: objectOf(
       { ...GROUPING_OUTPUT, pointer_class: STRING, flatten_arrays: BOOLEAN, ...DRY_RUN_OUTPUT },
       ['class_name'],
     ),
   })
-  async group(args: Arguments, call: ToolCall) {
-    const className = requiredString(args, 'class_name');
+  async group(args: GroupByArguments, call: ToolCall) {
+    const { class_name: className, where, sort, limit, flatten_arrays: flatten } = args;
     const known = await call.records.admit(className);
-    const column = groupedColumn(args, 'field', known);
+    const column = groupedColumn(args.field, 'field', known);
     const reduced = reduction(args, known);
-    const limit = groupLimit(args, LIMIT);
-    const sort = groupSort(args);
-    const flatten = boolean(args, 'flatten_arrays', false);
-    const { where } = args;
     const stages = [
       ...(flatten ? [{ $unwind: column.reference }] : []),
       { $group: { _id: column.reference, value: accumulator(reduced) } },
@@ -64,7 +80,7 @@ export class GroupBy {
     ];
     const field = column.written;
     const { operation, value } = reduced;
-    if (boolean(args, 'dry_run', false)) {
+    if (args.dry_run) {
       const parameters = {
         field,
         operation,
@@ -88,7 +104,78 @@ export class GroupBy {
       ...(pointerClass !== null && { pointer_class: pointerClass }),
       ...(flatten && { flatten_arrays: true }),
       ...(sort && { sort }),
-      ...(rows.length > limit && cutNote('groups', { limit, max: LIMIT.max })),
+      ...(rows.length > limit && cutNote('groups', { limit, max: MAX_GROUPS })),
+      limit,
+    };
+  }
+}
+
+const MAX_VALUES = 5000;
+const VALUE_SORTS = ['asc', 'desc', 'none'] as const;
+
+class DistinctArguments {
+  @RequiredText() class_name!: string;
+  @RequiredText('One field name, no path.') field!: string;
+  @CheckedByData(WHERE) where?: unknown;
+  @Choice(VALUE_SORTS, { blank: (text) => text.trim() === '' })
+  sort: (typeof VALUE_SORTS)[number] = 'none';
+  @WholeNumber({ min: 1, max: MAX_VALUES, above: 'refuse' }, 'Values at most: default 1000, max 5000.')
+  limit = 1000;
+  @Flag(DRY_RUN) dry_run = false;
+}
+
+@Injectable()
+export class Distinct {
+  @Tool({
+    name: 'distinct',
+    title: 'Distinct values',
+    description:
+      'The different values that one field has among the objects of a class. For how often each occurs use group_by. ' +
+      "Pointers come as ids, their class in pointer_class. The class's default filter always applies.",
+    category: 'aggregate',
+    timeout: 30,
+    annotations: READ_ONLY,
+    input: DistinctArguments,
+    output: objectOf(
+      {
+        class_name: STRING,
+        field: STRING,
+        count: INTEGER,
+        values: listOf({}),
+        pointer_class: STRING,
+        sort: STRING,
+        truncated: BOOLEAN,
+        limit: INTEGER,
+        ...DRY_RUN_OUTPUT,
+      },
+      ['class_name'],
+    ),
+  })
+  async distinct(args: DistinctArguments, call: ToolCall) {
+    const { class_name: className, where, limit } = args;
+    const known = await call.records.admit(className);
+    const column = groupedColumn(args.field, 'field', known);
+    const sort = args.sort === 'none' ? undefined : args.sort;
+    const stages = [
+      { $group: { _id: column.reference } },
+      ...(sort ? [{ $sort: { _id: sort === 'asc' ? 1 : -1 } }] : []),
+      { $limit: limit + 1 },
+    ];
+    const field = column.written;
+    if (args.dry_run) {
+      return dryRun(className, { where, stages, parameters: { field, sort, limit } }, call);
+    }
+    const { rows } = await call.records.aggregate(className, stages, { where });
+    const kept = rows.slice(0, limit);
+    const { keys, pointerClass } = shownKeys(kept, known, column.wireName);
+    return {
+      class_name: className,
+      field,
+      count: keys.length,
+      values: keys,
+      ...(pointerClass !== null && { pointer_class: pointerClass }),
+      ...(sort && { sort }),
+      ...(rows.length > limit && cutNote('values', { limit, max: MAX_VALUES })),
       limit,
     };
   }

@@ -2,19 +2,26 @@ import { Agent, askingCall, compileAgentShape, type Tier, TIERS } from '#agent';
 import type {
   AggregateOptions,
   AggregateResult,
+  Completions,
+  CountedFacets,
   FindOptions,
   GovernedClass,
   GovernedRecords,
   GovernedSearch,
+  LikenessFilters,
+  LikenessSearch,
+  NearestRequest,
   ParseRow,
   QueryPlan,
   RowPage,
+  SearchHit,
+  TextSearchRequest,
 } from '#data';
 import { type ClassPolicy, type ClassSchema, FieldNames, type FieldSchema } from '#policy';
-import { toolDeclarations } from '../declaration/tool.decorator.js';
-import type { ToolCall } from '../tool.js';
-import { SampleSearch } from './sample-search.js';
-import type { ToolSwitches } from '../tool-switches.js';
+import { toolDeclarations, toolsOf } from '../declaration/tool.decorator.js';
+import { ExportDesk, type ExportOrder, type PromisedExport } from '../export/export-desk.js';
+import { readingHandler } from '../registry/tool-catalogue.js';
+import type { ToolCall, ToolSwitches } from '../tool.js';
 
 /**
  * Rows for testing the shape of results: no rules, no translation. What a tool asked for is kept in `asked`, so that a
@@ -201,4 +208,81 @@ export function sampleRows(count: number): ParseRow[] {
     title: `Row ${index}`,
     ACL: { '*': { read: true } },
   }));
+}
+
+type Answer<Method> = Method extends (...args: never[]) => infer Result ? Awaited<Result> : never;
+
+/** Runs the only tool of a provider behind the checks of its argument class, as the registry does. */
+export async function runTool<Tool extends object, Name extends keyof Tool>(
+  tool: Tool,
+  _method: Name,
+  args: object,
+  call: ToolCall,
+): Promise<Answer<Tool[Name]>> {
+  const [registration] = toolsOf(tool);
+  if (!registration) throw new Error('the provider declares no tool');
+  return (await readingHandler(registration)({ ...args }, call)) as Answer<Tool[Name]>;
+}
+
+/** Found rows for testing the shape of results; rules are tested where they live. */
+export class SampleSearch implements GovernedSearch {
+  readonly asked: { method: string; request: unknown }[] = [];
+
+  constructor(
+    private readonly rows: readonly ParseRow[] = [],
+    private readonly textFields: readonly string[] = ['title', 'body'],
+  ) {}
+
+  async text(_className: unknown, request: TextSearchRequest): Promise<SearchHit[]> {
+    return this.answer('text', request);
+  }
+
+  async autocomplete(_className: unknown, request: unknown): Promise<Completions> {
+    return { suggestions: ['Row 0'], hits: this.answer('autocomplete', request) };
+  }
+
+  async facets(_className: unknown, request: unknown): Promise<CountedFacets> {
+    const facets = new Map([['state', [{ _id: 'live', count: 2 }]]]);
+    return { total: this.rows.length, facets, hits: this.answer('facets', request) };
+  }
+
+  async likeness(className: unknown): Promise<LikenessSearch> {
+    return {
+      className: String(className),
+      field: 'vector',
+      textFields: this.textFields,
+      wireName: (field) => (field === 'createdAt' || field === 'objectId' ? 'vector' : field),
+      check: (filters: LikenessFilters) => void this.asked.push({ method: 'check', request: filters }),
+      vectorOf: async () => [1, 0],
+      nearest: async (request: NearestRequest) => this.answer('nearest', request),
+    };
+  }
+
+  private answer(method: string, request: unknown): SearchHit[] {
+    this.asked.push({ method, request });
+    const texts = [{ value: 'Row', type: 'hit' as const }];
+    return this.rows.map((row, index) => ({
+      row,
+      score: 0.87654 - index / 100,
+      highlights: [{ path: 'title', texts }],
+    }));
+  }
+}
+
+/** Promises whatever it is asked for, and keeps the orders. */
+export class SampleDesk extends ExportDesk {
+  readonly maxRows = 5000;
+  readonly orders: ExportOrder[] = [];
+
+  promise(order: ExportOrder): Promise<PromisedExport> {
+    this.orders.push(order);
+    return Promise.resolve({
+      uri: 'export://abc',
+      path: '/exports/abc',
+      fileName: 'Song.csv',
+      mimeType: 'text/csv',
+      expiresAt: '2030-01-01T00:00:00.000Z',
+      maxRows: this.maxRows,
+    });
+  }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { notJson } from './not-json.js';
+import { notJson } from './checked-handler.js';
 
 const circle: Record<string, unknown> = { rows: [] };
 circle['rows'] = [{ parent: circle }];

@@ -1,5 +1,5 @@
 import { isTier, type Tier, tierCovers } from '#agent';
-import { type SchemaReader, schemaReader, type ValueSchema } from './schemas/value-schema.js';
+import { type SchemaReader, schemaReader, type ValueSchema } from './value-schema.js';
 import {
   type JsonSchema,
   TASK_SUPPORT,

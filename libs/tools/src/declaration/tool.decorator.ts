@@ -1,7 +1,6 @@
 import 'reflect-metadata';
 import type { ToolDefinition, ToolHandler } from '../tool.js';
-import { methodsOf } from './prototype-methods.js';
-import type { SchemaReader } from './schemas/value-schema.js';
+import type { SchemaReader } from './value-schema.js';
 import { type DefinedTool, defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
 
 const TOOL = Symbol('parley:tool');
@@ -58,4 +57,16 @@ export function toolsOf(provider: object): readonly ToolRegistration[] {
     const method = Reflect.get(provider, methodName) as ToolHandler;
     return { ...declared, handler: (args, call) => method.call(provider, args, call) };
   });
+}
+
+/** Method names of a prototype and of what it inherits, the nearest first. A getter is never run. */
+export function* methodsOf(prototype: object): Generator<[string, object]> {
+  const seen = new Set<string>();
+  for (let level = prototype; level && level !== Object.prototype; level = Object.getPrototypeOf(level)) {
+    for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(level))) {
+      if (seen.has(name)) continue;
+      seen.add(name);
+      if (typeof value === 'function' && name !== 'constructor') yield [name, value as object];
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { callOf, SampleRecords } from '../contracts/sample-records.js';
+import { callOf, runTool, SampleRecords } from '../contracts/sample-records.js';
 import { defineTool } from '../declaration/tool-declaration.js';
-import { PermittedTools } from '../permitted-tools.js';
+import { PermittedTools } from '../tool.js';
 import { ListTools } from './list-tools.js';
 
 const PERMITTED = [
@@ -18,12 +18,12 @@ class Permits extends PermittedTools {
 
 const list = (args: object) => {
   const tool = new ListTools(new Permits());
-  return tool.list({ ...args }, callOf(tool, new SampleRecords()));
+  return runTool(tool, 'list', args, callOf(tool, new SampleRecords()));
 };
 
 describe('list_tools', () => {
-  it('lists what the agent may call, by name, category and description', () => {
-    expect(list({}).tools).toEqual([
+  it('lists what the agent may call, by name, category and description', async () => {
+    expect((await list({})).tools).toEqual([
       { name: 'query_class', category: 'query', description: 'Queries.' },
       { name: 'list_tools', category: 'discovery', description: 'Lists.' },
       { name: 'invoices', category: 'Billing', description: 'Invoices.' },
@@ -35,17 +35,17 @@ describe('list_tools', () => {
     ['billing', ['invoices']],
     ['unknown', []],
     ['', ['query_class', 'list_tools', 'invoices']],
-  ])('narrows to category %j', (category, names) => {
-    expect(list({ category }).tools.map(({ name }) => name)).toEqual(names);
+  ])('narrows to category %j', async (category, names) => {
+    expect((await list({ category })).tools.map(({ name }) => name)).toEqual(names);
   });
 
-  it('always explains the same six categories', () => {
+  it('always explains the same six categories', async () => {
     const six = ['schema', 'query', 'aggregate', 'mutation', 'export', 'custom'];
-    expect(Object.keys(list({}).categories)).toEqual(six);
-    expect(Object.keys(list({ category: 'unknown' }).categories)).toEqual(six);
+    expect(Object.keys((await list({})).categories)).toEqual(six);
+    expect(Object.keys((await list({ category: 'unknown' })).categories)).toEqual(six);
   });
 
-  it('refuses a category that is no text', () => {
-    expect(() => list({ category: 5 })).toThrow('Invalid arguments: category must be a string');
+  it('refuses a category that is no text', async () => {
+    await expect(list({ category: 5 })).rejects.toThrow('Invalid arguments: category must be a string');
   });
 });

@@ -1,10 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { type Arguments, optionalString } from '../arguments/argument-readers.js';
+import { Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { argumentsOf, described, listOf, mapOf, objectOf, STRING } from '../json-schema.js';
-import { PermittedTools } from '../permitted-tools.js';
-import { READ_ONLY } from '../read-only-annotations.js';
-import type { ToolCall } from '../tool.js';
+import { listOf, mapOf, objectOf, STRING } from '../json-schema.js';
+import { PermittedTools, READ_ONLY, type ToolCall } from '../tool.js';
 
 /** Always all six, so that an agent can choose a category before it knows any tool. */
 const CATEGORIES = {
@@ -27,6 +25,10 @@ function inOneLine(description: string): string {
   return first.length <= MOST ? first : `${first.slice(0, MOST - 1)}…`;
 }
 
+class ListToolsArguments {
+  @Text(`One category, in any case: ${Object.keys(CATEGORIES).join(', ')}, discovery.`) category?: string;
+}
+
 @Injectable()
 export class ListTools {
   constructor(private readonly permitted: PermittedTools) {}
@@ -40,12 +42,7 @@ export class ListTools {
     timeout: 5,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: argumentsOf({
-      category: described(
-        STRING,
-        `One category, in any case: ${Object.keys(CATEGORIES).join(', ')}, discovery.`,
-      ),
-    }),
+    input: ListToolsArguments,
     output: objectOf(
       {
         tools: listOf(
@@ -60,8 +57,8 @@ export class ListTools {
       ['tools', 'categories'],
     ),
   })
-  list(args: Arguments, call: ToolCall) {
-    const wanted = optionalString(args, 'category')?.trim().toLowerCase();
+  list(args: ListToolsArguments, call: ToolCall) {
+    const wanted = args.category?.trim().toLowerCase();
     const tools = this.permitted
       .list(call)
       .filter(({ category }) => !wanted || category.toLowerCase() === wanted)

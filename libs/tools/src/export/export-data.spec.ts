@@ -2,17 +2,17 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
 import type { ClassPolicy } from '#policy';
-import { SampleDesk } from '../contracts/sample-desk.js';
 import {
   callOf,
   QUIET,
+  runTool,
   sampleClass,
+  SampleDesk,
   SampleRecords,
   sampleRows,
   switches,
 } from '../contracts/sample-records.js';
-import { ToolContent } from '../content.js';
-import type { ToolSwitches } from '../tool-switches.js';
+import { ToolContent, type ToolSwitches } from '../tool.js';
 import { ExportData } from './export-data.js';
 
 function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy: Partial<ClassPolicy> = {}) {
@@ -26,7 +26,7 @@ function setUp(rows: readonly ParseRow[], process: ToolSwitches = QUIET, policy:
     desk,
     run: async (args: object): Promise<Record<string, unknown>> => {
       const call = { ...callOf(tool, records), switches: process };
-      const answer = await tool.export({ class_name: 'Song', ...args }, call);
+      const answer = await runTool(tool, 'export', { class_name: 'Song', ...args }, call);
       return answer instanceof ToolContent ? { blocks: answer.blocks, data: answer.data } : answer;
     },
   };

@@ -1,41 +1,123 @@
 import { Injectable } from '@nestjs/common';
+import { IsOptional, ValidateIf } from 'class-validator';
 import type { GovernedClass, ParseRow } from '#data';
+import { hasInternalSegment } from '#policy';
+import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import {
-  type Arguments,
-  integer,
-  oneOf,
-  refuseArgument,
-  requiredString,
-} from '../arguments/argument-readers.js';
+  AsGiven,
+  CheckedBy,
+  CheckedByData,
+  Choice,
+  RequiredText,
+  WholeNumber,
+} from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
+import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { compactPointers } from '../shaping/compact-pointers.js';
+import { fittingText } from '../shaping/oversize-refusal.js';
 import {
-  argumentsOf,
-  BOOLEAN,
-  described,
-  INTEGER,
-  listOf,
-  mapOf,
-  OBJECT,
-  objectOf,
-  STRING,
-} from '../json-schema.js';
-import { READ_ONLY } from '../read-only-annotations.js';
-import { fittingText } from '../shaping/oversize-text.js';
-import { type Column, formatRows, inferColumns, TEXT_FORMATS } from '../shaping/text-formats.js';
-import type { ToolCall } from '../tool.js';
-import { exportColumns } from './export-columns.js';
-import { ExportDesk } from './export-desk.js';
-import { promisedExport } from './export-promise.js';
-import { logicalRows } from './logical-rows.js';
-import { LINE_FORMATS } from './line-formats.js';
+  type Column,
+  formatRows,
+  inferColumns,
+  TEXT_FORMATS,
+  type TextFormat,
+} from '../shaping/text-formats.js';
+import { READ_ONLY, type ToolCall, ToolContent } from '../tool.js';
+import { ExportDesk, type ExportOrder } from './export-desk.js';
+import { LINE_FORMATS, type LineFormat } from './line-formats.js';
 
 const DELIVERIES = ['inline', 'resource'] as const;
 const FORMATS = [...new Set([...TEXT_FORMATS, ...LINE_FORMATS])];
 const DEFAULT_LIMIT = 100;
-const SKIP = { default: 0, min: 0, max: Number.MAX_SAFE_INTEGER };
-const ROW_CAP = { default: 1000, max: 10_000 };
+const DEFAULT_ROW_CAP = 1000;
+const MAX_ROWS = 10_000;
 /** A file has a header even when nothing was found. */
 const NO_ROWS: readonly Column[] = [{ header: 'objectId', path: 'objectId' }];
+/** What a file of any number of rows cannot obey: rows are walked by id, one part after the other. */
+const INLINE_ONLY = ['order', 'skip', 'pipeline', 'row_cap'] as const;
+
+const PATH = /^[A-Za-z][A-Za-z0-9_.]{0,127}$/;
+/** Cells are rows times columns, and a request could name many thousands. */
+const MAX_COLUMNS = 200;
+
+function pathError(path: string): string | null {
+  const segments = path.split('.');
+  if (!PATH.test(path) || segments.some((segment) => segment === '' || segment.startsWith('_')))
+    return 'columns: names of letters, digits, _ and dots; underscore-prefixed names are not permitted';
+  return hasInternalSegment(path) ? `columns: '${path}' cannot be exported` : null;
+}
+
+function columnError(entry: unknown): string | null {
+  if (typeof entry === 'string') return pathError(entry);
+  if (entry === null || typeof entry !== 'object' || Array.isArray(entry))
+    return 'columns: every entry is a field name or one {"field": "header"}';
+  const [pair, ...others] = Object.entries(entry);
+  if (!pair || others.length > 0 || typeof pair[1] !== 'string')
+    return 'columns: an object entry is exactly one {"field": "header"}';
+  return pathError(pair[0]);
+}
+
+/** A path, or `{ path: header }`. Internal columns are not columns. */
+function columnsError(columns: unknown): string | null {
+  if (!Array.isArray(columns)) return 'columns must be a list';
+  if (columns.length > MAX_COLUMNS) return `columns: at most ${MAX_COLUMNS}`;
+  for (const entry of columns) {
+    const error = columnError(entry);
+    if (error !== null) return error;
+  }
+  return null;
+}
+
+const rowCapError = (cap: unknown) => (Number(cap) >= 1 ? null : 'row_cap must be positive');
+
+type Conditions = Pick<ExportDataArguments, 'delivery' | 'pipeline'>;
+/** Only a resource obeys nothing but the class, its filter and its columns. */
+const isInline = ({ delivery }: Conditions): boolean => delivery !== 'resource';
+const isInlineQuery = (args: Conditions): boolean => isInline(args) && args.pipeline === undefined;
+const formatsOf = (args: object): readonly string[] =>
+  isInline(args as Conditions) ? TEXT_FORMATS : LINE_FORMATS;
+
+class ExportDataArguments {
+  @RequiredText() class_name!: string;
+  @CheckedByData(described(OBJECT, 'As in query_class.')) where?: unknown;
+  @CheckedByData(described(listOf(STRING), 'Fields to return, at most 64.')) keys?: unknown;
+  @CheckedByData(described(listOf(STRING), 'Pointer fields to resolve, at most 20.')) include?: unknown;
+  @CheckedByData(described(STRING, 'e.g. -createdAt,title')) order?: unknown;
+  @ValidateIf(isInlineQuery)
+  @WholeNumber(
+    { min: 1, max: Number.MAX_SAFE_INTEGER },
+    'Default: row_cap, or 100 without one; max 10000. As a resource: all rows.',
+  )
+  limit?: number;
+  @ValidateIf(isInlineQuery)
+  @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER })
+  skip = 0;
+  @CheckedByData(described(listOf(OBJECT), 'As in aggregate, instead of a query.')) pipeline?: unknown;
+  @IsOptional()
+  @CheckedBy(
+    columnsError,
+    described(
+      listOf({ anyOf: [STRING, mapOf(STRING)] }),
+      'e.g. ["title", {"author.name": "Author"}]; at most 200. Default: the fields of the first row.',
+    ),
+  )
+  columns: readonly (string | Readonly<Record<string, string>>)[] = [];
+  @Choice(FORMATS, { description: 'ndjson only as a resource, table never.', among: formatsOf })
+  format: TextFormat | LineFormat = 'csv';
+  @Choice(DELIVERIES, {
+    description:
+      'resource: a link to rows of any number, without order, skip, pipeline and row_cap. Default inline.',
+  })
+  delivery: (typeof DELIVERIES)[number] = 'inline';
+  @ValidateIf(isInline)
+  @CheckedBy(rowCapError, {})
+  @WholeNumber(
+    { min: Number.MIN_SAFE_INTEGER, max: MAX_ROWS },
+    'Rows written at most: default 1000, max 10000.',
+  )
+  row_cap?: number;
+  @AsGiven() given!: Arguments;
+}
 
 @Injectable()
 export class ExportData {
@@ -53,34 +135,7 @@ export class ExportData {
     timeout: 60,
     task: 'optional',
     annotations: READ_ONLY,
-    input: argumentsOf(
-      {
-        class_name: STRING,
-        where: described(OBJECT, 'As in query_class.'),
-        keys: described(listOf(STRING), 'Fields to return, at most 64.'),
-        include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
-        order: described(STRING, 'e.g. -createdAt,title'),
-        limit: described(
-          INTEGER,
-          'Default: row_cap, or 100 without one; max 10000. As a resource: all rows.',
-        ),
-        skip: INTEGER,
-        pipeline: described(listOf(OBJECT), 'As in aggregate, instead of a query.'),
-        columns: described(
-          listOf({ anyOf: [STRING, mapOf(STRING)] }),
-          'e.g. ["title", {"author.name": "Author"}]; at most 200. Default: the fields of the first row.',
-        ),
-        format: { type: 'string', enum: FORMATS, description: 'ndjson only as a resource, table never.' },
-        delivery: {
-          type: 'string',
-          enum: DELIVERIES,
-          description:
-            'resource: a link to rows of any number, without order, skip, pipeline and row_cap. Default inline.',
-        },
-        row_cap: described(INTEGER, 'Rows written at most: default 1000, max 10000.'),
-      },
-      ['class_name'],
-    ),
+    input: ExportDataArguments,
     output: objectOf(
       {
         class_name: STRING,
@@ -101,18 +156,15 @@ export class ExportData {
       ['class_name', 'format'],
     ),
   })
-  async export(args: Arguments, call: ToolCall) {
-    const className = requiredString(args, 'class_name');
+  async export(args: ExportDataArguments, call: ToolCall) {
+    const { class_name: className, format, row_cap: cap = DEFAULT_ROW_CAP } = args;
     const known = await call.records.admit(className);
-    if (oneOf(args, 'delivery', DELIVERIES, 'inline') === 'resource')
-      return promisedExport(args, known, call, this.desk);
-    const format = oneOf(args, 'format', TEXT_FORMATS, 'csv');
-    const cap = rowCap(args);
-    const chosen = exportColumns(args);
-    const { rows, more } = await fetchRows(args, className, call, cap);
+    if (args.delivery === 'resource') return this.promised(args, known, call);
+    const { rows, more } = await fetchRows(args, cap, call);
     const written = rows.slice(0, cap);
+    const chosen = args.columns.map(columnOf);
     const columns = chosen.length > 0 ? this.resolved(chosen, args, known) : shownColumns(written);
-    const { headers, output } = formatRows(format, written, columns, call.switches);
+    const { headers, output } = formatRows(format as TextFormat, written, columns, call.switches);
     const text = {
       class_name: className,
       format,
@@ -124,21 +176,69 @@ export class ExportData {
     return fittingText(text, written, columns, call);
   }
 
-  /** Queried rows carry wire names, whatever spelling a column was asked for in; a pipeline names its own. */
-  private resolved(columns: readonly Column[], args: Arguments, known: GovernedClass): readonly Column[] {
-    if (pipelineOf(args) !== undefined) return columns;
+  /** Queried rows carry wire names, whatever spelling a column was requested in; a pipeline names its own. */
+  private resolved(
+    columns: readonly Column[],
+    { pipeline }: ExportDataArguments,
+    known: GovernedClass,
+  ): readonly Column[] {
+    if (pipeline !== undefined) return columns;
     const { names } = known.policy;
     return columns.map(({ header, path }) => ({ header, path: names.wirePath(path) }));
   }
+
+  /** A link in place of rows. One row is read, so that whatever would refuse the export refuses it now. */
+  private async promised(
+    args: ExportDataArguments,
+    { className }: GovernedClass,
+    call: ToolCall,
+  ): Promise<ToolContent> {
+    const { given } = args;
+    const refused = INLINE_ONLY.find((name) => Object.hasOwn(given, name) && given[name] !== null);
+    if (refused !== undefined) return refuseArgument(`${refused} cannot be used with delivery resource`);
+    const order = orderOf(args, className, this.desk.maxRows);
+    const { where, keys, include } = order;
+    await call.records.find(className, { where, keys, include, after: '', limit: 1, expectsScan: true });
+    const { uri, path, fileName, mimeType, expiresAt, maxRows } = await this.desk.promise(order, call);
+    const data = {
+      class_name: className,
+      format: order.format,
+      uri,
+      ...(path !== null && { path }),
+      expires_at: expiresAt,
+      max_rows: order.limit ?? maxRows,
+      hint: `Read ${uri} as a resource, part by part${path === null ? '' : `, or GET ${path} from this server with the same credentials`}.`,
+    };
+    const description = `Rows of ${className} as ${order.format}, until ${expiresAt}`;
+    return new ToolContent(
+      [
+        { type: 'text', text: JSON.stringify(data, null, 2) },
+        { type: 'resource_link', uri, name: fileName, description, mimeType },
+      ],
+      data,
+    );
+  }
 }
 
-function pipelineOf(args: Arguments): unknown {
-  return args['pipeline'] ?? undefined;
+function columnOf(entry: string | Readonly<Record<string, string>>): Column {
+  if (typeof entry === 'string') return { path: entry, header: entry };
+  const [path = '', header = ''] = Object.entries(entry)[0] ?? [];
+  return { path, header };
 }
 
-function rowCap(args: Arguments): number {
-  const cap = integer(args, 'row_cap', { ...ROW_CAP, min: Number.MIN_SAFE_INTEGER });
-  return cap >= 1 ? cap : refuseArgument('row_cap must be positive');
+function orderOf(args: ExportDataArguments, className: string, maxRows: number): ExportOrder {
+  const { where, keys, include, limit } = args;
+  if (limit !== undefined && !(Number.isInteger(limit) && limit >= 1 && limit <= maxRows))
+    refuseArgument(`limit must be between 1 and ${maxRows}`);
+  return {
+    className,
+    format: args.format as LineFormat,
+    ...(where !== undefined && { where }),
+    ...(keys !== undefined && { keys }),
+    ...(include !== undefined && { include }),
+    columns: args.columns.map(columnOf),
+    limit: limit ?? null,
+  };
 }
 
 interface Fetched {
@@ -147,22 +247,24 @@ interface Fetched {
   readonly more: boolean;
 }
 
-async function fetchRows(args: Arguments, className: string, call: ToolCall, cap: number): Promise<Fetched> {
-  const pipeline = pipelineOf(args);
+async function fetchRows(args: ExportDataArguments, cap: number, call: ToolCall): Promise<Fetched> {
+  const { class_name: className, where, keys, include, order, pipeline, row_cap: asked, skip } = args;
   if (pipeline !== undefined) {
-    // One more than could be written: that there is more must be told.
-    const options = { atMost: ROW_CAP.max + 1, expectsScan: true };
+    // One more than could be written: the answer must say that there is more.
+    const options = { atMost: MAX_ROWS + 1, expectsScan: true };
     const { rows } = await call.records.aggregate(className, pipeline, options);
-    return { rows: logicalRows(rows), more: rows.length > ROW_CAP.max };
+    return { rows: logicalRows(rows), more: rows.length > MAX_ROWS };
   }
-  const { where, keys, include, order } = args;
-  const asked = (args['row_cap'] ?? undefined) === undefined ? DEFAULT_LIMIT : Math.max(cap, DEFAULT_LIMIT);
-  const limit = integer(args, 'limit', { default: asked, min: 1, max: Math.max(cap, ROW_CAP.default) });
-  const skip = integer(args, 'skip', SKIP);
-  const query = { where, keys, include, order, limit, skip };
+  const usual = asked === undefined ? DEFAULT_LIMIT : Math.max(cap, DEFAULT_LIMIT);
+  const limit = Math.min(args.limit ?? usual, Math.max(cap, DEFAULT_ROW_CAP));
   const { rows, more = false } = await call.records.page(className, {
-    ...query,
-    ceiling: ROW_CAP.max,
+    where,
+    keys,
+    include,
+    order,
+    limit,
+    skip,
+    ceiling: MAX_ROWS,
     tellsMore: true,
     expectsScan: true,
   });
@@ -170,7 +272,7 @@ async function fetchRows(args: Arguments, className: string, call: ToolCall, cap
 }
 
 interface Cut {
-  readonly args: Arguments;
+  readonly args: ExportDataArguments;
   readonly cap: number;
   /** Rows that were fetched. */
   readonly available: number;
@@ -184,22 +286,51 @@ function cutNote({ args, cap, available, more }: Cut) {
     available > cap
       ? `Wrote row_cap=${cap} of ${available} rows${more ? ', and more match' : ''}.`
       : `Wrote the first ${written} rows; more match.`;
-  const queried = pipelineOf(args) === undefined;
+  const queried = args.pipeline === undefined;
   const onwards = queried
-    ? `Follow next_call, raise row_cap and limit (max ${ROW_CAP.max}), narrow where, or ask for {"delivery":"resource"}.`
-    : `Raise row_cap (max ${ROW_CAP.max}), or narrow the pipeline.`;
-  const { delivery: _inline, ...repeated } = args;
-  const skip = integer(args, 'skip', SKIP) + written;
+    ? `Follow next_call, raise row_cap and limit (max ${MAX_ROWS}), narrow where, or ask for {"delivery":"resource"}.`
+    : `Raise row_cap (max ${MAX_ROWS}), or narrow the pipeline.`;
+  const { delivery: _inline, ...repeated } = args.given;
   return {
     truncated: true,
     available_rows: available,
     row_cap: cap,
     hint: `${wrote} ${onwards}`,
-    ...(queried && more && { next_call: { tool: 'export_data', arguments: { ...repeated, skip } } }),
+    ...(queried &&
+      more && { next_call: { tool: 'export_data', arguments: { ...repeated, skip: args.skip + written } } }),
   };
 }
 
 function shownColumns(rows: readonly ParseRow[]): readonly Column[] {
   const inferred = inferColumns(rows);
   return inferred.length > 0 ? inferred : NO_ROWS;
+}
+
+const POINTER = /^_p_([A-Za-z][A-Za-z0-9_]*)$/;
+
+/** Whole documents of a class, as the database names their columns. */
+const STORED = [
+  ['_id', 'objectId'],
+  ['_created_at', 'createdAt'],
+  ['_updated_at', 'updatedAt'],
+] as const;
+
+/**
+ * Rows of a pipeline under the names that callers write: a pointer is `author` with the id of its object, whatever the database
+ * calls the column. One that leads into several classes keeps them in its values.
+ */
+function logicalRows(rows: readonly ParseRow[]): readonly ParseRow[] {
+  const documents = rows.length > 0 && rows.every((row) => '_created_at' in row && '_updated_at' in row);
+  return compactPointers(rows).rows.map((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([name, value]) => [logicalName(name, row, documents), value]),
+    ),
+  );
+}
+
+function logicalName(name: string, row: ParseRow, documents: boolean): string {
+  const [, pointer] = POINTER.exec(name) ?? [];
+  const stored = documents ? STORED.find(([column]) => column === name)?.[1] : undefined;
+  const logical = pointer ?? stored ?? name;
+  return logical !== name && Object.hasOwn(row, logical) ? name : logical;
 }

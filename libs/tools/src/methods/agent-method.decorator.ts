@@ -1,6 +1,6 @@
 import 'reflect-metadata';
-import type { CallableMethod, MethodHandler } from '../declared-methods.js';
-import { methodsOf } from '../declaration/prototype-methods.js';
+import type { CallableMethod, MethodHandler } from './method-registry.js';
+import { methodsOf } from '../declaration/tool.decorator.js';
 import { classDeclarationOf } from './class.decorators.js';
 import { type AgentMethodOptions, defineMethod, MethodDeclarationError } from './method-declaration.js';
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import type { MethodCall } from '../declared-methods.js';
 import { agentMethodsOf, AgentMethod } from './agent-method.decorator.js';
 import {
   AgentFields,
@@ -9,9 +8,8 @@ import {
   classDeclarationOf,
   ParseClass,
 } from './class.decorators.js';
-import { effectiveTier } from './effective-tier.js';
 import { MethodDeclarationError, soundsLikeWriting } from './method-declaration.js';
-import { MethodRegistry } from './method-registry.js';
+import { effectiveTier, type MethodCall, MethodRegistry } from './method-registry.js';
 
 @ParseClass('User', { fields: ['username', 'email'] })
 @AgentFields('username', 'bio')

@@ -1,7 +1,48 @@
 import { Injectable } from '@nestjs/common';
-import { canonicalClassName } from '#agent';
-import { type CallableMethod, CallableMethods } from '../declared-methods.js';
-import { MethodDeclarationError } from './method-declaration.js';
+import { type Agent, canonicalClassName, type ProgressUpdate, type Tier } from '#agent';
+import type { GovernedClass, GovernedRecords, GovernedWrites, ParseRow } from '#data';
+import { type EnvironmentGates, methodGate } from '#policy';
+import { type DeclaredMethod, MethodDeclarationError } from './method-declaration.js';
+
+/** What a method gets besides its arguments. Everything on it is governed for the calling agent. */
+export interface MethodCall {
+  /** The class that declares it. */
+  readonly className: string;
+  /** The object the method was called on, as this agent may read it; null for class methods. */
+  readonly receiver: ParseRow | null;
+  /** Of the receiver; null for class methods. */
+  readonly objectId: string | null;
+  /** The data, as the calling agent may read it. */
+  readonly records: GovernedRecords;
+  /** For methods of tier write or admin that really run; a dry run gets none. */
+  readonly writes: GovernedWrites | null;
+  /** It is to tell what it would do, and to do nothing. */
+  readonly dryRun: boolean;
+  /** Ends when the client goes away or cancels, or the time is up. */
+  readonly signal: AbortSignal;
+  /** Told to the client; a report without a finite `progress` is passed over. */
+  progress(update: ProgressUpdate): void;
+  /** Only for methods that declare `agent: true`. */
+  readonly agent: Agent | null;
+}
+
+export type MethodHandler = (args: Readonly<Record<string, unknown>>, call: MethodCall) => unknown;
+
+export interface CallableMethod extends DeclaredMethod {
+  /** The method asked to be told who is calling. */
+  readonly wantsAgent: boolean;
+  readonly handler: MethodHandler;
+}
+
+/** The methods that applications declared, by canonical class name. Without a provider of this port there are none. */
+export abstract class DeclaredMethods {
+  abstract of(className: string): readonly DeclaredMethod[];
+}
+
+/** The same methods with the code behind them: for what runs them, not for what tells of them. */
+export abstract class CallableMethods extends DeclaredMethods {
+  abstract find(className: string, name: string): CallableMethod | undefined;
+}
 
 /** The declared methods of one process. Only what was registered here by name can be called. */
 @Injectable()
@@ -24,4 +65,54 @@ export class MethodRegistry extends CallableMethods {
   find(className: string, name: string): CallableMethod | undefined {
     return this.classes.get(className)?.get(name);
   }
+}
+
+/** The declared method that arguments of call_method name, with the canonical name of its class. */
+export function calledMethod(
+  args: unknown,
+  methods: CallableMethods,
+): (CallableMethod & { readonly className: string }) | undefined {
+  const { class_name: written, method_name: name } = (args ?? {}) as Record<string, unknown>;
+  if (typeof written !== 'string' || typeof name !== 'string') return undefined;
+  const className = canonicalClassName(written);
+  const method = methods.find(className, name);
+  return method && { ...method, className };
+}
+
+/** Whether arguments of call_method ask what would be done. In doubt nothing is changed: all but absent, null and false does. */
+export function asksForPreview(args: unknown): boolean {
+  const { arguments: given } = (args ?? {}) as Record<string, unknown>;
+  const { dry_run: asked } = (given ?? {}) as Record<string, unknown>;
+  return asked !== undefined && asked !== null && asked !== false;
+}
+
+/**
+ * The tier a call really acts at: that of the target method for call_method (readonly while it is unresolved), the tool's
+ * own otherwise.
+ */
+export function effectiveTier(
+  tool: { readonly name: string; readonly permission: Tier },
+  args: unknown,
+  methods: CallableMethods,
+): Tier {
+  if (tool.name !== 'call_method') return tool.permission;
+  return calledMethod(args, methods)?.permission ?? 'readonly';
+}
+
+/** Of the methods of a class those that the agent may call: what is told of is what would run. */
+export function callableMethods(
+  methods: readonly DeclaredMethod[],
+  { className, methodTiers }: GovernedClass,
+  agent: Agent,
+  environment: EnvironmentGates,
+): readonly DeclaredMethod[] {
+  const { shape, identity } = agent;
+  if (shape.clientMode || !shape.tools.permits('call_method')) return [];
+  const assumed = identity.kind === 'aclUser' || identity.kind === 'aclRole';
+  return methods.filter(
+    ({ name, permission, type }) =>
+      methodTiers.has(permission) &&
+      !(assumed && type === 'instance' && permission !== 'readonly') &&
+      methodGate(agent, { className, name, permission }, environment) === null,
+  );
 }

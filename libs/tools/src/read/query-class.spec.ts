@@ -1,7 +1,7 @@
 import { Refused } from '#agent';
 import { describe, expect, it } from 'vitest';
-import { callOf, QUIET, SampleRecords, sampleRows, switches } from '../contracts/sample-records.js';
-import type { ToolSwitches } from '../tool-switches.js';
+import { callOf, QUIET, runTool, SampleRecords, sampleRows, switches } from '../contracts/sample-records.js';
+import type { ToolSwitches } from '../tool.js';
 import { QueryClass } from './query-class.js';
 
 function setUp(rows = sampleRows(3), process: ToolSwitches = QUIET) {
@@ -10,7 +10,12 @@ function setUp(rows = sampleRows(3), process: ToolSwitches = QUIET) {
   return {
     records,
     query: (args: object = {}): Promise<Record<string, unknown>> =>
-      tool.query({ class_name: 'Post', ...args }, { ...callOf(tool, records), switches: process }),
+      runTool(
+        tool,
+        'query',
+        { class_name: 'Post', ...args },
+        { ...callOf(tool, records), switches: process },
+      ),
   };
 }
 

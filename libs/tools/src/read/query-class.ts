@@ -1,43 +1,39 @@
 import { Injectable } from '@nestjs/common';
 import type { RowPage } from '#data';
 import {
-  type Arguments,
-  canonicalFilterChoice,
-  integer,
-  oneOf,
-  requiredString,
-} from '../arguments/argument-readers.js';
+  CheckedByData,
+  Choice,
+  DefaultFilterChoice,
+  RequiredText,
+  WholeNumber,
+} from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import {
-  argumentsOf,
-  BOOLEAN,
-  described,
-  INTEGER,
-  listOf,
-  mapOf,
-  OBJECT,
-  objectOf,
-  STRING,
-} from '../json-schema.js';
-import { READ_ONLY } from '../read-only-annotations.js';
-import { fittingText } from '../shaping/oversize-text.js';
+import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { fittingText } from '../shaping/oversize-refusal.js';
+import { presentRows, sourced } from '../shaping/provenance.js';
 import { formatRows, inferColumns, TEXT_FORMATS, type TextFormat } from '../shaping/text-formats.js';
-import type { ToolCall } from '../tool.js';
-import { presentRows, sourced } from './row-source.js';
-import { RESULTS_VIEW } from '../views.js';
+import { READ_ONLY, RESULTS_VIEW, type ToolCall } from '../tool.js';
 
-const LIMIT = { default: 100, min: 1, max: 1000 };
-const SKIP = { default: 0, min: 0, max: Number.MAX_SAFE_INTEGER };
 /** Rows one answer shows, however many were asked for: what a model can usefully read at once. */
 const ROWS_SHOWN = 50;
 const FORMATS = ['json', ...TEXT_FORMATS] as const;
 
-interface Query {
-  readonly className: string;
-  readonly limit: number;
-  readonly skip: number;
-  /** What the caller wrote and a following call repeats; never anything that was added to it. */
-  readonly repeated: Arguments;
+class QueryClassArguments {
+  @RequiredText() class_name!: string;
+  @CheckedByData(
+    described(
+      OBJECT,
+      'Parse constraint, e.g. {"status":"live","createdAt":{"$gte":{"__type":"Date","iso":"…"}}}',
+    ),
+  )
+  where?: unknown;
+  @WholeNumber({ min: 1, max: 1000 }, 'Default 100, max 1000.') limit = 100;
+  @WholeNumber({ min: 0, max: Number.MAX_SAFE_INTEGER }) skip = 0;
+  @CheckedByData(described(STRING, 'e.g. -createdAt,title')) order?: unknown;
+  @CheckedByData(described(listOf(STRING), 'Fields to return, at most 64.')) keys?: unknown;
+  @CheckedByData(described(listOf(STRING), 'Pointer fields to resolve, at most 20.')) include?: unknown;
+  @DefaultFilterChoice() apply_canonical_filter?: boolean;
+  @Choice(FORMATS) format: (typeof FORMATS)[number] = 'json';
 }
 
 @Injectable()
@@ -54,23 +50,7 @@ export class QueryClass {
     timeout: 30,
     clientSafe: true,
     annotations: READ_ONLY,
-    input: argumentsOf(
-      {
-        class_name: STRING,
-        where: described(
-          OBJECT,
-          'Parse constraint, e.g. {"status":"live","createdAt":{"$gte":{"__type":"Date","iso":"…"}}}',
-        ),
-        limit: described(INTEGER, 'Default 100, max 1000.'),
-        skip: INTEGER,
-        order: described(STRING, 'e.g. -createdAt,title'),
-        keys: described(listOf(STRING), 'Fields to return, at most 64.'),
-        include: described(listOf(STRING), 'Pointer fields to resolve, at most 20.'),
-        apply_canonical_filter: described(BOOLEAN, 'false: no default filter.'),
-        format: { type: 'string', enum: FORMATS },
-      },
-      ['class_name'],
-    ),
+    input: QueryClassArguments,
     output: objectOf(
       {
         class_name: STRING,
@@ -91,35 +71,17 @@ export class QueryClass {
       ['class_name'],
     ),
   })
-  async query(args: Arguments, call: ToolCall) {
-    const format = oneOf(args, 'format', FORMATS, 'json');
-    const { where, order, keys, include } = args;
-    const applyCanonicalFilter = canonicalFilterChoice(args);
-    const query: Query = {
-      className: requiredString(args, 'class_name'),
-      limit: integer(args, 'limit', LIMIT),
-      skip: integer(args, 'skip', SKIP),
-      repeated: present({
-        where,
-        keys,
-        order,
-        include,
-        apply_canonical_filter: applyCanonicalFilter === false ? false : undefined,
-      }),
-    };
-    const { className, limit, skip } = query;
+  async query(args: QueryClassArguments, call: ToolCall) {
+    const { class_name: className, where, order, keys, include, limit, skip, format } = args;
+    const applyCanonicalFilter = args.apply_canonical_filter;
     const options = { where, order, keys, include, applyCanonicalFilter, limit, skip };
-    if (format === 'json') return this.answer(query, await call.records.page(className, options), call);
-    return this.text(
-      query,
-      await call.records.page(className, { ...options, tellsMore: true }),
-      format,
-      call,
-    );
+    if (format === 'json') return this.answer(args, await call.records.page(className, options), call);
+    const page = await call.records.page(className, { ...options, tellsMore: true });
+    return this.text(args, page, format, call);
   }
 
-  private answer(query: Query, { rows, truncatedIncludeFields }: RowPage, call: ToolCall) {
-    const { className, limit, skip } = query;
+  private answer(args: QueryClassArguments, { rows, truncatedIncludeFields }: RowPage, call: ToolCall) {
+    const { class_name: className, limit, skip } = args;
     const hasMore = rows.length >= limit;
     const truncated = rows.length > ROWS_SHOWN;
     return {
@@ -129,17 +91,22 @@ export class QueryClass {
       truncated,
       ...(truncated && { truncated_note: `Showing first ${ROWS_SHOWN} of ${rows.length} results` }),
       ...(truncatedIncludeFields && { truncated_include_fields: truncatedIncludeFields }),
-      ...(hasMore && { next_call: followingCall(query, limit, skip + limit) }),
+      ...(hasMore && { next_call: followingCall(args, limit, skip + limit) }),
       ...(truncated && {
-        truncated_call: followingCall(query, rows.length - ROWS_SHOWN, skip + ROWS_SHOWN),
+        truncated_call: followingCall(args, rows.length - ROWS_SHOWN, skip + ROWS_SHOWN),
       }),
       results: presentRows(rows.slice(0, ROWS_SHOWN), className, call),
     };
   }
 
   /** Every fetched row in one piece of text, values in Parse's own form. */
-  private text(query: Query, { rows, more = false }: RowPage, format: TextFormat, call: ToolCall) {
-    const { className, limit, skip } = query;
+  private text(
+    args: QueryClassArguments,
+    { rows, more = false }: RowPage,
+    format: TextFormat,
+    call: ToolCall,
+  ) {
+    const { class_name: className, limit, skip } = args;
     const written = sourced(rows, className, call);
     const columns = inferColumns(written);
     const { headers, output } = formatRows(format, written, columns, call.switches);
@@ -153,19 +120,26 @@ export class QueryClass {
         truncated: true,
         truncated_note: `More rows match than these ${rows.length}`,
         pagination: { limit, skip, has_more: true },
-        next_call: followingCall(query, limit, skip + limit, format),
+        next_call: followingCall(args, limit, skip + limit, format),
       }),
     };
     return fittingText(text, written, columns, call);
   }
 }
 
-const present = (args: Arguments): Arguments =>
-  Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined && value !== null));
-
-function followingCall({ className, repeated }: Query, limit: number, skip: number, format?: TextFormat) {
+/** Repeats what the caller wrote; never anything that was added to it. */
+function followingCall(args: QueryClassArguments, limit: number, skip: number, format?: TextFormat) {
+  const { class_name, where, keys, order, include, apply_canonical_filter: choice } = args;
+  const written = {
+    where,
+    keys,
+    order,
+    include,
+    apply_canonical_filter: choice === false ? false : undefined,
+  };
+  const repeated = Object.entries(written).filter(([, value]) => value !== undefined);
   return {
     tool: 'query_class',
-    arguments: { class_name: className, limit, skip, ...repeated, ...(format && { format }) },
+    arguments: { class_name, limit, skip, ...Object.fromEntries(repeated), ...(format && { format }) },
   };
 }

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { callOf, QUIET, SampleRecords, sampleRows, switches } from '../contracts/sample-records.js';
-import { CountObjects } from './count-objects.js';
-import { GetObject } from './get-object.js';
-import { GetObjects } from './get-objects.js';
-import { GetSampleObjects } from './get-sample-objects.js';
+import { callOf, QUIET, runTool, SampleRecords, sampleRows, switches } from '../contracts/sample-records.js';
+import { CountObjects } from './count-and-explain.js';
+import { GetObject, GetObjects, GetSampleObjects } from './read-objects.js';
 
 const shown = (count: number) => sampleRows(count).map(({ ACL: _acl, ...row }) => row);
 
@@ -11,7 +9,10 @@ describe('count_objects', () => {
   const count = async (args: object) => {
     const records = new SampleRecords(sampleRows(3));
     const tool = new CountObjects();
-    return { records, answer: await tool.count({ class_name: 'Post', ...args }, callOf(tool, records)) };
+    return {
+      records,
+      answer: await runTool(tool, 'count', { class_name: 'Post', ...args }, callOf(tool, records)),
+    };
   };
 
   it("counts without fetching, and repeats the caller's own constraint", async () => {
@@ -38,7 +39,7 @@ describe('count_objects', () => {
 describe('get_object', () => {
   const get = (args: object, records = new SampleRecords(sampleRows(2))) => {
     const tool = new GetObject();
-    return tool.get({ class_name: 'Post', object_id: 'r1', ...args }, callOf(tool, records));
+    return runTool(tool, 'get', { class_name: 'Post', object_id: 'r1', ...args }, callOf(tool, records));
   };
 
   it('tells id and times beside the object', async () => {
@@ -78,7 +79,7 @@ describe('get_object', () => {
 describe('get_objects', () => {
   const get = (ids: unknown, records = new SampleRecords(sampleRows(60)), process = QUIET) => {
     const tool = new GetObjects();
-    return tool.get({ class_name: 'Post', ids }, { ...callOf(tool, records), switches: process });
+    return runTool(tool, 'get', { class_name: 'Post', ids }, { ...callOf(tool, records), switches: process });
   };
 
   it('answers in the order asked, ids collapsed, absent ones named', async () => {
@@ -134,7 +135,10 @@ describe('get_sample_objects', () => {
   const sample = async (args: object) => {
     const records = new SampleRecords(sampleRows(30));
     const tool = new GetSampleObjects();
-    return { records, answer: await tool.sample({ class_name: 'Post', ...args }, callOf(tool, records)) };
+    return {
+      records,
+      answer: await runTool(tool, 'sample', { class_name: 'Post', ...args }, callOf(tool, records)),
+    };
   };
 
   it('shows the newest objects and says how many', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type ToolRegistration, toolsOf } from '../declaration/tool.decorator.js';
 import { defineTool, ToolDeclarationError, type ToolOptions } from '../declaration/tool-declaration.js';
-import { CountObjects } from '../read/count-objects.js';
-import { GetObject } from '../read/get-object.js';
+import { CountObjects } from '../read/count-and-explain.js';
+import { GetObject } from '../read/read-objects.js';
 import { ToolCatalogue } from './tool-catalogue.js';
 
 const tool = (name: string, options: Partial<ToolOptions> = {}): ToolRegistration => ({

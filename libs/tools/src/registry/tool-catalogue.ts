@@ -1,12 +1,31 @@
 import { Injectable } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { RegistryChanges } from './registry-changes.js';
-import { declaredArguments } from '../arguments/declared-arguments.js';
-import type { ToolRegistration } from '../declaration/tool.decorator.js';
+import { argumentReader, type Arguments } from '../arguments/argument-class.js';
+import { unknownArguments } from '../arguments/unknown-arguments.js';
+import { isClassReader } from '../declaration/class-schema.js';
+import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
 import { checkedHandler } from '../declaration/checked-handler.js';
 import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
-import { BUILT_IN_GATES } from './built-in-gates.js';
+import { BUILT_IN_TOOLS } from '../built-in-tools.js';
+import type { ToolDefinition, ToolHandler } from '../tool.js';
 import { type RegisteredTool, ToolRegistry } from './tool-registry.js';
+
+/** What an override may not change of the built-in it replaces. */
+type ToolGates = Pick<ToolDefinition, 'permission' | 'category' | 'clientSafe'>;
+
+/** Whether Parley itself has a tool of that name, replaced or not. */
+export const isBuiltInName = (name: string): boolean => BUILT_IN_GATES.has(name);
+
+/** Built-in names in catalogue order with their gates. */
+const BUILT_IN_GATES: ReadonlyMap<string, ToolGates> = new Map(
+  BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)).map(
+    ({ definition: { name, permission, category, clientSafe } }): [string, ToolGates] => [
+      name,
+      { permission, category, clientSafe },
+    ],
+  ),
+);
 
 /** The registry of one process. */
 @Injectable()
@@ -26,13 +45,15 @@ export class ToolCatalogue extends ToolRegistry {
 
   installBuiltIns(tools: readonly ToolRegistration[]): void {
     if (this.installed) throw new ToolDeclarationError('built-in', 'the built-in tools are already in place');
-    for (const { definition, handler } of tools) {
+    for (const tool of tools) {
+      const { definition } = tool;
       checkDefinition(definition);
       if (!BUILT_IN_GATES.has(definition.name))
         throw new ToolDeclarationError(definition.name, 'not a built-in');
       if (this.builtIns.has(definition.name))
         throw new ToolDeclarationError(definition.name, 'declared twice');
-      const refuseUnknown = declaredArguments(definition);
+      const refuseUnknown = unknownArguments(tool);
+      const handler = readingHandler(tool);
       this.builtIns.set(definition.name, { definition, handler, builtIn: true, refuseUnknown });
     }
     this.installed = true;
@@ -85,4 +106,15 @@ export class ToolCatalogue extends ToolRegistry {
     this.changeCount += 1;
     this.changed.announce();
   }
+}
+
+/**
+ * The handler of a built-in tool behind the checks of its argument class, which are compiled here: once, and never in a call.
+ * @throws ToolDeclarationError for arguments that are not declared as a class
+ */
+export function readingHandler({ definition, input, handler }: ToolRegistration): ToolHandler {
+  if (!input || !isClassReader(input))
+    throw new ToolDeclarationError(definition.name, 'the arguments of a built-in tool are a class');
+  const read = argumentReader(input.type);
+  return (args, call) => handler(read(args) as Arguments, call);
 }

@@ -1,8 +1,9 @@
 import type { Tier } from '#agent';
 import { readEnvironmentGates } from '#policy';
 import { describe, expect, it } from 'vitest';
-import { callOf, QUIET, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
-import { type DeclaredMethod, DeclaredMethods } from '../declared-methods.js';
+import { callOf, QUIET, runTool, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
+import type { DeclaredMethod } from '../methods/method-declaration.js';
+import { DeclaredMethods } from '../methods/method-registry.js';
 import { GetAllSchemas } from './get-all-schemas.js';
 
 const TEXT = { type: 'String' } as const;
@@ -39,7 +40,7 @@ class PostMethods extends DeclaredMethods {
 function list(args: object, tier: Tier = 'readonly', process = QUIET) {
   const tool = new GetAllSchemas(OPEN, new PostMethods());
   const call = { ...callOf(tool, new SampleRecords([], CLASSES), tier), switches: process };
-  return tool.list({ ...args }, call);
+  return runTool(tool, 'list', args, call);
 }
 
 describe('get_all_schemas', () => {

@@ -1,15 +1,12 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { isSystemClassName } from '#agent';
 import type { GovernedClass } from '#data';
-import { type Arguments, optionalString, optionalStringList } from '../arguments/argument-readers.js';
+import { Text, TextList } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { DeclaredMethods } from '../declared-methods.js';
-import { ToolEnvironment } from '../environment.js';
-import { argumentsOf, described, INTEGER, listOf, objectOf, STRING } from '../json-schema.js';
-import { callableMethods } from '../methods/callable-methods.js';
-import { READ_ONLY } from '../read-only-annotations.js';
+import { INTEGER, listOf, objectOf, STRING } from '../json-schema.js';
+import { callableMethods, DeclaredMethods } from '../methods/method-registry.js';
 import { hardenSchemaText } from '../shaping/schema-text.js';
-import type { ToolCall } from '../tool.js';
+import { READ_ONLY, type ToolCall, ToolEnvironment } from '../tool.js';
 
 /** Columns of every Parse class: they say nothing about how rich a class is. */
 const DEFAULT_FIELDS = new Set(['objectId', 'createdAt', 'updatedAt', 'ACL']);
@@ -18,6 +15,11 @@ const CLASS_SUMMARY = objectOf({ name: STRING, fields: INTEGER, desc: STRING, me
   'name',
   'fields',
 ]);
+
+class GetAllSchemasArguments {
+  @TextList('Only these, exact names.') names: readonly string[] = [];
+  @Text('Only names that start so.') prefix = '';
+}
 
 @Injectable()
 export class GetAllSchemas {
@@ -33,18 +35,15 @@ export class GetAllSchemas {
     category: 'schema',
     timeout: 15,
     annotations: READ_ONLY,
-    input: argumentsOf({
-      names: described(listOf(STRING), 'Only these, exact names.'),
-      prefix: described(STRING, 'Only names that start so.'),
-    }),
+    input: GetAllSchemasArguments,
     output: objectOf(
       { total: INTEGER, note: STRING, built_in: listOf(CLASS_SUMMARY), custom: listOf(CLASS_SUMMARY) },
       ['total', 'built_in', 'custom'],
     ),
   })
-  async list(args: Arguments, call: ToolCall) {
-    const names = new Set(optionalStringList(args, 'names'));
-    const prefix = optionalString(args, 'prefix') ?? '';
+  async list(args: GetAllSchemasArguments, call: ToolCall) {
+    const { prefix } = args;
+    const names = new Set(args.names);
     const wanted = (await call.records.classes()).filter(
       ({ className }) => (names.size === 0 || names.has(className)) && className.startsWith(prefix),
     );

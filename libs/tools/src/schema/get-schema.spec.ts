@@ -3,8 +3,9 @@ import type { Tier } from '#agent';
 import type { GovernedClass } from '#data';
 import { type ClassPolicy, type FieldSchema, type FieldType, readEnvironmentGates } from '#policy';
 import { describe, expect, it, vi } from 'vitest';
-import { callOf, QUIET, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
-import { type DeclaredMethod, DeclaredMethods } from '../declared-methods.js';
+import { callOf, QUIET, runTool, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
+import type { DeclaredMethod } from '../methods/method-declaration.js';
+import { DeclaredMethods } from '../methods/method-registry.js';
 import { GetSchema } from './get-schema.js';
 
 const USER = sampleClass('_User', { username: { type: 'String' } });
@@ -34,7 +35,8 @@ async function schemaOf(
   }
   const tool = new GetSchema(readEnvironmentGates(env), new Methods());
   const call = { ...callOf(tool, new SampleRecords([], [USER, known]), tier), switches: process };
-  return (await tool.describe({ class_name: known.className }, call)) as Told & Record<string, unknown>;
+  return (await runTool(tool, 'describe', { class_name: known.className }, call)) as Told &
+    Record<string, unknown>;
 }
 
 const fieldOf = async (field: FieldSchema, policy: Partial<ClassPolicy> = {}) =>
@@ -119,7 +121,7 @@ describe('get_schema', () => {
 
   it('refuses a call without a class', async () => {
     const tool = new GetSchema(readEnvironmentGates({}));
-    await expect(tool.describe({}, callOf(tool, new SampleRecords()))).rejects.toMatchObject({
+    await expect(runTool(tool, 'describe', {}, callOf(tool, new SampleRecords()))).rejects.toMatchObject({
       refusal: { code: 'invalid_argument', message: 'Invalid arguments: class_name is required' },
     });
   });

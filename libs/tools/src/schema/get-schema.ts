@@ -2,20 +2,19 @@ import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
 import { isSystemClassName } from '#agent';
 import type { GovernedClass } from '#data';
 import { ALWAYS_KEEP, rootOf } from '#policy';
-import { type Arguments, requiredString } from '../arguments/argument-readers.js';
+import { RequiredText } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { DeclaredMethods } from '../declared-methods.js';
-import { ToolEnvironment } from '../environment.js';
-import { argumentsOf, BOOLEAN, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { callableMethods } from '../methods/callable-methods.js';
-import { READ_ONLY } from '../read-only-annotations.js';
+import { BOOLEAN, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { callableMethods, DeclaredMethods } from '../methods/method-registry.js';
 import { relationEdges, relationsOf } from '../shaping/relation-graph.js';
 import { hardenSchemaText } from '../shaping/schema-text.js';
-import type { ToolCall } from '../tool.js';
-import { toldDefaultFilter } from './default-view.js';
-import { describePermissions } from './class-permissions.js';
-import { describeField } from './field-description.js';
-import { describeMethods } from './method-description.js';
+import { READ_ONLY, type ToolCall, ToolEnvironment } from '../tool.js';
+import {
+  describeField,
+  describeMethods,
+  describePermissions,
+  shownDefaultFilter,
+} from './class-description.js';
 
 const FIELD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
@@ -35,12 +34,16 @@ function typeOf(className: string): string {
 }
 
 /** Of declared names those that this agent may use, without those that every class returns anyway. */
-function tellable(
+function nameable(
   fields: readonly string[] | null | undefined,
   readable: ReadonlySet<string>,
 ): readonly string[] {
   const always: readonly string[] = ALWAYS_KEEP;
   return (fields ?? []).filter((name) => readable.has(name) && !always.includes(name));
+}
+
+class GetSchemaArguments {
+  @RequiredText() class_name!: string;
 }
 
 @Injectable()
@@ -63,7 +66,7 @@ export class GetSchema {
     category: 'schema',
     timeout: 10,
     annotations: READ_ONLY,
-    input: argumentsOf({ class_name: STRING }, ['class_name']),
+    input: GetSchemaArguments,
     output: objectOf(
       {
         class_name: STRING,
@@ -84,8 +87,8 @@ export class GetSchema {
       ['class_name', 'type', 'fields'],
     ),
   })
-  async describe(args: Arguments, call: ToolCall) {
-    const known = await call.records.describe(requiredString(args, 'class_name'));
+  async describe(args: GetSchemaArguments, call: ToolCall) {
+    const known = await call.records.describe(args.class_name);
     const all = await call.records.classes();
     const indexes = await call.records.indexes(known.className);
     const { className, schema, policy, masks } = known;
@@ -103,9 +106,9 @@ export class GetSchema {
       text,
       showPermittedKeys: call.switches.agentDebug,
     });
-    const allowed = tellable(policy.fields, readable);
-    const joined = tellable(policy.joinFields, readable);
-    const defaultFilter = toldDefaultFilter(known, context.knownClasses);
+    const allowed = nameable(policy.fields, readable);
+    const joined = nameable(policy.joinFields, readable);
+    const defaultFilter = shownDefaultFilter(known, context.knownClasses);
     return {
       class_name: className,
       type: typeOf(className),

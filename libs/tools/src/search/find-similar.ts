@@ -1,21 +1,29 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#agent';
 import { QueryEmbeddings } from '#data';
+import { refuseArgument } from '../arguments/argument-class.js';
 import {
-  type Arguments,
-  optionalObject,
-  optionalString,
-  refuseArgument,
-  requiredString,
-} from '../arguments/argument-readers.js';
+  ArgumentSchema,
+  JsonObject,
+  RequiredText,
+  ResultCount,
+  Text,
+} from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { argumentsOf, described, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { READS_AND_EMBEDS } from '../read-only-annotations.js';
-import type { ToolCall } from '../tool.js';
-import { foundRows } from './found-rows.js';
-import { requiredText, resultCount, toldScore } from './search-arguments.js';
+import { INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
+import { foundRows, searchText, shownScore } from './found-rows.js';
 
-const LIMIT = { fallback: 5, most: 20 };
+class FindSimilarArguments {
+  @RequiredText() class_name!: string;
+  @Text('The declared vector field; may be left out.') field?: string;
+  @ArgumentSchema({ examples: ['x0Ab3CdEf9'] })
+  @Text('A row of the class; it is not among the results.')
+  object_id?: string;
+  @Text('Instead of object_id: what the rows should be like.') text?: string;
+  @ResultCount(20, 'Rows at most: default 5, max 20.') limit = 5;
+  @JsonObject("Constraint over the class's filter fields.") where?: Readonly<Record<string, unknown>>;
+}
 
 @Injectable()
 export class FindSimilar {
@@ -30,49 +38,34 @@ export class FindSimilar {
     category: 'query',
     timeout: 30,
     annotations: READS_AND_EMBEDS,
-    input: argumentsOf(
-      {
-        class_name: STRING,
-        field: described(STRING, 'The declared vector field; may be left out.'),
-        object_id: {
-          ...STRING,
-          description: 'A row of the class; it is not among the results.',
-          examples: ['x0Ab3CdEf9'],
-        },
-        text: described(STRING, 'Instead of object_id: what the rows should be like.'),
-        limit: described(INTEGER, 'Rows at most: default 5, max 20.'),
-        where: described(OBJECT, "Constraint over the class's filter fields."),
-      },
-      ['class_name'],
-    ),
+    input: FindSimilarArguments,
     output: objectOf({ class_name: STRING, field: STRING, count: INTEGER, results: listOf(OBJECT) }, [
       'class_name',
       'count',
       'results',
     ]),
   })
-  async find(args: Arguments, call: ToolCall) {
-    const className = requiredString(args, 'class_name');
+  async find(args: FindSimilarArguments, call: ToolCall) {
+    const { class_name: className, text, where: filter, limit } = args;
     const likeness = await call.search.likeness(className);
-    const named = optionalString(args, 'field') || undefined;
+    const named = args.field || undefined;
     if (named !== undefined && likeness.wireName(named) !== likeness.field)
       refuseArgument(`field must be '${likeness.field}', the declared vector field`);
-    const objectId = optionalString(args, 'object_id') || undefined;
-    if ((objectId === undefined) === (optionalString(args, 'text') === undefined))
+    const objectId = args.object_id || undefined;
+    if ((objectId === undefined) === (text === undefined))
       refuseArgument('one of object_id and text is required');
-    const filter = optionalObject(args, 'where');
     likeness.check({ filter });
     const vector =
       objectId === undefined
-        ? await this.vectorOfText(requiredText(args, 'text'), call)
+        ? await this.vectorOfText(searchText('text', text ?? ''), call)
         : await likeness.vectorOf(objectId);
     const hits = await likeness.nearest({
       vector,
       filter,
-      limit: resultCount(args, 'limit', LIMIT),
+      limit,
       ...(objectId !== undefined && { except: objectId }),
     });
-    const results = foundRows(hits, ({ score }) => toldScore(score, call.agent.permissions));
+    const results = foundRows(hits, ({ score }) => shownScore(score, call.agent.permissions));
     return { class_name: className, field: likeness.field, count: results.length, results };
   }
 

@@ -1,5 +1,17 @@
 import type { ParseRow, SearchHit } from '#data';
+import { refuseArgument } from '../arguments/argument-class.js';
 import { simplifyRow } from '../shaping/simplify.js';
+
+/** A text to search for. */
+export function searchText(name: string, text: string): string {
+  if (text === '') return refuseArgument(`${name} is required`);
+  return text.trim() === '' ? refuseArgument(`${name} must not be blank`) : text;
+}
+
+/** A score precise enough to order by; all of its digits could reveal whether one certain row exists. */
+export function shownScore(score: number, tier: string): number {
+  return tier === 'admin' ? score : Math.round(score * 10) / 10;
+}
 
 /** Found rows in the short form, each with its score and, when they were asked for, its passages. */
 export function foundRows(

@@ -1,27 +1,52 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#agent';
-import { QueryEmbeddings, type SearchHit } from '#data';
-import { type Arguments, requiredString } from '../arguments/argument-readers.js';
-import { Tool } from '../declaration/tool.decorator.js';
+import { type LikenessFilters, QueryEmbeddings, type SearchHit } from '#data';
+import { refuseArgument } from '../arguments/argument-class.js';
 import {
-  argumentsOf,
-  BOOLEAN,
-  described,
-  INTEGER,
-  listOf,
-  mapOf,
-  OBJECT,
-  objectOf,
-  STRING,
-} from '../json-schema.js';
-import { READS_AND_EMBEDS } from '../read-only-annotations.js';
+  Alias,
+  Choice,
+  GivenText,
+  JsonObject,
+  RequiredText,
+  ResultCount,
+  Text,
+  WholeNumber,
+} from '../arguments/argument.decorators.js';
+import { Tool } from '../declaration/tool.decorator.js';
+import { BOOLEAN, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { simplifyRow } from '../shaping/simplify.js';
-import type { ToolCall } from '../tool.js';
-import { chunked, withinBudget } from './chunks.js';
-import { requiredText, resultCount, toldScore } from './search-arguments.js';
-import { chosenText, semanticOptions, type SemanticOptions, withAliases } from './semantic-arguments.js';
+import { READS_AND_EMBEDS, type ToolCall } from '../tool.js';
+import { chunked, type ChunkSize, MAX_CHUNKS, withinBudget } from './chunks.js';
+import { searchText, shownScore } from './found-rows.js';
 
-const K = { fallback: 5, most: 20 };
+/** Characters that a token stands for, where sizes are given in tokens. */
+const CHARACTERS_PER_TOKEN = 4;
+const DEFAULT_OVERLAP = 100;
+const UNITS = ['chars', 'tokens'] as const;
+
+class SemanticSearchArguments {
+  @RequiredText() @Alias('class', 'klass') class_name!: string;
+  @GivenText('What to look for, in your own words.') query!: string;
+  @ResultCount(20, 'Rows at most: default 5, max 20.') k = 5;
+  @JsonObject("Constraint on the rows found, over the class's filter fields.")
+  filter?: Readonly<Record<string, unknown>>;
+  @JsonObject('The same, applied before rows are ranked.')
+  vector_filter?: Readonly<Record<string, unknown>>;
+  @Text('Which of the embedded texts to hand back. Default: the first.') text_field?: string;
+  @WholeNumber({ min: 1, max: 100_000 }, 'Default 800.') @Alias('size') chunk_size = 800;
+  @WholeNumber({ min: 0, max: 100_000 }, 'Default 100; less than chunk_size.')
+  @Alias('overlap')
+  chunk_overlap?: number;
+  @Choice(UNITS) @Alias('by') chunk_by: (typeof UNITS)[number] = 'chars';
+  @WholeNumber({ min: 1, max: MAX_CHUNKS }, 'At most 200.') max_chunks_per_document = MAX_CHUNKS;
+  @WholeNumber({ min: 0, max: 10_000_000 }, 'Default 20000; 0: no limit.') max_total_tokens = 20_000;
+}
+
+interface SemanticOptions {
+  readonly chunk: ChunkSize;
+  readonly chunksPerDocument: number;
+  readonly filters: LikenessFilters;
+}
 
 interface Chunk {
   readonly id: string;
@@ -51,22 +76,7 @@ export class SemanticSearch {
     timeout: 30,
     clientSafe: true,
     annotations: READS_AND_EMBEDS,
-    input: argumentsOf(
-      {
-        class_name: STRING,
-        query: described(STRING, 'What to look for, in your own words.'),
-        k: described(INTEGER, 'Rows at most: default 5, max 20.'),
-        filter: described(OBJECT, "Constraint on the rows found, over the class's filter fields."),
-        vector_filter: described(OBJECT, 'The same, applied before rows are ranked.'),
-        text_field: described(STRING, 'Which of the embedded texts to hand back. Default: the first.'),
-        chunk_size: described(INTEGER, 'Default 800.'),
-        chunk_overlap: described(INTEGER, 'Default 100; less than chunk_size.'),
-        chunk_by: { type: 'string', enum: ['chars', 'tokens'] },
-        max_chunks_per_document: described(INTEGER, 'At most 200.'),
-        max_total_tokens: described(INTEGER, 'Default 20000; 0: no limit.'),
-      },
-      ['class_name', 'query'],
-    ),
+    input: SemanticSearchArguments,
     output: objectOf(
       {
         chunks: listOf(OBJECT),
@@ -78,21 +88,18 @@ export class SemanticSearch {
       ['chunks', 'documents', 'count'],
     ),
   })
-  async search(given: Arguments, call: ToolCall) {
-    const args = withAliases(given);
-    const className = requiredString(args, 'class_name');
-    const likeness = await call.search.likeness(className);
-    const query = requiredText(args, 'query');
-    const field = chosenText(args, likeness.textFields, (name) => likeness.wireName(name));
-    const options = semanticOptions(args);
+  async search(args: SemanticSearchArguments, call: ToolCall) {
+    const likeness = await call.search.likeness(args.class_name);
+    const query = searchText('query', args.query);
+    const field = chosenText(args.text_field, likeness.textFields, (name) => likeness.wireName(name));
+    const options = optionsOf(args);
     likeness.check(options.filters);
-    const limit = resultCount(args, 'k', K);
     if (!this.embeddings) throw new Refused(refusals.embeddingsNotConfigured());
     const { vector, calls, tokens } = await this.embeddings.embed(query, call);
     call.spend({ calls, tokens });
-    const hits = await likeness.nearest({ vector, limit, ...options.filters });
+    const hits = await likeness.nearest({ vector, limit: args.k, ...options.filters });
     const ranked = hits.flatMap((hit) => this.chunksOf(hit, field, likeness.className, options, call));
-    const chunks = withinBudget(ranked, options.totalTokens);
+    const chunks = withinBudget(ranked, args.max_total_tokens);
     const shown = new Set(chunks.map(({ metadata }) => metadata.object_id));
     return {
       chunks,
@@ -121,10 +128,10 @@ export class SemanticSearch {
     if (typeof text !== 'string') return [];
     const id = String(row['objectId']);
     const { chunks, truncated } = chunked(text, chunk, chunksPerDocument);
-    const told = toldScore(score, call.agent.permissions);
+    const shown = shownScore(score, call.agent.permissions);
     return chunks.map((content, index) => ({
       id: `${id}#${index}`,
-      score: told,
+      score: shown,
       content,
       metadata: {
         chunk_index: index,
@@ -138,4 +145,32 @@ export class SemanticSearch {
       }),
     }));
   }
+}
+
+function optionsOf(args: SemanticSearchArguments): SemanticOptions {
+  const unit = args.chunk_by === 'tokens' ? CHARACTERS_PER_TOKEN : 1;
+  const { chunk_size: size } = args;
+  // The usual overlap would swallow chunks smaller than itself.
+  const overlap = args.chunk_overlap ?? Math.min(DEFAULT_OVERLAP, Math.floor(size / 8));
+  if (overlap >= size) refuseArgument('chunk_overlap must be less than chunk_size');
+  return {
+    chunk: { size: size * unit, overlap: overlap * unit },
+    chunksPerDocument: args.max_chunks_per_document,
+    filters: { filter: args.filter, vectorFilter: args.vector_filter },
+  };
+}
+
+/** The text to hand back: the first one that the vector stands for, unless another of them is named. */
+function chosenText(
+  named: string | undefined,
+  textFields: readonly string[],
+  wireName: (name: string) => string,
+): string {
+  const [first] = textFields;
+  if (first === undefined)
+    return refuseArgument('this class has no readable text that its vector stands for');
+  if (named === undefined || named === '') return first;
+  const field = wireName(named);
+  if (textFields.includes(field)) return field;
+  return refuseArgument(`text_field must be one of ${textFields.join(', ')}`);
 }

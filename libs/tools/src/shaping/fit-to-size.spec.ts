@@ -1,7 +1,8 @@
 import type { Refusal } from '#agent';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FittedResult, fitToSize, MAX_RESULT_BYTES } from './fit-to-size.js';
+import { type FittedResult, fitToSize } from './fit-to-size.js';
+import { MAX_RESULT_BYTES } from './result-size.js';
 
 interface Envelope {
   readonly results: Record<string, unknown>[];

@@ -1,6 +1,108 @@
-import type { Refusal } from '#agent';
-import { type AdvisedTool, oversizeAdvice, type OversizeParts } from './oversize-advice.js';
-import { weighFields } from './row-weights.js';
+import { type Refusal, Refused } from '#agent';
+import type { ParseRow } from '#data';
+import { declaredNames } from '../json-schema.js';
+import type { ToolCall } from '../tool.js';
+import { byteLength, heaviestField, isRow, MAX_RESULT_BYTES, weighFields } from './result-size.js';
+import { type Column, valueAt } from './text-formats.js';
+
+/** What of a tool decides which advice can be followed. */
+interface AdvisedTool {
+  readonly name: string;
+  /** Arguments that it declares. */
+  readonly takes: readonly string[];
+}
+
+/** The parts of a result, as far as they can be asked for one by one. */
+export interface OversizeParts {
+  readonly className: string | null;
+  /** Rows, groups, values or passages, in the order in which they were answered. */
+  readonly entries: readonly unknown[];
+  /** Whether the entries are rows, whose fields have names. */
+  readonly rows: boolean;
+}
+
+const KEYS_NAMED = 64;
+const ALWAYS_KEPT = ['objectId', 'createdAt', 'updatedAt'];
+/** What the `keys` argument would accept; it also keeps names that a pipeline made up from filling the message. */
+const USABLE_KEY = /^[A-Za-z][A-Za-z0-9_]{0,127}$/;
+/** Indentation, separators and the quotes that text takes inside JSON are not weighed one by one. */
+const ROOM = 0.7;
+
+/**
+ * What to send instead, in arguments that the tool takes, each as JSON after its name; and what else would narrow the result.
+ * @param cap bytes that a result may have
+ */
+function oversizeAdvice(tool: AdvisedTool, parts: OversizeParts | null, cap: number): string {
+  return `${parts ? tried(tool, parts, cap * ROOM) : ''}${narrowed(tool)}`;
+}
+
+function tried({ name, takes }: AdvisedTool, parts: OversizeParts, budget: number): string {
+  const { className, entries, rows } = parts;
+  const heaviest = rows ? heaviestField(weighFields(entries)) : null;
+  const keys = rows ? lightKeys(entries, budget) : [];
+  if (heaviest !== null && takes.includes('columns')) {
+    const columns = keys.filter(
+      (key) => !ALWAYS_KEPT.includes(key) || entries.some((row) => isRow(row) && key in row),
+    );
+    if (columns.length > 0) return ` Try columns: ${JSON.stringify(columns)} (drops the heaviest field).`;
+  }
+  if (heaviest !== null && takes.includes('keys'))
+    return ` Try keys: ${JSON.stringify(keys)} (drops the heaviest field).`;
+  if (heaviest !== null && takes.includes('pipeline'))
+    return ` Try this as the last stage of pipeline: ${JSON.stringify({ $unset: heavyFields(entries, keys) })}.`;
+  const fitting = fittingEntries(entries, budget);
+  const count = ['limit', 'k'].find((argument) => takes.includes(argument));
+  if (count && fitting > 0 && fitting < entries.length) return ` Try ${count}: ${fitting}.`;
+  if (name === 'get_sample_objects' && heaviest !== null)
+    return ` Try query_class: ${JSON.stringify({ class_name: className, keys, order: '-createdAt', limit: entries.length })}.`;
+  return '';
+}
+
+function narrowed({ takes }: AdvisedTool): string {
+  const ways = [
+    ['limit', 'lower limit:'],
+    ['k', 'lower k:'],
+    ['ids', 'ask for fewer ids:'],
+    ['keys', 'name fewer fields in keys:'],
+    ['names', 'name the classes in names:'],
+    ['where', 'make where: stricter'],
+    ['filter', 'make filter: stricter'],
+    ['pipeline', 'end pipeline: with $project or $limit'],
+  ].flatMap(([argument = '', way]) => (takes.includes(argument) ? [way] : []));
+  return ways.length > 0 ? ` Narrow the query: ${ways.join(', or ')}.` : '';
+}
+
+/** The fields that fit together, the lightest first, and never the heaviest of them; then by name. */
+function lightKeys(rows: readonly unknown[], budget: number): readonly string[] {
+  const totals = totalsOf(rows);
+  const heaviest = heaviestField(weighFields(rows));
+  let left = budget - ALWAYS_KEPT.reduce((sum, field) => sum + (totals.get(field) ?? 0), 0);
+  const light = [...totals]
+    .filter(([field]) => field !== heaviest && !ALWAYS_KEPT.includes(field) && USABLE_KEY.test(field))
+    .sort(([, a], [, b]) => a - b)
+    .filter(([, bytes]) => (left -= bytes) >= 0)
+    .map(([field]) => field)
+    .slice(0, KEYS_NAMED - ALWAYS_KEPT.length);
+  return [...light.sort(), ...ALWAYS_KEPT];
+}
+
+function heavyFields(rows: readonly unknown[], kept: readonly string[]): readonly string[] {
+  return [...totalsOf(rows).keys()].filter((field) => !kept.includes(field) && USABLE_KEY.test(field)).sort();
+}
+
+function totalsOf(rows: readonly unknown[]): ReadonlyMap<string, number> {
+  const totals = new Map<string, number>();
+  for (const row of rows.filter(isRow))
+    for (const [field, value] of Object.entries(row))
+      totals.set(field, (totals.get(field) ?? 0) + byteLength(value) + byteLength(field));
+  return totals;
+}
+
+function fittingEntries(entries: readonly unknown[], budget: number): number {
+  let left = budget;
+  const over = entries.findIndex((entry) => (left -= byteLength(entry)) < 0);
+  return over < 0 ? entries.length : over;
+}
 
 const FIELDS_NAMED = 3;
 
@@ -37,4 +139,32 @@ export function oversizeRefusal(
       (parts?.rows ? diagnosis(parts.entries) : '') +
       oversizeAdvice(tool, parts, cap),
   };
+}
+
+/** Bytes that one character of a text can take in the answer: `\u0000`. */
+const MOST_PER_CHARACTER = 6;
+const ENVELOPE = 1024;
+
+/**
+ * An answer whose rows are one text. Once they are text nobody could tell which column is the heavy one.
+ * @returns the envelope
+ * @throws Refused for one that is too large, with its heaviest columns
+ */
+export function fittingText<
+  Envelope extends { readonly output: string; readonly headers: readonly string[] },
+>(
+  envelope: Envelope,
+  rows: readonly ParseRow[],
+  columns: readonly Column[],
+  { tool }: Pick<ToolCall, 'tool'>,
+  cap = MAX_RESULT_BYTES,
+): Envelope {
+  if (envelope.output.length * MOST_PER_CHARACTER + ENVELOPE <= cap) return envelope;
+  const bytes = Buffer.byteLength(JSON.stringify(envelope, null, 2));
+  if (bytes <= cap) return envelope;
+  const entries = rows.map((row) =>
+    Object.fromEntries(columns.map(({ path }) => [path, valueAt(row, path)])),
+  );
+  const advised = { name: tool.name, takes: declaredNames(tool.inputSchema) };
+  throw new Refused(oversizeRefusal(bytes, cap, { className: null, entries, rows: true }, advised));
 }

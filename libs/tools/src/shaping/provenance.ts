@@ -1,4 +1,6 @@
 import type { ParseRow } from '#data';
+import type { ToolCall } from '../tool.js';
+import { simplifyRow } from './simplify.js';
 
 /** Stages after which a row is still the row of the aggregated class that its `_id` names. */
 const KEEP_ROWS = new Set(['$match', '$sort', '$limit', '$skip', '$sample', '$redact', '$unset', '$unwind']);
@@ -43,4 +45,15 @@ export function stampSource(
 export function rowId(row: Readonly<ParseRow>): string | null {
   const id = row['objectId'] ?? row['_id'];
   return typeof id === 'string' ? id : null;
+}
+
+/** Rows in the short form, each with its source when the operator asked for that. */
+export function presentRows(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
+  return sourced(rows.map(simplifyRow), className, call);
+}
+
+/** The stamp comes last: after redaction, projection and every change of form. */
+export function sourced(rows: readonly ParseRow[], className: string, call: ToolCall): ParseRow[] {
+  if (!call.switches.includeSourceProvenance) return [...rows];
+  return rows.map((row) => stampSource(row, className, call.tool.name, rowId(row)));
 }

@@ -1,0 +1,186 @@
+import type { GovernedClass, ParseRow } from '#data';
+import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
+import { BOOLEAN, INTEGER, listOf, OBJECT, objectOf, STRING } from '../json-schema.js';
+import type { JsonSchema, ToolCall } from '../tool.js';
+
+export const OPERATIONS = ['count', 'sum', 'avg', 'average', 'min', 'max'] as const;
+export type Operation = (typeof OPERATIONS)[number];
+
+export const GROUP_SORTS = ['value_desc', 'value_asc', 'key_desc', 'key_asc'] as const;
+export type GroupSort = (typeof GROUP_SORTS)[number];
+
+/** What a group without a value is called. */
+export const NO_KEY = 'null';
+export const DRY_RUN = 'true: check everything, show the pipeline, read nothing.';
+
+type Properties = Readonly<Record<string, JsonSchema>>;
+
+export const GROUPING_OUTPUT: Properties = {
+  class_name: STRING,
+  field: STRING,
+  operation: STRING,
+  value_field: STRING,
+  group_count: INTEGER,
+  groups: listOf(objectOf({ key: {}, value: {} }, ['key', 'value'])),
+  sort: STRING,
+  truncated: BOOLEAN,
+  limit: INTEGER,
+};
+
+export const DRY_RUN_OUTPUT: Properties = {
+  dry_run: BOOLEAN,
+  pipeline: listOf(OBJECT),
+  parameters: OBJECT,
+  hint: STRING,
+};
+
+const FIELD = /^(_p_)?[A-Za-z][A-Za-z0-9_]{0,127}$/;
+const STORED_PREFIX = '_p_';
+
+/** A column as the caller wrote it and as a pipeline refers to it. */
+export interface GroupedColumn {
+  readonly written: string;
+  readonly reference: string;
+  /** Its name in the schema of the class. */
+  readonly wireName: string;
+}
+
+/** What every group is reduced to. */
+export interface Reduction {
+  readonly operation: Exclude<Operation, 'average'>;
+  /** Null when groups are only counted. */
+  readonly value: GroupedColumn | null;
+}
+
+/**
+ * One column, no path. The storage form of a pointer (`_p_author`) stands for its field where that field may be read;
+ * everywhere else it stays as written, and the policy refuses it.
+ */
+export function groupedColumn(written: string, name: string, known: GovernedClass): GroupedColumn {
+  if (!FIELD.test(written)) {
+    refuseArgument(`${name} must be one field name: letters, digits and _, starting with a letter, no dots`);
+  }
+  const { names } = known.policy;
+  if (!written.startsWith(STORED_PREFIX)) {
+    return { written, reference: `$${written}`, wireName: names.wireName(written) };
+  }
+  const field = names.wireName(written.slice(STORED_PREFIX.length));
+  const readable = known.fields.includes(field) && known.schema.fields.get(field)?.type === 'Pointer';
+  return { written, reference: `$${readable ? field : written}`, wireName: field };
+}
+
+/** `operation`, and the `value_field` that all but a count need. */
+export function reduction(
+  { operation: asked, value_field: field }: { readonly operation: Operation; readonly value_field?: string },
+  known: GovernedClass,
+): Reduction {
+  const operation = asked === 'average' ? 'avg' : asked;
+  if (operation === 'count') return { operation, value: null };
+  if (!field) return refuseArgument(`value_field is required for operation ${operation}`);
+  return { operation, value: groupedColumn(field, 'value_field', known) };
+}
+
+/** A count has no use for `value_field`. */
+export const reducesValues = ({ operation }: { readonly operation: Operation }): boolean =>
+  operation !== 'count';
+
+/** The accumulator of a reduction. */
+export function accumulator({ operation, value }: Reduction): Readonly<Record<string, unknown>> {
+  return operation === 'count' ? { $sum: 1 } : { [`$${operation}`]: value?.reference };
+}
+
+/** The `$sort` stage of an order, over groups of `_id` and `value`. */
+export function sortStages(sort: GroupSort | undefined): readonly object[] {
+  if (sort === undefined) return [];
+  const direction = sort.endsWith('_desc') ? -1 : 1;
+  return [{ $sort: { [sort.startsWith('value') ? 'value' : '_id']: direction } }];
+}
+
+/** Members of an answer that holds no more than `limit` of what there is. */
+export function cutNote(
+  what: 'groups' | 'values',
+  { limit, max }: { readonly limit: number; readonly max: number },
+) {
+  const raise = limit < max ? `raise limit (max ${max}), ` : '';
+  return {
+    truncated: true,
+    hint:
+      `Only ${limit} of more ${what}: ${raise}narrow where, or page with aggregate: sort its groups by _id and put ` +
+      `{"$skip":${limit}} in front of {"$limit":${limit}}.`,
+  };
+}
+
+const STORED_POINTER = /^([A-Za-z_][A-Za-z0-9_]*)\$(.+)$/s;
+/** Types of columns whose values may be pointers; in any other, `USD$5` is an ordinary text. */
+const MAY_POINT: ReadonlySet<unknown> = new Set(['Pointer', 'Array', undefined]);
+
+interface Pointer {
+  readonly className: string;
+  readonly objectId: string;
+}
+
+export interface ShownKeys {
+  /** In the order of the rows; null where there is no value. A value of a withheld class is the placeholder that queries show. */
+  readonly keys: readonly unknown[];
+  /** The class of all keys, which are then bare ids. */
+  readonly pointerClass: string | null;
+}
+
+function pointerOf(value: unknown): Pointer | null {
+  if (typeof value === 'string') {
+    const [, className, objectId] = STORED_POINTER.exec(value) ?? [];
+    return className !== undefined && objectId !== undefined ? { className, objectId } : null;
+  }
+  if (value === null || typeof value !== 'object') return null;
+  const { __type: type, className, objectId } = value as ParseRow;
+  if (type !== 'Pointer' || typeof className !== 'string' || typeof objectId !== 'string') return null;
+  return { className, objectId };
+}
+
+/** The key of a group, however the route names it. */
+export function keyOf(row: ParseRow): unknown {
+  return (Object.hasOwn(row, '_id') ? row['_id'] : row['objectId']) ?? null;
+}
+
+/** @param field wire name of the column whose values the keys are */
+export function shownKeys(rows: readonly ParseRow[], known: GovernedClass, field: string): ShownKeys {
+  const raw = rows.map(keyOf);
+  if (!MAY_POINT.has(known.schema.fields.get(field)?.type)) return { keys: raw, pointerClass: null };
+  const present = raw.filter((key) => key !== null).map(pointerOf);
+  const pointerClass = present[0]?.className ?? null;
+  const oneClass = pointerClass !== null && present.every((pointer) => pointer?.className === pointerClass);
+  const keys = raw.map((key) => {
+    const pointer = pointerOf(key);
+    if (!pointer) return key;
+    return oneClass ? pointer.objectId : `${pointer.className}$${pointer.objectId}`;
+  });
+  return { keys, pointerClass: oneClass ? pointerClass : null };
+}
+
+const DRY_RUN_HINT =
+  'Nothing was read. Call again with dry_run: false to run this, or pass the pipeline to aggregate to change it.';
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
+const isEmpty = (where: unknown): boolean =>
+  where === undefined || where === null || (typeof where === 'object' && Object.keys(where).length === 0);
+
+/** The pipeline that would run, in the names that the caller wrote. Every rule is applied to it, and nothing is read. */
+export async function dryRun(
+  className: string,
+  request: {
+    readonly where: unknown;
+    readonly stages: readonly object[];
+    readonly parameters: Arguments;
+  },
+  call: ToolCall,
+) {
+  const { where, stages, parameters } = request;
+  await call.records.checkAggregate(className, stages, { where });
+  return {
+    dry_run: true,
+    class_name: className,
+    pipeline: isEmpty(where) ? stages : [{ $match: where }, ...stages],
+    parameters: Object.fromEntries(Object.entries(parameters).filter(([, value]) => isGiven(value))),
+    hint: DRY_RUN_HINT,
+  };
+}

@@ -1,0 +1,158 @@
+import { createRequire } from 'node:module';
+import type * as TransformerStorage from 'class-transformer/types/storage.js';
+import { TransformationType, type TransformFnParams } from 'class-transformer';
+import {
+  getMetadataStorage,
+  type ValidationArguments,
+  type ValidatorConstraintInterface,
+} from 'class-validator';
+import { Refused, refusals } from '#agent';
+import { aliasesOf, declaredSchema, givenProperty } from './argument.decorators.js';
+
+/** A call's arguments as a caller wrote them. */
+export type Arguments = Readonly<Record<string, unknown>>;
+
+export function refuseArgument(message: string): never {
+  throw new Refused(refusals.invalidArgument(message));
+}
+
+/** A class whose properties are the arguments of a tool, with class-validator decorators. */
+export type ArgumentClass<T extends object = object> = new () => T;
+
+type Metadata = ReturnType<ReturnType<typeof getMetadataStorage>['getTargetValidationMetadatas']>[number];
+type Condition = (args: object, value: unknown) => boolean;
+
+interface Rule {
+  readonly constraint: ValidatorConstraintInterface;
+  readonly constraints: unknown[];
+  readonly message: string | ((args: ValidationArguments) => string);
+}
+
+/** One property of an argument class, as its decorators say. */
+interface Argument {
+  readonly name: string;
+  /** Under which it may be written, its own name first. */
+  readonly names: readonly string[];
+  /** Null counts as absent. */
+  readonly optional: boolean;
+  readonly transforms: readonly ((params: TransformFnParams) => unknown)[];
+  readonly conditions: readonly Condition[];
+  readonly rules: readonly Rule[];
+}
+
+/** What class-transformer's decorators stored; its package exports everything but this. */
+export const { defaultMetadataStorage: transformerMetadata } = createRequire(import.meta.url)(
+  'class-transformer/cjs/storage.js',
+) as typeof TransformerStorage;
+
+function metadataOf(type: ArgumentClass): ReadonlyMap<string, readonly Metadata[]> {
+  const all = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+  const groups = new Map<string, Metadata[]>();
+  for (const one of all) groups.set(one.propertyName, [...(groups.get(one.propertyName) ?? []), one]);
+  return groups;
+}
+
+/** The names that a tool takes beside those that its JSON Schema declares. */
+export function undeclaredNames(type: ArgumentClass): readonly string[] {
+  return [...metadataOf(type).keys()].flatMap((name) => [
+    ...(declaredSchema(type, name) === null ? [name] : []),
+    ...aliasesOf(type, name),
+  ]);
+}
+
+/**
+ * Reads arguments into an instance of the class. What class-transformer and class-validator would look up in every call is looked
+ * up here, once: the rules that run are the rules of the decorators, in the order of the properties, up to the first that fails.
+ * @returns throws Refused `invalid_argument`
+ * @throws TypeError for decorators that cannot run so: nested classes, groups, `each`, promises
+ */
+export function argumentReader<T extends object>(type: ArgumentClass<T>): (given: unknown) => T {
+  const properties = [...metadataOf(type)].map(([name, metadata]) => argumentOf(type, name, metadata));
+  const given = givenProperty(type);
+  return (written) => {
+    const args = argumentsOf(written);
+    const read = new type();
+    const members = read as Record<string, unknown>;
+    if (given !== undefined) members[given] = args;
+    for (const property of properties) assign(property, args, members);
+    for (const property of properties) check(property, members, type.name);
+    return read;
+  };
+}
+
+/** Absent arguments are none. */
+function argumentsOf(written: unknown): Arguments {
+  if (written === undefined || written === null) return {};
+  const isObject = typeof written === 'object' && !Array.isArray(written);
+  return isObject ? (written as Arguments) : refuseArgument('arguments must be an object');
+}
+
+function argumentOf(type: ArgumentClass, name: string, metadata: readonly Metadata[]): Argument {
+  const conditional = metadata.filter((one) => one.type === 'conditionalValidation');
+  return {
+    name,
+    names: [name, ...aliasesOf(type, name)],
+    optional: conditional.some((one) => one.name === 'isOptional'),
+    transforms: transformerMetadata
+      .findTransformMetadatas(type, name, TransformationType.PLAIN_TO_CLASS)
+      .map(({ transformFn }) => transformFn),
+    conditions: conditional.map(({ constraints }) => constraints[0] as Condition),
+    rules: metadata.filter((one) => !conditional.includes(one)).flatMap((one) => rulesOf(type, one)),
+  };
+}
+
+function rulesOf(type: ArgumentClass, metadata: Metadata): Rule[] {
+  const { propertyName, constraintCls, constraints, message, each, groups } = metadata;
+  if (metadata.type === 'whitelistValidation') return [];
+  const constraintsOf = getMetadataStorage().getTargetValidatorConstraints(constraintCls);
+  if (
+    metadata.type !== 'customValidation' ||
+    each ||
+    groups?.length > 0 ||
+    constraintsOf.some((one) => one.async)
+  )
+    throw new TypeError(
+      `${type.name}.${propertyName}: '${metadata.name ?? metadata.type}' cannot be compiled`,
+    );
+  return constraintsOf.map(({ instance }) => ({
+    constraint: instance,
+    constraints: constraints ?? [],
+    message: message ?? '',
+  }));
+}
+
+/** Only members of the caller's own are read, so that unknown and inherited ones have no effect. */
+function assign(
+  { name, names, optional, transforms }: Argument,
+  args: Arguments,
+  read: Record<string, unknown>,
+) {
+  const written = names.length === 1 ? name : (names.find((one) => Object.hasOwn(args, one)) ?? name);
+  let value = Object.hasOwn(args, written) ? args[written] : undefined;
+  if (value === undefined || (value === null && optional)) return;
+  for (const transform of transforms)
+    value = transform({ value, key: name, obj: args, type: TransformationType.PLAIN_TO_CLASS, options: {} });
+  if (value !== undefined) read[name] = value;
+}
+
+function check(
+  { name, conditions, rules }: Argument,
+  read: Record<string, unknown>,
+  targetName: string,
+): void {
+  const value = read[name];
+  for (const condition of conditions) if (!condition(read, value)) return;
+  for (const { constraint, constraints, message } of rules) {
+    const args: ValidationArguments = { value, constraints, targetName, object: read, property: name };
+    if (constraint.validate(value, args) === true) continue;
+    const text = typeof message === 'string' ? message : message(args);
+    refuseArgument(filledIn(text === '' ? (constraint.defaultMessage?.(args) ?? '') : text, args));
+  }
+}
+
+/** The tokens that class-validator's own messages hold. */
+function filledIn(message: string, { property, constraints }: ValidationArguments): string {
+  return message
+    .replaceAll('$property', property)
+    .replaceAll(/\$constraint(\d+)/g, (_, at) => String(constraints[Number(at) - 1]));
+}

@@ -1,0 +1,270 @@
+import 'reflect-metadata';
+import { applyDecorators } from '@nestjs/common';
+import { Transform } from 'class-transformer';
+import {
+  Allow,
+  IsBoolean,
+  IsOptional,
+  IsString,
+  ValidateBy,
+  ValidateIf,
+  type ValidationArguments,
+} from 'class-validator';
+import { BOOLEAN, INTEGER, listOf, OBJECT, STRING } from '../json-schema.js';
+import type { JsonSchema } from '../tool.js';
+
+const SCHEMA = Symbol('parley:argument-schema');
+const ALIASES = Symbol('parley:argument-aliases');
+const GIVEN = Symbol('parley:arguments-as-given');
+
+/**
+ * Adds to the JSON Schema of one property of an argument class, over what its class-validator decorators give: a description,
+ * examples, a narrower type. Stores metadata and checks nothing.
+ */
+export function ArgumentSchema(schema: JsonSchema): PropertyDecorator {
+  return (prototype, name) => {
+    const declared = Reflect.getOwnMetadata(SCHEMA, prototype, name) as JsonSchema | null | undefined;
+    if (declared !== null) Reflect.defineMetadata(SCHEMA, { ...declared, ...schema }, prototype, name);
+  };
+}
+
+/** The argument is read when it is given, and is not part of the JSON Schema. */
+export function Undeclared(): PropertyDecorator {
+  return (prototype, name) => Reflect.defineMetadata(SCHEMA, null, prototype, name);
+}
+
+/** Other names of an argument, which the JSON Schema does not declare. The first name that a caller wrote counts. */
+export function Alias(...names: readonly string[]): PropertyDecorator {
+  return (prototype, name) => Reflect.defineMetadata(ALIASES, names, prototype, name);
+}
+
+/** The property that holds all arguments as the caller wrote them. */
+export function AsGiven(): PropertyDecorator {
+  return (prototype, name) => Reflect.defineMetadata(GIVEN, name, prototype);
+}
+
+/** @returns undefined without `@ArgumentSchema`; null for an `@Undeclared` property */
+export function declaredSchema(type: { readonly prototype: object }, name: string) {
+  return Reflect.getMetadata(SCHEMA, type.prototype, name) as JsonSchema | null | undefined;
+}
+
+export function aliasesOf(type: { readonly prototype: object }, name: string): readonly string[] {
+  return (Reflect.getMetadata(ALIASES, type.prototype, name) as readonly string[] | undefined) ?? [];
+}
+
+export function givenProperty(type: { readonly prototype: object }): string | undefined {
+  return Reflect.getMetadata(GIVEN, type.prototype) as string | undefined;
+}
+
+const told = (schema: JsonSchema, description: string | undefined) =>
+  ArgumentSchema(description === undefined ? schema : { ...schema, description });
+
+type Message = (args: ValidationArguments) => string;
+
+/** A rule with a message of its own. JSON Schema has no word for it. */
+const rule = (
+  name: string,
+  validate: (value: unknown, args: ValidationArguments) => boolean,
+  message: Message,
+) =>
+  ValidateBy({
+    name,
+    validator: {
+      validate: (value: unknown, args?: ValidationArguments) => validate(value, args as ValidationArguments),
+      defaultMessage: (args?: ValidationArguments) => message(args as ValidationArguments),
+    },
+  });
+
+const isAbsent = (value: unknown): boolean => value === undefined || value === null;
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isInteger = (value: unknown): value is number => typeof value === 'number' && Number.isInteger(value);
+
+const NO_TEXT = { message: '$property must be a string' };
+
+/** A text that must be given; an empty one is a missing one. */
+export function RequiredText(description?: string) {
+  return applyDecorators(
+    rule(
+      'requiredText',
+      (value) => isText(value) && value !== '',
+      ({ value, property }) =>
+        isAbsent(value) || value === '' ? `${property} is required` : `${property} must be a string`,
+    ),
+    told(STRING, description),
+  );
+}
+
+/** A text that must be given. Whether an empty one will do is judged behind the class. */
+export function GivenText(description?: string) {
+  return applyDecorators(
+    rule('givenText', isText, ({ value, property }) =>
+      isAbsent(value) ? `${property} is required` : `${property} must be a string`,
+    ),
+    told(STRING, description),
+  );
+}
+
+export function Text(description?: string) {
+  return applyDecorators(IsOptional(), IsString(NO_TEXT), told(STRING, description));
+}
+
+export function TextList(description?: string) {
+  return applyDecorators(
+    IsOptional(),
+    rule(
+      'textList',
+      (value) => Array.isArray(value) && value.every(isText),
+      ({ property }) => `${property} must be a list of strings`,
+    ),
+    told(listOf(STRING), description),
+  );
+}
+
+export function Flag(description?: string) {
+  return applyDecorators(
+    IsOptional(),
+    IsBoolean({ message: '$property must be true or false' }),
+    told(BOOLEAN, description),
+  );
+}
+
+/** Only JSON `false` opts out of a class's default filter: null, 0 and "false" are mistakes, not consent. */
+export function DefaultFilterChoice() {
+  return applyDecorators(
+    ValidateIf((_args, value) => value !== undefined),
+    IsBoolean({ message: '$property must be true or false' }),
+    told(BOOLEAN, 'false: no default filter.'),
+  );
+}
+
+export interface IntegerBounds {
+  readonly min: number;
+  readonly max: number;
+  /** Above `max`: lowered to it, or anything out of bounds refused by naming both. Default `clamp`. */
+  readonly above?: 'clamp' | 'refuse';
+}
+
+function integerFault(value: unknown, { min, max, above = 'clamp' }: IntegerBounds): string | null {
+  if (above === 'refuse')
+    return isInteger(value) && value >= min && value <= max ? null : `must be between ${min} and ${max}`;
+  if (!isInteger(value)) return 'must be an integer';
+  return value < min ? `must be at least ${min}` : null;
+}
+
+/** A whole number. Its default is the initial value of the property. */
+export function WholeNumber(bounds: IntegerBounds, description?: string) {
+  const { max, above = 'clamp' } = bounds;
+  return applyDecorators(
+    IsOptional(),
+    Transform(({ value }) =>
+      above === 'clamp' && isInteger(value) ? Math.min(value, max) : (value as unknown),
+    ),
+    rule(
+      'wholeNumber',
+      (value) => integerFault(value, bounds) === null,
+      ({ value, property }) => `${property} ${integerFault(value, bounds) ?? 'is not valid'}`,
+    ),
+    told(INTEGER, description),
+  );
+}
+
+/** A number of results: zero and less mean the default, more than `max` means `max`. */
+export function ResultCount(max: number, description?: string) {
+  return applyDecorators(
+    IsOptional(),
+    Transform(({ value }) =>
+      !isInteger(value) ? (value as unknown) : value <= 0 ? undefined : Math.min(value, max),
+    ),
+    rule('resultCount', isInteger, ({ property }) => `${property} must be an integer`),
+    told(INTEGER, description),
+  );
+}
+
+export interface ChoiceOptions {
+  readonly description?: string;
+  /** Those that the other arguments leave. Default: all that the JSON Schema names. */
+  readonly among?: (args: object) => readonly string[];
+  /** Which text counts as none. Default: no text does. */
+  readonly blank?: (text: string) => boolean;
+}
+
+const spelled = (choices: readonly string[], value: unknown): unknown =>
+  isText(value) ? (choices.find((choice) => choice.toLowerCase() === value.toLowerCase()) ?? value) : value;
+
+function choiceRule(choices: readonly string[], { among = () => choices }: ChoiceOptions, required = false) {
+  return rule(
+    'choice',
+    (value, { object }) => isText(value) && among(object).includes(value),
+    ({ value, property, object }) => {
+      if (required && (isAbsent(value) || value === '')) return `${property} is required`;
+      return isText(value)
+        ? `${property} must be one of ${among(object).join(', ')}`
+        : `${property} must be a string`;
+    },
+  );
+}
+
+/** One of the texts in `choices`, in any case; the handler gets the spelling of `choices`. */
+export function Choice(choices: readonly string[], options: ChoiceOptions = {}) {
+  const { blank = () => false, description } = options;
+  return applyDecorators(
+    IsOptional(),
+    Transform(({ value }) => (isText(value) && blank(value) ? undefined : spelled(choices, value))),
+    choiceRule(choices, options),
+    told({ type: 'string', enum: choices }, description),
+  );
+}
+
+export function RequiredChoice(choices: readonly string[]) {
+  return applyDecorators(
+    Transform(({ value }) => spelled(choices, value)),
+    choiceRule(choices, {}, true),
+    told({ type: 'string', enum: choices }, undefined),
+  );
+}
+
+export function JsonObject(description?: string) {
+  return applyDecorators(
+    IsOptional(),
+    rule(
+      'jsonObject',
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+      ({ property }) => `${property} must be an object`,
+    ),
+    told(OBJECT, description),
+  );
+}
+
+/** An optional value that the data layer checks, such as a constraint. */
+export function CheckedByData(schema: JsonSchema) {
+  return applyDecorators(IsOptional(), Allow(), ArgumentSchema(schema));
+}
+
+/** A value that the schema requires and the data layer checks. */
+export function RequiredCheckedByData(schema: JsonSchema) {
+  return applyDecorators(Allow(), ArgumentSchema(schema));
+}
+
+/** A value that must be there, of any type; the data layer checks it. */
+export function Present(schema: JsonSchema) {
+  return applyDecorators(
+    rule(
+      'present',
+      (value) => !isAbsent(value),
+      ({ property }) => `${property} is required`,
+    ),
+    ArgumentSchema(schema),
+  );
+}
+
+/** A value whose errors a function finds. @param errorOf null when there is none */
+export function CheckedBy(errorOf: (value: unknown) => string | null, schema: JsonSchema) {
+  return applyDecorators(
+    rule(
+      'checkedBy',
+      (value) => errorOf(value) === null,
+      ({ value }) => errorOf(value) ?? 'is not valid',
+    ),
+    ArgumentSchema(schema),
+  );
+}

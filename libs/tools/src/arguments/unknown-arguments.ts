@@ -1,0 +1,47 @@
+import { Refused, refusals } from '#agent';
+import { suggestNames } from '#policy';
+import { declaredNames } from '../json-schema.js';
+import { isClassReader } from '../declaration/class-schema.js';
+import type { ToolRegistration } from '../declaration/tool.decorator.js';
+import { undeclaredNames } from './argument-class.js';
+
+/** Identities are never arguments: these names are ignored, in every spelling. */
+const IDENTITY = new Set([
+  'sessiontoken',
+  'master',
+  'masterkey',
+  'usemaster',
+  'usemasterkey',
+  'acluser',
+  'aclrole',
+  'aclscope',
+  'tenantid',
+]);
+
+/** Longest name that a refusal repeats. */
+const MAX_NAME = 128;
+
+function isIdentity(name: string): boolean {
+  const letters = name.toLowerCase().replaceAll(/[^a-z]/g, '');
+  return IDENTITY.has(letters) || IDENTITY.has(letters.replace(/^xparse/, ''));
+}
+
+/**
+ * Refuses what a built-in tool does not take: an argument that nothing reads turns a slip of the pen into another question.
+ * @returns throws Refused `invalid_argument` with the nearest name and all that are taken
+ */
+export function unknownArguments({
+  definition: { name: tool, inputSchema },
+  input,
+}: Pick<ToolRegistration, 'definition' | 'input'>): (args: unknown) => void {
+  const declared = declaredNames(inputSchema);
+  const others = input && isClassReader(input) ? undeclaredNames(input.type) : [];
+  const taken = new Set([...declared, ...others]);
+  return (args) => {
+    if (args === null || typeof args !== 'object') return;
+    const unknown = Object.keys(args).find((name) => !taken.has(name) && !isIdentity(name));
+    if (unknown === undefined) return;
+    const written = unknown.slice(0, MAX_NAME);
+    throw new Refused(refusals.unknownArgument(tool, written, suggestNames(written, declared), declared));
+  };
+}

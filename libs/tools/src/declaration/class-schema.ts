@@ -1,0 +1,157 @@
+import 'reflect-metadata';
+import { plainToInstance } from 'class-transformer';
+import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
+import { transformerMetadata } from '../arguments/argument-class.js';
+import { declaredSchema } from '../arguments/argument.decorators.js';
+import type { JsonSchema } from '../tool.js';
+import type { SchemaReader } from './value-schema.js';
+
+/** A class whose properties carry class-validator decorators. */
+export type ValidatedClass = new () => object;
+
+/** How a class reads values, with the class itself for whoever compiles its checks. */
+export interface ClassReader extends SchemaReader {
+  readonly type: ValidatedClass;
+}
+
+export function isClass(schema: unknown): schema is ValidatedClass {
+  return typeof schema === 'function';
+}
+
+export function isClassReader(reader: SchemaReader): reader is ClassReader {
+  return 'type' in reader;
+}
+
+/** @throws TypeError when the class has no decorated property */
+export function readValidatedClass(type: ValidatedClass): ClassReader {
+  return {
+    type,
+    jsonSchema: jsonSchemaOfClass(type),
+    compile: () => async (given) => {
+      const value = plainToInstance(type, given);
+      if (typeof value !== 'object' || value === null) return { ok: false, faults: ['must be an object'] };
+      const errors = await validate(value, {
+        whitelist: true,
+        forbidNonWhitelisted: true,
+        forbidUnknownValues: true,
+        validationError: { target: false, value: false },
+      });
+      return errors.length === 0 ? { ok: true, value } : { ok: false, faults: errors.flatMap(messagesOf) };
+    },
+  };
+}
+
+function messagesOf({ constraints = {}, children = [] }: ValidationError): string[] {
+  return [...Object.values(constraints), ...children.flatMap(messagesOf)];
+}
+
+/** One decorator on one property. */
+interface Rule {
+  readonly propertyName: string;
+  readonly type: string;
+  readonly name?: string;
+  readonly constraints?: readonly unknown[];
+  readonly each?: boolean;
+}
+
+type Part = Record<string, unknown>;
+
+const numeric =
+  (name: string) =>
+  (value: unknown): Part => ({ [name]: value });
+
+/** What the usual decorators say in JSON Schema. A decorator that is not here is checked all the same. */
+const KEYWORDS: Readonly<Record<string, (...constraints: unknown[]) => Part>> = {
+  isString: () => ({ type: 'string' }),
+  isBoolean: () => ({ type: 'boolean' }),
+  isNumber: () => ({ type: 'number' }),
+  isInt: () => ({ type: 'integer' }),
+  isObject: () => ({ type: 'object' }),
+  isArray: () => ({ type: 'array' }),
+  isPositive: () => ({ exclusiveMinimum: 0 }),
+  isNegative: () => ({ exclusiveMaximum: 0 }),
+  min: numeric('minimum'),
+  max: numeric('maximum'),
+  isDivisibleBy: numeric('multipleOf'),
+  minLength: numeric('minLength'),
+  maxLength: numeric('maxLength'),
+  isLength: (minLength, maxLength) => ({ minLength, ...(maxLength !== undefined && { maxLength }) }),
+  isNotEmpty: () => ({}),
+  matches: (pattern) =>
+    pattern instanceof RegExp && pattern.flags === '' ? { pattern: pattern.source } : {},
+  isIn: (values) => ({ enum: values }),
+  isEnum: (_object, values) => ({ enum: values }),
+  equals: (value) => ({ const: value }),
+  arrayMinSize: numeric('minItems'),
+  arrayMaxSize: numeric('maxItems'),
+  arrayUnique: () => ({ uniqueItems: true }),
+  isEmail: () => ({ type: 'string', format: 'email' }),
+  isUrl: () => ({ type: 'string', format: 'uri' }),
+  isUuid: () => ({ type: 'string', format: 'uuid' }),
+  isDateString: () => ({ type: 'string', format: 'date-time' }),
+  isIso8601: () => ({ type: 'string', format: 'date-time' }),
+};
+
+const BY_DESIGN = new Map<unknown, string>([
+  [String, 'string'],
+  [Number, 'number'],
+  [Boolean, 'boolean'],
+  [Array, 'array'],
+]);
+
+/** @throws TypeError for a class without decorated properties, and for one that holds itself */
+function jsonSchemaOfClass(type: ValidatedClass, outer: readonly unknown[] = []): JsonSchema {
+  if (outer.includes(type)) throw new TypeError(`cannot be told: ${type.name} holds itself`);
+  const rules: readonly Rule[] = getMetadataStorage().getTargetValidationMetadatas(type, '', false, false);
+  const byProperty = grouped(rules);
+  if (byProperty.size === 0)
+    throw new TypeError(`is the class ${type.name} without class-validator decorators`);
+  const properties: Part = {};
+  const required: string[] = [];
+  for (const [name, own] of byProperty) {
+    const declared = declaredSchema(type, name);
+    if (declared === null) continue;
+    properties[name] = { ...propertySchema(type, name, own, [...outer, type]), ...declared };
+    if (!own.some((rule) => rule.type === 'conditionalValidation')) required.push(name);
+  }
+  return { type: 'object', properties, required, additionalProperties: false };
+}
+
+function grouped(rules: readonly Rule[]): Map<string, Rule[]> {
+  const groups = new Map<string, Rule[]>();
+  for (const rule of rules) groups.set(rule.propertyName, [...(groups.get(rule.propertyName) ?? []), rule]);
+  return groups;
+}
+
+function propertySchema(
+  type: ValidatedClass,
+  property: string,
+  rules: readonly Rule[],
+  outer: readonly unknown[],
+): JsonSchema {
+  const design: unknown = Reflect.getMetadata('design:type', type.prototype as object, property);
+  const own: Part = {};
+  const items: Part = {};
+  for (const rule of rules) {
+    const keywords = rule.type === 'nestedValidation' ? nested(type, property, outer) : keywordsOf(rule);
+    Object.assign(
+      rule.each === true || (rule.type === 'nestedValidation' && design === Array) ? items : own,
+      keywords,
+    );
+  }
+  const isList = design === Array || own['type'] === 'array' || Object.keys(items).length > 0;
+  if (isList) return { ...own, type: 'array', items };
+  const known = BY_DESIGN.get(design);
+  return { ...(known !== undefined && { type: known }), ...own };
+}
+
+const keywordsOf = ({ name = '', constraints = [] }: Rule): Part => KEYWORDS[name]?.(...constraints) ?? {};
+
+function nested(type: ValidatedClass, property: string, outer: readonly unknown[]): Part {
+  const held = transformerMetadata.findTypeMetadata(type, property)?.typeFunction();
+  if (typeof held !== 'function')
+    throw new TypeError(
+      `${type.name}.${property} is nested: class-transformer's @Type must say of which class`,
+    );
+  return { ...jsonSchemaOfClass(held as ValidatedClass, outer) };
+}

@@ -1,0 +1,147 @@
+import { createRequire } from 'node:module';
+import type * as AjvPackage from 'ajv/dist/2020.js';
+import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import type { JsonSchema } from '../tool.js';
+import { isClass, readValidatedClass, type ValidatedClass } from './class-schema.js';
+
+/**
+ * The shape of a tool's arguments or result: JSON Schema; a Standard Schema (zod, valibot, arktype, …) that can also be told
+ * as JSON Schema; or a class with class-validator decorators.
+ */
+export type ValueSchema = JsonSchema | StandardSchema | ValidatedClass;
+
+/** What came of a value: as the schema reads it (defaults, transformations), or what is wrong, place first, no value in it. */
+type ReadValue =
+  { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
+
+/** Leaves the value it is given unchanged. */
+export type ValueReader = (value: unknown) => ReadValue | Promise<ReadValue>;
+
+/** A schema in the two forms that a tool needs: told to clients, and run. */
+export interface SchemaReader {
+  readonly jsonSchema: JsonSchema;
+  /** Once, when the tool is registered: never during a call. @throws TypeError when it is no schema */
+  compile(): ValueReader;
+}
+
+/**
+ * @param direction which side of a schema that transforms is told: what goes in, or what comes out
+ * @throws TypeError saying what the schema lacks
+ */
+export function schemaReader(schema: ValueSchema, direction: 'input' | 'output'): SchemaReader {
+  if (isStandardSchema(schema)) return readStandardSchema(schema, direction);
+  if (isClass(schema)) return readValidatedClass(schema);
+  return readJsonSchema(schema);
+}
+
+interface Issue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+type Validated =
+  { readonly value: unknown; readonly issues?: undefined } | { readonly issues: readonly Issue[] };
+
+interface JsonSchemaConverter {
+  input(options: { readonly target: 'draft-2020-12' }): Record<string, unknown>;
+  output(options: { readonly target: 'draft-2020-12' }): Record<string, unknown>;
+}
+
+/** The common interface of validation libraries (standardschema.dev), with its JSON Schema part. */
+export interface StandardSchema {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    validate(value: unknown): Validated | Promise<Validated>;
+    /** Of libraries that can tell their schemas as JSON Schema (zod 4.2 or newer; valibot by `@valibot/to-json-schema`). */
+    readonly jsonSchema?: JsonSchemaConverter;
+  };
+}
+
+function isStandardSchema(schema: unknown): schema is StandardSchema {
+  if ((typeof schema !== 'object' && typeof schema !== 'function') || schema === null) return false;
+  const standard = (schema as Partial<StandardSchema>)['~standard'];
+  return typeof standard?.validate === 'function';
+}
+
+const placeOf = ({ path = [] }: Issue): string =>
+  path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
+
+function issueText(issue: Issue): string {
+  const place = placeOf(issue);
+  return place === '' ? issue.message : `${place}: ${issue.message}`;
+}
+
+/** @throws TypeError for a schema that cannot be told to clients */
+function readStandardSchema(schema: StandardSchema, direction: 'input' | 'output'): SchemaReader {
+  const standard = schema['~standard'];
+  return {
+    jsonSchema: toldAs(standard, direction),
+    compile: () => async (given) => {
+      const validated = await standard.validate(given);
+      return validated.issues
+        ? { ok: false, faults: validated.issues.map(issueText) }
+        : { ok: true, value: validated.value };
+    },
+  };
+}
+
+function toldAs(
+  { jsonSchema, vendor }: StandardSchema['~standard'],
+  direction: 'input' | 'output',
+): JsonSchema {
+  if (!jsonSchema)
+    throw new TypeError(
+      `is a schema of ${vendor} that cannot be told as JSON Schema (docs/writing-tools.md)`,
+    );
+  // The dialect is the protocol's own.
+  const { $schema: _dialect, ...told } = jsonSchema[direction]({ target: 'draft-2020-12' });
+  return told;
+}
+
+let opened: Ajv2020 | undefined;
+
+/**
+ * Loaded with the first such schema: a service without tools of its own has none.
+ * MCP reads a schema without `$schema` as 2020-12. `format` is a hint to the client and not checked.
+ */
+function compiler(): Ajv2020 {
+  if (opened) return opened;
+  const { Ajv2020: Compiler } = createRequire(import.meta.url)('ajv/dist/2020.js') as typeof AjvPackage;
+  opened = new Compiler({ allErrors: false, strict: false, useDefaults: true, validateFormats: false });
+  return opened;
+}
+
+function jsonSchemaError({ instancePath, message, params, keyword }: ErrorObject): string {
+  const place = instancePath.slice(1).replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~');
+  const extra = (params as { additionalProperty?: unknown }).additionalProperty;
+  const named = keyword === 'additionalProperties' && typeof extra === 'string' ? ` '${extra}'` : '';
+  return `${place === '' ? '' : `${place}: `}${message ?? 'is not valid'}${named}`;
+}
+
+function readJsonSchema(jsonSchema: JsonSchema): SchemaReader {
+  return {
+    jsonSchema,
+    compile: () => {
+      const check = compiled(jsonSchema);
+      return (given) => {
+        // Defaults are filled in, which must not be seen by whoever holds the value.
+        const value: unknown = structuredClone(given);
+        return check(value)
+          ? { ok: true, value }
+          : { ok: false, faults: (check.errors ?? []).map(jsonSchemaError) };
+      };
+    },
+  };
+}
+
+function compiled(jsonSchema: JsonSchema): ValidateFunction {
+  try {
+    const check = compiler().compile(jsonSchema);
+    // Kept by the tool alone: two tools may declare one `$id`.
+    compiler().removeSchema(jsonSchema);
+    return check;
+  } catch (error) {
+    throw new TypeError(`is not JSON Schema: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

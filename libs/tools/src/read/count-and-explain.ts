@@ -1,0 +1,64 @@
+import { Injectable } from '@nestjs/common';
+import { CheckedByData, DefaultFilterChoice, RequiredText } from '../arguments/argument.decorators.js';
+import { Tool } from '../declaration/tool.decorator.js';
+import { described, INTEGER, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { READ_ONLY, type ToolCall } from '../tool.js';
+
+const WHERE = described(OBJECT, 'As in query_class.');
+
+class CountObjectsArguments {
+  @RequiredText() class_name!: string;
+  @CheckedByData(WHERE) where?: unknown;
+  @DefaultFilterChoice() apply_canonical_filter?: boolean;
+}
+
+@Injectable()
+export class CountObjects {
+  @Tool({
+    name: 'count_objects',
+    title: 'Count objects',
+    description:
+      'How many objects of a class match, without fetching any: sizes a query first. For counts per group use aggregate.',
+    category: 'query',
+    timeout: 20,
+    clientSafe: true,
+    annotations: READ_ONLY,
+    input: CountObjectsArguments,
+    output: objectOf({ class_name: STRING, count: INTEGER, constraints: OBJECT }, ['class_name', 'count']),
+  })
+  async count(args: CountObjectsArguments, call: ToolCall) {
+    const { class_name: className, where, apply_canonical_filter: applyCanonicalFilter } = args;
+    const count = await call.records.count(className, { where, applyCanonicalFilter });
+    // Only what the caller wrote: what was added to it is the operator's.
+    return { class_name: className, count, constraints: where ?? {} };
+  }
+}
+
+class ExplainQueryArguments {
+  @RequiredText() class_name!: string;
+  @CheckedByData(WHERE) where?: unknown;
+}
+
+@Injectable()
+export class ExplainQuery {
+  @Tool({
+    name: 'explain_query',
+    title: 'Explain a query',
+    description:
+      'How the database would find the objects of a query, without running it. COLLSCAN means that it reads the whole ' +
+      'class, IXSCAN that an index serves it; get_schema lists the indexes. To run the query use query_class.',
+    category: 'query',
+    timeout: 30,
+    annotations: READ_ONLY,
+    input: ExplainQueryArguments,
+    output: objectOf({ class_name: STRING, constraints: OBJECT, explanation: OBJECT }, [
+      'class_name',
+      'constraints',
+      'explanation',
+    ]),
+  })
+  async explain({ class_name: className, where }: ExplainQueryArguments, call: ToolCall) {
+    const explanation = await call.records.explain(className, { where });
+    return { class_name: className, constraints: where ?? {}, explanation };
+  }
+}

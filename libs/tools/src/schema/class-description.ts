@@ -1,0 +1,169 @@
+import type { GovernedClass } from '#data';
+import {
+  type ClassLevelPermissions,
+  type FieldSchema,
+  fieldsNamed,
+  type PropertyPolicy,
+  rootOf,
+} from '#policy';
+import type { DeclaredMethod } from '../methods/method-declaration.js';
+import { hardenDescriptions, hardenSchemaText, type SchemaTextOptions } from '../shaping/schema-text.js';
+import { simplify } from '../shaping/simplify.js';
+
+const TYPE_NAMES = new Map<string, string>([
+  ['String', 'string'],
+  ['Number', 'number'],
+  ['Boolean', 'boolean'],
+  ['Date', 'date/time'],
+  ['Object', 'object (JSON)'],
+  ['Array', 'array'],
+  ['GeoPoint', 'geo location'],
+  ['File', 'file'],
+  ['Pointer', 'pointer (reference)'],
+  ['Relation', 'relation (many-to-many)'],
+  ['Bytes', 'binary data'],
+  ['Polygon', 'polygon (geo shape)'],
+  ['ACL', 'access control list'],
+]);
+
+/** How to constrain a pointer: agents otherwise guess at storage forms that match nothing. */
+function pointerHint(field: string, target: string): string {
+  return (
+    `Pointer to ${target}. Equality: {"${field}":"<objectId>"} or ` +
+    `{"${field}":{"__type":"Pointer","className":"${target}","objectId":"<objectId>"}}. ` +
+    `$in/$nin: {"${field}":{"$in":["<objectId>"]}} with bare objectIds.`
+  );
+}
+
+/** A default worth telling. One that names a class is not: the class may be out of the agent's sight. */
+function defaultOf({ defaultValue }: FieldSchema): unknown {
+  if (defaultValue === undefined || defaultValue === null || defaultValue === '') return undefined;
+  return JSON.stringify(defaultValue).includes('"className"') ? undefined : simplify(defaultValue);
+}
+
+function allowedValues(property: PropertyPolicy | undefined, text: SchemaTextOptions) {
+  return [...(property?.enum ?? [])].map(([value, description]) => ({
+    value,
+    description: hardenSchemaText(description, text),
+  }));
+}
+
+interface FieldContext {
+  /** By wire name. */
+  readonly properties: ReadonlyMap<string, PropertyPolicy>;
+  readonly largeFields: readonly string[];
+  /** Classes the agent may know; any other target is told as a reference to something unnamed. */
+  readonly knownClasses: ReadonlySet<string>;
+  readonly text: SchemaTextOptions;
+}
+
+/** One entry of get_schema's `fields`. */
+export function describeField(name: string, schema: FieldSchema, context: FieldContext) {
+  const { type, targetClass, required = false } = schema;
+  const isReference = type === 'Pointer' || type === 'Relation';
+  const target = targetClass !== undefined && context.knownClasses.has(targetClass) ? targetClass : null;
+  const typeName = TYPE_NAMES.get(type) ?? type.toLowerCase();
+  const property = context.properties.get(name);
+  const values = allowedValues(property, context.text);
+  const initial = defaultOf(schema);
+  return {
+    name,
+    type: isReference && target !== null ? `${typeName} → ${target}` : typeName,
+    required,
+    ...(initial !== undefined && { default: initial }),
+    ...(property?.description && { description: hardenSchemaText(property.description, context.text) }),
+    ...(values.length > 0 && { allowed_values: values }),
+    ...(!isReference && context.largeFields.includes(name) && { large_field: true }),
+    ...(isReference && target !== null && { target_class: target }),
+    ...(type === 'Pointer' && { query_hint: pointerHint(name, target ?? '<targetClass>') }),
+  };
+}
+
+interface MethodContext {
+  readonly text: SchemaTextOptions;
+  /** Also tell which keys a method may write. */
+  readonly showPermittedKeys: boolean;
+}
+
+/** Methods that the agent may call, as get_schema tells of them. */
+export function describeMethods(methods: readonly DeclaredMethod[], context: MethodContext) {
+  return methods.map(
+    ({ name, type, permission, description, supportsDryRun, parameters, permittedKeys }) => ({
+      name,
+      type,
+      permission,
+      ...(description && { description: hardenSchemaText(description, context.text) }),
+      ...(supportsDryRun && { supports_dry_run: true }),
+      ...(parameters && { parameters: hardenDescriptions(parameters, context.text) }),
+      ...(context.showPermittedKeys && permittedKeys && { permitted_keys: permittedKeys }),
+    }),
+  );
+}
+
+const OPERATIONS = ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'];
+
+function principalName(key: string): string {
+  if (key === '*') return 'public';
+  if (key === 'requiresAuthentication') return 'authenticated';
+  return key.startsWith('role:') ? key : `user:${key}`;
+}
+
+function principals(rule: unknown, readable: ReadonlySet<string>): string[] | null {
+  if (typeof rule === 'boolean') return rule ? ['public'] : ['none'];
+  if (rule === null || typeof rule !== 'object' || Array.isArray(rule)) return null;
+  const { pointerFields, ...keys } = rule as Record<string, unknown>;
+  const named = Object.keys(keys).filter((key) => keys[key] === true);
+  const owners = (Array.isArray(pointerFields) ? pointerFields : []).filter((field) =>
+    readable.has(field as string),
+  );
+  return [...named.map(principalName), ...owners.map((field) => `pointer:${field as string}`)];
+}
+
+/**
+ * Who may do what with a class, in words. Only operations: `protectedFields` would name fields that are protected,
+ * and pointer permissions are told for readable fields alone.
+ */
+export function describePermissions(
+  permissions: ClassLevelPermissions | null,
+  readable: ReadonlySet<string>,
+): Record<string, string[]> {
+  const told: Record<string, string[]> = {};
+  for (const operation of OPERATIONS) {
+    const names =
+      permissions && Object.hasOwn(permissions, operation)
+        ? principals(permissions[operation], readable)
+        : null;
+    if (names) told[operation] = names;
+  }
+  return told;
+}
+
+/**
+ * The default filter of a class, so that a caller that opts out can write it in its own `where`. It may name columns outside
+ * `fields`, whose values stay unreadable; not one that is masked or protected, and no class out of the agent's sight. Null then.
+ */
+export function shownDefaultFilter(known: GovernedClass, knownClasses: ReadonlySet<string>) {
+  const { canonicalFilter, names } = known.policy;
+  if (canonicalFilter === null) return null;
+  if (![...classesNamed(canonicalFilter)].every((className) => knownClasses.has(className))) return null;
+  const named = fieldsNamed(canonicalFilter, names).map(rootOf);
+  return named.some((root) => isSecret(root, known)) ? null : canonicalFilter;
+}
+
+/** Masked or protected for anybody: then even the name of the column may be news. */
+function isSecret(root: string, { fields, policy, schema }: GovernedClass): boolean {
+  if (fields.includes(root)) return false;
+  const listed = policy.fields === null ? schema.fields.has(root) : policy.fields.includes(root);
+  // What the policy lets be read and is not readable, permissions or a mask withhold from this agent.
+  if (listed || [...policy.masks.keys()].some((path) => rootOf(path) === root)) return true;
+  const guarded = schema.classLevelPermissions?.['protectedFields'] ?? {};
+  return Object.values(guarded as object).some((names) => Array.isArray(names) && names.includes(root));
+}
+
+function* classesNamed(value: unknown): Generator<string> {
+  if (value === null || typeof value !== 'object') return;
+  for (const [key, member] of Object.entries(value)) {
+    if (key === 'className') yield String(member);
+    else yield* classesNamed(member);
+  }
+}

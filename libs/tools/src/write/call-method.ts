@@ -1,0 +1,142 @@
+import { Injectable } from '@nestjs/common';
+import { isObjectId, orThrow, Refused, refusals } from '#agent';
+import { methodGate, refusedArgumentKeys } from '#policy';
+import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
+import { JsonObject, RequiredText, Text } from '../arguments/argument.decorators.js';
+import { Tool } from '../declaration/tool.decorator.js';
+import { BOOLEAN, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { isDangerousMethodName, isMethodName } from '../methods/method-declaration.js';
+import { asksForPreview, type CallableMethod, CallableMethods } from '../methods/method-registry.js';
+import { simplify } from '../shaping/simplify.js';
+import { type MethodCallingCall, ToolEnvironment } from '../tool.js';
+
+/** Never a method's own: `dry_run` is for the dispatcher, `agent` is whom Parley says, never whom a caller says. */
+const RESERVED = ['dry_run', 'agent'];
+
+/** A declared method and what it was asked to do, past every gate. */
+interface Target {
+  readonly className: string;
+  readonly method: CallableMethod;
+  readonly objectId: string | undefined;
+  readonly args: Arguments;
+  readonly dryRun: boolean;
+}
+
+class CallMethodArguments {
+  @RequiredText() class_name!: string;
+  @RequiredText() method_name!: string;
+  @Text() object_id?: string;
+  @JsonObject('What the method takes, as its parameters say; dry_run: true previews.')
+  arguments?: Arguments;
+}
+
+@Injectable()
+export class CallMethod {
+  constructor(
+    private readonly methods: CallableMethods,
+    private readonly environment: ToolEnvironment,
+  ) {}
+
+  @Tool({
+    name: 'call_method',
+    title: 'Call a declared method',
+    description:
+      'Runs an action that the application declared on a class; get_schema lists them as agent_methods. Instance methods need ' +
+      'object_id. With arguments.dry_run: true nothing is changed and you are told what would be.',
+    category: 'mutation',
+    timeout: 60,
+    needs: ['methods'],
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
+    input: CallMethodArguments,
+    output: objectOf(
+      {
+        class_name: STRING,
+        method: STRING,
+        object_id: STRING,
+        result: {},
+        dry_run: BOOLEAN,
+        supports_real_dry_run: BOOLEAN,
+        would_call: OBJECT,
+        note: STRING,
+      },
+      ['class_name', 'method'],
+    ),
+  })
+  async call(args: CallMethodArguments, call: MethodCallingCall) {
+    const target = await this.admit(args, call);
+    const { className, method, objectId, dryRun } = target;
+    const receiver = await this.receiver(target, call);
+    const answer = {
+      class_name: className,
+      method: method.name,
+      ...(objectId !== undefined && { object_id: objectId }),
+    };
+    if (dryRun && !method.supportsDryRun) return { ...answer, ...preview(target) };
+    const result = await method.handler(target.args, {
+      className,
+      receiver,
+      objectId: objectId ?? null,
+      records: call.records,
+      writes: method.permission === 'readonly' || dryRun ? null : call.methods.writes(),
+      dryRun,
+      signal: call.signal,
+      progress: (update) => call.progress(update),
+      agent: method.wantsAgent ? call.agent : null,
+    });
+    return { ...answer, result: simplify(await call.methods.present(result)) };
+  }
+
+  /** Every gate of a method call, in order; previews pass them too. */
+  private async admit(args: CallMethodArguments, call: MethodCallingCall): Promise<Target> {
+    const className = await call.methods.enter(args.class_name);
+    const { method_name: name, arguments: given = {} } = args;
+    if (!isMethodName(name)) refuseArgument('method_name must be an identifier, at most 128 characters');
+    if (isDangerousMethodName(name)) refuseArgument('method_name is blocked for security reasons');
+    const objectId = args.object_id || undefined;
+    if (objectId !== undefined && !isObjectId(objectId))
+      refuseArgument('object ids are letters, digits, _ and -, at most 32 characters');
+    const method = this.methods.find(className, name);
+    if (!method) return refuseArgument(`class '${className}' declares no method '${name}' for agents`);
+    orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
+    await call.methods.permit(className, method.permission, method.type);
+    assertArgumentKeys(given, method);
+    const { dry_run: asked, agent: _caller, ...rest } = given;
+    const dryRun = asksForPreview(args);
+    const passed = method.supportsDryRun && asked !== undefined ? { ...rest, dry_run: asked } : rest;
+    return { className, method, objectId, args: Object.freeze(passed), dryRun };
+  }
+
+  /** The object an instance method is called on, read as this agent reads. */
+  private async receiver({ className, method, objectId }: Target, call: MethodCallingCall) {
+    if (method.type === 'class') return null;
+    if (objectId === undefined)
+      return refuseArgument(`object_id is required by '${className}.${method.name}'`);
+    const { rows } = await call.records.get(className, objectId);
+    const row = rows[0];
+    if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
+    return row;
+  }
+}
+
+function assertArgumentKeys(given: Arguments, { permittedKeys, name }: CallableMethod): void {
+  const refused = refusedArgumentKeys(given);
+  if (refused.length > 0) refuseArgument(`arguments never accepted: ${refused.join(', ')}`);
+  if (!permittedKeys) return;
+  const others = Object.keys(given).filter((key) => !permittedKeys.includes(key) && !RESERVED.includes(key));
+  if (others.length > 0) refuseArgument(`'${name}' does not take: ${others.join(', ')}`);
+}
+
+function preview({ className, method, objectId, args }: Target) {
+  return {
+    dry_run: true,
+    supports_real_dry_run: false,
+    would_call: {
+      class: className,
+      method: method.name,
+      type: method.type,
+      ...(objectId !== undefined && { object_id: objectId }),
+      args,
+    },
+    note: 'The method makes no preview of its own: this is what would be called. Nothing was run.',
+  };
+}

@@ -1,0 +1,142 @@
+import { Injectable } from '@nestjs/common';
+import { Allow, IsOptional } from 'class-validator';
+import type { WriteOptions } from '#data';
+import { refuseArgument } from '../arguments/argument-class.js';
+import {
+  CheckedByData,
+  RequiredCheckedByData,
+  RequiredText,
+  Undeclared,
+} from '../arguments/argument.decorators.js';
+import { Tool } from '../declaration/tool.decorator.js';
+import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { simplifyRow } from '../shaping/simplify.js';
+import type { RowWritingCall } from '../tool.js';
+
+const IDEMPOTENCY_KEY = {
+  type: 'string',
+  pattern: '^[A-Za-z0-9._:-]{1,128}$',
+  description:
+    'Names this write: the same call with the same key writes once within a day and is answered again. Give a new one to ' +
+    'every write, and the same one to a repetition.',
+};
+
+const writeOptions = (key: unknown): WriteOptions => (key === undefined ? {} : { idempotencyKey: key });
+
+/** The fields of a write; `data` is an accepted alias. The data layer checks them. */
+export function fieldsOf(args: { readonly fields?: unknown; readonly data?: unknown }): unknown {
+  const { fields = null, data = null } = args;
+  if (fields !== null && data !== null) refuseArgument('give fields or data, not both');
+  return fields ?? data ?? undefined;
+}
+
+class CreateObjectArguments {
+  @RequiredText() class_name!: string;
+  @RequiredCheckedByData(described(OBJECT, 'Field values, at most 64 KiB of JSON.')) fields?: unknown;
+  @CheckedByData(IDEMPOTENCY_KEY) idempotency_key?: unknown;
+  @IsOptional() @Allow() @Undeclared() data?: unknown;
+}
+
+@Injectable()
+export class CreateObject {
+  @Tool({
+    name: 'create_object',
+    title: 'Create an object',
+    description:
+      'Adds one object to a class. Prefer a declared method (call_method) where the class has one for the purpose. ' +
+      'Values are Parse JSON in the types that get_schema tells; ids, time stamps and access rights are set by the server.',
+    category: 'mutation',
+    permission: 'write',
+    clientSafe: true,
+    needs: ['rows'],
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
+    input: CreateObjectArguments,
+    output: objectOf({ class_name: STRING, object_id: STRING, created_at: STRING, object: OBJECT }, [
+      'class_name',
+      'object_id',
+      'object',
+    ]),
+  })
+  async create(args: CreateObjectArguments, call: RowWritingCall) {
+    const className = args.class_name;
+    const object = simplifyRow(
+      await call.writes.create(className, fieldsOf(args), writeOptions(args.idempotency_key)),
+    );
+    return {
+      class_name: className,
+      object_id: object['objectId'],
+      created_at: object['createdAt'],
+      object,
+    };
+  }
+}
+
+class UpdateObjectArguments {
+  @RequiredText() class_name!: string;
+  @RequiredText() object_id!: string;
+  @RequiredCheckedByData(described(OBJECT, 'New values or __op objects, at most 64 KiB of JSON.'))
+  fields?: unknown;
+  @CheckedByData(IDEMPOTENCY_KEY) idempotency_key?: unknown;
+  @IsOptional() @Allow() @Undeclared() data?: unknown;
+}
+
+@Injectable()
+export class UpdateObject {
+  @Tool({
+    name: 'update_object',
+    title: 'Update an object',
+    description:
+      'Changes the given fields of one object and leaves the others. Prefer a declared method (call_method) where the class ' +
+      'has one for the purpose. To count or collect without losing changes of others write {"__op":"Increment","amount":1}, ' +
+      '{"__op":"Add","objects":[…]}, AddUnique, Remove or {"__op":"Delete"}.',
+    category: 'mutation',
+    permission: 'write',
+    clientSafe: true,
+    needs: ['rows'],
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: false },
+    input: UpdateObjectArguments,
+    output: objectOf({ class_name: STRING, object_id: STRING, updated_at: STRING, object: OBJECT }, [
+      'class_name',
+      'object_id',
+      'object',
+    ]),
+  })
+  async update(args: UpdateObjectArguments, call: RowWritingCall) {
+    const { class_name: className, object_id: objectId } = args;
+    const object = simplifyRow(
+      await call.writes.update(className, objectId, fieldsOf(args), writeOptions(args.idempotency_key)),
+    );
+    return { class_name: className, object_id: objectId, updated_at: object['updatedAt'], object };
+  }
+}
+
+class DeleteObjectArguments {
+  @RequiredText() class_name!: string;
+  @RequiredText() object_id!: string;
+  @CheckedByData(IDEMPOTENCY_KEY) idempotency_key?: unknown;
+}
+
+@Injectable()
+export class DeleteObject {
+  @Tool({
+    name: 'delete_object',
+    title: 'Delete an object',
+    description: 'Removes one object for good. Pointers that name it stay and lead nowhere.',
+    category: 'mutation',
+    permission: 'admin',
+    clientSafe: true,
+    needs: ['rows'],
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
+    input: DeleteObjectArguments,
+    output: objectOf({ class_name: STRING, object_id: STRING, deleted: BOOLEAN }, [
+      'class_name',
+      'object_id',
+      'deleted',
+    ]),
+  })
+  async delete(args: DeleteObjectArguments, call: RowWritingCall) {
+    const { class_name: className, object_id: objectId } = args;
+    await call.writes.delete(className, objectId, writeOptions(args.idempotency_key));
+    return { class_name: className, object_id: objectId, deleted: true };
+  }
+}
