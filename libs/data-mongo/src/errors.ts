@@ -30,7 +30,7 @@ const TOO_LARGE = new Set([146, 292, 4568, 5119, 10334, 16389, 17280, 31325, 400
 /** The server cannot serve anyone right now: shutting down, stepping down, no primary. */
 const UNAVAILABLE = new Set([6, 7, 89, 91, 189, 9001, 10058, 10107, 11600, 13435, 13436]);
 /** Authentication and authorization are the operator's affair, never the query's. */
-const OPERATOR_FAULT = new Set([8, 11, 13, 18, 20]);
+const OPERATOR_ERRORS = new Set([8, 11, 13, 18, 20]);
 const BAD_QUERY = new Set([2, 3, 4, 9, 14, 16, 17, 27, 28, 52, 54, 56, 57, 241, 291]);
 
 /** Codes above this number are raised at one place in the server's parsers and expressions each. */
@@ -38,7 +38,7 @@ const FIRST_PARSER_CODE = 10_000;
 
 const UNKNOWN_TIME_ZONE = 40_485;
 
-/** What the server says of a distance query on a column without a geo index. */
+/** The server's message for a distance query on a column without a geo index. */
 const NO_GEO_INDEX = /unable to find index for \$?geoNear|requires a 2d or 2dsphere index/i;
 
 function codeOfServerError(error: MongoServerError): StoreErrorCode {
@@ -51,13 +51,13 @@ function codeOfServerError(error: MongoServerError): StoreErrorCode {
   if (TOO_LARGE.has(code)) return 'too_large';
   if (UNSUPPORTED.has(code)) return 'unsupported';
   if (UNAVAILABLE.has(code)) return 'unavailable';
-  if (OPERATOR_FAULT.has(code)) return 'failed';
+  if (OPERATOR_ERRORS.has(code)) return 'failed';
   return BAD_QUERY.has(code) || code >= FIRST_PARSER_CODE ? 'invalid_query' : 'failed';
 }
 
 const nameOf = (error: unknown): unknown => (error as { name?: unknown } | null)?.name;
 
-/** Driver faults that mean no connection could be had; several have no exported class. */
+/** Driver errors that mean no connection; several have no exported class. */
 const NO_CONNECTION = new Set([
   'MongoWaitQueueTimeoutError',
   'MongoNotConnectedError',
@@ -80,7 +80,7 @@ function codeOf(error: unknown, signal: AbortSignal | undefined): StoreErrorCode
   return 'failed';
 }
 
-/** Any fault of an operation as a `StoreError`. What the driver said is kept as its cause and goes no further. */
+/** Any error of an operation as a `StoreError`. The driver's error is its cause, for the log alone. */
 export function storeErrorOf(error: unknown, signal?: AbortSignal): StoreError {
   return error instanceof StoreError ? error : new StoreError(codeOf(error, signal), { cause: error });
 }
@@ -106,7 +106,7 @@ export function untranslatable(reason: string): StoreError {
 /** How servers without a search process answer its stages; every other stage sent here is one all servers know. */
 const NOT_CONFIGURED = new Set([31082, 40324, 6047401]);
 const INDEX_NOT_FOUND = 27;
-/** The search process answers under the code for unknown errors; only its words tell what it means. */
+/** The search process answers under the code for unknown errors; only its message tells them apart. */
 const FROM_THE_SEARCH_PROCESS = 8;
 const INDEX_WORDS = /index .*(not found|does not exist)|no such index/i;
 const PARAMETER_WORDS =
@@ -121,7 +121,7 @@ function searchCodeOf(error: MongoServerError): StoreErrorCode | null {
   return PARAMETER_WORDS.test(error.message) ? 'search_invalid' : null;
 }
 
-/** As `asStoreOperation`; what the server says about search itself is told apart from every other fault. */
+/** As `asStoreOperation`, with codes of their own for errors of the search itself. */
 export function asSearchOperation<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
   return asStoreOperation(signal, async () => {
     try {

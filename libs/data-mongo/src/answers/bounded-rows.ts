@@ -72,7 +72,7 @@ async function rowsInSlices<Row>(
   return rows;
 }
 
-/** Bytes of a value by its BSON type, where the type says it. */
+/** Bytes of a value by its BSON type, where the type fixes them. */
 const FIXED: Readonly<Record<number, number>> = {
   0x01: 8,
   0x06: 0,

@@ -98,7 +98,7 @@ export class MongoConnection {
     };
     client.on('serverHeartbeatStarted', ({ connectionId, awaited }) => {
       if (client !== this.client || this.ended) return;
-      // To connect and to be answered take up to the patience each; what is awaited is answered within the frequency.
+      // Connecting and the answer may each take the server timeout; an awaited check is answered within the frequency.
       this.checkStarted(connectionId, 2 * patience + (awaited ? HEARTBEAT_MS : 0) + 1000);
     });
     client.on('serverHeartbeatSucceeded', ({ connectionId }) => ended(connectionId));
@@ -146,7 +146,7 @@ function clientFor(uri: string, options: ConstructorParameters<typeof MongoClien
 /** A write that ends so may have happened: its answer was lost, or the server had not finished with it. */
 const AMBIGUOUS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
 
-/** Milliseconds for a server that was away to say that it is back. */
+/** Milliseconds that a server which was unreachable has to answer a probe. */
 const PROBE_MS = 3_000;
 
 /** Connections on which an operation failed for want of a server, until one answered again. */
@@ -154,7 +154,7 @@ const suspected = new WeakSet<MongoConnection>();
 
 /**
  * Runs the command that writes. A server that was away is asked first, so that what is not sent is known not to have happened.
- * @throws StoreError with `outcome: 'unknown'` when it was sent and nothing says what became of it
+ * @throws StoreError with `outcome: 'unknown'` when it was sent and its outcome is not known
  */
 export async function sentWrite<T>(connection: MongoConnection, command: () => Promise<T>): Promise<T> {
   if (suspected.has(connection)) {
@@ -176,7 +176,7 @@ export async function sentWrite<T>(connection: MongoConnection, command: () => P
 export interface MongoFacts {
   readonly version: string;
   readonly topology: 'replica set' | 'sharded cluster' | 'standalone';
-  /** Whether the search stages are there; null: it could not be told. */
+  /** Whether the search stages are there; null: unknown. */
   readonly search: boolean | null;
   /** Milliseconds that its clock is ahead of ours, to within the time of the answer. */
   readonly clockAhead: number;

@@ -81,12 +81,12 @@ const LONGEST_DELAY = 5000;
 /** The token was of a database that has been dropped since. */
 const INVALID_TOKEN = 260;
 
-/** Changes since the last token are no longer kept: what was missed cannot be told. */
+/** Changes since the last token are no longer kept: the missed ones cannot be reported. */
 const HISTORY_LOST = new Set([280, 286]);
 
 /**
- * Row changes from one change stream over the whole database, however many classes are watched and whoever watches.
- * It reopens where it stopped when the watched classes change and after transient faults. Needs a replica set.
+ * Row changes from one change stream over the whole database, however many classes and watchers there are.
+ * It reopens where it stopped when the watched classes change and after transient errors. Needs a replica set.
  */
 export class MongoChangeFeed extends ChangeFeed {
   private readonly watched = new Map<string, Subject<RowChange>>();
@@ -142,7 +142,7 @@ export class MongoChangeFeed extends ChangeFeed {
   private unwatch(className: string, subject: Subject<RowChange>): void {
     if (this.watched.get(className) !== subject) return;
     this.watched.delete(className);
-    // Events of a class nobody watches any more are dropped; only an empty feed is worth closing for.
+    // Events of a class without watchers are dropped; only an empty feed is worth closing for.
     if (this.watched.size === 0) this.reopen();
   }
 
@@ -201,7 +201,7 @@ export class MongoChangeFeed extends ChangeFeed {
       ...(this.token !== undefined && { resumeAfter: this.token }),
     });
     const { stream } = this;
-    // The driver says no other way that the cursor exists: the first batch brings a token, with events or without.
+    // The driver reports in no other way that the cursor exists: the first batch brings a token, with events or without.
     stream.once(ChangeStream.RESUME_TOKEN_CHANGED, () => {
       if (this.stream === stream) this.opened.next(true);
     });
@@ -241,7 +241,7 @@ export class MongoChangeFeed extends ChangeFeed {
 
   private fail(error: unknown): void {
     const { code } = storeErrorOf(error);
-    // A server without change streams complains about the stage; no caller's query is at fault here.
+    // A server without change streams rejects the stage; no query of a caller is involved here.
     const fault = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
     const subjects = [...this.watched.values()];
     this.watched.clear();

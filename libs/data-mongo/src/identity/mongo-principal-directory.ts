@@ -48,7 +48,7 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
       const user = parsePointerString(session['_p_user']);
       if (user?.className !== '_User' || !isUserId(user.objectId)) return null;
       const expiresAt: unknown = session['expiresAt'] ?? null;
-      // An end in a form nobody could read is an end that has come.
+      // An end that cannot be read counts as passed.
       if (expiresAt !== null && !(expiresAt instanceof Date && expiresAt > this.now())) return null;
       return (await this.userExists(user.objectId)) ? { userId: user.objectId, expiresAt } : null;
     });
@@ -95,7 +95,7 @@ export class MongoPrincipalDirectory extends PrincipalDirectory {
     return [...new Set([...reached].map((id) => names.get(id) as string))].sort();
   }
 
-  /** The names of the roles that exist: pairs outlive the roles they speak of. */
+  /** The names of the roles that exist: pairs outlive the roles they name. */
   private async names(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const names = new Map<string, string>();
     if (ids.length === 0) return names;

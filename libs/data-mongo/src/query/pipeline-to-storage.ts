@@ -106,7 +106,7 @@ interface ExtendedJsonPipeline {
   rows(documents: readonly unknown[]): ParseRow[];
 }
 
-/** Pipelines in storage form for whoever runs them elsewhere than over the driver. */
+/** Pipelines in storage form, for callers that do not run them over the driver. */
 export class ExtendedJsonPipelines {
   constructor(private readonly catalogue: SchemaCatalogue) {}
 

@@ -54,7 +54,7 @@ function unset(value: unknown, scope: RowScope): Document[] {
   return [{ $unset: [...new Set(columns)] }];
 }
 
-/** The shape `$group`, `$bucket` and `$bucketAuto` share: `_id` and named accumulators replace the rows. */
+/** The form that `$group`, `$bucket` and `$bucketAuto` share: `_id` and named accumulators replace the rows. */
 function grouped(
   key: unknown,
   outputs: Readonly<Record<string, unknown>>,

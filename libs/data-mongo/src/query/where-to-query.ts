@@ -135,7 +135,7 @@ function partToQuery(key: string, value: unknown, form: QueryForm): Document {
     : { [ref.column]: operandToStorage(value, ref) };
 }
 
-/** Governed doors alone write these: no constraint of a caller keeps an operator of such a name. */
+/** Only governed access writes these: no constraint of a caller keeps an operator of such a name. */
 const RIGHTS: ReadonlyMap<string, string> = new Map([
   ['$readableBy', '_rperm'],
   ['$writableBy', '_wperm'],
@@ -186,7 +186,7 @@ const listOperator =
   (operator: string): OperatorTranslator =>
   (operand, ref) => ({ [operator]: operandsToStorage(operand, ref, operator) });
 
-/** Members of array columns are stored in nested form whatever the path says. */
+/** Members of array columns are stored in nested form, whatever the path. */
 const memberList: OperatorTranslator = (operand, ref) => ({
   $all: operandsToStorage(operand, { ...ref, nested: true }, '$all'),
 });

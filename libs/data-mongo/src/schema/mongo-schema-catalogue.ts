@@ -28,13 +28,13 @@ export class MongoSchemaCatalogue extends RenewedCatalogue {
     super(options);
   }
 
-  /** Schema rows may list fewer, and do not say which are unique: that is the collection's to tell. */
+  /** Schema rows may list fewer, and do not mark unique ones: the collection does. */
   indexesOf(schema: ClassSchema): Promise<readonly IndexSchema[]> {
     const known = this.indexes.get(schema);
     if (known) return known;
     const asked = this.askIndexes(schema.className).then((indexes) => indexSchemasOf(schema, indexes));
     this.indexes.set(schema, asked);
-    // What could not be told is asked again.
+    // A failed read is repeated at the next call.
     asked.catch(() => this.indexes.delete(schema));
     return asked;
   }

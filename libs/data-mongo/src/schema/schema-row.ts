@@ -110,7 +110,7 @@ function fieldsOf(row: Document): Map<string, FieldSchema> {
 
 const OPERATIONS = ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'] as const;
 
-/** Parse reads an operation that stored permissions leave out as permitted to nobody. Without any, all are open. */
+/** Parse reads an operation that stored permissions leave out as denied. Without any permissions, all are open. */
 function permissionsOf(row: Document): ClassLevelPermissions | null {
   const stored: unknown = row['_metadata']?.class_permissions;
   if (!isPlainObject(stored)) return null;
@@ -135,7 +135,7 @@ export function listedIndexes(row: Document): readonly StoredIndex[] {
     .map(([name, key]) => ({ name, key, unique: isParseUnique(String(row['_id']), name) }));
 }
 
-/** Schema rows do not say which indexes are unique; those Parse itself makes are known. */
+/** Schema rows do not mark unique indexes; those Parse itself makes are known. */
 function isParseUnique(className: string, index: string): boolean {
   if (index === '_id_') return true;
   if (className === '_User') return index === 'username_1' || index === 'email_1';
@@ -168,7 +168,7 @@ function indexSchema(index: StoredIndex, names: StorageNames): IndexSchema {
 }
 
 /** What a schema row is made from. Index keys are in logical names. */
-interface SchemaRowParts {
+interface SchemaRowOptions {
   readonly className: string;
   readonly fields: ReadonlyMap<string, FieldSchema>;
   readonly classLevelPermissions: ClassLevelPermissions | null;
@@ -176,7 +176,7 @@ interface SchemaRowParts {
 }
 
 /** The `_SCHEMA` row of a class, as Parse Server writes it. */
-export function schemaRow({ className, fields, classLevelPermissions, indexes }: SchemaRowParts): Document {
+export function schemaRow({ className, fields, classLevelPermissions, indexes }: SchemaRowOptions): Document {
   const row: Document = { _id: className, objectId: 'string', updatedAt: 'date', createdAt: 'date' };
   const options: Document = {};
   for (const [name, field] of fields) {

@@ -281,7 +281,7 @@ function rangeBranch(facet: Facet, names: StorageNames): Document[] {
   ];
 }
 
-/** What `$facet` answered; ranges without rows are told as the search process tells them. */
+/** What `$facet` answered; ranges without rows are returned as the search process returns them. */
 function filteredCounts(answer: Document | undefined, facets: Facets): FacetCounts {
   const total: unknown = answer?.['total']?.[0]?.count;
   return {

@@ -125,7 +125,7 @@ async function hashOf(password: string): Promise<string> {
   return hash(password, BCRYPT_ROUNDS);
 }
 
-/** Parse gives new users an ACL of their own: nobody else reads them. */
+/** Parse gives new users an ACL of their own: only they read their row. */
 async function userDocument(user: SeedUser, names: StorageNames, now: Date): Promise<Document> {
   const ACL = user.row['ACL'] ?? { [user.objectId]: { read: true, write: true } };
   const document = timedDocument({ ...user.row, ACL }, names, now);
@@ -210,12 +210,12 @@ const SNAPSHOT_COMMENT = 'parley snapshot';
 interface KeptCollection {
   readonly name: string;
   readonly documents: readonly StoredDocument[];
-  /** As `listIndexes` tells them, without that of `_id`. */
+  /** As `listIndexes` returns them, without that of `_id`. */
   readonly indexes: readonly IndexDescription[];
 }
 
 /**
- * All documents of a database at one moment, held in memory, to go back to. For databases of tests: nobody may write while
+ * All documents of a database at one moment, held in memory, to go back to. For databases of tests: no one may write while
  * it is taken or put back.
  */
 export class DatabaseSnapshot {
@@ -244,7 +244,7 @@ export class DatabaseSnapshot {
     });
   }
 
-  /** Emptied rather than dropped: whoever follows its changes goes on doing so. */
+  /** Emptied rather than dropped: its change streams go on. */
   private async fill({ name, documents, indexes }: KeptCollection): Promise<void> {
     const collection = this.connection.collection(name);
     await collection.deleteMany({}, { comment: SNAPSHOT_COMMENT });

@@ -9,7 +9,7 @@ import { isPointer } from '../storage/object-ids.js';
 import { isPlainObject, setOwn } from '../storage/own-property.js';
 import { columnToStorage } from '../storage/to-storage.js';
 import { type DraftClass, type DraftClasses, isFieldName } from './parse-schemas.js';
-import type { FaultList, SeedRelation } from './seed.js';
+import type { SeedIssues, SeedRelation } from './seed.js';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
@@ -25,16 +25,16 @@ export class SeedIds {
 
   constructor(
     private readonly className: string,
-    private readonly faults: FaultList,
+    private readonly issues: SeedIssues,
   ) {}
 
   idOf(given: unknown, index: number, path: string): string {
     const id = given === undefined ? seedId(this.className, index) : given;
     if (!isObjectId(id)) {
-      this.faults.add(`${path}.objectId`, 'must be up to 32 letters, digits, _ or -');
+      this.issues.add(`${path}.objectId`, 'must be up to 32 letters, digits, _ or -');
       return seedId(this.className, index);
     }
-    this.faults.unique(this.seen, id, `${path}.objectId`);
+    this.issues.unique(this.seen, id, `${path}.objectId`);
     return id;
   }
 }
@@ -53,15 +53,15 @@ interface ParsedRows {
   readonly relations: SeedRelation[];
 }
 
-export function parseObjects(value: unknown, classes: DraftClasses, faults: FaultList): ParsedRows {
+export function parseObjects(value: unknown, classes: DraftClasses, issues: SeedIssues): ParsedRows {
   const parsed: ParsedRows = { objects: new Map(), relations: [] };
-  for (const [name, rows] of Object.entries(value === undefined ? {} : faults.object(value, 'objects'))) {
+  for (const [name, rows] of Object.entries(value === undefined ? {} : issues.object(value, 'objects'))) {
     const path = `objects.${name}`;
     const className = isClassName(name) ? canonicalClassName(name) : null;
     const section = className === null ? undefined : OWN_SECTIONS[className];
-    if (className === null) faults.add(path, 'is not a class name');
-    else if (section !== undefined) faults.add(path, `belongs under '${section}'`);
-    else parseClassRows(rows, path, classes.of(className), parsed, faults);
+    if (className === null) issues.add(path, 'is not a class name');
+    else if (section !== undefined) issues.add(path, `belongs under '${section}'`);
+    else parseClassRows(rows, path, classes.of(className), parsed, issues);
   }
   return parsed;
 }
@@ -71,14 +71,14 @@ function parseClassRows(
   path: string,
   draft: DraftClass,
   parsed: ParsedRows,
-  faults: FaultList,
+  issues: SeedIssues,
 ): void {
-  const ids = new SeedIds(draft.className, faults);
-  const rows = faults.list(value, path).map((entry, index) => {
+  const ids = new SeedIds(draft.className, issues);
+  const rows = issues.list(value, path).map((entry, index) => {
     const at = `${path}[${index}]`;
-    const given = faults.object(entry, at);
+    const given = issues.object(entry, at);
     const objectId = ids.idOf(given['objectId'], index, at);
-    return readRow({ ...given, objectId }, at, draft, parsed.relations, faults);
+    return readRow({ ...given, objectId }, at, draft, parsed.relations, issues);
   });
   parsed.objects.set(draft.className, [...(parsed.objects.get(draft.className) ?? []), ...rows]);
 }
@@ -89,27 +89,27 @@ export function readRow(
   path: string,
   draft: DraftClass,
   relations: SeedRelation[],
-  faults: FaultList,
+  issues: SeedIssues,
 ): ParseRow {
   const row: ParseRow = {};
   for (const [field, value] of Object.entries(given)) {
     const at = `${path}.${field}`;
     if (BUILT_IN.has(field)) {
-      if (isReadable(field, value, at, faults)) row[field] = value;
-    } else if (!isFieldName(field)) faults.add(at, 'is not a field name');
-    else if (UNLISTED_COLUMNS.has(field)) faults.add(at, 'cannot be seeded');
+      if (isReadable(field, value, at, issues)) row[field] = value;
+    } else if (!isFieldName(field)) issues.add(at, 'is not a field name');
+    else if (UNLISTED_COLUMNS.has(field)) issues.add(at, 'cannot be seeded');
     else if (isPlainObject(value) && '__op' in value)
-      addRelations(value, field, given, at, draft, relations, faults);
-    else if (isOfItsType(field, value, at, draft, faults)) setOwn(row, field, value);
+      addRelations(value, field, given, at, draft, relations, issues);
+    else if (isOfItsType(field, value, at, draft, issues)) setOwn(row, field, value);
   }
-  applyDefaults(row, given, path, draft, faults);
+  applyDefaults(row, given, path, draft, issues);
   return row;
 }
 
-function isReadable(field: string, value: unknown, path: string, faults: FaultList): boolean {
+function isReadable(field: string, value: unknown, path: string, issues: SeedIssues): boolean {
   if (field === 'objectId') return true;
-  if (field !== 'ACL') return faults.date(value, path) !== undefined;
-  return isStorable(() => aclToColumns(value), path.slice(0, -'.ACL'.length), faults);
+  if (field !== 'ACL') return issues.date(value, path) !== undefined;
+  return isStorable(() => aclToColumns(value), path.slice(0, -'.ACL'.length), issues);
 }
 
 function isOfItsType(
@@ -117,23 +117,23 @@ function isOfItsType(
   value: unknown,
   path: string,
   draft: DraftClass,
-  faults: FaultList,
+  issues: SeedIssues,
 ): boolean {
   if (value === null) return true;
   const type = fieldTypeOf(value);
-  if (type) draft.declare(field, type, path, faults);
-  else faults.add(path, 'is not a value Parse can store');
+  if (type) draft.declare(field, type, path, issues);
+  else issues.add(path, 'is not a value Parse can store');
   if (type?.type === 'Relation') return false;
-  return type !== null && isStorable(() => columnToStorage(value), path, faults);
+  return type !== null && isStorable(() => columnToStorage(value), path, issues);
 }
 
-function isStorable(store: () => unknown, path: string, faults: FaultList): boolean {
+function isStorable(store: () => unknown, path: string, issues: SeedIssues): boolean {
   try {
     store();
     return true;
   } catch (error) {
     if (!(error instanceof UnstorableValue)) throw error;
-    faults.add(error.path === '' ? path : `${path}.${error.path}`, error.problem);
+    issues.add(error.path === '' ? path : `${path}.${error.path}`, error.problem);
     return false;
   }
 }
@@ -146,15 +146,15 @@ function addRelations(
   path: string,
   draft: DraftClass,
   relations: SeedRelation[],
-  faults: FaultList,
+  issues: SeedIssues,
 ): void {
-  const targets = faults.list(operation['objects'], `${path}.objects`);
+  const targets = issues.list(operation['objects'], `${path}.objects`);
   if (operation['__op'] !== 'AddRelation' || !targets.every(isPointer)) {
-    faults.add(path, 'must be an AddRelation of pointers');
+    issues.add(path, 'must be an AddRelation of pointers');
     return;
   }
   const type = fieldTypeOf(operation);
-  if (type) draft.declare(field, type, path, faults);
+  if (type) draft.declare(field, type, path, issues);
   const { className } = draft;
   for (const { objectId } of targets)
     relations.push({ className, field, owningId: String(given['objectId']), relatedId: objectId });
@@ -165,10 +165,10 @@ function applyDefaults(
   given: ParseRow,
   path: string,
   draft: DraftClass,
-  faults: FaultList,
+  issues: SeedIssues,
 ): void {
   for (const [field, { required, defaultValue }] of draft.fields) {
     if (given[field] === undefined && defaultValue !== undefined) row[field] = defaultValue;
-    else if (required && (given[field] ?? null) === null) faults.add(`${path}.${field}`, 'is required');
+    else if (required && (given[field] ?? null) === null) issues.add(`${path}.${field}`, 'is required');
   }
 }

@@ -9,7 +9,7 @@ import {
 } from '#policy';
 import { BUILT_IN_COLUMNS, type StoredIndex, SYSTEM_COLUMNS } from '../schema/schema-row.js';
 import { isPlainObject } from '../storage/own-property.js';
-import type { FaultList, SeedClass } from './seed.js';
+import type { SeedIssues, SeedClass } from './seed.js';
 
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 
@@ -45,11 +45,11 @@ export class DraftClass {
   }
 
   /** Gives a field its type, or notes that it already has another. */
-  declare(name: string, field: FieldSchema, path: string, faults: FaultList): void {
+  declare(name: string, field: FieldSchema, path: string, issues: SeedIssues): void {
     const known = this.fields.get(name);
     if (!known) this.fields.set(name, field);
     else if (!isSameType(known, field))
-      faults.add(
+      issues.add(
         path,
         `is a ${typeName(field)} where '${name}' of ${this.className} is a ${typeName(known)}`,
       );
@@ -81,78 +81,78 @@ export class DraftClasses {
   }
 }
 
-export function parseSchemas(value: unknown, classes: DraftClasses, faults: FaultList): void {
-  faults.list(value, 'schemas').forEach((entry, index) => {
+export function parseSchemas(value: unknown, classes: DraftClasses, issues: SeedIssues): void {
+  issues.list(value, 'schemas').forEach((entry, index) => {
     const path = `schemas[${index}]`;
-    const schema = faults.object(entry, path, ['className', 'fields', 'classLevelPermissions', 'indexes']);
+    const schema = issues.object(entry, path, ['className', 'fields', 'classLevelPermissions', 'indexes']);
     if (!isClassName(schema['className'])) {
-      faults.add(`${path}.className`, 'must be a class name');
+      issues.add(`${path}.className`, 'must be a class name');
       return;
     }
     const className = canonicalClassName(schema['className']);
-    if (classes.has(className)) faults.add(`${path}.className`, `'${className}' is declared twice`);
+    if (classes.has(className)) issues.add(`${path}.className`, `'${className}' is declared twice`);
     const draft = classes.of(className);
-    parseFields(schema['fields'] ?? {}, `${path}.fields`, draft, faults);
+    parseFields(schema['fields'] ?? {}, `${path}.fields`, draft, issues);
     if (schema['classLevelPermissions'] !== undefined)
-      draft.classLevelPermissions = faults.object(
+      draft.classLevelPermissions = issues.object(
         schema['classLevelPermissions'],
         `${path}.classLevelPermissions`,
         PERMISSIONS,
       );
-    draft.indexes = parseIndexes(schema['indexes'] ?? {}, `${path}.indexes`, faults);
+    draft.indexes = parseIndexes(schema['indexes'] ?? {}, `${path}.indexes`, issues);
   });
 }
 
-function parseFields(value: unknown, path: string, draft: DraftClass, faults: FaultList): void {
-  for (const [name, declared] of Object.entries(faults.object(value, path))) {
+function parseFields(value: unknown, path: string, draft: DraftClass, issues: SeedIssues): void {
+  for (const [name, declared] of Object.entries(issues.object(value, path))) {
     const at = `${path}.${name}`;
-    const field = faults.object(declared, at, ['type', 'targetClass', 'required', 'defaultValue']);
+    const field = issues.object(declared, at, ['type', 'targetClass', 'required', 'defaultValue']);
     const { type, targetClass, required, defaultValue } = field;
-    if (!isFieldName(name)) faults.add(at, 'is not a field name');
+    if (!isFieldName(name)) issues.add(at, 'is not a field name');
     if (typeof type !== 'string' || !TYPES.has(type)) {
-      faults.add(`${at}.type`, `must be one of ${FIELD_TYPES.join(', ')}`);
+      issues.add(`${at}.type`, `must be one of ${FIELD_TYPES.join(', ')}`);
       continue;
     }
     const points = type === 'Pointer' || type === 'Relation';
     if (points !== isClassName(targetClass))
-      faults.add(
+      issues.add(
         `${at}.targetClass`,
         points ? 'must name the class pointed at' : 'belongs to pointers and relations',
       );
     if (required !== undefined && typeof required !== 'boolean')
-      faults.add(`${at}.required`, 'must be true or false');
+      issues.add(`${at}.required`, 'must be true or false');
     const schema: FieldSchema = {
       type: type as FieldType,
       ...(points && isClassName(targetClass) && { targetClass: canonicalClassName(targetClass) }),
       ...(typeof required === 'boolean' && { required }),
       ...(defaultValue !== undefined && { defaultValue }),
     };
-    draft.declare(name, schema, at, faults);
+    draft.declare(name, schema, at, issues);
   }
 }
 
-function parseIndexes(value: unknown, path: string, faults: FaultList): StoredIndex[] {
+function parseIndexes(value: unknown, path: string, issues: SeedIssues): StoredIndex[] {
   const indexes: StoredIndex[] = [];
-  for (const [name, key] of Object.entries(faults.object(value, path))) {
+  for (const [name, key] of Object.entries(issues.object(value, path))) {
     const at = `${path}.${name}`;
     if (!isPlainObject(key) || Object.keys(key).length === 0) {
-      faults.add(at, 'must map fields to 1, -1, text, 2d, 2dsphere or hashed');
+      issues.add(at, 'must map fields to 1, -1, text, 2d, 2dsphere or hashed');
       continue;
     }
     for (const [field, kind] of Object.entries(key))
-      if (!INDEX_KINDS.has(kind)) faults.add(`${at}.${field}`, 'must be 1, -1, text, 2d, 2dsphere or hashed');
+      if (!INDEX_KINDS.has(kind)) issues.add(`${at}.${field}`, 'must be 1, -1, text, 2d, 2dsphere or hashed');
     if (name !== '_id_') indexes.push({ name, key });
   }
   return indexes;
 }
 
 /** Index keys name fields, which may only be known once all rows were read. */
-export function checkIndexes(classes: DraftClasses, faults: FaultList): void {
+export function checkIndexes(classes: DraftClasses, issues: SeedIssues): void {
   for (const { className, fields, indexes } of classes) {
     for (const { name, key } of indexes) {
       for (const column of Object.keys(key)) {
         const root = column.replace(/^_p_/, '').split('.', 1)[0] as string;
-        if (!fields.has(root)) faults.add(`schemas.${className}.indexes.${name}.${column}`, 'no such field');
+        if (!fields.has(root)) issues.add(`schemas.${className}.indexes.${name}.${column}`, 'no such field');
       }
     }
   }

@@ -1,7 +1,7 @@
 import { parseObjects, readRow, SeedIds } from './parse-rows.js';
 import { checkIndexes, DraftClasses, parseSchemas } from './parse-schemas.js';
 import {
-  FaultList,
+  SeedIssues,
   type Seed,
   SeedError,
   type SeedRelation,
@@ -12,21 +12,21 @@ import {
 
 /**
  * Reads a seed file's JSON. Classes and fields that only rows mention get the types their values have.
- * @throws SeedError listing every fault with its path
+ * @throws SeedError listing every issue with its path
  */
 export function parseSeed(json: unknown): Seed {
-  const faults = new FaultList();
-  const seed = faults.object(json, 'seed', ['schemas', 'users', 'roles', 'sessions', 'objects']);
+  const issues = new SeedIssues();
+  const seed = issues.object(json, 'seed', ['schemas', 'users', 'roles', 'sessions', 'objects']);
   const classes = new DraftClasses();
-  parseSchemas(seed['schemas'], classes, faults);
+  parseSchemas(seed['schemas'], classes, issues);
   for (const system of ['_User', '_Role', '_Session']) classes.of(system);
-  const users = parseUsers(seed['users'], classes, faults);
+  const users = parseUsers(seed['users'], classes, issues);
   const references = userReferences(users);
-  const roles = parseRoles(seed['roles'], references, classes, faults);
-  const sessions = parseSessions(seed['sessions'], references, classes, faults);
-  const { objects, relations } = parseObjects(seed['objects'], classes, faults);
-  checkIndexes(classes, faults);
-  if (faults.faults.length > 0) throw new SeedError(faults.faults);
+  const roles = parseRoles(seed['roles'], references, classes, issues);
+  const sessions = parseSessions(seed['sessions'], references, classes, issues);
+  const { objects, relations } = parseObjects(seed['objects'], classes, issues);
+  checkIndexes(classes, issues);
+  if (issues.issues.length > 0) throw new SeedError(issues.issues);
   return { classes: [...classes].map((draft) => draft.finish()), users, roles, sessions, objects, relations };
 }
 
@@ -44,35 +44,35 @@ function ownRow(
   row: Record<string, unknown>,
   path: string,
   classes: DraftClasses,
-  faults: FaultList,
+  issues: SeedIssues,
 ) {
   const relations: SeedRelation[] = [];
-  const read = readRow(row, path, classes.of(className), relations, faults);
-  if (relations.length > 0) faults.add(path, 'relations can be seeded on classes of your own only');
+  const read = readRow(row, path, classes.of(className), relations, issues);
+  if (relations.length > 0) issues.add(path, 'relations can be seeded on classes of your own only');
   return read;
 }
 
-function parseUsers(value: unknown, classes: DraftClasses, faults: FaultList): SeedUser[] {
-  const ids = new SeedIds('_User', faults);
+function parseUsers(value: unknown, classes: DraftClasses, issues: SeedIssues): SeedUser[] {
+  const ids = new SeedIds('_User', issues);
   const names = new Set<string>();
   const emails = new Set<string>();
-  return faults
+  return issues
     .list(value, 'users')
     .map((entry, index) => {
       const path = `users[${index}]`;
-      const { objectId: given, password, passwordHash, ...others } = faults.object(entry, path);
+      const { objectId: given, password, passwordHash, ...others } = issues.object(entry, path);
       const objectId = ids.idOf(given, index, path);
-      const username = faults.text(others['username'], `${path}.username`);
+      const username = issues.text(others['username'], `${path}.username`);
       if (username === undefined) return null;
-      faults.unique(names, username, `${path}.username`);
-      const email = faults.optionalText(others['email'], `${path}.email`);
-      if (email !== undefined) faults.unique(emails, email, `${path}.email`);
-      const plain = faults.optionalText(password, `${path}.password`);
-      const hash = faults.optionalText(passwordHash, `${path}.passwordHash`);
+      issues.unique(names, username, `${path}.username`);
+      const email = issues.optionalText(others['email'], `${path}.email`);
+      if (email !== undefined) issues.unique(emails, email, `${path}.email`);
+      const plain = issues.optionalText(password, `${path}.password`);
+      const hash = issues.optionalText(passwordHash, `${path}.passwordHash`);
       if (hash !== undefined && !BCRYPT_HASH.test(hash))
-        faults.add(`${path}.passwordHash`, 'must be a bcrypt hash');
-      if (plain !== undefined && hash !== undefined) faults.add(path, 'has both password and passwordHash');
-      const row = ownRow('_User', { ...others, objectId }, path, classes, faults);
+        issues.add(`${path}.passwordHash`, 'must be a bcrypt hash');
+      if (plain !== undefined && hash !== undefined) issues.add(path, 'has both password and passwordHash');
+      const row = ownRow('_User', { ...others, objectId }, path, classes, issues);
       return {
         objectId,
         username,
@@ -97,33 +97,38 @@ function resolve(
   references: References,
   path: string,
   what: string,
-  faults: FaultList,
+  issues: SeedIssues,
 ): string[] {
   return names.flatMap((name, index) => {
     const id = references.get(name);
-    if (id === undefined) faults.add(`${path}[${index}]`, `no ${what} '${name}' in this seed`);
+    if (id === undefined) issues.add(`${path}[${index}]`, `no ${what} '${name}' in this seed`);
     return id === undefined ? [] : [id];
   });
 }
 
-function parseRoles(value: unknown, users: References, classes: DraftClasses, faults: FaultList): SeedRole[] {
-  const ids = new SeedIds('_Role', faults);
+function parseRoles(
+  value: unknown,
+  users: References,
+  classes: DraftClasses,
+  issues: SeedIssues,
+): SeedRole[] {
+  const ids = new SeedIds('_Role', issues);
   const names = new Set<string>();
-  const entries = faults.list(value, 'roles').map((entry, index) => {
+  const entries = issues.list(value, 'roles').map((entry, index) => {
     const path = `roles[${index}]`;
-    const { objectId: given, users: members, roles: children, ...others } = faults.object(entry, path);
+    const { objectId: given, users: members, roles: children, ...others } = issues.object(entry, path);
     const objectId = ids.idOf(given, index, path);
-    const name = faults.text(others['name'], `${path}.name`) ?? '';
-    faults.unique(names, name, `${path}.name`);
-    const row = ownRow('_Role', { ...others, objectId }, path, classes, faults);
+    const name = issues.text(others['name'], `${path}.name`) ?? '';
+    issues.unique(names, name, `${path}.name`);
+    const row = ownRow('_Role', { ...others, objectId }, path, classes, issues);
     return { path, objectId, name, members, children, row };
   });
   const roles: References = new Map(entries.map(({ name, objectId }) => [name, objectId]));
   return entries.map(({ path, objectId, name, members, children, row }) => ({
     objectId,
     name,
-    users: resolve(faults.strings(members, `${path}.users`), users, `${path}.users`, 'user', faults),
-    roles: resolve(faults.strings(children, `${path}.roles`), roles, `${path}.roles`, 'role', faults),
+    users: resolve(issues.strings(members, `${path}.users`), users, `${path}.users`, 'user', issues),
+    roles: resolve(issues.strings(children, `${path}.roles`), roles, `${path}.roles`, 'role', issues),
     row,
   }));
 }
@@ -132,11 +137,11 @@ function parseSessions(
   value: unknown,
   users: References,
   classes: DraftClasses,
-  faults: FaultList,
+  issues: SeedIssues,
 ): SeedSession[] {
-  const ids = new SeedIds('_Session', faults);
+  const ids = new SeedIds('_Session', issues);
   const tokens = new Set<string>();
-  return faults
+  return issues
     .list(value, 'sessions')
     .map((entry, index) => {
       const path = `sessions[${index}]`;
@@ -146,16 +151,16 @@ function parseSessions(
         user,
         expiresAt: expiry,
         ...others
-      } = faults.object(entry, path);
+      } = issues.object(entry, path);
       const objectId = ids.idOf(given, index, path);
-      const token = faults.text(sessionToken, `${path}.sessionToken`);
-      const name = faults.text(user, `${path}.user`);
+      const token = issues.text(sessionToken, `${path}.sessionToken`);
+      const name = issues.text(user, `${path}.user`);
       if (token === undefined || name === undefined) return null;
-      faults.unique(tokens, token, `${path}.sessionToken`);
+      issues.unique(tokens, token, `${path}.sessionToken`);
       const userId = users.get(name);
-      if (userId === undefined) faults.add(`${path}.user`, `no user '${name}' in this seed`);
-      const expiresAt = expiry === undefined ? undefined : faults.date(expiry, `${path}.expiresAt`);
-      const row = ownRow('_Session', { ...others, objectId }, path, classes, faults);
+      if (userId === undefined) issues.add(`${path}.user`, `no user '${name}' in this seed`);
+      const expiresAt = expiry === undefined ? undefined : issues.date(expiry, `${path}.expiresAt`);
+      const row = ownRow('_Session', { ...others, objectId }, path, classes, issues);
       return { objectId, sessionToken: token, userId: userId ?? '', ...(expiresAt && { expiresAt }), row };
     })
     .filter(isGiven);

@@ -60,7 +60,7 @@ export interface Seed {
   readonly relations: readonly SeedRelation[];
 }
 
-/** A seed file that cannot be loaded. All its faults at once, each with its path. */
+/** A seed file that cannot be loaded. All its issues at once, each with its path. */
 export class SeedError extends Error {
   override readonly name = 'SeedError';
   constructor(readonly faults: readonly string[]) {
@@ -68,15 +68,15 @@ export class SeedError extends Error {
   }
 }
 
-/** Collects what is wrong with a document, so that all of it can be told at once. */
-export class FaultList {
-  readonly faults: string[] = [];
+/** Collects the issues of a document, so that all of them are reported at once. */
+export class SeedIssues {
+  readonly issues: string[] = [];
 
   add(path: string, problem: string): void {
-    this.faults.push(`${path}: ${problem}`);
+    this.issues.push(`${path}: ${problem}`);
   }
 
-  /** The object at a path, or an empty one after noting the fault. */
+  /** The object at a path, or an empty one after noting the issue. */
   object(value: unknown, path: string, known?: readonly string[]): Record<string, unknown> {
     if (!isPlainObject(value)) {
       this.add(path, 'must be an object');

@@ -156,7 +156,7 @@ function setReadable(row: ParseRow, column: string, value: unknown, names: Stora
   setOwn(row, field, columnFromStorage(value, names.field(field), 'typed'));
 }
 
-/** Ids are text in Parse, whoever made them. */
+/** Ids are text in Parse, whatever made them. */
 export function idText(id: unknown): string {
   return id instanceof ObjectId ? id.toHexString() : String(id);
 }

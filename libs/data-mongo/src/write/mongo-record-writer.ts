@@ -107,7 +107,7 @@ export class MongoRecordWriter extends RecordWriter {
       unknown = error instanceof StoreError && error.outcome === 'unknown';
       throw error;
     } finally {
-      // A column left behind is harmless; why the write failed is what must be told.
+      // A column left behind is harmless; the error of the write must be reported.
       if (!row && !unknown)
         await withdrawColumns(this.connection, this.catalogue, className, added, operation).catch(
           () => undefined,

@@ -1,5 +1,5 @@
 import { type AnswerInFlight, type AnswerLeft, MIN_VALUE_BYTES } from '#data';
-import { parseServerFault } from './parse-errors.js';
+import { parseServerError } from './parse-errors.js';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -59,7 +59,7 @@ function parsed(text: string, { status }: Response): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
-    throw parseServerFault('failed', `the answer (status ${status}) is not JSON`);
+    throw parseServerError('failed', `the answer (status ${status}) is not JSON`);
   }
 }
 
@@ -70,7 +70,7 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
   for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
     size += chunk.byteLength;
     // Leaving the loop cancels the stream.
-    if (size > maxBytes) throw parseServerFault('failed', `the answer is larger than ${maxBytes} bytes`);
+    if (size > maxBytes) throw parseServerError('failed', `the answer is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

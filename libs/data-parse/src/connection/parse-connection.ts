@@ -9,7 +9,7 @@ import {
   StoreError,
 } from '#data';
 import { boundedAnswer, boundedJson } from './bounded-answer.js';
-import { ParseFault, parseServerFault } from './parse-errors.js';
+import { ParseServerError, parseServerError } from './parse-errors.js';
 
 /** With whose rights Parse Server is asked: the master key's, or those of a session and explicitly not the master key's. */
 export type ParseCredentials =
@@ -27,7 +27,7 @@ export function sessionCredentials(token: string): ParseCredentials {
 }
 
 /**
- * @throws Error for an assumed user or role: nobody signed in as them, so no request can carry their rights. Whoever gets
+ * @throws Error for an assumed user or role: no session is theirs, so no request can carry their rights. The caller that gets
  *   here with one has taken the wrong way.
  */
 export function credentialsOf(identity: Identity): ParseCredentials {
@@ -71,7 +71,7 @@ export type ParseAnswer = Readonly<Record<string, unknown>>;
 /** Longer ones travel in the body of a POST: proxies cut long lines, and write them down. */
 const MAX_URL = 1500;
 
-/** Bytes that are set aside for an answer before it comes, where the request does not say. */
+/** Bytes that are set aside for an answer before it comes, where the request does not set it. */
 const EXPECTED_BYTES = 64 * 1024;
 
 /**
@@ -114,7 +114,7 @@ export class ParseConnection {
     }
   }
 
-  /** Whatever is not said to have failed may have happened. @throws StoreError */
+  /** A write that is not known to have failed may have happened. @throws StoreError */
   private async write(
     request: ParseRequest,
     operation: Omit<OperationContext, 'comment'>,
@@ -141,23 +141,23 @@ export class ParseConnection {
       return readAnswer(response, await body(response));
     } catch (error) {
       if (operation.signal.aborted) throw cancelled(operation.signal);
-      if (deadline.aborted) throw parseServerFault('timeout', 'no complete answer in time');
+      if (deadline.aborted) throw parseServerError('timeout', 'no complete answer in time');
       if (error instanceof StoreError) throw error;
-      throw parseServerFault('unavailable', networkReason(error));
+      throw parseServerError('unavailable', networkReason(error));
     }
   }
 
-  /** Whether the server says of itself that it works. @throws StoreError when it cannot be asked */
+  /** Requests the server's own health. @throws StoreError when it is not healthy or unreachable */
   async ping(timeoutMs: number): Promise<void> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       const response = await fetch(`${this.base}/health`, { signal, redirect: 'manual' });
       const answer = await boundedJson(response, 4096);
       if (response.status === 200 && (answer as ParseAnswer | null)?.['status'] === 'ok') return;
-      throw parseServerFault('unavailable', `health answered ${response.status}`);
+      throw parseServerError('unavailable', `health answered ${response.status}`);
     } catch (error) {
       if (error instanceof StoreError) throw error;
-      throw parseServerFault('unavailable', networkReason(error));
+      throw parseServerError('unavailable', networkReason(error));
     }
   }
 
@@ -192,7 +192,7 @@ export class ParseConnection {
       headers['X-Parse-Session-Token'] = credentials.token;
       return headers;
     }
-    if (masterKey === null) throw parseServerFault('denied', 'no master key is configured');
+    if (masterKey === null) throw parseServerError('denied', 'no master key is configured');
     headers['X-Parse-Master-Key'] = masterKey;
     return headers;
   }
@@ -223,43 +223,43 @@ function asText(value: unknown): string {
 async function refuseRedirect({ status, body }: Response): Promise<void> {
   if (status < 300 || status >= 400) return;
   await body?.cancel();
-  throw parseServerFault('failed', `redirected with ${status}; redirects are not followed`);
+  throw parseServerError('failed', `redirected with ${status}; redirects are not followed`);
 }
 
 function readAnswer(response: Response, body: unknown): ParseAnswer {
   const isObject = body !== null && typeof body === 'object' && !Array.isArray(body);
-  if (!isObject) throw parseServerFault('failed', `the answer (status ${response.status}) is no object`);
+  if (!isObject) throw parseServerError('failed', `the answer (status ${response.status}) is no object`);
   const answer = body as ParseAnswer;
   if (response.ok) return answer;
   const { code, error } = answer;
   const text = typeof error === 'string' ? error : '';
-  if (typeof code === 'number') throw new ParseFault(code, text);
-  if (response.status >= 500) throw parseServerFault('unavailable', `status ${response.status}: ${text}`);
-  // Without a code it was turned away at the door: application id or key are not the server's.
-  throw parseServerFault('failed', `status ${response.status}: ${text}`);
+  if (typeof code === 'number') throw new ParseServerError(code, text);
+  if (response.status >= 500) throw parseServerError('unavailable', `status ${response.status}: ${text}`);
+  // Without a code the request was rejected before routing: application id or key are wrong.
+  throw parseServerError('failed', `status ${response.status}: ${text}`);
 }
 
 function cancelled(signal: AbortSignal): StoreError {
   return new StoreError('cancelled', { store: 'Parse Server', cause: signal.reason });
 }
 
-/** Faults of a socket before anything was sent. */
+/** Socket errors before anything was sent. */
 const NOT_SENT =
   /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|CERT|ERR_TLS/;
 
-/** Parse Server answered: a fault inside it, or of its database. */
-const SERVER_FAULTS = new Set([-1, 1, 100, 124]);
+/** Parse Server answered: an error inside it, or of its database. */
+const SERVER_ERRORS = new Set([-1, 1, 100, 124]);
 
-function mayHaveHappened(fault: StoreError): boolean {
-  if (fault instanceof ParseFault) return SERVER_FAULTS.has(fault.parseCode);
-  if (!['timeout', 'unavailable', 'failed', 'too_large', 'cancelled'].includes(fault.code)) return false;
-  const { cause } = fault;
+function mayHaveHappened(error: StoreError): boolean {
+  if (error instanceof ParseServerError) return SERVER_ERRORS.has(error.parseCode);
+  if (!['timeout', 'unavailable', 'failed', 'too_large', 'cancelled'].includes(error.code)) return false;
+  const { cause } = error;
   const reason = cause instanceof Error ? cause.message : '';
   // Turned away or sent elsewhere before anything was done.
   return !NOT_SENT.test(reason) && !/^(status 4\d\d|redirected)/.test(reason);
 }
 
-/** The code of the socket's fault, such as ECONNREFUSED; never the request, whose headers hold credentials. */
+/** The code of the socket's error, such as ECONNREFUSED; never the request, whose headers hold credentials. */
 function networkReason(error: unknown): string {
   const { cause, name } = error as { cause?: { code?: unknown }; name?: unknown };
   const told = [cause?.code, name].find((one) => typeof one === 'string');
@@ -268,13 +268,13 @@ function networkReason(error: unknown): string {
 
 /** What an operator should know of the Parse Server that is configured. */
 export interface ParseServerFacts {
-  /** What it says of itself; null: it cannot be reached. */
+  /** Its own health report; null: it cannot be reached. */
   readonly health: string | null;
   /** Whether it knows the application id, and the REST API key if one is given. */
   readonly acceptsApplication: boolean;
   /** Whether it takes the master key from this machine; null: none is given. */
   readonly acceptsMasterKey: boolean | null;
-  /** Told to the master key alone. */
+  /** Reported to the master key alone. */
   readonly version: string | null;
 }
 

@@ -1,7 +1,7 @@
 import { isClassName, isObjectId } from '#agent';
 import { StoreError, type StoreErrorCode } from '#data';
 
-/** What Parse Server's error codes mean here. A code that is missing is one an application made up, or a server fault. */
+/** What Parse Server's error codes mean here. A missing code is one of an application, or a server error. */
 const CODES: ReadonlyMap<number, StoreErrorCode> = new Map<number, StoreErrorCode>([
   [100, 'unavailable'],
   [101, 'denied'],
@@ -29,14 +29,14 @@ const CODES: ReadonlyMap<number, StoreErrorCode> = new Map<number, StoreErrorCod
 ]);
 
 /** Raised by Parse Server itself, never by an application. */
-const SERVER_FAULTS = new Set([-1, 1]);
+const SERVER_ERRORS = new Set([-1, 1]);
 
 export const OBJECT_NOT_FOUND = 101;
 export const INVALID_QUERY = 102;
 export const CLASS_NOT_EMPTY = 255;
 
 /** A refusal of Parse Server. Its text may hold data: it is for the log alone. */
-export class ParseFault extends StoreError {
+export class ParseServerError extends StoreError {
   constructor(
     readonly parseCode: number,
     text: string,
@@ -49,21 +49,21 @@ export class ParseFault extends StoreError {
 }
 
 function storeCode(parseCode: number): StoreErrorCode {
-  if (SERVER_FAULTS.has(parseCode)) return 'failed';
+  if (SERVER_ERRORS.has(parseCode)) return 'failed';
   return CODES.get(parseCode) ?? 'rejected';
 }
 
-export function parseServerFault(code: StoreErrorCode, reason: string): StoreError {
+export function parseServerError(code: StoreErrorCode, reason: string): StoreError {
   return new StoreError(code, { store: 'Parse Server', cause: new Error(reason) });
 }
 
 /** What this adapter cannot put into Parse Server's words; the reason is for the log. */
 export function inexpressible(reason: string): StoreError {
-  return parseServerFault('unsupported', reason);
+  return parseServerError('unsupported', reason);
 }
 
 export function unstorable(reason: string): StoreError {
-  return parseServerFault('invalid_query', reason);
+  return parseServerError('invalid_query', reason);
 }
 
 /** The address of a class. A name that could lead elsewhere makes none. @throws StoreError `invalid_query` */

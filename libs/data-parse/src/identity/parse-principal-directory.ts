@@ -11,7 +11,7 @@ import { isPlainObject } from '../query/plain-value.js';
 
 const LIMITS = { maxTimeMS: 10_000 };
 
-/** Roles of one level of inheritance; nobody holds more. */
+/** Roles of one level of inheritance at most. */
 const ROLES_AT_ONCE = 1000;
 
 export interface ParseDirectoryOptions {
@@ -22,7 +22,7 @@ export interface ParseDirectoryOptions {
 }
 
 /**
- * Sessions and roles as Parse Server tells them: a session of itself, roles to the master key. Roles are followed upwards
+ * Sessions and roles as Parse Server returns them: a session to itself, roles to the master key. Roles are followed upwards
  * one level per request.
  */
 export class ParsePrincipalDirectory extends PrincipalDirectory {
@@ -49,7 +49,7 @@ export class ParsePrincipalDirectory extends PrincipalDirectory {
     return typeof user?.['createdAt'] === 'string' ? user['objectId'] : null;
   }
 
-  /** Permissions may keep even a user's own row from it: then the master key tells whether there is one. */
+  /** Permissions may keep even a user's own row from it: then the master key reads whether there is one. */
   private async existingUser(user: unknown): Promise<unknown> {
     if (!this.connection.hasMasterKey || !isPlainObject(user) || !isUserId(user['objectId'])) return null;
     const { objectId } = user;
@@ -130,7 +130,7 @@ function roleOf(row: unknown): Role[] {
   return typeof objectId === 'string' && typeof name === 'string' && name !== '' ? [{ objectId, name }] : [];
 }
 
-/** An end in a form nobody could read is an end that has come. */
+/** An end that cannot be read counts as passed. */
 function endOf({ expiresAt, user }: ParseAnswer): Date | null {
   if (!isPlainObject(user)) return new Date(0);
   if (expiresAt === undefined || expiresAt === null) return null;

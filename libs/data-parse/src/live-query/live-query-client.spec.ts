@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { LiveQueryClient, type LiveQueryNews } from './live-query-client.js';
+import { LiveQueryClient, type LiveQueryEvent } from './live-query-client.js';
 import type { LiveQueryOptions } from './live-query-options.js';
 
 const SOON = { timeout: 20_000, interval: 10 };
@@ -87,7 +87,7 @@ afterEach(async () => {
 });
 
 function watch(query: Parameters<LiveQueryClient['watch']>[0] = QUERY) {
-  const news: LiveQueryNews[] = [];
+  const news: LiveQueryEvent[] = [];
   const faults: unknown[] = [];
   const subscription = client
     .watch(query)
@@ -95,7 +95,7 @@ function watch(query: Parameters<LiveQueryClient['watch']>[0] = QUERY) {
   return { news, faults, subscription };
 }
 
-const subscribed = (news: LiveQueryNews[], times = 1) =>
+const subscribed = (news: LiveQueryEvent[], times = 1) =>
   vi.waitFor(() => expect(news.filter(({ op }) => op === 'subscribed')).toHaveLength(times), SOON);
 
 describe('a LiveQuery client', () => {

@@ -97,7 +97,7 @@ export class EventQueue<T> {
 type ClientState = 'disconnected' | 'connecting' | 'connected' | 'closed';
 
 /** `subscribed` comes again after every reconnection: what happened in between is not known. */
-export type LiveQueryNews =
+export type LiveQueryEvent =
   | { readonly op: 'subscribed' }
   | { readonly op: 'lost' }
   | { readonly op: EventOp; readonly objectId: string };
@@ -108,7 +108,7 @@ export interface LiveQueryLog {
 
 interface Registered {
   readonly query: LiveQuery;
-  readonly subscriber: Subscriber<LiveQueryNews>;
+  readonly subscriber: Subscriber<LiveQueryEvent>;
   /** The server has taken it once: it is kept through outages. */
   taken: boolean;
 }
@@ -173,7 +173,7 @@ export class LiveQueryClient {
   }
 
   /** Cold. Fails with SourceRefused when the server refuses the query, or the client is closed for good. */
-  watch(query: LiveQuery): Observable<LiveQueryNews> {
+  watch(query: LiveQuery): Observable<LiveQueryEvent> {
     return new Observable((subscriber) => {
       if (this.current === 'closed')
         return subscriber.error(new SourceRefused(new Error('the client is closed')));
@@ -277,7 +277,7 @@ export class LiveQueryClient {
       this.socket?.kill(`refused with ${code}`);
       return;
     }
-    // It does not want us, or not back: whoever watches must look for another source.
+    // It rejects the connection or its renewal: watchers must use another source.
     this.disconnect();
     this.failAll(new Error(`refused for good (code: ${code})`));
   }
@@ -304,7 +304,7 @@ export class LiveQueryClient {
     }, milliseconds).unref();
   }
 
-  private tellAll(news: LiveQueryNews): void {
+  private tellAll(news: LiveQueryEvent): void {
     for (const { subscriber } of this.registered.values()) subscriber.next(news);
   }
 

@@ -113,7 +113,7 @@ export function liveQuerySettings(options: LiveQueryOptions): LiveQuerySettings 
 }
 
 /** Why a URL cannot be used for LiveQuery; null when it can. */
-export function socketUrlFault(url: string): string | null {
+export function socketUrlIssue(url: string): string | null {
   try {
     socketUrl(url, false);
     return null;

@@ -16,7 +16,7 @@ const load = createRequire(import.meta.url);
 const HANDSHAKE_TIMEOUT = 10_000;
 const MAX_HEADERS = 16_384;
 
-/** One WebSocket that knows when it is dead: a peer that does not answer, or never ends what it began to say. */
+/** One WebSocket that detects a dead peer: one that does not answer pings, or does not finish a frame. */
 export class LiveQuerySocket {
   private readonly socket: WebSocket;
   private readonly pinging: NodeJS.Timeout;
@@ -42,7 +42,7 @@ export class LiveQuerySocket {
       this.frameArrived();
       this.clear('pongDue');
     });
-    // The words of an error may repeat the URL; its code says enough.
+    // The message of an error may repeat the URL; its code suffices.
     this.socket.on(
       'error',
       (error: NodeJS.ErrnoException) => (this.reason ??= error.code ?? 'protocol error'),
@@ -63,7 +63,7 @@ export class LiveQuerySocket {
     this.socket.resume();
   }
 
-  /** Says goodbye, and waits for no answer beyond what the library waits for. */
+  /** Closes the connection, and waits no longer than the library does. */
   close(): void {
     this.socket.close(1000);
   }

@@ -3,8 +3,8 @@ import { catchError, concatMap, map, NEVER, type Observable, shareReplay, take }
 import type { Agent } from '#agent';
 import { ChangeSource, type RowView, type SourceNews, SourceRefused } from '#data';
 import type { ClassSchema, FieldSchema, Where } from '#policy';
-import { LiveQueryClient, type LiveQueryLog, type LiveQueryNews } from './live-query-client.js';
-import { type LiveQueryOptions, socketUrlFault } from './live-query-options.js';
+import { LiveQueryClient, type LiveQueryLog, type LiveQueryEvent } from './live-query-client.js';
+import { type LiveQueryOptions, socketUrlIssue } from './live-query-options.js';
 
 const SCALARS: ReadonlySet<FieldSchema['type']> = new Set(['String', 'Number', 'Boolean']);
 
@@ -50,7 +50,7 @@ function isScalar(value: unknown): boolean {
 type LiveQueryConnection = Omit<LiveQueryOptions, 'useMasterKey'>;
 
 /**
- * Changes as Parse Server tells them: of the rows a session's user may read, over one connection, and of all rows, for the
+ * Changes as Parse Server reports them: of the rows a session's user may read, over one connection, and of all rows, for the
  * master key alone, over another. Users and roles that an agent merely acts for have no place there.
  */
 export class LiveQuerySource extends ChangeSource {
@@ -73,7 +73,7 @@ export class LiveQuerySource extends ChangeSource {
 
   /** Why a URL cannot be used; null when it can. */
   static urlFault(url: string): string | null {
-    return socketUrlFault(url);
+    return socketUrlIssue(url);
   }
 
   get available(): boolean {
@@ -99,7 +99,7 @@ export class LiveQuerySource extends ChangeSource {
         keys: ['objectId'],
         ...(identity.kind === 'sessionToken' && { sessionToken: identity.token }),
       })
-      .pipe(map(toNews()));
+      .pipe(map(toSourceEvents()));
     if (!client.isAdmin) return told;
     return this.honoured.pipe(concatMap(() => told));
   }
@@ -117,7 +117,7 @@ export class LiveQuerySource extends ChangeSource {
 
   /**
    * A server whose LiveQuery was not given the master key takes it without a word, and then withholds rows. A query that
-   * only the master key may put tells which it is.
+   * only the master key may put shows which it is.
    */
   private probe(): Observable<unknown> {
     const { admin } = this;
@@ -125,18 +125,18 @@ export class LiveQuerySource extends ChangeSource {
     const question = { className: '_User', where: { email: randomUUID() }, keys: ['objectId'] };
     return admin.watch(question).pipe(
       take(1),
-      catchError((fault: unknown) => {
+      catchError((error: unknown) => {
         if (!this.warned)
           this.log.warn('[LiveQuery] the master key is not honoured: give LiveQuery its keyPairs');
         this.warned = true;
-        throw fault;
+        throw error;
       }),
       shareReplay(1),
     );
   }
 }
 
-function toNews(): (news: LiveQueryNews) => SourceNews {
+function toSourceEvents(): (news: LiveQueryEvent) => SourceNews {
   let subscribedBefore = false;
   return (news) => {
     if (news.op === 'lost') return { kind: 'gap' };

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isExpressible, whereToRest } from './where-to-rest.js';
 
-const asSession = (where: Record<string, unknown>) => whereToRest(where, { rightsKeeper: 'server' });
-const asMaster = (where: Record<string, unknown>) => whereToRest(where, { rightsKeeper: 'constraint' });
+const asSession = (where: Record<string, unknown>) => whereToRest(where, { rightsAppliedBy: 'server' });
+const asMaster = (where: Record<string, unknown>) => whereToRest(where, { rightsAppliedBy: 'constraint' });
 const readable = { $readableBy: { principals: ['*', 'ada'] } };
 
 describe('a constraint in REST form', () => {
@@ -36,7 +36,7 @@ describe('a constraint in REST form', () => {
 
   it('counts near places as those within a circle', () => {
     const home = { $nearSphere: 'point', $maxDistanceInKilometers: 6371 };
-    expect(whereToRest({ home }, { rightsKeeper: 'server', filterOnly: true })).toEqual({
+    expect(whereToRest({ home }, { rightsAppliedBy: 'server', filterOnly: true })).toEqual({
       home: { $geoWithin: { $centerSphere: ['point', 1] } },
     });
   });

@@ -6,10 +6,10 @@ import { isPlainObject, isTyped } from './plain-value.js';
  * Who keeps to the rights that a constraint names (`$readableBy`, `$writableBy`): with a session Parse Server does by
  * itself, with the master key it must be asked to.
  */
-type RightsKeeper = 'server' | 'constraint';
+type RightsEnforcer = 'server' | 'constraint';
 
 export interface RestForm {
-  readonly rightsKeeper: RightsKeeper;
+  readonly rightsAppliedBy: RightsEnforcer;
   /** Rows are only counted: near operators become circles. Default false. */
   readonly filterOnly?: boolean;
 }
@@ -31,7 +31,7 @@ type Conjunct = readonly [key: string, value: unknown];
 
 /**
  * A constraint as Parse Server takes it: only fields, and operators of the list below. Whatever is not known here is not
- * sent, so no operator can reach a class that nobody judged.
+ * sent, so no operator can reach a class that was not checked.
  * @throws StoreError `unsupported`
  */
 export function whereToRest(where: Where, form: RestForm): Record<string, unknown> {
@@ -50,7 +50,7 @@ export function whereToRest(where: Where, form: RestForm): Record<string, unknow
 /** Whether Parse Server can be asked for this. */
 export function isExpressible(where: Where): boolean {
   try {
-    whereToRest(where, { rightsKeeper: 'server' });
+    whereToRest(where, { rightsAppliedBy: 'server' });
     return true;
   } catch {
     return false;
@@ -76,8 +76,8 @@ function branches(key: string, value: unknown): Where[] {
   return value;
 }
 
-function rights(key: string, operand: unknown, { rightsKeeper }: RestForm): Conjunct[] {
-  if (rightsKeeper === 'server') return [];
+function rights(key: string, operand: unknown, { rightsAppliedBy }: RestForm): Conjunct[] {
+  if (rightsAppliedBy === 'server') return [];
   const column = RIGHTS.get(key) as string;
   const principals = isPlainObject(operand) ? operand['principals'] : undefined;
   if (!Array.isArray(principals)) throw inexpressible(`${key} needs principals`);
@@ -120,7 +120,7 @@ const same =
   (operator: string): RestOperator =>
   (operand) => [[operator, plain(operand)]];
 
-/** A shape of places: one word of its own above plain values. */
+/** A form of places: one operator of its own above plain values. */
 function shape(operand: unknown): unknown {
   if (!isPlainObject(operand)) throw inexpressible('an area without a shape');
   for (const [key, value] of Object.entries(operand)) {

@@ -19,14 +19,14 @@ import {
   classPath,
   inexpressible,
   INVALID_QUERY,
-  ParseFault,
-  parseServerFault,
+  ParseServerError,
+  parseServerError,
 } from '../connection/parse-errors.js';
 import { isPlainObject, isPointer } from '../query/plain-value.js';
 import { type RestForm, whereToRest } from '../query/where-to-rest.js';
 import { rootsOf, rowFromRest } from './rest-row.js';
 
-interface ReaderParts {
+interface ReaderDependencies {
   readonly connection: ParseConnection;
   readonly credentials: ParseCredentials;
   readonly catalogue: SchemaCatalogue;
@@ -48,7 +48,7 @@ interface AnswerSize {
  * and one more per included pointer field. Pipelines and plans need the master key.
  */
 export class ParseRecordReader extends RecordReader {
-  constructor(private readonly parts: ReaderParts) {
+  constructor(private readonly parts: ReaderDependencies) {
     super();
   }
 
@@ -88,13 +88,13 @@ export class ParseRecordReader extends RecordReader {
 
   async count(query: CountQuery, operation: OperationContext): Promise<number> {
     const { count } = await this.get(query, { count: 1, limit: 0 }, operation);
-    if (typeof count !== 'number') throw parseServerFault('failed', 'no count in the answer');
+    if (typeof count !== 'number') throw parseServerError('failed', 'no count in the answer');
     return count;
   }
 
   async aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
     const { connection, credentials, pipelines } = this.parts;
-    if (credentials.kind !== 'master') throw parseServerFault('denied', 'pipelines need the master key');
+    if (credentials.kind !== 'master') throw parseServerError('denied', 'pipelines need the master key');
     if (!pipelines) throw inexpressible('no storage form of pipelines is known');
     const { stages, rows } = await pipelines.pipeline(query);
     const path = classPath(query.className, '/aggregate');
@@ -103,7 +103,7 @@ export class ParseRecordReader extends RecordReader {
     const answer = await connection
       .send({ credentials, method: 'POST', path, body, expected: EXPECTED.pipeline }, operation)
       .catch((error: unknown) => {
-        throw ofTimeZone(error) ? parseServerFault('unknown_time_zone', 'an unknown time zone') : error;
+        throw ofTimeZone(error) ? parseServerError('unknown_time_zone', 'an unknown time zone') : error;
       });
     return rows(resultsOf(answer));
   }
@@ -136,8 +136,8 @@ export class ParseRecordReader extends RecordReader {
       return await this.get(query, { explain: true, limit: 1 }, operation);
     } catch (error) {
       const asSession = this.parts.credentials.kind === 'session';
-      if (asSession && error instanceof ParseFault && error.parseCode === INVALID_QUERY)
-        throw parseServerFault('denied', 'plans are not explained to sessions');
+      if (asSession && error instanceof ParseServerError && error.parseCode === INVALID_QUERY)
+        throw parseServerError('denied', 'plans are not explained to sessions');
       throw error;
     }
   }
@@ -177,7 +177,10 @@ export class ParseRecordReader extends RecordReader {
   }
 
   private restForm(filterOnly: boolean): RestForm {
-    return { rightsKeeper: this.parts.credentials.kind === 'session' ? 'server' : 'constraint', filterOnly };
+    return {
+      rightsAppliedBy: this.parts.credentials.kind === 'session' ? 'server' : 'constraint',
+      filterOnly,
+    };
   }
 
   /**
@@ -201,16 +204,16 @@ function orderKey({ field, descending }: { field: string; descending: boolean })
   return descending ? `-${field}` : field;
 }
 
-/** Parse Server tells faults of a pipeline by text alone. */
+/** Parse Server marks errors of a pipeline by text alone. */
 function ofTimeZone(error: unknown): boolean {
-  if (!(error instanceof ParseFault) || error.parseCode !== INVALID_QUERY) return false;
+  if (!(error instanceof ParseServerError) || error.parseCode !== INVALID_QUERY) return false;
   return /time ?zone/i.test(String((error.cause as Error).message));
 }
 
 function resultsOf(answer: ParseAnswer): ParseRow[] {
   const { results } = answer;
   if (!Array.isArray(results) || !results.every(isPlainObject))
-    throw parseServerFault('failed', 'no list of results in the answer');
+    throw parseServerError('failed', 'no list of results in the answer');
   return results;
 }
 

@@ -4,7 +4,7 @@ import { isPlainObject } from '../query/plain-value.js';
 
 const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
 
-/** Columns that Parse Server answers to some callers and that are nobody's to read here. */
+/** Columns that Parse Server answers to some callers and that no caller reads here. */
 const CREDENTIALS = new Set(['password', ...CREDENTIAL_FIELDS]);
 
 /** A row as it was answered, in the form every route has: no credentials, no links to files, only what was asked for. */

@@ -7,7 +7,7 @@ import {
   StoreError,
 } from '#data';
 import type { ParseCredentials } from '../connection/parse-connection.js';
-import { pipelineOperation, postureOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
+import { pipelineOperation, authModeOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
 
 /** Watches over the sessions that calls are made with. */
 export interface SessionWatch {
@@ -39,7 +39,7 @@ export function chosenRoute(
   call: Pick<StoreCall, 'agent'>,
   isOpen: (route: Route) => boolean,
 ): Route {
-  const routes = routesFor(operation, postureOf(call.agent));
+  const routes = routesFor(operation, authModeOf(call.agent));
   const route = routes.find(isOpen);
   if (route) return route;
   throw new Refused(refusals.noRoute(routes.includes('direct') ? NEEDS_DIRECT : NOT_THIS_WAY));
@@ -77,12 +77,12 @@ const RECHECK = 30;
 
 /**
  * Who a session belongs to is remembered for an hour, because Parse Server judges each request that carries one. Calls that
- * go to MongoDB are judged by nobody else, so for them Parse Server is asked again after thirty seconds.
+ * go to MongoDB are checked nowhere else, so for them Parse Server is requested again after thirty seconds.
  */
 export class SessionRecheck implements SessionWatch {
   private readonly recent: CachedPrincipalDirectory;
 
-  /** @param remembered what is told when a session turns out to have ended */
+  /** @param remembered receives sessions that turn out to have ended */
   constructor(
     directory: PrincipalDirectory,
     private readonly remembered: Pick<CachedPrincipalDirectory, 'forgetSession'>,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, type Identity, MASTER, sessionIdentity } from '#agent';
-import { pipelineOperation, postureOf, ROUTE_TABLE, routesFor } from './route-table.js';
+import { pipelineOperation, authModeOf, ROUTE_TABLE, routesFor } from './route-table.js';
 
 const POSTURES = ['master', 'session', 'assumed', 'client'] as const;
 const OPERATIONS = Object.keys(ROUTE_TABLE) as (keyof typeof ROUTE_TABLE)[];
@@ -17,7 +17,7 @@ describe('the route table', () => {
     ['a role taken on word', agent({ kind: 'aclRole', role: 'r' }), 'assumed'],
     ['a session without a master key', agent(sessionIdentity('r:x'), true), 'client'],
   ] as const)('knows the posture of %s', (_title, caller, posture) => {
-    expect(postureOf(caller)).toBe(posture);
+    expect(authModeOf(caller)).toBe(posture);
   });
 
   it('never sends an assumed user or role to Parse Server on its own behalf', () => {

@@ -1,7 +1,7 @@
 import type { Agent } from '#agent';
 
-/** With what a call stands before the data. */
-export type Posture = 'master' | 'session' | 'assumed' | 'client';
+/** With what authority a call reads and writes. */
+export type AuthMode = 'master' | 'session' | 'assumed' | 'client';
 
 /** `rest`: through Parse Server, which applies a session's rights and runs triggers. `direct`: MongoDB, rights applied here. */
 export type Route = 'rest' | 'direct';
@@ -20,13 +20,13 @@ export type RoutedOperation =
 interface TableRow {
   /** What it serves, for people. */
   readonly serves: string;
-  /** The routes of each posture, the preferred first; none: refused. */
-  readonly routes: Readonly<Record<Posture, readonly Route[]>>;
+  /** The routes of each authentication mode, the preferred first; none: refused. */
+  readonly routes: Readonly<Record<AuthMode, readonly Route[]>>;
 }
 
 /**
  * Where each kind of access goes when a Parse Server is configured. The next route of a cell is taken when the one before
- * it is not configured, or cannot be asked this: docs/routes.md says when.
+ * it is not configured, or cannot be asked this: see docs/routes.md.
  */
 export const ROUTE_TABLE: Readonly<Record<RoutedOperation, TableRow>> = {
   rows: {
@@ -101,7 +101,7 @@ export function pipelineOperation(tool: string): RoutedOperation {
   return PIPELINE_OPERATIONS.get(tool) ?? 'pipelines';
 }
 
-export function postureOf({ identity, shape }: Pick<Agent, 'identity' | 'shape'>): Posture {
+export function authModeOf({ identity, shape }: Pick<Agent, 'identity' | 'shape'>): AuthMode {
   switch (identity.kind) {
     case 'master':
       return 'master';
@@ -113,6 +113,6 @@ export function postureOf({ identity, shape }: Pick<Agent, 'identity' | 'shape'>
   }
 }
 
-export function routesFor(operation: RoutedOperation, posture: Posture): readonly Route[] {
+export function routesFor(operation: RoutedOperation, posture: AuthMode): readonly Route[] {
   return ROUTE_TABLE[operation].routes[posture];
 }

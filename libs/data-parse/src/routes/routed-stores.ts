@@ -32,7 +32,7 @@ import {
   type SessionWatch,
   withSession,
 } from './data-routes.js';
-import { postureOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
+import { authModeOf, type Route, type RoutedOperation, routesFor } from './route-table.js';
 
 /** Whether Parse Server's query language has words for it. */
 function canBeAsked({ where, include = [] }: Pick<FindQuery, 'where' | 'include'>): boolean {
@@ -43,7 +43,7 @@ function canBeAsked({ where, include = [] }: Pick<FindQuery, 'where' | 'include'
  * Whether Parse Server, asked with the caller's session, answers exactly what is asked for. It does not where
  * - a predicate names a column that the session may not query,
  * - who may search a class and who may read its rows by id differ: it takes every query but the plainest for a search,
- * - it hides the very column that says which rows are shown differently.
+ * - it hides the very column by which rows are shown differently.
  */
 function serverAgrees(query: FindQuery, scope: AgentScope): boolean {
   const { className, where, include = [] } = query;
@@ -156,7 +156,7 @@ class CallReader extends RecordReader {
     return this.along(pipelineRouteOf(this.call), always, (reader) => reader.aggregate(query, operation));
   }
 
-  /** Links between rows belong to nobody: whose the rows are is asked of the rows. */
+  /** Links between rows have no rights of their own: those of the rows are checked on the rows. */
   async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
     return operatorReader(this.routes).related(query, operation);
   }
@@ -171,7 +171,7 @@ class CallReader extends RecordReader {
 
   /** A caller in client mode has no other way, and takes what Parse Server answers. */
   private get serverJudges(): boolean {
-    return postureOf(this.call.agent) === 'session';
+    return authModeOf(this.call.agent) === 'session';
   }
 
   private async along<T>(
@@ -245,7 +245,7 @@ export class RoutedRecordSearcher extends RecordSearcher {
   }
 }
 
-/** Told to those whom the table gives no way to write. */
+/** Returned to callers for whom the table has no route to write. */
 const NOBODY_SIGNED_IN =
   'Writes go through Parse Server, which knows sessions and the master key: it cannot act as an assumed user or role';
 
@@ -290,7 +290,7 @@ export class RoutedRecordWriter extends RecordWriter {
 
   private async write<T>(work: (writer: RecordWriter) => Promise<T>): Promise<T> {
     const { call, routes } = this;
-    if (!call || !routesFor('row_writes', postureOf(call.agent)).includes('rest'))
+    if (!call || !routesFor('row_writes', authModeOf(call.agent)).includes('rest'))
       throw new Refused(refusals.noRoute(NOBODY_SIGNED_IN));
     return withSession(call, routes.sessions, () => work(routes.rest(credentialsOf(call.agent.identity))));
   }

@@ -19,7 +19,12 @@ import {
   type SchemaSnapshot,
 } from '#policy';
 import { MASTER_KEY, type ParseAnswer, type ParseConnection } from '../connection/parse-connection.js';
-import { CLASS_NOT_EMPTY, classPath, ParseFault, parseServerFault } from '../connection/parse-errors.js';
+import {
+  CLASS_NOT_EMPTY,
+  classPath,
+  ParseServerError,
+  parseServerError,
+} from '../connection/parse-errors.js';
 import { isPlainObject } from '../query/plain-value.js';
 
 const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
@@ -27,7 +32,7 @@ const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES);
 /** Credentials that a schema names and no catalogue does. */
 const UNLISTED = new Set(['password', 'authData', 'sessionToken']);
 
-/** Schemas do not say which indexes are unique; those that Parse Server makes are known. */
+/** Schemas do not mark unique indexes; those that Parse Server makes are known. */
 const UNIQUE: Readonly<Record<string, readonly string[]>> = {
   _User: ['username_1', 'email_1'],
   _Role: ['name_1'],
@@ -39,7 +44,7 @@ const STORED_NAMES: Readonly<Record<string, string>> = {
   _updated_at: 'updatedAt',
 };
 
-/** Of each operation: permitted to nobody, unless it is said to whom. */
+/** Each operation is denied unless it is granted. */
 const CLOSED: ClassLevelPermissions = Object.fromEntries(
   ['find', 'count', 'get', 'create', 'update', 'delete', 'addField'].map((operation) => [operation, {}]),
 );
@@ -95,7 +100,7 @@ function indexSchema(className: string, name: string, key: unknown): IndexSchema
 
 const READ_LIMITS = { maxTimeMS: 10_000 };
 
-/** Classes and permissions as Parse Server tells them to the master key. */
+/** Classes and permissions as Parse Server returns them to the master key. */
 export class ParseSchemaCatalogue extends RenewedCatalogue {
   constructor(
     private readonly connection: ParseConnection,
@@ -104,7 +109,7 @@ export class ParseSchemaCatalogue extends RenewedCatalogue {
     super(options);
   }
 
-  /** Parse Server tells them with the class. */
+  /** Parse Server returns them with the class. */
   indexesOf({ indexes }: ClassSchema): Promise<readonly IndexSchema[]> {
     return Promise.resolve(indexes);
   }
@@ -114,7 +119,7 @@ export class ParseSchemaCatalogue extends RenewedCatalogue {
       { credentials: MASTER_KEY, method: 'GET', path: '/schemas' },
       { ...READ_LIMITS, signal: new AbortController().signal },
     );
-    if (!Array.isArray(results)) throw parseServerFault('failed', 'no list of classes in the answer');
+    if (!Array.isArray(results)) throw parseServerError('failed', 'no list of classes in the answer');
     return schemasFromRest(results);
   }
 }
@@ -161,7 +166,7 @@ export class ParseSchemaWriter extends SchemaWriter {
       await this.send('DELETE', className, operation);
       return 'deleted';
     } catch (error) {
-      if (error instanceof ParseFault && error.parseCode === CLASS_NOT_EMPTY) return 'not_empty';
+      if (error instanceof ParseServerError && error.parseCode === CLASS_NOT_EMPTY) return 'not_empty';
       throw error;
     }
   }

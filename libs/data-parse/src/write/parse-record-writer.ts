@@ -8,26 +8,32 @@ import {
 } from '#data';
 import type { Where } from '#policy';
 import type { ParseAnswer, ParseConnection, ParseCredentials } from '../connection/parse-connection.js';
-import { classPath, OBJECT_NOT_FOUND, ParseFault, rowPath, unstorable } from '../connection/parse-errors.js';
+import {
+  classPath,
+  OBJECT_NOT_FOUND,
+  ParseServerError,
+  rowPath,
+  unstorable,
+} from '../connection/parse-errors.js';
 import { isPlainObject } from '../query/plain-value.js';
 import { rowFromRest } from '../read/rest-row.js';
 
-interface WriterParts {
+interface WriterDependencies {
   readonly connection: ParseConnection;
   readonly credentials: ParseCredentials;
   readonly catalogue: SchemaCatalogue;
-  /** Reads with nobody's rights but those a constraint names: the conditions of writes are asked here. */
+  /** Reads with the operator's authority, limited by the constraint: checks the conditions of writes. */
   readonly conditions: RecordReader;
 }
 
 /**
  * Writes rows through Parse Server, so that its triggers run. REST knows no conditions on a write: they are asked right
  * before it, and only the row rights of a session are part of the write itself. A write that was sent is finished: its
- * signal only keeps it from starting. With a session the answer holds no more than id and time stamps, because whoever
- * may write a row need not be allowed to read it.
+ * signal only keeps it from starting. With a session the answer holds no more than id and time stamps, because a user
+ * who may write a row need not be allowed to read it.
  */
 export class ParseRecordWriter extends RecordWriter {
-  constructor(private readonly parts: WriterParts) {
+  constructor(private readonly parts: WriterDependencies) {
     super();
   }
 
@@ -104,7 +110,7 @@ export class ParseRecordWriter extends RecordWriter {
     }
   }
 
-  /** Time limits hold, cancelling does not: whether a write that was cut off happened is more than anyone could tell. */
+  /** Time limits apply, cancelling does not: it would leave the outcome of the write unknown. */
   private send(
     request: {
       readonly method: 'POST' | 'PUT' | 'DELETE';
@@ -147,9 +153,9 @@ function unknownOutcome(): StoreError {
   return new StoreError('failed', { store: 'Parse Server', cause, outcome: 'unknown' });
 }
 
-/** Parse Server says the same of a row that is not there and of one the session may not change. */
+/** Parse Server answers alike for a missing row and for one that the session may not change. */
 function isMissing(error: unknown): boolean {
-  return error instanceof ParseFault && error.parseCode === OBJECT_NOT_FOUND;
+  return error instanceof ParseServerError && error.parseCode === OBJECT_NOT_FOUND;
 }
 
 /** What Parse Server sets itself, or reads as an instruction of the request instead of as a field. */
