@@ -180,14 +180,14 @@ const MAX_REASON = 500;
 export class ApprovalOffice {
   private readonly views: CaseViews;
 
-  constructor(private readonly parts: OfficeParts) {
-    this.views = new CaseViews(parts.records, parts.presenting);
+  constructor(private readonly dependencies: OfficeParts) {
+    this.views = new CaseViews(dependencies.records, dependencies.presenting);
   }
 
   /** @throws SharedStateUnavailable */
   async list(viewer: Agent): Promise<Answered<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const pending = await this.parts.desk.pending(viewer.tenantId);
+    const pending = await this.dependencies.desk.pending(viewer.tenantId);
     return { ok: true, value: pending.map((one) => summaryOf(one, viewer)) };
   }
 
@@ -207,18 +207,18 @@ export class ApprovalOffice {
     const { approved } = verdict;
     const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
     const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
-    const outcome = await this.parts.desk.decide(id, decision);
+    const outcome = await this.dependencies.desk.decide(id, decision);
     if (outcome !== 'decided') return { ok: false, refusal: outcome === 'unknown' ? 'not_found' : outcome };
     this.record(known, viewer, approved, reason);
     // A call that misses the message polls the case.
-    await this.parts.bus.publish(DECIDED, { id }).catch(() => undefined);
+    await this.dependencies.bus.publish(DECIDED, { id }).catch(() => undefined);
     const status = approved ? ('approved' as const) : ('denied' as const);
     return { ok: true, value: summaryOf({ ...known, status, decision }, viewer) };
   }
 
   /** Whether agents of this definition may decide. */
   isStaffedBy({ name }: Agent['shape']): boolean {
-    return this.parts.approvers.includes(name);
+    return this.dependencies.approvers.includes(name);
   }
 
   private admits({ shape, depth }: Agent): boolean {
@@ -228,7 +228,7 @@ export class ApprovalOffice {
   /** A case of another tenant counts as unknown. */
   private async caseFor(id: string, viewer: Agent): Promise<Answered<ApprovalCase>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const known = await this.parts.desk.find(id);
+    const known = await this.dependencies.desk.find(id);
     if (!known || known.requester.tenant !== viewer.tenantId) return { ok: false, refusal: 'not_found' };
     return { ok: true, value: known };
   }
@@ -236,7 +236,7 @@ export class ApprovalOffice {
   private record(known: ApprovalCase, viewer: Agent, approved: boolean, reason: string | undefined): void {
     const { requester } = known;
     try {
-      this.parts.audit.recordApproval({
+      this.dependencies.audit.recordApproval({
         at: new Date().toISOString(),
         tool: known.tool,
         effective_permission: tierOf(known.permission),
@@ -252,7 +252,7 @@ export class ApprovalOffice {
         duration_ms: Date.now() - known.requestedAt,
       });
     } catch (error) {
-      this.parts.log.warn(`an approval could not be recorded: ${String(error)}`);
+      this.dependencies.log.warn(`an approval could not be recorded: ${String(error)}`);
     }
   }
 }

@@ -169,12 +169,12 @@ describe('the approver at the client', () => {
 describe('the approver at the desk', () => {
   function desk(expiry = 60, state = processState(), kept = state.approvals) {
     const announced: ApprovalCase[] = [];
-    const parts = {
+    const dependencies = {
       desk: kept,
       bus: state.bus,
       announce: (one: ApprovalCase) => announced.push(one),
     };
-    return { state, announced, approver: new DeskApprover(parts, { expiry, patience: 10 }) };
+    return { state, announced, approver: new DeskApprover(dependencies, { expiry, patience: 10 }) };
   }
   const decide = (state: SharedState, id: string, approved: boolean) =>
     state.approvals.decide(id, { approved, by: 'key:2', at: 1 });

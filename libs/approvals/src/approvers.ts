@@ -191,7 +191,7 @@ const LOOK_AGAIN = 5_000;
  */
 export class DeskApprover extends Approver {
   constructor(
-    private readonly parts: DeskApproverParts,
+    private readonly dependencies: DeskApproverParts,
     private readonly options: DeskApproverOptions,
   ) {
     super();
@@ -202,11 +202,11 @@ export class DeskApprover extends Approver {
       const preview = await request.preview();
       const by = await request.context.asks?.granted?.recall(STORED_GRANT, preview.holdsFor);
       if (by !== undefined) return { outcome: 'approve', by: { principal: by, via: 'desk' }, again: true };
-      const { opened, isNew } = await this.parts.desk.open(
+      const { opened, isNew } = await this.dependencies.desk.open(
         draftOf(request, preview),
         this.options.expiry * 1000,
       );
-      if (isNew) this.parts.announce(opened);
+      if (isNew) this.dependencies.announce(opened);
       const settled = opened.status === 'pending' ? await this.settled(opened, request) : opened;
       if (settled === 'waiting') return request.context.asks?.postpone?.() ?? this.late();
       if (settled === 'aborted') return { outcome: 'unavailable', reason: REASONS.aborted };
@@ -231,7 +231,7 @@ export class DeskApprover extends Approver {
       return { outcome: 'deny', reason: `${REASONS.rejected}${reason}`, by };
     }
     // The approval is used up even if it no longer applies: the next call asks about the current change.
-    if (!(await this.parts.desk.use(id))) return { outcome: 'deny', reason: REASONS.used };
+    if (!(await this.dependencies.desk.use(id))) return { outcome: 'deny', reason: REASONS.used };
     const { holdsFor: now } = await request.preview();
     if (now !== holdsFor) return { outcome: 'deny', reason: REASONS.changed };
     request.context.asks?.granted?.keep(STORED_GRANT, holdsFor, decision.by);
@@ -244,7 +244,7 @@ export class DeskApprover extends Approver {
 
   /** The decided case, or why the call stops waiting. */
   private settled(opened: ApprovalCase, { context }: ApprovalRequest): Promise<ApprovalCase | Waited> {
-    const { desk, bus } = this.parts;
+    const { desk, bus } = this.dependencies;
     const { signal, asks } = context;
     const left = Math.max(0, opened.expiresAt - steadyClock());
     const patience = asks?.postpone ? Math.min(this.options.patience ?? 20_000, left) : left;

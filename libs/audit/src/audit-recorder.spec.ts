@@ -14,7 +14,7 @@ import { verifyRecords } from './verify/verify-records.js';
 const PATIENCE = { timeout: 20_000, interval: 10 };
 const SEAL = new RecordSeal('a key of at least thirty-two characters');
 
-const call = (parts: Partial<AuditRecord> = {}): AuditRecord => ({
+const call = (options: Partial<AuditRecord> = {}): AuditRecord => ({
   at: '2026-01-01T00:00:00.000Z',
   tool: 'query_class',
   args_keys: [],
@@ -28,10 +28,10 @@ const call = (parts: Partial<AuditRecord> = {}): AuditRecord => ({
   policy_version: 'v',
   success: true,
   duration_ms: 1,
-  ...parts,
+  ...options,
 });
 
-function bookOver(place: SwitchableDelivery, parts: Partial<AuditRecorderOptions> = {}) {
+function recorderOver(place: SwitchableDelivery, options: Partial<AuditRecorderOptions> = {}) {
   const log = new RecordingLog();
   const recent = new RecentAuditTrail();
   const book = new AuditBook({
@@ -43,7 +43,7 @@ function bookOver(place: SwitchableDelivery, parts: Partial<AuditRecorderOptions
     replica: 'one',
     anchorInterval: 60_000,
     log,
-    ...parts,
+    ...options,
   });
   return { book, log, recent };
 }
@@ -68,7 +68,7 @@ const typesOf = (place: SwitchableDelivery) => place.taken.map(({ record }) => r
 describe('the book of everything that is recorded', () => {
   it('begins a chain, puts every kind of record into it and ends it', async () => {
     const place = new SwitchableDelivery();
-    const { book, recent } = bookOver(place);
+    const { book, recent } = recorderOver(place);
     await book.open();
     await book.record(call());
     await book.record(call({ tool: 'export_read' }));
@@ -102,7 +102,7 @@ describe('the book of everything that is recorded', () => {
   });
 
   it('seals nothing where nothing is kept, and still tells which record came before which', async () => {
-    const { book, recent } = bookOver(new SwitchableDelivery(), { keepers: [] });
+    const { book, recent } = recorderOver(new SwitchableDelivery(), { keepers: [] });
     await book.open();
     expect(book.record(call({ tool: 'first' }))).toBeUndefined();
     expect(book.record(call({ tool: 'second' }))).toBeUndefined();
@@ -115,7 +115,7 @@ describe('the book of everything that is recorded', () => {
 
   it('lets no call run while records cannot be kept, and tells afterwards how many it refused', async () => {
     const place = new SwitchableDelivery();
-    const { book } = bookOver(place);
+    const { book } = recorderOver(place);
     await book.open();
     expect(book.admit()).toBeNull();
     place.isUp = false;
@@ -138,7 +138,7 @@ describe('the book of everything that is recorded', () => {
         throw new Error('listener');
       },
     } as never;
-    const { book, log } = bookOver(place, { listeners: [broken] });
+    const { book, log } = recorderOver(place, { listeners: [broken] });
     await book.open();
     await book.record(call());
     expect(typesOf(place)).toEqual(['chain_begin', 'tool_call']);
@@ -148,7 +148,7 @@ describe('the book of everything that is recorded', () => {
 
   it('keeps private text short, and none of a fault: that may quote a value', async () => {
     const place = new SwitchableDelivery();
-    const { book } = bookOver(place);
+    const { book } = recorderOver(place);
     await book.open();
     await book.record(call({ success: false, error_code: 'access_denied', cause: 'x'.repeat(9_000) }));
     await book.record(call({ success: false, error_code: 'internal_error', cause: 'dup key { ssn: 1 }' }));
@@ -160,7 +160,7 @@ describe('the book of everything that is recorded', () => {
 
   it('writes one line a record that drives no terminal, whatever a name holds', async () => {
     const place = new SwitchableDelivery();
-    const { book } = bookOver(place);
+    const { book } = recorderOver(place);
     await book.open();
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: 'binary' }), async (text) => {
@@ -184,7 +184,7 @@ describe('processes that share a register', () => {
     const register = new SharedChainRegister(new ProcessVersionedStore());
     const places = [new SwitchableDelivery(), new SwitchableDelivery()] as const;
     const [one, two] = places.map((place, index) =>
-      bookOver(place, { register, replica: String(index), anchorInterval: 15 }),
+      recorderOver(place, { register, replica: String(index), anchorInterval: 15 }),
     );
     await one!.book.open();
     await two!.book.open();
@@ -211,12 +211,12 @@ describe('processes that share a register', () => {
   it('and one that comes after names the one before, which ended without a word', async () => {
     const register = new SharedChainRegister(new ProcessVersionedStore());
     const before = new SwitchableDelivery();
-    const crashed = bookOver(before, { register, anchorInterval: 10 });
+    const crashed = recorderOver(before, { register, anchorInterval: 10 });
     await crashed.book.open();
     await crashed.book.record(call());
     await vi.waitFor(async () => expect((await register.heads())[0]).toMatchObject({ seq: 1 }), PATIENCE);
     const after = new SwitchableDelivery();
-    const next = bookOver(after, { register });
+    const next = recorderOver(after, { register });
     await next.book.open();
     await next.book.record(call());
     expect(after.taken[0]?.record['heads']).toMatchObject([{ chain: before.taken[0]?.record.chain, seq: 1 }]);

@@ -46,20 +46,20 @@ export class AuditBook extends AuditSink {
   private readonly outage = new Outage();
   private looking: NodeJS.Timeout | undefined;
 
-  constructor(private readonly parts: AuditRecorderOptions) {
+  constructor(private readonly options: AuditRecorderOptions) {
     super();
-    this.chain = new AuditChain(parts.seal);
+    this.chain = new AuditChain(options.seal);
     this.anchor = new ChainAnchor({
-      register: parts.register,
+      register: options.register,
       head: () => this.chain.head,
       recordHeads: (heads) => this.recordChainEvent('chain_anchor', heads),
-      log: parts.log,
+      log: options.log,
     });
   }
 
   /** Starts the chain. A sink that cannot be reached does not stop the start. */
   async open(): Promise<void> {
-    const { keepers, anchorInterval } = this.parts;
+    const { keepers, anchorInterval } = this.options;
     if (keepers.length === 0) return;
     const found = await Promise.all(keepers.map((writer) => writer.open()));
     const heads = await this.anchor.before(found.filter((head) => head !== null));
@@ -70,7 +70,7 @@ export class AuditBook extends AuditSink {
   /** Ends the chain and delivers the remaining records, for at most five seconds. */
   async close(): Promise<void> {
     clearInterval(this.looking);
-    const { keepers } = this.parts;
+    const { keepers } = this.options;
     if (keepers.length === 0) return;
     this.recordChainEvent('chain_end', []);
     await this.anchor.announce();
@@ -79,7 +79,7 @@ export class AuditBook extends AuditSink {
 
   /** States of the sinks by name. */
   get states(): ReadonlyMap<string, KeeperState> {
-    return new Map(this.parts.keepers.map(({ name, state }) => [name, state]));
+    return new Map(this.options.keepers.map(({ name, state }) => [name, state]));
   }
 
   override admit(): number | null {
@@ -104,15 +104,15 @@ export class AuditBook extends AuditSink {
   }
 
   private get isDown(): boolean {
-    return this.parts.keepers.some(({ state }) => state === 'down');
+    return this.options.keepers.some(({ state }) => state === 'down');
   }
 
   private notifyListeners(notify: (listener: AuditSink) => unknown): void {
-    for (const listener of this.parts.listeners) {
+    for (const listener of this.options.listeners) {
       try {
         notify(listener);
       } catch (error) {
-        this.parts.log.warn(`an audit listener failed: ${String(error)}`);
+        this.options.log.warn(`an audit listener failed: ${String(error)}`);
       }
     }
   }
@@ -122,7 +122,7 @@ export class AuditBook extends AuditSink {
     heads: readonly ChainHead[],
   ): void {
     const at = new Date().toISOString();
-    this.enterUnawaited({ type, at, success: true, replica: this.parts.replica, heads });
+    this.enterUnawaited({ type, at, success: true, replica: this.options.replica, heads });
   }
 
   /** Adds a record that no answer depends on. */
@@ -131,7 +131,7 @@ export class AuditBook extends AuditSink {
   }
 
   private enter(content: UnchainedRecord): Promise<void> | undefined {
-    const { keepers } = this.parts;
+    const { keepers } = this.options;
     if (keepers.some(({ isFull }) => isFull)) {
       this.outage.dropped();
       return Promise.reject(new RecordNotKept('too much waits'));
@@ -142,7 +142,7 @@ export class AuditBook extends AuditSink {
   }
 
   private append(content: UnchainedRecord): Promise<void> | undefined {
-    const { keepers, recent } = this.parts;
+    const { keepers, recent } = this.options;
     const kept = { ...storedContent(content) };
     // A seal detects changes in a sink. Records that stay in this process need none.
     if (keepers.length === 0) {

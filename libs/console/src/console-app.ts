@@ -52,10 +52,10 @@ const KEPT = 'public, max-age=31536000, immutable';
 export class ConsoleApp {
   private readonly table: RouteTable;
 
-  constructor(private readonly parts: ConsoleParts) {
-    const { signIn } = parts;
+  constructor(private readonly dependencies: ConsoleParts) {
+    const { signIn } = dependencies;
     this.table = new RouteTable([
-      ...parts.routes,
+      ...dependencies.routes,
       {
         verb: 'GET',
         path: '/console/session',
@@ -66,7 +66,7 @@ export class ConsoleApp {
 
   /** Answers one request whose path is `/console` or below. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (!(await this.parts.edge.unread.admit(request, response))) return;
+    if (!(await this.dependencies.edge.unread.admit(request, response))) return;
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
     response.setHeader('Cache-Control', 'no-store');
     try {
@@ -77,12 +77,12 @@ export class ConsoleApp {
     } catch (error) {
       this.refuse(response, error);
     }
-    this.parts.edge.unread.wrote(response);
+    this.dependencies.edge.unread.wrote(response);
   }
 
   /** The page holds the sign-in form and no data, so it needs no authentication. */
   private async sendPage(path: string, request: IncomingMessage, response: ServerResponse): Promise<boolean> {
-    const { page } = this.parts;
+    const { page } = this.dependencies;
     const reads = request.method === 'GET' || request.method === 'HEAD';
     if (reads && (path === '/console' || path === '/console/')) {
       await this.pass(request, response);
@@ -108,10 +108,10 @@ export class ConsoleApp {
     await this.pass(request, response);
     const refusal = crossSiteRefusal(trustedHeaders(request), verb);
     if (refusal !== null) throw new NotServed(403, refusal);
-    if (path === '/console/session' && verb === 'POST') return this.parts.signIn.begin(request);
-    if (path === '/console/session' && verb === 'DELETE') return this.parts.signIn.end(request);
-    const operator = await this.parts.gate.admit(request);
-    this.parts.edge.unread.own(response, operator.agent.principal);
+    if (path === '/console/session' && verb === 'POST') return this.dependencies.signIn.begin(request);
+    if (path === '/console/session' && verb === 'DELETE') return this.dependencies.signIn.end(request);
+    const operator = await this.dependencies.gate.admit(request);
+    this.dependencies.edge.unread.own(response, operator.agent.principal);
     const found = this.table.find(verb, path);
     if (!found) throw new NotServed(404, 'Not Found');
     if (!('route' in found))
@@ -120,7 +120,7 @@ export class ConsoleApp {
     response.on('close', () => gone.abort());
     return found.route.answer({
       operator,
-      parts: found.parts,
+      segments: found.segments,
       query,
       request,
       response,
@@ -129,7 +129,7 @@ export class ConsoleApp {
   }
 
   private async pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const refused = await this.parts.edge.refusalFor(request, response);
+    const refused = await this.dependencies.edge.refusalFor(request, response);
     if (refused) throw refused;
   }
 
@@ -139,7 +139,7 @@ export class ConsoleApp {
       return;
     }
     const answer = answerOf(error);
-    if (!answer) this.parts.log.error(`a console request failed: ${String(error)}`);
+    if (!answer) this.dependencies.log.error(`a console request failed: ${String(error)}`);
     send(response, answer ?? { status: 500, body: { error: 'Internal error' } });
   }
 }

@@ -23,7 +23,7 @@ class RecordingBus extends ProcessMessageBus {
 function replicas() {
   const bus = new RecordingBus();
   const now = () => performance.now();
-  const settings = { most: 3 };
+  const settings = { maxRecords: 3 };
   return { bus, one: new LiveRecords(bus, settings, now), two: new LiveRecords(bus, settings, now) };
 }
 const toolsOf = (batches: readonly LiveBatch[]) =>

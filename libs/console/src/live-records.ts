@@ -42,16 +42,21 @@ const RECORDS = 'console.records';
 
 interface LiveSettings {
   /** Milliseconds between two announcements of a watcher. Default 5,000. */
-  readonly word: number;
+  readonly announceInterval: number;
   /** Milliseconds that a replica publishes after the last announcement. Default 15,000. */
-  readonly memory: number;
+  readonly watchPeriod: number;
   /** Milliseconds that records are collected before they are published. Default 250. */
-  readonly gather: number;
+  readonly batchInterval: number;
   /** Maximum number of records per batch; further ones are counted. Default 50. */
-  readonly most: number;
+  readonly maxRecords: number;
 }
 
-const DEFAULTS: LiveSettings = { word: 5_000, memory: 15_000, gather: 250, most: 50 };
+const DEFAULTS: LiveSettings = {
+  announceInterval: 5_000,
+  watchPeriod: 15_000,
+  batchInterval: 250,
+  maxRecords: 50,
+};
 
 /** Records of one replica within one interval. */
 export interface LiveBatch {
@@ -83,7 +88,7 @@ export class LiveRecords extends AuditSink {
     super();
     this.settings = { ...DEFAULTS, ...settings };
     this.listening = bus.messages(WATCHED).subscribe(() => {
-      this.watchedUntil = this.now() + this.settings.memory;
+      this.watchedUntil = this.now() + this.settings.watchPeriod;
     });
   }
 
@@ -115,7 +120,7 @@ export class LiveRecords extends AuditSink {
       });
       const announce = () => void this.bus.publish(WATCHED, {}).catch(() => undefined);
       announce();
-      const timer = setInterval(announce, this.settings.word);
+      const timer = setInterval(announce, this.settings.announceInterval);
       timer.unref();
       return () => {
         clearInterval(timer);
@@ -131,10 +136,10 @@ export class LiveRecords extends AuditSink {
   }
 
   private gather(entry: Parameters<typeof shownRecord>[0]): void {
-    if (this.gathered.length < this.settings.most) this.gathered.push(shownRecord(entry));
+    if (this.gathered.length < this.settings.maxRecords) this.gathered.push(shownRecord(entry));
     else this.missed += 1;
     if (this.timer !== null) return;
-    this.timer = setTimeout(() => this.publish(), this.settings.gather);
+    this.timer = setTimeout(() => this.publish(), this.settings.batchInterval);
     this.timer.unref();
   }
 

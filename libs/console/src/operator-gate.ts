@@ -41,7 +41,7 @@ const CREDENTIALS = ['authorization', 'x-mcp-api-key', 'x-parse-session-token'];
  * Authenticates operators: callers that the authenticator recognises and that are configured as operators.
  */
 export class OperatorGate {
-  constructor(private readonly parts: OperatorGateDependencies) {}
+  constructor(private readonly dependencies: OperatorGateDependencies) {}
 
   /** @throws NotServed */
   async admit(request: IncomingMessage): Promise<Operator> {
@@ -60,7 +60,7 @@ export class OperatorGate {
   async identify(request: IncomingMessage, credential: IncomingHttpHeaders): Promise<Agent> {
     const agent = await this.authenticated(request, credential);
     // Sub-agents cannot sign in.
-    if (agent.depth !== 0 || !this.parts.operators().includes(agent.shape.name))
+    if (agent.depth !== 0 || !this.dependencies.operators().includes(agent.shape.name))
       throw new NotServed(403, 'this agent is no operator');
     return agent;
   }
@@ -70,9 +70,10 @@ export class OperatorGate {
     headers: IncomingHttpHeaders,
     cookie: string,
   ): Promise<Operator> {
-    const { sessions } = this.parts;
+    const { sessions } = this.dependencies;
     const session = await sessions.open(cookie, headers.host ?? '');
-    if (session === 'forged') this.parts.forged?.({ headers, remoteAddress: request.socket.remoteAddress });
+    if (session === 'forged')
+      this.dependencies.forged?.({ headers, remoteAddress: request.socket.remoteAddress });
     if (session === 'forged' || session === 'over') throw signInAgain(headers);
     const operator = await this.asked(request, async () => {
       if (await sessions.isOver(session)) throw signInAgain(headers);
@@ -98,7 +99,7 @@ export class OperatorGate {
   private async authenticated(request: IncomingMessage, headers: IncomingHttpHeaders): Promise<Agent> {
     const { remoteAddress } = request.socket;
     try {
-      return await this.parts.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
+      return await this.dependencies.authenticator.authenticate({ headers, remoteAddress, method: 'GET' });
     } catch (error) {
       if (error instanceof Unauthorized) throw new NotServed(401, 'Unauthorized');
       throw error;
@@ -106,7 +107,7 @@ export class OperatorGate {
   }
 
   private async spend({ principal }: Agent): Promise<void> {
-    const spent = await this.parts.limiter.check(principal);
+    const spent = await this.dependencies.limiter.check(principal);
     if (!spent) return;
     const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
     throw new NotServed(429, 'Too Many Requests', { 'Retry-After': retry });

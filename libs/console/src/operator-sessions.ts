@@ -65,8 +65,8 @@ interface OperatorSessionsOptions {
 export class OperatorSessions {
   private readonly now: () => number;
 
-  constructor(private readonly parts: OperatorSessionsOptions) {
-    this.now = parts.now ?? steadyClock;
+  constructor(private readonly options: OperatorSessionsOptions) {
+    this.now = options.now ?? steadyClock;
   }
 
   begin(credential: CredentialHeaders, principal: string): OperatorSession {
@@ -85,7 +85,7 @@ export class OperatorSessions {
 
   /** @param host the host name of the request; the session is valid for this host only */
   seal(session: OperatorSession, host: string): Promise<string> {
-    return this.parts.sealed.seal(JSON.stringify(session), host);
+    return this.options.sealed.seal(JSON.stringify(session), host);
   }
 
   /**
@@ -93,7 +93,7 @@ export class OperatorSessions {
    * @throws SharedStateUnavailable
    */
   async open(text: string, host: string): Promise<OperatorSession | 'over' | 'forged'> {
-    const plain = await this.parts.sealed.open(text, host);
+    const plain = await this.options.sealed.open(text, host);
     if (plain === undefined) return 'forged';
     const session = JSON.parse(plain) as OperatorSession;
     return (await this.isOver(session)) ? 'over' : session;
@@ -101,7 +101,7 @@ export class OperatorSessions {
 
   /** @throws SharedStateUnavailable, because a sign-out cannot be looked up */
   async isOver({ id, expiresAt }: OperatorSession): Promise<boolean> {
-    return expiresAt <= this.now() || (await this.parts.ended.find(id)) !== undefined;
+    return expiresAt <= this.now() || (await this.options.ended.find(id)) !== undefined;
   }
 
   /** @throws SharedStateUnavailable also when the principal has ended too many sessions */
@@ -110,6 +110,6 @@ export class OperatorSessions {
     const left = signedInAt + LONGEST - this.now();
     // The clock of another replica may be behind.
     const ttl = left + 2 * CLOCK_DIFFERENCE;
-    if (ttl > 0) await this.parts.ended.create(id, {}, ttl, principal);
+    if (ttl > 0) await this.options.ended.create(id, {}, ttl, principal);
   }
 }

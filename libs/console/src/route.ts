@@ -5,7 +5,7 @@ import type { Operator } from './operator-gate.js';
 interface ConsoleRequest {
   readonly operator: Operator;
   /** Decoded segments of the path at the positions of `*`. */
-  readonly parts: readonly string[];
+  readonly segments: readonly string[];
   readonly query: URLSearchParams;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -41,7 +41,7 @@ export function limitOf(query: URLSearchParams): number {
 }
 
 type Found =
-  | { readonly route: Route; readonly parts: readonly string[] }
+  | { readonly route: Route; readonly segments: readonly string[] }
   /** The path exists with other methods. */
   | { readonly verbs: readonly string[] }
   | undefined;
@@ -52,8 +52,8 @@ export class RouteTable {
 
   find(verb: string, path: string): Found {
     const serving = this.routes.flatMap((route) => {
-      const parts = partsOf(route.path, path);
-      return parts ? [{ route, parts }] : [];
+      const segments = segmentsOf(route.path, path);
+      return segments ? [{ route, segments }] : [];
     });
     if (serving.length === 0) return undefined;
     return (
@@ -63,7 +63,7 @@ export class RouteTable {
 }
 
 /** @returns the segments at `*`; null when the path does not match or cannot be decoded */
-function partsOf(pattern: string, path: string): string[] | null {
+function segmentsOf(pattern: string, path: string): string[] | null {
   const wanted = pattern.split('/');
   const given = path.split('/');
   if (wanted.length !== given.length) return null;

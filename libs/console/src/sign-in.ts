@@ -28,11 +28,11 @@ const CREDENTIAL = /^[\x21-\x7e]{1,4096}$/;
 
 /** Signs browsers in: a browser sends its credential once and then carries a sealed session. */
 export class SignIn {
-  constructor(private readonly parts: SignInDependencies) {}
+  constructor(private readonly dependencies: SignInDependencies) {}
 
   /** @throws NotServed, UnusableBody, SharedStateUnavailable */
   async begin(request: IncomingMessage): Promise<Answer> {
-    const { gate, sessions, notes, log } = this.parts;
+    const { gate, sessions, notes, log } = this.dependencies;
     const network = remoteNetwork(request.socket.remoteAddress);
     await this.spend(network);
     const credential = credentialOf(await readSmallJson(request));
@@ -48,12 +48,12 @@ export class SignIn {
   /** Extends the session of an open page. */
   async renew(request: IncomingMessage, { agent, session }: Operator): Promise<Answer> {
     if (!session) return { body: this.sessionOf(agent) };
-    return this.carried(request, agent, this.parts.sessions.renewed(session));
+    return this.carried(request, agent, this.dependencies.sessions.renewed(session));
   }
 
   /** Signing out without a session is no error. */
   async end(request: IncomingMessage): Promise<Answer> {
-    const { sessions } = this.parts;
+    const { sessions } = this.dependencies;
     const headers = trustedHeaders(request);
     const cookie = presentedCookie(headers);
     const session = cookie === undefined ? 'over' : await sessions.open(cookie, headers.host ?? '');
@@ -63,10 +63,10 @@ export class SignIn {
 
   private async carried(request: IncomingMessage, agent: Agent, session: OperatorSession): Promise<Answer> {
     const headers = trustedHeaders(request);
-    const sealed = await this.parts.sessions.seal(session, headers.host ?? '');
+    const sealed = await this.dependencies.sessions.seal(session, headers.host ?? '');
     if (!fitsCookie(sealed))
       throw new NotServed(400, 'this credential is too long for a browser session: send it as a header');
-    const left = this.parts.sessions.secondsLeft(session);
+    const left = this.dependencies.sessions.secondsLeft(session);
     return { body: this.sessionOf(agent), headers: { 'Set-Cookie': setCookie(sealed, left, headers) } };
   }
 
@@ -76,12 +76,12 @@ export class SignIn {
       agent: shape.name,
       principal,
       tenant_id: tenantId,
-      approver: this.parts.approvers.includes(shape.name),
+      approver: this.dependencies.approvers.includes(shape.name),
     };
   }
 
   private async spend(network: string): Promise<void> {
-    const spent = await this.parts.limiter.check(network);
+    const spent = await this.dependencies.limiter.check(network);
     if (!spent) return;
     const retry = String(Math.max(1, Math.ceil(spent.retryAfter)));
     throw new NotServed(429, 'too many attempts to sign in', { 'Retry-After': retry });

@@ -54,12 +54,12 @@ function codeOf(error: unknown): string {
 /** Measures the database operations of a call, each as a child of the innermost open span. */
 class ObservedData implements DataMeter {
   constructor(
-    private readonly parts: Observers,
+    private readonly observers: Observers,
     private readonly parent: () => Span | null,
   ) {}
 
   begins(operation: DataOperation): OperationEnds {
-    const { tracing, metrics } = this.parts;
+    const { tracing, metrics } = this.observers;
     const parent = this.parent();
     const began = metrics ? performance.now() : 0;
     const span =
@@ -116,18 +116,18 @@ class ObservedTool implements ToolTelemetry {
 
   /** @param message null when the trace is not sampled */
   constructor(
-    private readonly parts: Observers,
+    private readonly observers: Observers,
     private readonly name: string,
     private readonly message: Span | null,
     private readonly correlationId?: string | undefined,
   ) {
     const open = () => this.handler ?? this.message;
     this.trace = message ? new ObservedGates(open) : undefined;
-    this.meter = new ObservedData(parts, open);
+    this.meter = new ObservedData(observers, open);
   }
 
   begins(): void {
-    const { tracing, names } = this.parts;
+    const { tracing, names } = this.observers;
     if (!tracing || !this.message || this.handler || !names.isTool(this.name)) return;
     this.handler = tracing.start(`execute_tool ${this.name}`, 'INTERNAL', tracing.below(this.message), {
       'gen_ai.operation.name': 'execute_tool',
@@ -136,14 +136,14 @@ class ObservedTool implements ToolTelemetry {
   }
 
   within<T>(work: () => T): T {
-    const { tracing } = this.parts;
+    const { tracing } = this.observers;
     return tracing && this.handler ? tracing.within(this.handler, this.correlationId, work) : work();
   }
 
   ends(ending?: ToolEnding): void {
     if (this.over) return;
     this.over = true;
-    if (ending) this.parts.metrics?.tool(this.name, ending);
+    if (ending) this.observers.metrics?.tool(this.name, ending);
     const { handler, message } = this;
     if (ending && message) this.setEnding(handler ?? message, ending);
     handler?.end();
@@ -166,7 +166,7 @@ class ObservedTool implements ToolTelemetry {
       ...(gate !== undefined && { 'parley.gate': gate }),
       ...(kind !== undefined && { 'parley.denial_kind': kind }),
     });
-    this.parts.tracing?.fail(span, code);
+    this.observers.tracing?.fail(span, code);
   }
 }
 
@@ -187,7 +187,7 @@ class ObservedMessage implements MessageTelemetry {
   private over = false;
 
   constructor(
-    private readonly parts: Observers,
+    private readonly observers: Observers,
     private readonly labels: MessageLabels,
     private readonly span: Span | null,
     private readonly correlationId?: string | undefined,
@@ -198,28 +198,28 @@ class ObservedMessage implements MessageTelemetry {
     // Of a trace that is not sampled only the id is needed.
     this.recorded = span?.isRecording() ? span : null;
     this.trace = this.recorded ? new ObservedGates(() => this.recorded) : undefined;
-    this.meter = new ObservedData(parts, () => this.recorded);
+    this.meter = new ObservedData(observers, () => this.recorded);
   }
 
   tool(name: string): ToolTelemetry {
-    return new ObservedTool(this.parts, name, this.recorded, this.correlationId);
+    return new ObservedTool(this.observers, name, this.recorded, this.correlationId);
   }
 
   within<T>(work: () => T): T {
-    const { tracing } = this.parts;
+    const { tracing } = this.observers;
     return tracing && this.span ? tracing.within(this.span, this.correlationId, work) : work();
   }
 
   ends(ending: MessageEnding): void {
     if (this.over) return;
     this.over = true;
-    this.parts.metrics?.message(this.labels, ending, performance.now() - this.began);
+    this.observers.metrics?.message(this.labels, ending, performance.now() - this.began);
     if (this.recorded) this.setEnding(this.recorded, ending);
     this.span?.end();
   }
 
   private setEnding(span: Span, ending: MessageEnding): void {
-    const { tracing } = this.parts;
+    const { tracing } = this.observers;
     if (ending.outcome === 'tool_error' || ending.outcome === 'gone') tracing?.fail(span, ending.outcome);
     if (ending.outcome !== 'error') return;
     span.setAttribute('rpc.response.status_code', String(ending.code));
@@ -249,16 +249,16 @@ function targetOf({ method, params }: SaidMessage, { names }: Observers): Messag
  * is linked, because one request can carry several messages (MCP conventions, context propagation).
  */
 function observeMessage(
-  parts: Observers,
+  observers: Observers,
   message: SaidMessage,
   transport: 'http' | 'stdio',
   requestSpan: Span | null,
 ): ObservedMessage {
-  const { tracing } = parts;
+  const { tracing } = observers;
   const method = message.served || NOTIFICATION.test(message.method) ? message.method : OTHER_NAME;
   const labels = { method, era: message.era, transport };
-  if (!tracing) return new ObservedMessage(parts, labels, null);
-  const target = targetOf(message, parts);
+  if (!tracing) return new ObservedMessage(observers, labels, null);
+  const target = targetOf(message, observers);
   const meta = member(message.params, '_meta');
   const origin = tracing.fromCaller(member(meta, 'traceparent'), member(meta, 'tracestate'), requestSpan);
   const name = target.tool ?? target.prompt;
@@ -268,7 +268,7 @@ function observeMessage(
     origin,
     messageAttributes(message, method, target, transport === 'http' ? 'tcp' : 'pipe'),
   );
-  return new ObservedMessage(parts, labels, span, message.correlationId);
+  return new ObservedMessage(observers, labels, span, message.correlationId);
 }
 
 /** Ends with its request and is not counted as a message. */
@@ -278,12 +278,12 @@ class ObservedRequest implements RequestTelemetry {
   private over = false;
 
   constructor(
-    private readonly parts: Observers,
+    private readonly observers: Observers,
     private readonly span: Span | null,
   ) {}
 
   authenticating(): (admitted: boolean) => void {
-    const { tracing } = this.parts;
+    const { tracing } = this.observers;
     if (!tracing || !this.span?.isRecording()) return () => undefined;
     const span = tracing.start('authenticate', 'INTERNAL', tracing.below(this.span), {});
     return (admitted) => {
@@ -293,15 +293,15 @@ class ObservedRequest implements RequestTelemetry {
   }
 
   message(message: SaidMessage): MessageTelemetry {
-    return observeMessage(this.parts, message, 'http', this.span);
+    return observeMessage(this.observers, message, 'http', this.span);
   }
 
   file(): CallTelemetry {
-    return new ObservedMessage(this.parts, FILE, this.span);
+    return new ObservedMessage(this.observers, FILE, this.span);
   }
 
   refused(check: string): void {
-    this.parts.metrics?.refusedByEdge(check);
+    this.observers.metrics?.refusedByEdge(check);
     this.span?.setAttribute('parley.check', check);
   }
 
@@ -310,44 +310,47 @@ class ObservedRequest implements RequestTelemetry {
     this.over = true;
     const { span } = this;
     if (!span) return;
-    if (status === null) this.parts.tracing?.fail(span, 'client_disconnect');
+    if (status === null) this.observers.tracing?.fail(span, 'client_disconnect');
     else span.setAttribute('http.response.status_code', status);
     // A refusal is an error of the caller and not of this server (HTTP conventions, span status).
-    if (status !== null && status >= 500) this.parts.tracing?.fail(span, String(status));
+    if (status !== null && status >= 500) this.observers.tracing?.fail(span, String(status));
     span.end();
   }
 }
 
 /** Reports to traces and metrics, as far as they are enabled. */
 export class ServiceTelemetry extends Telemetry {
-  constructor(private readonly parts: Observers) {
+  constructor(private readonly observers: Observers) {
     super();
-    parts.metrics?.knowTools(parts.names.isTool);
+    observers.metrics?.knowTools(observers.names.isTool);
   }
 
   request(arrival: Arrival): RequestTelemetry {
-    const { tracing } = this.parts;
-    if (!tracing) return new ObservedRequest(this.parts, null);
+    const { tracing } = this.observers;
+    if (!tracing) return new ObservedRequest(this.observers, null);
     const { traceparent, tracestate } = arrival.headers;
     const origin = tracing.fromCaller(traceparent, tracestate, null);
     const name = `${verbOf(arrival)} ${arrival.route}`;
-    return new ObservedRequest(this.parts, tracing.start(name, 'SERVER', origin, requestAttributes(arrival)));
+    return new ObservedRequest(
+      this.observers,
+      tracing.start(name, 'SERVER', origin, requestAttributes(arrival)),
+    );
   }
 
   message(message: SaidMessage): MessageTelemetry {
-    return observeMessage(this.parts, message, 'stdio', null);
+    return observeMessage(this.observers, message, 'stdio', null);
   }
 
   background({ tool, began, correlationId }: BackgroundWork): MessageTelemetry {
-    const { tracing, names } = this.parts;
+    const { tracing, names } = this.observers;
     const labels = { method: 'tasks/run', era: 'modern', transport: 'background' } as const;
-    if (!tracing) return new ObservedMessage(this.parts, labels, null);
+    if (!tracing) return new ObservedMessage(this.observers, labels, null);
     const named = names.isTool(tool) ? tool : OTHER_NAME;
     const span = tracing.start(`tasks/run ${named}`, 'CONSUMER', tracing.after(began), {
       'gen_ai.tool.name': named,
       'gen_ai.operation.name': 'execute_tool',
       ...(correlationId !== undefined && { 'parley.correlation_id': correlationId }),
     });
-    return new ObservedMessage(this.parts, labels, span, correlationId);
+    return new ObservedMessage(this.observers, labels, span, correlationId);
   }
 }

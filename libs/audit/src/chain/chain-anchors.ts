@@ -73,7 +73,7 @@ export class ChainAnchor {
   private readonly seen = new Map<string, string>();
   private announced: string | null = null;
 
-  constructor(private readonly parts: ChainAnchorOptions) {}
+  constructor(private readonly options: ChainAnchorOptions) {}
 
   /** The heads of earlier chains: those in the store and those found in the sinks. */
   async before(found: readonly ChainHead[]): Promise<ChainHead[]> {
@@ -94,16 +94,16 @@ export class ChainAnchor {
     const news = (await this.registered()).filter(({ chain, hash }) => this.seen.get(chain) !== hash);
     if (news.length === 0) return;
     this.remember(news);
-    this.parts.recordHeads(news.slice(-MAX_NAMED));
+    this.options.recordHeads(news.slice(-MAX_NAMED));
     // A record of other heads is not announced by itself: two processes would answer each other without end.
-    this.announced = this.parts.head()?.hash ?? null;
+    this.announced = this.options.head()?.hash ?? null;
   }
 
   /** Never throws. */
   async announce(): Promise<void> {
-    const head = this.parts.head();
+    const head = this.options.head();
     if (!head || head.hash === this.announced) return;
-    const { register, log } = this.parts;
+    const { register, log } = this.options;
     log.log(`the head of audit chain ${head.chain} is record ${head.seq} with hash ${head.hash}`);
     this.announced = head.hash;
     this.seen.set(head.chain, head.hash);
@@ -117,9 +117,9 @@ export class ChainAnchor {
 
   private async registered(): Promise<readonly ChainHead[]> {
     try {
-      return (await this.parts.register?.heads()) ?? [];
+      return (await this.options.register?.heads()) ?? [];
     } catch (error) {
-      this.parts.log.warn(`the heads of other audit chains could not be read (${errorName(error)})`);
+      this.options.log.warn(`the heads of other audit chains could not be read (${errorName(error)})`);
       return [];
     }
   }

@@ -89,12 +89,12 @@ export class DeliveryWorker {
   private more = false;
   private ended = false;
 
-  constructor(private readonly parts: DeliveryWorkerOptions) {}
+  constructor(private readonly options: DeliveryWorkerOptions) {}
 
   /** @returns null when the destination could not be opened in time; it is opened again later */
   async open(): Promise<ChainHead | null> {
     try {
-      const head = await atMost(this.parts.timeout, this.opened());
+      const head = await atMost(this.options.timeout, this.opened());
       if (head !== undefined) return head;
       this.failed(new RecordNotKept('no answer in time'));
     } catch (error) {
@@ -124,14 +124,15 @@ export class DeliveryWorker {
     this.ended = true;
     clearTimeout(this.retry);
     // A destination that hangs must not keep the process alive.
-    await atMost(CLOSE_TIMEOUT, this.parts.delivery.close());
+    await atMost(CLOSE_TIMEOUT, this.options.delivery.close());
   }
 
   private async deliverAll(): Promise<void> {
-    const { parts } = this;
+    const { options } = this;
     this.more = false;
     clearTimeout(this.retry);
-    const slow = () => setTimeout(() => parts.failed(new RecordNotKept('no answer in time')), parts.timeout);
+    const slow = () =>
+      setTimeout(() => options.failed(new RecordNotKept('no answer in time')), options.timeout);
     let watch: NodeJS.Timeout | undefined;
     try {
       watch = slow();
@@ -139,11 +140,11 @@ export class DeliveryWorker {
       for (let batch = await this.next(); batch.length > 0; batch = await this.next()) {
         clearTimeout(watch);
         watch = slow();
-        await parts.delivery.deliver(batch);
-        await parts.taken(batch);
+        await options.delivery.deliver(batch);
+        await options.taken(batch);
         this.delay.reset();
       }
-      parts.drained();
+      options.drained();
     } catch (error) {
       this.failed(error);
     } finally {
@@ -152,11 +153,11 @@ export class DeliveryWorker {
   }
 
   private next(): Promise<readonly SealedLine[]> {
-    return this.parts.next(this.parts.delivery.batch);
+    return this.options.next(this.options.delivery.batch);
   }
 
   private opened(): Promise<ChainHead | null> {
-    this.opening ??= this.parts.delivery.open().catch((error: unknown) => {
+    this.opening ??= this.options.delivery.open().catch((error: unknown) => {
       this.opening = null;
       throw error;
     });
@@ -164,7 +165,7 @@ export class DeliveryWorker {
   }
 
   private failed(error: unknown): void {
-    this.parts.failed(error);
+    this.options.failed(error);
     this.more = false;
     clearTimeout(this.retry);
     if (this.ended) return;

@@ -74,12 +74,12 @@ describe('a place that refuses', () => {
 });
 
 describe('a place that buffers', () => {
-  const keeperOf = (place: SwitchableDelivery, log = new RecordingLog(), maxBytes = 1_000_000) =>
+  const writerOf = (place: SwitchableDelivery, log = new RecordingLog(), maxBytes = 1_000_000) =>
     new BufferingKeeper(place, 1_000, new SpoolFile(folder.at('spool.jsonl'), maxBytes), log);
 
   it('lets nobody wait while it takes records', async () => {
     const place = new SwitchableDelivery();
-    const writer = keeperOf(place);
+    const writer = writerOf(place);
     await writer.open();
     const records = recordsOf(8);
     expect(records.map((record) => writer.keep(record))).toEqual(Array(8).fill(undefined));
@@ -89,7 +89,7 @@ describe('a place that buffers', () => {
 
   it('puts records on disk while it is away, where only this user reads them, and delivers them in order', async () => {
     const place = new SwitchableDelivery();
-    const writer = keeperOf(place);
+    const writer = writerOf(place);
     await writer.open();
     place.isUp = false;
     const records = recordsOf(20);
@@ -107,14 +107,14 @@ describe('a place that buffers', () => {
   it('delivers after a restart what waited on disk, before anything new', async () => {
     const away = new SwitchableDelivery();
     away.isUp = false;
-    const before = keeperOf(away);
+    const before = writerOf(away);
     await before.open();
     const records = recordsOf(6);
     for (const record of records.slice(0, 4)) await before.keep(record);
     await before.close(10);
     const place = new SwitchableDelivery();
     const log = new RecordingLog();
-    const after = keeperOf(place, log);
+    const after = writerOf(place, log);
     await after.open();
     for (const record of records.slice(4)) await after.keep(record);
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
@@ -127,7 +127,7 @@ describe('a place that buffers', () => {
     writeFileSync(folder.at('spool.jsonl'), `${records[0]!.line}\nnonsense\n${records[1]!.line}\n{"cut":`);
     const place = new SwitchableDelivery();
     const log = new RecordingLog();
-    const writer = keeperOf(place, log);
+    const writer = writerOf(place, log);
     await writer.open();
     await vi.waitFor(() => expect(lines(place.taken)).toEqual(lines(records)), PATIENCE);
     expect(log.lines.join()).toContain('1 lines of the buffer are not records');
@@ -137,7 +137,7 @@ describe('a place that buffers', () => {
   it('is down when the buffer is full, and when the disk cannot be written', async () => {
     const place = new SwitchableDelivery();
     place.isUp = false;
-    const full = keeperOf(place, new RecordingLog(), 1_000);
+    const full = writerOf(place, new RecordingLog(), 1_000);
     await full.open();
     for (const record of recordsOf(6)) await full.keep(record);
     expect(full.state).toBe('down');

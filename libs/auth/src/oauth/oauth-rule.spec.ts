@@ -289,7 +289,7 @@ describe('revocation', () => {
     expect(asked).toBe(1);
   });
 
-  class Book extends RevokedBook {
+  class StoreInMemory extends RevokedBook {
     readonly kept = new Map<string, number>();
     until(name: string): Promise<number | null> {
       return Promise.resolve(this.kept.get(name) ?? null);
@@ -302,7 +302,7 @@ describe('revocation', () => {
     ['jti', 'token-1'],
     ['client', 'host'],
   ] as const)('by an operator takes tokens back by %s that were issued before', async (by, value) => {
-    const store = new Book();
+    const store = new StoreInMemory();
     const rule = ruleOf({}, {}, [new RevocationList(issuer.issuer, store, 30)]);
     const claims = { jti: 'token-1', client_id: 'host' };
     expect(await rule.recognise(await shown(claims))).not.toBeNull();

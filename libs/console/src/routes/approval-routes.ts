@@ -21,14 +21,14 @@ export function approvalRoutes(approvals: ApprovalOffice, notes: OperatorNotes):
     {
       verb: 'GET',
       path: '/console/api/approvals/*',
-      answer: async ({ operator, parts: [id = ''], signal }) => ({
+      answer: async ({ operator, segments: [id = ''], signal }) => ({
         body: served(await approvals.show(id, operator.agent, signal)),
       }),
     },
     {
       verb: 'POST',
       path: '/console/api/approvals/*',
-      answer: async ({ operator, parts: [id = ''], request }) => {
+      answer: async ({ operator, segments: [id = ''], request }) => {
         const verdict = verdictOf(await readSmallJson(request));
         const decided = served(await approvals.decide(id, operator.agent, verdict));
         notes.write(operator, verdict.approved ? 'console.approve' : 'console.deny', id);

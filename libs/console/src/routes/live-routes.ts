@@ -6,16 +6,21 @@ import type { Route } from '../route.js';
 
 interface LiveStreamSettings {
   /** Maximum number of streams of this process. Default 50. */
-  readonly most: number;
+  readonly maxStreams: number;
   /** Maximum number of streams of one operator. Default 4. */
-  readonly each: number;
+  readonly maxPerOperator: number;
   /** Milliseconds between two checks of the operator's credential. Default 10,000. */
-  readonly confirm: number;
+  readonly confirmInterval: number;
   /** Bytes that are buffered for a slow browser. Default 262,144. */
   readonly maxBuffered: number;
 }
 
-const DEFAULTS: LiveStreamSettings = { most: 50, each: 4, confirm: 10_000, maxBuffered: 262_144 };
+const DEFAULTS: LiveStreamSettings = {
+  maxStreams: 50,
+  maxPerOperator: 4,
+  confirmInterval: 10_000,
+  maxBuffered: 262_144,
+};
 
 /**
  * Event streams to browsers. Their number is bounded, and each ends when its operator's credential is no longer
@@ -52,7 +57,7 @@ export class LiveStreams {
         () => stream.write(': watching\n\n'),
         () => end('signed-out'),
       );
-    }, this.settings.confirm);
+    }, this.settings.confirmInterval);
     timer.unref();
     const end = (why: string) => {
       stream.write(`event: ended\ndata: ${JSON.stringify({ why })}\n\n`);
@@ -73,9 +78,9 @@ export class LiveStreams {
 
   private admit(principal: string): void {
     const own = [...this.open.values()].filter((known) => known.principal === principal).length;
-    if (own >= this.settings.each)
+    if (own >= this.settings.maxPerOperator)
       throw new NotServed(429, 'too many pages of yours watch already', { 'Retry-After': '5' });
-    if (this.open.size >= this.settings.most)
+    if (this.open.size >= this.settings.maxStreams)
       throw new NotServed(503, 'too many pages watch already', { 'Retry-After': '30' });
   }
 }

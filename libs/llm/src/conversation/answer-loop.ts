@@ -52,9 +52,9 @@ interface ExecutedCall {
  */
 async function makeCalls(
   calls: readonly RequestedCall[],
-  parts: CallDependencies,
+  dependencies: CallDependencies,
 ): Promise<readonly ExecutedCall[]> {
-  const reads = new Set(parts.offered.filter(({ readOnly }) => readOnly).map(({ name }) => name));
+  const reads = new Set(dependencies.offered.filter(({ readOnly }) => readOnly).map(({ name }) => name));
   const width = calls.every(({ name }) => reads.has(name)) ? WIDTH : 1;
   const executed: ExecutedCall[] = [];
   let next = 0;
@@ -62,7 +62,7 @@ async function makeCalls(
     while (next < calls.length) {
       const index = next;
       next += 1;
-      executed[index] = await makeCall(calls[index] as RequestedCall, parts);
+      executed[index] = await makeCall(calls[index] as RequestedCall, dependencies);
     }
   };
   await Promise.all(Array.from({ length: Math.min(width, calls.length) }, worker));
@@ -113,14 +113,18 @@ interface FoundAnswer {
 export class AnswerLoop {
   private readonly limits: LoopLimits;
 
-  constructor(private readonly parts: LoopDependencies) {
-    const { maxIterations = 8, maxContextTokens = 100_000, maxResultCharacters = 60_000 } = parts.limits;
+  constructor(private readonly dependencies: LoopDependencies) {
+    const {
+      maxIterations = 8,
+      maxContextTokens = 100_000,
+      maxResultCharacters = 60_000,
+    } = dependencies.limits;
     this.limits = { maxIterations, maxContextTokens, maxResultCharacters };
   }
 
   /** @param before messages of earlier questions */
   async answer(before: readonly ModelMessage[], question: string): Promise<FoundAnswer> {
-    const { desk, signal, turn, listener } = this.parts;
+    const { desk, signal, turn, listener } = this.dependencies;
     const tools = await desk.list(signal);
     const messages: ModelMessage[] = [...before, { role: 'user', text: question }];
     const toolCalls: MadeCall[] = [];
@@ -157,7 +161,7 @@ export class AnswerLoop {
     earlier: number,
     tools: readonly OfferedTool[],
   ): ModelRequest {
-    const { system } = this.parts;
+    const { system } = this.dependencies;
     const room = this.limits.maxContextTokens - fixedSize({ system, tools });
     const fitting = fitMessages(messages, earlier, room);
     if (!fitting)

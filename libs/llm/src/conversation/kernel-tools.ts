@@ -50,7 +50,7 @@ const MAX_PAGES = 50;
 export class KernelTools extends ToolDesk {
   private requests = 0;
 
-  constructor(private readonly parts: KernelToolsOptions) {
+  constructor(private readonly options: KernelToolsOptions) {
     super();
   }
 
@@ -85,7 +85,7 @@ export class KernelTools extends ToolDesk {
     params: JsonObject,
     { signal, onProgress }: ToolWatch,
   ): Promise<KernelReply> {
-    const { kernel, agent, correlationId, person } = this.parts;
+    const { kernel, agent, correlationId, person } = this.options;
     this.requests += 1;
     return kernel.dispatch(method, params, {
       ...PROTOCOL,

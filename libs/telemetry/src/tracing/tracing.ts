@@ -27,9 +27,9 @@ export class Tracing {
   readonly api: typeof Api;
   private readonly correlation: symbol;
 
-  constructor(private readonly parts: TracingOptions) {
-    this.api = parts.api;
-    this.correlation = parts.api.createContextKey('parley correlation id');
+  constructor(private readonly options: TracingOptions) {
+    this.api = options.api;
+    this.correlation = options.api.createContextKey('parley correlation id');
   }
 
   start(
@@ -38,7 +38,7 @@ export class Tracing {
     { context, links }: Origin,
     attributes: Api.Attributes,
   ): Api.Span {
-    const { tracer, api } = this.parts;
+    const { tracer, api } = this.options;
     return tracer.startSpan(name, { kind: api.SpanKind[kind], attributes, links }, context);
   }
 
@@ -48,7 +48,7 @@ export class Tracing {
 
   /** @param beside a span of the same work that is not the parent */
   fromCaller(parent: unknown, state: unknown, beside: Api.Span | null): Origin {
-    const { api, callers } = this.parts;
+    const { api, callers } = this.options;
     const caller = readTraceParent(parent, state);
     if (!caller) return beside ? this.below(beside) : { context: api.ROOT_CONTEXT, links: [] };
     const context = this.remote(caller);
@@ -62,7 +62,7 @@ export class Tracing {
 
   /** A new trace with a link to the request that started the work and has been answered. */
   after(parent: unknown): Origin {
-    const { api } = this.parts;
+    const { api } = this.options;
     const caller = readTraceParent(parent);
     return { context: api.ROOT_CONTEXT, links: caller ? [{ context: this.remote(caller) }] : [] };
   }
@@ -93,7 +93,7 @@ export class Tracing {
   }
 
   close(): Promise<void> {
-    return this.parts.close();
+    return this.options.close();
   }
 
   private contextOf(span: Api.Span): Api.Context {
