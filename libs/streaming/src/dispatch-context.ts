@@ -22,8 +22,7 @@ import {
   StreamedResult,
 } from '#dispatcher';
 import type { MessageEnding, SaidMessage } from '#telemetry';
-import type { EdgeParts } from './http/edge-dependencies.js';
-import type { Speech } from './message.js';
+import type { Speech, Spoken } from './message.js';
 import type { Call } from './sessions/cancellation.js';
 import type { Wire } from './sessions/wire.js';
 import { notification } from './sse/event-stream.js';
@@ -86,8 +85,7 @@ export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC
 /** A message in the words of telemetry. @param session the caller's own */
 export function saidBy(
   { message, label }: Pick<Call, 'message' | 'label'>,
-  { era, version }: Pick<Speech, 'era' | 'version'>,
-  { kernel }: Pick<EdgeParts, 'kernel'>,
+  { era, version, edge: { kernel } }: Pick<Spoken, 'era' | 'version' | 'edge'>,
   session: string | undefined,
 ): SaidMessage {
   const { method, params, id } = message;

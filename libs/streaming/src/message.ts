@@ -1,7 +1,14 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { LogLevel } from '#agent';
-import { type Era, isJsonObject, type JsonObject, member, PROTOCOL_VERSION_KEY } from '#dispatcher';
+import {
+  type Era,
+  isJsonObject,
+  type JsonObject,
+  member,
+  PROTOCOL_VERSION_KEY,
+  type Kernel,
+} from '#dispatcher';
 
 /** Levels of objects and arrays inside each other; the message itself is the first. */
 const MAX_DEPTH = 20;
@@ -119,4 +126,6 @@ export interface Spoken {
   readonly era: Era;
   version: string;
   clientCapabilities: JsonObject;
+  /** Where it came to. */
+  readonly edge: { readonly kernel: Kernel };
 }

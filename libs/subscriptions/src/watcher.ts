@@ -1,9 +1,16 @@
 import { type CallContext, Refused, Unauthorized } from '#agent';
-import type { RowView, RowViews } from '#data';
+import type { RowView, RowViews, WatchedOperation } from '#data';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { Channel, ChannelMember, Channels } from './channels.js';
 import type { ViewWatch } from './view-watch.js';
-import type { WatchedRows } from './watching.js';
+
+/** A resource made of the rows of a class. */
+export interface WatchedRows {
+  /** As the client wrote it: what it is told when it changed. */
+  readonly uri: string;
+  readonly className: string;
+  readonly operation: WatchedOperation;
+}
 
 /**
  * Fires once per interval and thing: the first touch arms it, later ones are absorbed until it fires. All things share one

@@ -15,7 +15,7 @@ import { type Agent, type CallContext, Unauthorized } from '#agent';
 import type { ChangeSource, RowViews, WatchedOperation } from '#data';
 import { invalidParams, type WarningLog } from '#dispatcher';
 import { Channels } from './channels.js';
-import { Debouncer, Watcher, type WatcherEvents, type WatcherParts, type WatchHandle } from './watcher.js';
+import { Debouncer, Watcher, type WatcherEvents, type WatcherParts, type WatchHandle, type WatchedRows } from './watcher.js';
 
 /** A resource whose provider tells by itself, for one agent, when it has changed. */
 export interface ProvidedResource {
@@ -53,14 +53,6 @@ export function watchProvided(
     complete: () => events.ended(uri),
   });
   return { close: () => subscription.unsubscribe() };
-}
-
-/** A resource made of the rows of a class. */
-export interface WatchedRows {
-  /** As the client wrote it: what it is told when it changed. */
-  readonly uri: string;
-  readonly className: string;
-  readonly operation: WatchedOperation;
 }
 
 /** A resource that can be subscribed to. */

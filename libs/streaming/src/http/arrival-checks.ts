@@ -1,8 +1,7 @@
 import type { RateLimiter } from '#agent';
 import { oneLine } from '#audit';
 import { remoteNetwork } from '#auth';
-import type { Rung } from './edge-dependencies.js';
-import { namesTwoHosts } from './http-exchange.js';
+import { namesTwoHosts, type Rung } from './http-exchange.js';
 import {
   CLOSING,
   CUSTOM_HEADER_MISSING,
@@ -25,7 +24,7 @@ const UNCOUNTABLE = 5;
 /** Only the exact path, with or without one trailing slash, is MCP. */
 export const path: Rung = {
   name: 'path',
-  check: ({ path: asked, verb }, { settings }) => {
+  check: ({ path: asked, verb, edge: { settings } }) => {
     const served = asked === settings.path || asked === `${settings.path}/`;
     return served || (verb === 'GET' && asked === settings.healthPath) ? null : NOT_FOUND;
   },
@@ -33,7 +32,7 @@ export const path: Rung = {
 
 export const host: Rung = {
   name: 'host',
-  check: ({ headers, request }, { settings }) => {
+  check: ({ headers, request, edge: { settings } }) => {
     // Which of two a proxy in front went by is not known here.
     if (namesTwoHosts(request)) return TWO_HOSTS;
     const verdict = settings.hosts.judge(headers.host);
@@ -45,13 +44,13 @@ export const host: Rung = {
 /** Tells a load balancer that the process answers, and nothing else. */
 export const health: Rung = {
   name: 'health',
-  check: ({ path: asked, verb }, { settings }) =>
+  check: ({ path: asked, verb, edge: { settings } }) =>
     verb === 'GET' && asked === settings.healthPath ? HEALTHY : null,
 };
 
 export const accepting: Rung = {
   name: 'accepting',
-  check: (_, edge) => (edge.accepting ? null : CLOSING),
+  check: ({ edge }) => (edge.accepting ? null : CLOSING),
 };
 
 /** A limiter that fails counts as exhausted. */
@@ -68,8 +67,12 @@ async function spend(limiter: RateLimiter, address: string): Promise<Reply | nul
 /** Before anything that costs an authentication. */
 export const preAuthLimit: Rung = {
   name: 'pre-auth-limit',
-  check: ({ request }, { settings: { preAuthRateLimiter: limiter } }) =>
-    limiter ? spend(limiter, remoteNetwork(request.socket.remoteAddress)) : null,
+  check: ({
+    request,
+    edge: {
+      settings: { preAuthRateLimiter: limiter },
+    },
+  }) => (limiter ? spend(limiter, remoteNetwork(request.socket.remoteAddress)) : null),
 };
 
 const JSON_TYPE = 'application/json';
@@ -77,7 +80,7 @@ const JSON_TYPE = 'application/json';
 /** A body without a declared length cannot be refused before it is read. */
 export const lengthRequired: Rung = {
   name: 'length-required',
-  check: ({ headers }, { settings }) => {
+  check: ({ headers, edge: { settings } }) => {
     if (!settings.requireContentLength) return null;
     const declared = headers['content-length'] !== undefined && headers['transfer-encoding'] === undefined;
     return declared ? null : LENGTH_REQUIRED;
@@ -86,7 +89,7 @@ export const lengthRequired: Rung = {
 
 export const declaredLength: Rung = {
   name: 'declared-length',
-  check: ({ headers }, { settings }) =>
+  check: ({ headers, edge: { settings } }) =>
     Number(headers['content-length'] ?? 0) > settings.maxBodySize
       ? payloadTooLarge('body', settings.maxBodySize)
       : null,
@@ -105,7 +108,7 @@ export const mediaType: Rung = {
 
 export const origin: Rung = {
   name: 'origin',
-  check: ({ headers }, { settings, log }) => {
+  check: ({ headers, edge: { settings, log } }) => {
     if (settings.origins.permits(headers.origin)) return null;
     log.warn(`[McpEdge] Origin refused: ${oneLine(JSON.stringify(headers.origin))}`);
     return ORIGIN_NOT_ALLOWED;
@@ -115,7 +118,7 @@ export const origin: Rung = {
 /** A header that no web form can set and that makes a browser ask first. */
 export const customHeader: Rung = {
   name: 'custom-header',
-  check: ({ headers }, { settings }) => {
+  check: ({ headers, edge: { settings } }) => {
     const wanted = settings.customHeader;
     if (!wanted) return null;
     const sent = headers[wanted.name];

@@ -6,8 +6,8 @@ import { isNotification, type Message } from '../message.js';
 import type { Call } from '../sessions/cancellation.js';
 import { jsonOf } from '../sse/response-stream.js';
 import { insufficientScope, takeSilently } from './caller-checks.js';
-import type { EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
-import type { Exchange } from './http-exchange.js';
+import type { EdgeParts } from './edge-dependencies.js';
+import { type Exchange, type Rung, type RungVerdict } from './http-exchange.js';
 import { batchNeedsScopes, batchScopeMissing, internalError, NOT_A_MESSAGE } from './refusals.js';
 import { ACCEPTED, type Reply, reply } from './reply.js';
 import {
@@ -77,12 +77,10 @@ export const batchSession: Rung = {
 export async function answerBatch(
   batch: readonly Message[],
   exchange: Exchange,
-  edge: EdgeParts,
   agent: Agent,
 ): Promise<RungVerdict> {
-  const requests = batch.filter(
-    (message) => !takeSilently(message, exchange, edge) && !isNotification(message),
-  );
+  const { edge } = exchange;
+  const requests = batch.filter((message) => !takeSilently(message, exchange) && !isNotification(message));
   if (requests.length === 0) return ACCEPTED;
   const calls = requests.map((message) => callOf(agent, message, exchange));
   exchange.onGone = () => {
@@ -95,7 +93,7 @@ export async function answerBatch(
     answers.run<Call, Outcome>(
       some,
       ({ message }) => message,
-      (call) => runCall(call, exchange, edge, null),
+      (call) => runCall(call, exchange, null),
     );
   const outcomes = new Map(stepUp ? await run(stepUp.lacking) : []);
   if (exchange.isGone) return 'gone';

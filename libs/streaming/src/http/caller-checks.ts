@@ -3,8 +3,8 @@ import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, In
 import { SharedStateUnavailable } from '#cluster';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
 import type { Message } from '../message.js';
-import type { EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
-import { type Exchange, headerText } from './http-exchange.js';
+import type { EdgeParts } from './edge-dependencies.js';
+import { type Exchange, headerText, type Rung, type RungVerdict } from './http-exchange.js';
 import { VERSION_HEADER } from './message-checks.js';
 import {
   AUTHENTICATION_UNAVAILABLE,
@@ -25,8 +25,8 @@ const challenging = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
 
 /** The one answer to credentials that were not recognised, with the challenge where there is one. */
-export function unauthorized({ authenticator }: EdgeParts, request: Pick<Exchange, 'headers'>): Reply {
-  return unauthenticated(null, challenging(authenticator.challengeTo(request)));
+export function unauthorized(exchange: Exchange): Reply {
+  return unauthenticated(null, challenging(exchange.edge.authenticator.challengeTo(exchange)));
 }
 
 /** A caller is known and would be let further with these scopes. */
@@ -39,11 +39,8 @@ export function insufficientScope(
 }
 
 /** @returns null for what is no refusal of credentials. The caller is told no reason; the log is. */
-function refusedCredentials(
-  fault: unknown,
-  edge: EdgeParts,
-  request: Pick<Exchange, 'headers'>,
-): Reply | null {
+function refusedCredentials(fault: unknown, exchange: Exchange): Reply | null {
+  const { edge } = exchange;
   if (fault instanceof InsufficientScope) {
     edge.log.warn('[McpEdge] Insufficient scope');
     return insufficientScope(edge, fault.scopes);
@@ -56,7 +53,7 @@ function refusedCredentials(
   edge.log.warn(
     fault instanceof InvalidToken ? `[McpEdge] Unauthorized: ${fault.cause}` : '[McpEdge] Unauthorized',
   );
-  return unauthorized(edge, request);
+  return unauthorized(exchange);
 }
 
 /** What a request shows of who is calling. */
@@ -66,13 +63,14 @@ export function credentialsOf({ headers, request, verb }: Exchange): CredentialS
 
 export const authenticate: Rung = {
   name: 'authenticate',
-  check: async (exchange, edge) => {
+  check: async (exchange) => {
+    const { edge } = exchange;
     try {
       exchange.agent = await edge.authenticator.authenticate(credentialsOf(exchange));
       edge.unread.own(exchange.response, exchange.agent.principal);
       return null;
     } catch (fault) {
-      const refused = refusedCredentials(fault, edge, exchange);
+      const refused = refusedCredentials(fault, exchange);
       if (refused) return refused;
       edge.log.warn(faultLine('[McpEdge] authenticator failed:', fault));
       return internalError();
@@ -81,7 +79,8 @@ export const authenticate: Rung = {
 };
 
 /** Only its owner may use a session; for anybody else its id is a label. An ended one is not found by its owner. */
-async function useSession(exchange: Exchange, edge: EdgeParts, id: string): Promise<RungVerdict> {
+async function useSession(exchange: Exchange, id: string): Promise<RungVerdict> {
+  const { edge } = exchange;
   const session = await edge.sessions.find(id);
   const owned = session?.owner === exchange.agent?.principal ? session : undefined;
   if (owned ? owned.terminated : edge.settings.strictSessions) {
@@ -98,12 +97,13 @@ async function useSession(exchange: Exchange, edge: EdgeParts, id: string): Prom
 /** Adopts the session of a legacy message. The stateless era has none, and `initialize` only opens one. */
 export const session: Rung = {
   name: 'session',
-  check: (exchange, edge) => {
+  check: (exchange) => {
+    const { edge } = exchange;
     if (exchange.era !== 'legacy') return null;
     const id = sanitizeCorrelationId(headerText(exchange.headers, 'mcp-session-id'));
     exchange.correlationId = id;
     if (exchange.message.method === 'initialize') return null;
-    if (id !== undefined) return useSession(exchange, edge, id);
+    if (id !== undefined) return useSession(exchange, id);
     if (!edge.settings.strictSessions) return null;
     return sessionRequired(exchange.message.id);
   },
@@ -148,7 +148,7 @@ export async function spendRequest(
 /** What a principal may ask for besides calls of tools: opening sessions, lists, streams, cancellations. */
 export const requestLimit: Rung = {
   name: 'request-limit',
-  check: async ({ agent, batch, message, verb }, edge) => {
+  check: async ({ agent, batch, message, verb, edge }) => {
     if (!agent || !edge.settings.requestLimiter) return null;
     const messages = verb === 'POST' ? (batch ?? [message]).filter(isCounted).length : 1;
     for (let at = 0; at < messages; at += 1) {
@@ -164,7 +164,8 @@ export const requestLimit: Rung = {
  * was waiting is told to nobody.
  * @returns whether the message was one of these
  */
-export function takeSilently(message: Message, exchange: Exchange, { wire, log }: EdgeParts): boolean {
+export function takeSilently(message: Message, exchange: Exchange): boolean {
+  const { wire, log } = exchange.edge;
   const { agent, correlationId, session } = exchange;
   const owner = agent?.principal ?? '';
   if (message.isResponse) {
@@ -184,10 +185,10 @@ export function takeSilently(message: Message, exchange: Exchange, { wire, log }
 /** Messages that are taken without an answer; cancellation always is, so that it tells nobody what is running. */
 export const acknowledge: Rung = {
   name: 'acknowledge',
-  check: (exchange, edge) => {
+  check: (exchange) => {
     const { era, message } = exchange;
     if (era === 'modern') return message.isResponse || message.id === undefined ? ACCEPTED : null;
-    return takeSilently(message, exchange, edge) ? ACCEPTED : null;
+    return takeSilently(message, exchange) ? ACCEPTED : null;
   },
 };
 
@@ -195,7 +196,7 @@ export const acknowledge: Rung = {
 function turnOf(busy: (id: unknown) => Reply): Rung {
   return {
     name: 'turn',
-    check: ({ request, response, message }, edge) => {
+    check: ({ request, response, message, edge }) => {
       const verdictOf = (turn: Turn) => (turn === 'now' ? null : turn === 'busy' ? busy(message.id) : 'gone');
       const turn = edge.unread.turns.of(request, response);
       if (!(turn instanceof Promise)) return verdictOf(turn);

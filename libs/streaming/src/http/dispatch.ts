@@ -7,8 +7,8 @@ import { OpenAnswer } from '../sse/open-streams.js';
 import type { Carrier } from '../sse/response-stream.js';
 import { answerBatch } from './batch.js';
 import { credentialsOf, unauthorized } from './caller-checks.js';
-import type { EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
-import type { Exchange } from './http-exchange.js';
+import type { EdgeParts } from './edge-dependencies.js';
+import { type Exchange, type Rung, type RungVerdict } from './http-exchange.js';
 import { internalError, notAcceptable, serverBusy, stateUnavailable } from './refusals.js';
 import type { Reply } from './reply.js';
 import { answerStepUp, callOf, type Outcome, runCall, stepUpOf } from './run-call.js';
@@ -28,22 +28,18 @@ function onGone(call: Call, carrier: Carrier | null, edge: EdgeParts, isRunning:
   });
 }
 
-async function answerWhole(call: Call, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
-  const outcome = await runCall(call, exchange, edge, null);
+async function answerWhole(call: Call, exchange: Exchange): Promise<RungVerdict> {
+  const outcome = await runCall(call, exchange, null);
   if (exchange.isGone) return 'gone';
   return outcome instanceof StreamedResult ? notAcceptable(call.message.id) : outcome;
 }
 
-async function answerStreaming(
-  call: Call,
-  exchange: Exchange,
-  edge: EdgeParts,
-  carrier: Carrier,
-): Promise<RungVerdict> {
+async function answerStreaming(call: Call, exchange: Exchange, carrier: Carrier): Promise<RungVerdict> {
+  const { edge } = exchange;
   edge.counts.dispatchers += 1;
   let outcome: Outcome;
   try {
-    outcome = await runCall(call, exchange, edge, carrier);
+    outcome = await runCall(call, exchange, carrier);
   } catch (fault) {
     edge.log.warn(faultLine('[McpEdge]', fault));
     outcome =
@@ -56,7 +52,7 @@ async function answerStreaming(
   if (outcome instanceof StreamedResult) {
     // From now on the answer says by itself that it is alive.
     carrier.left();
-    return keepOpen(outcome, call, exchange, edge);
+    return keepOpen(outcome, call, exchange);
   }
   const unanswered = call.abortedBecause === 'notifications_cancelled' && exchange.version >= '2025-11-25';
   if (unanswered) carrier.drop();
@@ -64,11 +60,12 @@ async function answerStreaming(
   return 'streamed';
 }
 
-function keepOpen(result: StreamedResult, call: Call, exchange: Exchange, edge: EdgeParts): RungVerdict {
+function keepOpen(result: StreamedResult, call: Call, exchange: Exchange): RungVerdict {
+  const { edge } = exchange;
   const { counts, openStreams, keepAlives, log } = edge;
   if (exchange.isGone) return 'gone';
   if (isFull(counts.listeningStreams, edge)) return serverBusy(call.message.id);
-  const open = new OpenAnswer(call.message.id, result, eventStream(exchange, edge), keepAlives, log, () => {
+  const open = new OpenAnswer(call.message.id, result, eventStream(exchange), keepAlives, log, () => {
     counts.listeningStreams -= 1;
     openStreams.remove(open);
   });
@@ -79,19 +76,18 @@ function keepOpen(result: StreamedResult, call: Call, exchange: Exchange, edge: 
   return 'streamed';
 }
 
-async function answer(exchange: Exchange, edge: EdgeParts, agent: Agent): Promise<RungVerdict> {
+async function answer(exchange: Exchange, agent: Agent): Promise<RungVerdict> {
+  const { edge } = exchange;
   const stepUp = stepUpOf(exchange.message, edge, agent);
-  if (stepUp) return answerStepUp(stepUp, exchange, edge, agent);
-  const carrier = chooseCarrier(exchange, edge);
+  if (stepUp) return answerStepUp(stepUp, exchange, agent);
+  const carrier = chooseCarrier(exchange);
   if (isReply(carrier)) return carrier;
   const call = callOf(agent, exchange.message, exchange);
   let running = true;
   exchange.onGone = () => onGone(call, carrier, edge, () => running);
   if (exchange.isGone) exchange.onGone();
   try {
-    return await (carrier
-      ? answerStreaming(call, exchange, edge, carrier)
-      : answerWhole(call, exchange, edge));
+    return await (carrier ? answerStreaming(call, exchange, carrier) : answerWhole(call, exchange));
   } finally {
     running = false;
   }
@@ -99,11 +95,9 @@ async function answer(exchange: Exchange, edge: EdgeParts, agent: Agent): Promis
 
 export const dispatch: Rung = {
   name: 'dispatch',
-  check: (exchange, edge) => {
+  check: (exchange) => {
     const { agent } = exchange;
-    if (!agent) return unauthorized(edge, exchange);
-    return exchange.batch
-      ? answerBatch(exchange.batch, exchange, edge, agent)
-      : answer(exchange, edge, agent);
+    if (!agent) return unauthorized(exchange);
+    return exchange.batch ? answerBatch(exchange.batch, exchange, agent) : answer(exchange, agent);
   },
 };

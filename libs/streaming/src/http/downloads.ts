@@ -5,8 +5,8 @@ import { faultLine } from '#dispatcher';
 import { isFull } from '../sse/choose-stream.js';
 import { accepting, customHeader, host, origin, preAuthLimit } from './arrival-checks.js';
 import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } from './caller-checks.js';
-import type { Download, EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
-import { type Exchange, headerText } from './http-exchange.js';
+import type { Download } from './edge-dependencies.js';
+import { type Exchange, headerText, type Rung, type RungVerdict } from './http-exchange.js';
 import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRefused } from './refusals.js';
 import { type Reply, reply } from './reply.js';
 
@@ -19,8 +19,9 @@ const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** Why no file is sent, before any of it was. */
-function refusalReply(fault: unknown, edge: EdgeParts, exchange: Exchange): Reply {
-  if (fault instanceof Unauthorized) return unauthorized(edge, exchange);
+function refusalReply(fault: unknown, exchange: Exchange): Reply {
+  const { edge } = exchange;
+  if (fault instanceof Unauthorized) return unauthorized(exchange);
   if (fault instanceof SharedStateUnavailable) return FILE_BUSY;
   if (!(fault instanceof Refused)) {
     edge.log.warn(faultLine('[Downloads]', fault));
@@ -40,10 +41,9 @@ function refusalReply(fault: unknown, edge: EdgeParts, exchange: Exchange): Repl
  * @throws whatever the first piece throws, when nothing was sent yet
  */
 async function sendDownload(
-  { response }: Exchange,
+  { response, edge: { settings, log } }: Exchange,
   { fileName, mimeType, pieces }: Download,
   running: AbortController,
-  { settings, log }: EdgeParts,
 ): Promise<RungVerdict> {
   const first = await pieces.next();
   if (response.destroyed) {
@@ -119,32 +119,33 @@ const verb: Rung = {
 
 const download: Rung = {
   name: 'download',
-  check: async (exchange, edge) => {
+  check: async (exchange) => {
+    const { edge } = exchange;
     const { downloads } = edge;
     const id = exchange.path.slice(DOWNLOADS.length);
     const { agent } = exchange;
     if (!downloads || !agent || !ID.test(id)) return FILE_NOT_FOUND;
-    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), edge, exchange);
+    if (exchange.verb === 'DELETE') return revoke(downloads.revoke(id, agent), exchange);
     if (isFull(edge.counts.downloads, edge)) return FILE_BUSY;
     edge.counts.downloads += 1;
     try {
-      return await send(id, exchange, edge);
+      return await send(id, exchange);
     } finally {
       edge.counts.downloads -= 1;
     }
   },
 };
 
-async function revoke(revoking: Promise<boolean>, edge: EdgeParts, exchange: Exchange): Promise<Reply> {
+async function revoke(revoking: Promise<boolean>, exchange: Exchange): Promise<Reply> {
   try {
     return (await revoking) ? REVOKED : FILE_NOT_FOUND;
   } catch (fault) {
-    return refusalReply(fault, edge, exchange);
+    return refusalReply(fault, exchange);
   }
 }
 
-async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
-  const { agent } = exchange;
+async function send(id: string, exchange: Exchange): Promise<RungVerdict> {
+  const { agent, edge } = exchange;
   if (!agent || !edge.downloads) return FILE_NOT_FOUND;
   const running = new AbortController();
   const stop = () => running.abort('client_disconnect');
@@ -162,9 +163,9 @@ async function send(id: string, exchange: Exchange, edge: EdgeParts): Promise<Ru
       ...(correlationId !== undefined && { correlationId }),
       ...(telemetry && { telemetry }),
     });
-    return opened ? await sendDownload(exchange, opened, running, edge) : FILE_NOT_FOUND;
+    return opened ? await sendDownload(exchange, opened, running) : FILE_NOT_FOUND;
   } catch (fault) {
-    return refusalReply(fault, edge, exchange);
+    return refusalReply(fault, exchange);
   } finally {
     edge.openStreams.remove(stream);
   }

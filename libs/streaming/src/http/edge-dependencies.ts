@@ -7,8 +7,6 @@ import type { Wire } from '../sessions/wire.js';
 import type { KeepAlives } from '../sse/event-stream.js';
 import type { OpenStreams } from '../sse/open-streams.js';
 import type { EdgeSettings } from './edge-options.js';
-import type { Exchange } from './http-exchange.js';
-import type { Reply } from './reply.js';
 import type { PendingBodies } from './request-body.js';
 import type { UnreadAnswers } from './unread-answers.js';
 
@@ -85,16 +83,4 @@ export interface EdgeParts {
   readonly log: WarningLog;
   /** False once the edge is closing. */
   readonly accepting: boolean;
-}
-
-/**
- * Answers a request that goes no further, or `null` to let it pass. `'gone'`: there is nobody left to answer.
- * `'streamed'`: the answer leaves, or left, by itself.
- */
-export type RungVerdict = Reply | 'gone' | 'streamed' | null;
-
-/** One named check of the ladder. */
-export interface Rung {
-  readonly name: string;
-  readonly check: (exchange: Exchange, edge: EdgeParts) => RungVerdict | Promise<RungVerdict>;
 }

@@ -4,6 +4,8 @@ import type { Session } from '#cluster';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { type Message, NO_MESSAGE } from '../message.js';
+import type { EdgeParts } from './edge-dependencies.js';
+import type { Reply } from './reply.js';
 import { onceClosed } from './unread-answers.js';
 
 /**
@@ -100,6 +102,8 @@ export class Exchange {
   constructor(
     readonly request: IncomingMessage,
     readonly response: ServerResponse,
+    /** The edge that it came to. */
+    readonly edge: EdgeParts,
   ) {
     this.verb = request.method ?? '';
     this.path = pathOf(request.url ?? '');
@@ -116,4 +120,16 @@ export class Exchange {
     const { accept } = this.headers;
     return accept !== undefined && (accept.includes(EVENTS) || accept.toLowerCase().includes(EVENTS));
   }
+}
+
+/**
+ * Answers a request that goes no further, or `null` to let it pass. `'gone'`: there is nobody left to answer.
+ * `'streamed'`: the answer leaves, or left, by itself.
+ */
+export type RungVerdict = Reply | 'gone' | 'streamed' | null;
+
+/** One named check of the ladder. */
+export interface Rung {
+  readonly name: string;
+  readonly check: (exchange: Exchange) => RungVerdict | Promise<RungVerdict>;
 }

@@ -10,16 +10,9 @@ import { OpenStreams } from '../sse/open-streams.js';
 import { authenticate, spendRequest } from './caller-checks.js';
 import { dispatch } from './dispatch.js';
 import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads.js';
-import {
-  type AbandonedDispatch,
-  type Downloads,
-  EdgeCounts,
-  type EdgeParts,
-  type Rung,
-  type RungVerdict,
-} from './edge-dependencies.js';
+import { type AbandonedDispatch, type Downloads, EdgeCounts, type EdgeParts } from './edge-dependencies.js';
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
-import { Exchange, pathOf } from './http-exchange.js';
+import { Exchange, pathOf, type Rung, type RungVerdict } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
 import { sendWhole } from './reply.js';
 import { PendingBodies } from './request-body.js';
@@ -160,9 +153,9 @@ export class McpEdge {
    * @returns the refusal, or null to let the request pass
    */
   async refusalFor(request: IncomingMessage, response: ServerResponse): Promise<NotServed | null> {
-    const exchange = new Exchange(request, response);
+    const exchange = new Exchange(request, response, this.parts);
     for (const rung of NEIGHBOUR_LADDER) {
-      const verdict = await rung.check(exchange, this.parts);
+      const verdict = await rung.check(exchange);
       if (verdict !== null && typeof verdict === 'object') return notServed(verdict.status, verdict.headers);
     }
     return null;
@@ -179,7 +172,7 @@ export class McpEdge {
   /** Answers one request. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.parts.unread.watch(request);
-    const exchange = new Exchange(request, response);
+    const exchange = new Exchange(request, response, this.parts);
     this.running.add(exchange);
     this.observe(exchange);
     try {
@@ -255,7 +248,7 @@ export class McpEdge {
     try {
       for (const rung of this.ladderOf(exchange)) {
         const told = rung === authenticate ? exchange.observed?.authenticating() : undefined;
-        const verdict = rung.check(exchange, this.parts);
+        const verdict = rung.check(exchange);
         const settled = verdict instanceof Promise ? await verdict : verdict;
         told?.(settled === null);
         if (settled) return answered(settled, rung, exchange);

@@ -15,8 +15,7 @@ import {
   type ProtocolFault,
 } from '#dispatcher';
 import { claimedVersion, type Message, readBatch, readJson, readMessage, type Spoken } from '../message.js';
-import type { EdgeParts, Rung } from './edge-dependencies.js';
-import { type Exchange, headerText, NO_BODY } from './http-exchange.js';
+import { type Exchange, headerText, NO_BODY, type Rung } from './http-exchange.js';
 import {
   BODY_TIMED_OUT,
   malformedEnvelope,
@@ -71,7 +70,8 @@ export const legacyVersion: Rung = {
 
 export const body: Rung = {
   name: 'body',
-  check: async (exchange, { settings, pendingBodies }) => {
+  check: async (exchange) => {
+    const { settings, pendingBodies } = exchange.edge;
     const { maxBodySize, bodyTimeout } = settings;
     const held = pendingBodies.begin(remoteNetwork(exchange.request.socket.remoteAddress));
     onceClosed(exchange.request, exchange.response, () => held.release());
@@ -112,7 +112,8 @@ function mayHoldBatch({ headers }: Exchange): boolean {
 /** A request, a notification, the answer to a request of ours, or where a session may be of that revision several of them. */
 export const messageShape: Rung = {
   name: 'message-shape',
-  check: (exchange, { settings }) => {
+  check: (exchange) => {
+    const { settings } = exchange.edge;
     const { parsed } = exchange;
     if (Array.isArray(parsed)) {
       const batch = mayHoldBatch(exchange) ? readBatch(parsed, settings.maxBatchSize) : null;
@@ -150,14 +151,14 @@ function isNotification({ message }: Spoken): boolean {
 /** A rung that needs no HTTP request: it holds on every transport. */
 export interface ModernRung {
   readonly name: string;
-  readonly check: (spoken: Spoken, edge: Pick<EdgeParts, 'kernel'>) => Reply | null;
+  readonly check: (spoken: Spoken) => Reply | null;
 }
 
 /** A check of the stateless era; legacy messages pass. */
 function modernRung(name: string, check: ModernRung['check']): ModernRung {
   return {
     name,
-    check: (exchange, edge) => (exchange.era === 'modern' ? check(exchange, edge) : null),
+    check: (exchange) => (exchange.era === 'modern' ? check(exchange) : null),
   };
 }
 
@@ -215,8 +216,9 @@ export const servedVersion = modernRung('served-version', (exchange) => {
   return unsupportedVersion(requested, exchange.message.id);
 });
 
-export const servedMethod = modernRung('served-method', (exchange, { kernel }) => {
+export const servedMethod = modernRung('served-method', (exchange) => {
   const { method } = exchange.message;
+  const { kernel } = exchange.edge;
   if (isNotification(exchange) || kernel.serves(method, 'modern', exchange.version)) return null;
   return refuse(exchange, methodNotFound(method));
 });

@@ -13,7 +13,7 @@ import {
 import { batchSession } from './batch.js';
 import { acknowledge, authenticate, requestLimit, session, spokenVersion, turn } from './caller-checks.js';
 import { dispatch } from './dispatch.js';
-import type { Rung } from './edge-dependencies.js';
+import type { Rung } from './http-exchange.js';
 import {
   body,
   envelope,

@@ -6,8 +6,8 @@ import { isNotification, type Message } from '../message.js';
 import { Call } from '../sessions/cancellation.js';
 import { type Carrier, jsonOf } from '../sse/response-stream.js';
 import { insufficientScope, unauthorized } from './caller-checks.js';
-import type { EdgeParts, RungVerdict } from './edge-dependencies.js';
-import { type Exchange, headerText } from './http-exchange.js';
+import type { EdgeParts } from './edge-dependencies.js';
+import { type Exchange, headerText, type RungVerdict } from './http-exchange.js';
 import { refusedByKernel } from './refusals.js';
 import { ACCEPTED, type Reply, resultReply } from './reply.js';
 
@@ -15,16 +15,11 @@ import { ACCEPTED, type Reply, resultReply } from './reply.js';
 export type Outcome = Reply | StreamedResult;
 
 /** Runs one message of an exchange and words what came of it. */
-export async function runCall(
-  call: Call,
-  exchange: Exchange,
-  edge: EdgeParts,
-  carrier: Carrier | null,
-): Promise<Outcome> {
-  const { era, version, clientCapabilities, session, correlationId } = exchange;
+export async function runCall(call: Call, exchange: Exchange, carrier: Carrier | null): Promise<Outcome> {
+  const { era, version, clientCapabilities, session, correlationId, edge } = exchange;
   const { wire, sessions } = edge;
   const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
-  const observed = exchange.observed?.message(saidBy(call, exchange, edge, own?.id));
+  const observed = exchange.observed?.message(saidBy(call, exchange, own?.id));
   const context = dispatchContext({
     wire,
     call,
@@ -54,7 +49,7 @@ export async function runCall(
     const dispatching = () => edge.kernel.dispatch(method, params, context);
     const reply = await (observed ? observed.within(dispatching) : dispatching());
     observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
-    return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, edge, carrier);
+    return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, carrier);
   } finally {
     observed?.ends(FAILED);
     wire.calls.end(call);
@@ -65,24 +60,22 @@ async function worded(
   reply: Exclude<KernelReply, StreamedResult>,
   { agent, message }: Call,
   exchange: Exchange,
-  edge: EdgeParts,
   carrier: Carrier | null,
 ): Promise<Reply> {
   if ('accepted' in reply) return ACCEPTED;
   if ('error' in reply) {
     // A stream says who asked for what; a refused credential is told the same whatever was asked.
-    if (reply.status === 401 && !carrier) return unauthorized(edge, exchange);
+    if (reply.status === 401 && !carrier) return unauthorized(exchange);
     return refusedByKernel(reply.status, reply.error, message.id);
   }
   if (message.method !== 'initialize') return resultReply(message.id, reply);
-  const id = await openSession(exchange, edge, agent, reply);
+  const id = await openSession(exchange, agent, reply);
   return resultReply(message.id, reply, { 'Mcp-Session-Id': id });
 }
 
 /** Opens the session that a successful `initialize` announces. */
 async function openSession(
-  { message, correlationId }: Exchange,
-  { sessions }: EdgeParts,
+  { message, correlationId, edge: { sessions } }: Exchange,
   { principal: owner }: Agent,
   { result }: KernelResult,
 ): Promise<string> {
@@ -136,14 +129,13 @@ export function stepUpOf(message: Message, edge: EdgeParts, agent: Agent): StepU
 export async function answerStepUp(
   { scopes }: StepUp,
   exchange: Exchange,
-  edge: EdgeParts,
   agent: Agent,
 ): Promise<RungVerdict> {
-  const { message } = exchange;
+  const { message, edge } = exchange;
   const call = callOf(agent, message, exchange);
   exchange.onGone = () => call.abort('client_disconnect');
   if (exchange.isGone) exchange.onGone();
-  const outcome = await runCall(call, exchange, edge, null);
+  const outcome = await runCall(call, exchange, null);
   if (exchange.isGone) return 'gone';
   if (!('body' in outcome) || isScopeRefusal(outcome, message, edge, agent))
     return insufficientScope(edge, scopes, message.id);

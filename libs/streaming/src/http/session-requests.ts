@@ -5,8 +5,8 @@ import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
 import { customHeader, origin } from './arrival-checks.js';
 import { authenticate, credentialsOf, requestLimit, turn, unauthorized } from './caller-checks.js';
-import type { EdgeParts, Rung, RungVerdict } from './edge-dependencies.js';
-import { type Exchange, headerText } from './http-exchange.js';
+import type { EdgeParts } from './edge-dependencies.js';
+import { type Exchange, headerText, type Rung, type RungVerdict } from './http-exchange.js';
 import { legacyVersion, VERSION_HEADER } from './message-checks.js';
 import {
   FOREIGN_SESSION,
@@ -28,7 +28,8 @@ const WITH_EVENT_IDS = '2025-11-25';
 /** Finds the session that a stream is for; a session nobody has is the caller's from then on. */
 const ownSession: Rung = {
   name: 'own-session',
-  check: async (exchange, { sessions, settings }) => {
+  check: async (exchange) => {
+    const { sessions, settings } = exchange.edge;
     const { agent, headers } = exchange;
     const id = sanitizeCorrelationId(headerText(headers, 'mcp-session-id'));
     if (id === undefined || !agent) return NO_SESSION;
@@ -56,7 +57,7 @@ const ownSession: Rung = {
 
 const room: Rung = {
   name: 'room',
-  check: (_, edge) => (isFull(edge.counts.listeningStreams, edge) ? serverBusy(null) : null),
+  check: ({ edge }) => (isFull(edge.counts.listeningStreams, edge) ? serverBusy(null) : null),
 };
 
 /** Every check of a request for a listening stream, in their order. */
@@ -71,21 +72,22 @@ const ADMISSION: readonly Rung[] = [
   room,
 ];
 
-async function openListening(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+async function openListening(exchange: Exchange): Promise<RungVerdict> {
+  const { edge } = exchange;
   for (const rung of ADMISSION) {
-    const verdict = await rung.check(exchange, edge);
+    const verdict = await rung.check(exchange);
     if (verdict) return verdict;
   }
   const { agent, correlationId: session } = exchange;
-  if (!agent || session === undefined) return unauthorized(edge, exchange);
+  if (!agent || session === undefined) return unauthorized(exchange);
   if (exchange.isGone) return 'gone';
   const eventId = headerText(exchange.headers, 'last-event-id');
   if (eventId !== undefined && exchange.version >= WITH_EVENT_IDS)
-    return resume(eventId, session, agent, exchange, edge);
+    return resume(eventId, session, agent, exchange);
 
-  const stream = new ListeningStream(eventStream(exchange, edge), edge.keepAlives);
+  const stream = new ListeningStream(eventStream(exchange), edge.keepAlives);
   // Only what counts the stream ends it: a stream that was replaced is still open until its response is.
-  count(stream, agent, exchange, edge, () => {
+  count(stream, agent, exchange, () => {
     stream.close();
     edge.wire.listening.detach(session, stream);
   });
@@ -100,30 +102,25 @@ async function resume(
   session: string,
   agent: Agent,
   exchange: Exchange,
-  edge: EdgeParts,
 ): Promise<RungVerdict> {
+  const { edge } = exchange;
   const { resumption } = edge.wire;
   const place = resumption.placeOf({ session, agent }, eventId);
   const missed = place && (await resumption.log.after(place.stream, place.entry));
   if (!place || !missed) return UNKNOWN_EVENT;
   if (exchange.isGone) return 'gone';
   if (isFull(edge.counts.listeningStreams, edge)) return serverBusy(null);
-  const events = eventStream(exchange, edge);
+  const events = eventStream(exchange);
   const stream = new ReturnedStream(events, edge.keepAlives, resumption, place);
-  count(stream, agent, exchange, edge, () => stream.end());
+  count(stream, agent, exchange, () => stream.end());
   events.open();
   stream.begin(missed);
   return 'streamed';
 }
 
 /** Counts a stream until its response is closed, whoever closed it. */
-function count(
-  stream: OpenStream,
-  agent: Agent,
-  exchange: Exchange,
-  edge: EdgeParts,
-  onClosed: () => void,
-): void {
+function count(stream: OpenStream, agent: Agent, exchange: Exchange, onClosed: () => void): void {
+  const { edge } = exchange;
   const { counts, openStreams } = edge;
   counts.listeningStreams += 1;
   openStreams.add(stream, { agent, credentials: credentialsOf(exchange) });
@@ -141,17 +138,18 @@ function methodNotAllowed({ settings }: EdgeParts): Reply {
 /** Every check of a request to end a session, in their order. */
 const ENDING: readonly Rung[] = [origin, customHeader, authenticate, requestLimit];
 
-async function endSession(exchange: Exchange, edge: EdgeParts): Promise<RungVerdict> {
+async function endSession(exchange: Exchange): Promise<RungVerdict> {
+  const { edge } = exchange;
   const header = headerText(exchange.headers, 'mcp-session-id');
   if (header === undefined) return sessionRequired();
   const id = sanitizeCorrelationId(header);
   if (id === undefined) return INVALID_SESSION;
   for (const rung of ENDING) {
-    const verdict = await rung.check(exchange, edge);
+    const verdict = await rung.check(exchange);
     if (verdict) return verdict;
   }
   const { agent } = exchange;
-  if (!agent) return unauthorized(edge, exchange);
+  if (!agent) return unauthorized(exchange);
   const session = await edge.sessions.find(id);
   const isOwn = session?.owner === agent.principal;
   if (isOwn) await edge.sessions.terminate(id);
@@ -165,19 +163,20 @@ async function endSession(exchange: Exchange, edge: EdgeParts): Promise<RungVerd
  */
 export const deleteSession: Rung = {
   name: 'delete',
-  check: (exchange, edge) => (exchange.verb === 'DELETE' ? endSession(exchange, edge) : null),
+  check: (exchange) => (exchange.verb === 'DELETE' ? endSession(exchange) : null),
 };
 
 /** A client that reads events gets a listening stream; any other learns that only POST is served. */
 export const listen: Rung = {
   name: 'get',
-  check: (exchange, edge) => {
+  check: (exchange) => {
+    const { edge } = exchange;
     if (exchange.verb !== 'GET') return null;
-    return exchange.takesEvents ? openListening(exchange, edge) : methodNotAllowed(edge);
+    return exchange.takesEvents ? openListening(exchange) : methodNotAllowed(edge);
   },
 };
 
 export const postOnly: Rung = {
   name: 'verb',
-  check: ({ verb }, edge) => (verb === 'POST' ? null : methodNotAllowed(edge)),
+  check: ({ verb, edge }) => (verb === 'POST' ? null : methodNotAllowed(edge)),
 };

@@ -15,16 +15,16 @@ export function isFull(open: number, { settings }: EdgeParts): boolean {
   return settings.maxConcurrentDispatchers !== null && open >= settings.maxConcurrentDispatchers;
 }
 
-export function eventStream({ response }: Exchange, { settings, unread }: EdgeParts): EventStream {
+export function eventStream({ response, edge: { settings, unread } }: Exchange): EventStream {
   return new EventStream(response, settings.maxStreamBuffer, unread);
 }
 
 /** How the answer to a request leaves: on a stream, or (null) as one body. A full edge refuses. */
-export function chooseCarrier(exchange: Exchange, edge: EdgeParts): Carrier | Reply | null {
-  const { message, era } = exchange;
+export function chooseCarrier(exchange: Exchange): Carrier | Reply | null {
+  const { message, era, edge } = exchange;
   if (!exchange.takesEvents || isNotification(message)) return null;
   if (isFull(edge.counts.dispatchers, edge)) return serverBusy(message.id);
-  const stream = eventStream(exchange, edge);
+  const stream = eventStream(exchange);
   if (era === 'modern')
     return new LateStream(
       stream,
@@ -32,11 +32,12 @@ export function chooseCarrier(exchange: Exchange, edge: EdgeParts): Carrier | Re
       (answer) => sendWhole(exchange, answer),
       new Heartbeat(progressTokenOf(message.params), exchange.version),
     );
-  return legacyCarrier(exchange, edge, stream);
+  return legacyCarrier(exchange, stream);
 }
 
-function legacyCarrier(exchange: Exchange, { keepAlives, wire }: EdgeParts, stream: EventStream): Carrier {
+function legacyCarrier(exchange: Exchange, stream: EventStream): Carrier {
   const { agent, message, version, session, correlationId } = exchange;
+  const { keepAlives, wire } = exchange.edge;
   const late = version >= ADDITIONS;
   const heartbeat = new Heartbeat(progressTokenOf(message.params), version);
   // The session's id stands in the headers, and is not known before the answer is.

@@ -163,7 +163,7 @@ export class StdioConversation {
   private async outcome(message: Message): Promise<Reply | null> {
     const spoken = this.spoken(message);
     for (const { check } of MODERN_CHECKS) {
-      const refused = check(spoken, this.parts);
+      const refused = check(spoken);
       if (refused) return message.id === undefined ? null : refused;
     }
     let agent: Agent;
@@ -182,6 +182,7 @@ export class StdioConversation {
     const modern = !message.isResponse && claimedVersion(message) !== undefined;
     return {
       message,
+      edge: this.parts,
       headers: NO_HEADERS,
       era: modern ? 'modern' : 'legacy',
       version: this.version,
@@ -215,7 +216,7 @@ export class StdioConversation {
     const { era, version, clientCapabilities } = spoken;
     const call = new Call(agent, message, this.session);
     const observed = this.parts.telemetry?.message(
-      saidBy(call, spoken, this.parts, era === 'legacy' ? this.session : undefined),
+      saidBy(call, spoken, era === 'legacy' ? this.session : undefined),
     );
     const context = dispatchContext({
       wire,
