@@ -16,7 +16,7 @@ export const mayImport = {
   approvals: ['agent', 'data', 'audit', 'cluster', 'dispatcher'],
   // prettier-ignore
   console: ['agent', 'policy', 'audit', 'auth', 'cluster', 'streaming', 'dispatcher', 'approvals', 'jobs', 'exports'],
-  jobs: ['agent', 'tools', 'dispatcher', 'cluster', 'audit'],
+  jobs: ['agent', 'tools', 'dispatcher', 'cluster', 'audit', 'telemetry'],
   auth: ['agent', 'policy', 'audit', 'cluster'],
   views: ['tools', 'dispatcher'],
   config: [
@@ -31,7 +31,7 @@ export const mayImport = {
     'telemetry',
   ],
   // prettier-ignore
-  composition: ['agent', 'approvals', 'audit', 'auth', 'cluster', 'config', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'embedded-mongo', 'exports', 'jobs', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
+  instance: ['agent', 'approvals', 'audit', 'auth', 'cluster', 'config', 'data', 'data-mongo', 'data-parse', 'dispatcher', 'embedded-mongo', 'exports', 'jobs', 'policy', 'streaming', 'subscriptions', 'telemetry', 'tools', 'views'],
   parley: [
     'agent',
     'policy',
@@ -42,7 +42,8 @@ export const mayImport = {
     'auth',
     'cluster',
     'config',
-    'composition',
+    'approvals',
+    'instance',
     'streaming',
     'jobs',
     'llm',

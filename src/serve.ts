@@ -1,9 +1,9 @@
 import type { Environment } from '#config';
-import { loadWithPlugins, openDatabase } from '#composition';
-import { closeOnSignals, closeWithin } from './closing.js';
+import { closeWithin, loadWithPlugins, openDatabase } from '#instance';
+import { closeOnSignals } from './signals.js';
 
 /** Milliseconds that the database may take to close. */
-const DATABASE_PATIENCE = 2_000;
+const DATABASE_TIMEOUT = 2_000;
 
 export interface RunningService {
   /** Where the MCP endpoint is. */
@@ -29,7 +29,7 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
     const close = async () => {
       await service.close();
       const { Logger } = await import('@nestjs/common');
-      await closeWithin(DATABASE_PATIENCE, [['the database', () => database.close()]], new Logger('Parley'));
+      await closeWithin(DATABASE_TIMEOUT, [['the database', () => database.close()]], new Logger('Parley'));
     };
     process.on('SIGHUP', () => void service.reload());
     closeOnSignals(close);

@@ -2,28 +2,13 @@ import 'reflect-metadata';
 import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Authenticator } from '#auth';
-import { openSharedState } from '#cluster';
+import { type Environment, withEnvironmentFiles } from '#config';
 import type { MongoConnection } from '#data-mongo';
-import { FilterNames, Kernel } from '#dispatcher';
-import { readEnvironmentGates } from '#policy';
+import { Kernel } from '#dispatcher';
+import { fieldsOf, type LoadedService, ParleyInstance } from '#instance';
 import { StdioEdge, Wire } from '#streaming';
-import { Telemetry } from '#telemetry';
-import {
-  AppModule,
-  type ServiceParts,
-  checkFilterNames,
-  type LoadedService,
-  warnOfPostures,
-  fieldsOf,
-  NOTHING_OBSERVED,
-  type Observability,
-  openObservability,
-  showMetrics,
-  followLists,
-} from '#composition';
-import { withEnvironmentFiles, type Environment } from '#config';
+import { NOTHING_OBSERVED, type Observability, Telemetry } from '#telemetry';
 import { openLogger } from './logging/open-logger.js';
-import type { ServiceLogger } from './logging/service-logger.js';
 
 /** What a client on a pipe shows instead of request headers. */
 function credentialsOf(given: Environment): Record<string, string> {
@@ -42,34 +27,34 @@ export async function serveStdio(
   connection: MongoConnection | null,
   env: Environment,
 ): Promise<void> {
-  const { config } = loaded;
+  const { config, plugins } = loaded;
   let observed: Observability = NOTHING_OBSERVED;
-  const stderr = await openLogger({ config, level: 'warn', fields: () => fieldsOf(observed) });
-  Logger.overrideLogger(stderr);
-  observed = await openObservability(config, env, new Logger('Telemetry'));
-  const shared = await openSharedState({ ...loaded.config.redis, log: new Logger('SharedState') });
+  const logger = await openLogger({ config, level: 'warn', fields: () => fieldsOf(observed) });
+  Logger.overrideLogger(logger);
+  const instance = await ParleyInstance.open(
+    {
+      loaded,
+      environment: env,
+      connection,
+      plugins,
+      queue: 'process',
+      onObserved: (opened) => (observed = opened),
+    },
+    (module) => NestFactory.createApplicationContext(module, { logger }),
+  );
   try {
-    const gates = readEnvironmentGates(env);
-    const parts = { loaded, connection, shared, gates, observed, plugins: loaded.plugins };
-    await converse(parts, credentialsOf(env), stderr);
+    await instance.begin();
+    await converse(instance, credentialsOf(env), config.server.maxBodySize);
   } finally {
-    await shared.close();
-    await observed.tracing?.close();
+    await instance.close();
   }
 }
 
 async function converse(
-  parts: ServiceParts & { readonly observed: Observability },
+  { app }: ParleyInstance,
   credentials: Record<string, string>,
-  logger: ServiceLogger,
+  maxMessageSize: number,
 ): Promise<void> {
-  const { loaded, observed } = parts;
-  const app = await NestFactory.createApplicationContext(AppModule.compose(parts), { logger });
-  const log = new Logger('Parley');
-  warnOfPostures(loaded, log);
-  await checkFilterNames(loaded, app.get(FilterNames), log);
-  followLists(app);
-  const hideMetrics = await showMetrics(app, observed, loaded.config, log);
   const edge = new StdioEdge(
     {
       kernel: app.get(Kernel),
@@ -81,7 +66,7 @@ async function converse(
     },
     process.stdin,
     process.stdout,
-    { maxMessageSize: loaded.config.server.maxBodySize },
+    { maxMessageSize },
   );
   const stop = () => edge.stop();
   process.once('SIGTERM', stop).once('SIGINT', stop);
@@ -89,7 +74,5 @@ async function converse(
     await edge.run();
   } finally {
     process.off('SIGTERM', stop).off('SIGINT', stop);
-    await hideMetrics();
-    await app.close();
   }
 }

@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { SubAgents } from '#dispatcher';
 import { Tool, type ToolCall, ToolRunner } from '#tools';
 import { loadConfig } from '#config';
-import { openDatabase, type OpenDatabase } from '#composition';
+import { openDatabase, type OpenDatabase } from '#instance';
 import { startHttpService } from '../src/http-service.js';
 import { callModern } from './modern-call.js';
 import { callTool } from './service.js';

@@ -22,7 +22,7 @@ import { type AuditEntry, type AuditQuery, AuditTrail } from '#audit';
 import { type ResourceCall, type ResourceProvider, ResourceRegistry } from '#dispatcher';
 import { Prompt, type PromptCall } from '@parley/server';
 import { loadConfig } from '#config';
-import { openDatabase } from '#composition';
+import { openDatabase } from '#instance';
 import { startHttpService } from '../src/http-service.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
 import { callTool, rpc } from './service.js';

@@ -11,7 +11,7 @@ import type { AuditRecord } from '#audit';
 import { AgentIntrospection, ToolCallbacks } from '#dispatcher';
 import { Tool, type ToolCall } from '#tools';
 import { loadConfig } from '#config';
-import { openDatabase } from '#composition';
+import { openDatabase } from '#instance';
 import { startHttpService } from '../src/http-service.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
 import { type Answer, callTool, post } from './service.js';

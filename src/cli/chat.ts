@@ -1,4 +1,4 @@
-import { loadWithPlugins } from '#composition';
+import { loadWithPlugins } from '#instance';
 import { ChatLoop } from './chat-loop.js';
 import { withConfig } from './named-config.js';
 import { openAgent } from './open-agent.js';

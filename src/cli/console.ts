@@ -2,7 +2,7 @@ import { start } from 'node:repl';
 import { inspect } from 'node:util';
 import { oneLine, terminalText } from '#audit';
 import { Answer, ModelSettingsError } from '#llm';
-import { loadWithPlugins } from '#composition';
+import { loadWithPlugins } from '#instance';
 import { consoleHelpers } from './console-helpers.js';
 import { withConfig } from './named-config.js';
 import { openAgent } from './open-agent.js';

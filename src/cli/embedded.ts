@@ -1,6 +1,6 @@
 import { loadSeed, MongoConnection } from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { readSeedFile } from '#composition';
+import { readSeedFile } from '#instance';
 import { UsageError } from './usage-error.js';
 
 export interface EmbeddedOptions {

@@ -1,4 +1,4 @@
-import { loadWithPlugins } from '#composition';
+import { loadWithPlugins } from '#instance';
 import { describeRehearsal } from './describe-rehearsal.js';
 import { withConfig } from './named-config.js';
 import { agentNamed, openRehearsal } from './rehearsal-room.js';

@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { Command, CommanderError } from 'commander';
 import { oneLine } from '#audit';
 import { StoreError } from '#data';
-import { productVersion } from '#composition';
+import { productVersion } from '#instance';
 import { ConfigError, dotEnv } from '#config';
 import type { SearchOptions } from './audit-search.js';
 import type { VerifyOptions } from './audit-verify.js';

@@ -5,11 +5,9 @@ import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Agent } from '#agent';
 import { Authenticator } from '#auth';
-import { openSharedState } from '#cluster';
-import { AgentIntrospection, type ClientLink, type DescribedAgent, FilterNames, Kernel } from '#dispatcher';
+import { AgentIntrospection, type ClientLink, type DescribedAgent, Kernel } from '#dispatcher';
 import { KernelTools } from '#llm';
-import { readEnvironmentGates } from '#policy';
-import { AppModule, openDatabase, checkFilterNames, type LoadedService } from '#composition';
+import { type LoadedService, ParleyInstance } from '#instance';
 import type { AuthRuleConfig, Environment } from '#config';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './usage-error.js';
@@ -44,23 +42,19 @@ export async function openAgent(
   const { rule, headers } = admissionOf(name, loaded, env);
   const logger = new ServiceLogger({ logLevels: ['error', 'fatal'] });
   Logger.overrideLogger(logger);
-  const { config } = loaded;
-  const database = await openDatabase(config.database);
-  const shared = await openSharedState({ ...config.redis, log: new Logger('SharedState') });
-  const closeBelow = async () => {
-    await shared.close();
-    await database.close();
-  };
-  try {
-    const parts = {
-      loaded: { ...loaded, config: { ...config, auth: [rule] } },
-      connection: database.connection,
-      shared,
-      gates: readEnvironmentGates(env),
+  const instance = await ParleyInstance.open(
+    {
+      loaded: { ...loaded, config: { ...loaded.config, auth: [rule] } },
+      environment: env,
+      serves: false,
+      queue: 'process',
       plugins: loaded.plugins,
-    };
-    const app = await NestFactory.createApplicationContext(AppModule.compose(parts), { logger });
-    await checkFilterNames(loaded, app.get(FilterNames), new Logger('Parley'));
+    },
+    (module) => NestFactory.createApplicationContext(module, { logger }),
+  );
+  const { app } = instance;
+  try {
+    await instance.begin();
     const authenticator = app.get(Authenticator);
     const admitted = async () =>
       atTerminal(await authenticator.authenticate({ headers, remoteAddress: '127.0.0.1', method: 'POST' }));
@@ -75,13 +69,10 @@ export async function openAgent(
         ...(person && { person }),
       }),
       describe: async () => app.get(AgentIntrospection).describe({ agent: await admitted() }),
-      close: async () => {
-        await app.close();
-        await closeBelow();
-      },
+      close: () => instance.close(),
     };
   } catch (error) {
-    await closeBelow();
+    await instance.abandon();
     throw error;
   }
 }

@@ -18,7 +18,7 @@ import {
   catalogueOf,
   parseConnectionOf,
   openDatabase,
-} from '#composition';
+} from '#instance';
 import { withConfig } from './named-config.js';
 
 export interface CheckOptions {

@@ -1,5 +1,5 @@
 import { type AgentSurface, type SurfaceChange, surfaceChanges, surfaceOf, widens } from '#dispatcher';
-import { type LoadedService, loadWithPlugins } from '#composition';
+import { type LoadedService, loadWithPlugins } from '#instance';
 import { withConfig } from './named-config.js';
 import { DeclaredSchemas } from './declared-schemas.js';
 import { describeChanges } from './describe-changes.js';

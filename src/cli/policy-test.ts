@@ -3,7 +3,7 @@ import { parseDocument } from 'yaml';
 import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
 import { ConfigError } from '#config';
-import { loadWithPlugins, type RehearsalRoom } from '#composition';
+import { loadWithPlugins, type RehearsalRoom } from '#instance';
 import { withConfig } from './named-config.js';
 import { openRehearsal } from './rehearsal-room.js';
 

@@ -12,7 +12,7 @@ import {
   RehearsingDirectory,
   type RehearsalRoom,
   toolsOfPlugins,
-} from '#composition';
+} from '#instance';
 import type { Environment } from '#config';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './usage-error.js';

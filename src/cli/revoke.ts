@@ -1,6 +1,6 @@
 import { type RevokedBy, revocationName } from '#auth';
 import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
-import { loadWithPlugins } from '#composition';
+import { loadWithPlugins } from '#instance';
 import { withConfig } from './named-config.js';
 import { UsageError } from './usage-error.js';
 

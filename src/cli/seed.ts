@@ -1,7 +1,7 @@
 import { StoreError } from '#data';
 import { loadSeed, MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
-import { readSeedFile } from '#composition';
+import { readSeedFile } from '#instance';
 
 /** What the operator is told of a load that the database ended. */
 function explained(error: unknown): Error {

@@ -1,5 +1,5 @@
 import type { Environment } from '#config';
-import { openDatabase, loadWithPlugins } from '#composition';
+import { openDatabase, loadWithPlugins } from '#instance';
 
 /**
  * Serves MCP on standard input and output until the input ends.

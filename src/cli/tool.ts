@@ -1,5 +1,5 @@
 import { isJsonObject } from '#dispatcher';
-import { loadWithPlugins } from '#composition';
+import { loadWithPlugins } from '#instance';
 import { withConfig } from './named-config.js';
 import { openAgent } from './open-agent.js';
 import { jsonText } from './terminal/json-text.js';

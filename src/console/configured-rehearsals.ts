@@ -6,7 +6,7 @@ import {
   RehearsalsBusy,
   type RehearsedTool,
 } from '#console';
-import { rehearsedIdentity, type RehearsalRoom } from '#composition';
+import { rehearsedIdentity, type RehearsalRoom } from '#instance';
 import type { LoadedConfig } from '#config';
 
 /** Questions that may wait for the one that is answered. */

@@ -20,25 +20,22 @@ import {
   statusRoutes,
   workRoutes,
 } from '#console';
-import { MetadataAudit, SealedText } from '#dispatcher';
+import type { SharedState } from '#cluster';
+import { type ConfigVersion, ConfigVersions } from '#config';
+import type { MongoConnection } from '#data-mongo';
+import { MetadataAudit, SealedText, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
 import { TaskOverview } from '#jobs';
 import { McpEdge } from '#streaming';
-import {
-  type ServiceParts,
-  type Edition,
-  Editions,
-  builtPage,
-  Readiness,
-  type Mounted,
-  stateKeys,
-} from '#composition';
+import { builtPage, type LoadedWithPlugins, type Mounted, Readiness } from '#instance';
 import { openRehearsal } from '../cli/rehearsal-room.js';
 import { ConfiguredRehearsals } from './configured-rehearsals.js';
 import { ReplicaStatus } from './replica-status.js';
 
 export interface ConsoleSetting {
-  readonly parts: ServiceParts;
+  readonly shared: SharedState;
+  readonly connection: MongoConnection | null;
+  readonly plugins: LoadedWithPlugins['plugins'];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Hears of everything that is recorded here. */
   readonly live: LiveRecords;
@@ -54,11 +51,11 @@ const REQUESTS = { limit: 600, window: 60 };
 
 /** The console beside a service that runs. */
 export function openConsole(app: INestApplicationContext, setting: ConsoleSetting): MountedConsole {
-  const { shared, loaded } = setting.parts;
-  const { config } = loaded;
-  const editions = app.get(Editions);
+  const { shared } = setting;
+  const versions = app.get(ConfigVersions);
+  const { config } = versions.current;
   const notes = new OperatorNotes(app.get<AuditSink>(AuditSink), new Logger('Console'));
-  const sealed = new SealedText(stateKeys(config.server, shared), 'parley operator session');
+  const sealed = new SealedText(app.get(StateKeys), 'parley operator session');
   const sessions = new OperatorSessions({ sealed, ended: shared.endedSessions });
   const authenticator = app.get<Authenticator>(Authenticator);
   const gate = new OperatorGate({
@@ -68,11 +65,11 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
       if (authenticator instanceof RecordedAuthenticator)
         authenticator.recordRefused(request, { cause: 'a session of the console that was not made here' });
     },
-    operators: () => editions.current.config.console.operators ?? [],
+    operators: () => versions.current.config.console.operators ?? [],
     limiter: shared.limiters.limiter('console', REQUESTS),
   });
   const streams = new LiveStreams(setting.live, app.get(McpEdge).unread);
-  const rehearsals = rehearsalsOf(editions, setting);
+  const rehearsals = rehearsalsOf(versions, setting);
   const console = new ConsoleApp({
     edge: app.get(McpEdge),
     gate,
@@ -102,17 +99,17 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
 interface Desks {
   readonly notes: OperatorNotes;
   readonly streams: LiveStreams;
-  readonly rehearsals: ConfiguredRehearsals<Edition>;
+  readonly rehearsals: ConfiguredRehearsals<ConfigVersion>;
 }
 
 function routesOf(
   app: INestApplicationContext,
-  { parts: { shared } }: ConsoleSetting,
+  { shared }: ConsoleSetting,
   { notes, streams, rehearsals }: Desks,
 ): readonly Route[] {
-  const editions = app.get(Editions);
+  const versions = app.get(ConfigVersions);
   const status = new ReplicaStatus({
-    editions,
+    versions,
     readiness: app.get(Readiness),
     edge: app.get(McpEdge),
     consoleStreams: streams,
@@ -122,7 +119,7 @@ function routesOf(
     ...liveRoutes(streams),
     ...approvalRoutes(app.get(ApprovalOffice), notes),
     ...explainRoutes(rehearsals, notes),
-    ...policyRoutes({ policy: () => editions.current.policy, metadata: app.get(MetadataAudit) }),
+    ...policyRoutes({ policy: () => versions.current.policy, metadata: app.get(MetadataAudit) }),
     ...auditRoutes(app.get<AuditTrail>(AuditTrail)),
     ...workRoutes({
       tasks: new TaskOverview(shared.tasks),
@@ -133,10 +130,12 @@ function routesOf(
 }
 
 /** Schema and roles are read over the connection of the service; the rest of a room has nothing behind it. */
-function rehearsalsOf(editions: Editions, { parts, env }: ConsoleSetting): ConfiguredRehearsals<Edition> {
-  const { connection, plugins = [] } = parts;
+function rehearsalsOf(
+  versions: ConfigVersions,
+  { connection, plugins, env }: ConsoleSetting,
+): ConfiguredRehearsals<ConfigVersion> {
   return new ConfiguredRehearsals(
-    () => editions.current,
-    (edition) => openRehearsal({ ...edition, plugins }, env, { connection, quiet: false }),
+    () => versions.current,
+    (version) => openRehearsal({ ...version, plugins }, env, { connection, quiet: false }),
   );
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type ServiceReport, ServiceStatus } from '#console';
 import type { McpEdge } from '#streaming';
-import { type Editions, type Readiness, productVersion } from '#composition';
+import type { ConfigVersions } from '#config';
+import { productVersion, type Readiness } from '#instance';
 
 export interface StatusParts {
-  readonly editions: Pick<Editions, 'current' | 'refused'>;
+  readonly versions: Pick<ConfigVersions, 'current' | 'refused'>;
   readonly readiness: Pick<Readiness, 'look'>;
   readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
   readonly consoleStreams: { readonly size: number };
@@ -22,8 +23,8 @@ export class ReplicaStatus extends ServiceStatus {
   }
 
   async read(): Promise<ServiceReport> {
-    const { editions, readiness, edge, consoleStreams, reach } = this.parts;
-    const { policy, agents, number, loadedAt } = editions.current;
+    const { versions, readiness, edge, consoleStreams, reach } = this.parts;
+    const { policy, agents, number, loadedAt } = versions.current;
     return {
       version: this.version,
       node: process.version,
@@ -37,7 +38,7 @@ export class ReplicaStatus extends ServiceStatus {
         agents: agents.size,
         edition: number,
         loaded_at: loadedAt.toISOString(),
-        last_refused: refusedOf(editions),
+        last_refused: refusedOf(versions),
       },
       dependencies: (await readiness.look()).dependencies,
       streams: {
@@ -49,7 +50,7 @@ export class ReplicaStatus extends ServiceStatus {
   }
 }
 
-function refusedOf({ refused }: Pick<Editions, 'refused'>): ServiceReport['policy']['last_refused'] {
+function refusedOf({ refused }: Pick<ConfigVersions, 'refused'>): ServiceReport['policy']['last_refused'] {
   if (!refused) return null;
   return {
     at: refused.at.toISOString(),

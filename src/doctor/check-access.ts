@@ -1,6 +1,5 @@
-import { type AuthRuleConfig, type LoadedConfig, isLoopbackHost } from '#config';
+import { type AuthRuleConfig, isLoopbackHost, type LoadedConfig, logSecurityWarnings } from '#config';
 import { type EnvironmentGates } from '#policy';
-import { warnOfPostures } from '#composition';
 import { type Finding, ok, warn } from './finding.js';
 
 /** A key of fewer characters can be found by trying. */
@@ -90,7 +89,7 @@ export function checkAgents(loaded: LoadedConfig, gates: EnvironmentGates): Find
       [...loaded.agents.values()].map((shape) => `${shape.name} (${shape.permissions})`).join(', '),
     ),
   ];
-  warnOfPostures(
+  logSecurityWarnings(
     { ...loaded, policy: loaded.policy },
     {
       warn: (told: string) =>

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { toolsOfPlugins, type LoadedWithPlugins } from '#composition';
+import { toolsOfPlugins, type LoadedWithPlugins } from '#instance';
 import { type Finding, fail, ok, warn } from './finding.js';
 
 const IMPORTS = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"\n]{1,200})['"]/g;

@@ -10,7 +10,7 @@ import {
   type ConfigFault,
   type Environment,
 } from '#config';
-import { type LoadOptions, openDatabase, type LoadedWithPlugins, loadWithPlugins } from '#composition';
+import { type LoadOptions, openDatabase, type LoadedWithPlugins, loadWithPlugins } from '#instance';
 import { checkAgents, checkListening } from './check-access.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
 import { checkLimits } from './check-limits.js';

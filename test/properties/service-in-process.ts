@@ -9,7 +9,7 @@ import { processState } from '#cluster';
 import { loadSeed, MongoConnection, parseSeed } from '#data-mongo';
 import { Kernel, type KernelReply, SubAgents } from '#dispatcher';
 import { readEnvironmentGates } from '#policy';
-import { AppModule } from '#composition';
+import { instanceModule } from '#instance';
 import { loadConfig } from '#config';
 import {
   type Answer,
@@ -57,16 +57,14 @@ export async function openService(
     const loaded = loadConfig({}, folder);
     await loadSeed(connection, parseSeed(seed));
     const audit = new KeptAudit();
-    const service = AppModule.compose({
+    const service = instanceModule({
       loaded,
       connection,
       shared: processState(),
       gates: readEnvironmentGates(GATES),
+      overrides: [{ provide: AuditSink, useValue: audit }],
     });
-    app = await NestFactory.createApplicationContext(
-      { ...service, providers: [...(service.providers ?? []), { provide: AuditSink, useValue: audit }] },
-      { logger: false },
-    );
+    app = await NestFactory.createApplicationContext(service, { logger: false });
     const kernel = app.get<Kernel>(Kernel);
     const agent = await agentOf(world.agent, loaded.agents.get('asked'), app.get<SubAgents>(SubAgents));
     return { ask: (request) => ask(kernel, agent, audit, request), close };

@@ -3,6 +3,7 @@ export * from './agent-definition.js';
 export * from './call-context.js';
 export * from './class-names.js';
 export * from './client-requests.js';
+export * from './current-agents.js';
 export * from './data-budget.js';
 export * from './fair-queue.js';
 export * from './filters.js';

@@ -16,3 +16,4 @@ export {
   type DeskApproverParts,
 } from './approvers.js';
 export * from './recorded-approver.js';
+export { ApprovalsModule, type ApprovalsModuleOptions, approvedBy } from './approvals.module.js';

@@ -64,3 +64,4 @@ export {
   type VerifiedChain,
   verifyRecords,
 } from './verify/verify-records.js';
+export { AuditModule, type AuditModuleOptions, type AuditSinkOptions } from './audit.module.js';

@@ -11,3 +11,4 @@ export * from './ports/sessions.js';
 export * from './ports/shared-state.js';
 export * from './ports/stores.js';
 export * from './ports/streams.js';
+export * from './state.module.js';

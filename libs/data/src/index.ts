@@ -97,3 +97,6 @@ export {
   type OpenAiEmbeddingOptions,
   OpenAiEmbeddings,
 } from './embeddings/openai-embeddings.js';
+export * from './data.module.js';
+export { WrittenClasses } from './written-classes.js';
+export { EmbeddingsModule, type EmbeddingsModuleOptions } from './embeddings/embeddings.module.js';

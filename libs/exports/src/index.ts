@@ -9,3 +9,4 @@ export {
   TicketOffice,
 } from './export-tickets.js';
 export { ExportWalk } from './export-walk.js';
+export { ExportsModule } from './exports.module.js';

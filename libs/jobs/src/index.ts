@@ -13,3 +13,4 @@ export {
   type TaskSettings,
 } from './task-records.js';
 export * from './task-worker.js';
+export * from './tasks.module.js';

@@ -62,13 +62,14 @@ describe('a task whose agent is no longer configured', () => {
       { shapeOf: (name) => configured.get(name), knows: (known) => known === shape },
       new SealedText({ secrets: () => Promise.resolve([key]) }, 'test'),
     );
-    const journal = new CallJournal({
-      policies: { of: () => compilePolicy({}).policy },
+    const journal = new CallJournal(
+      { of: () => compilePolicy({}).policy },
       audit,
-      log: new OperationLog(10),
-      callbacks: new ToolCallbacks(),
-      events: new EventEmitter2(),
-    });
+      null,
+      new OperationLog(10),
+      new ToolCallbacks(),
+      new EventEmitter2(),
+    );
     const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
     const { bus, oneTime } = state;
     const begun = state.limiters.limiter('tasks', { limit: 10, window: 60 });

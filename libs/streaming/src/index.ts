@@ -14,3 +14,5 @@ export type { ChangingList } from './sessions/listening-streams.js';
 export { Wire, type WireParts } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';
 export { StdioEdge, type StdioOptions } from './stdio/stdio-edge.js';
+export { ServedAt } from './served-at.js';
+export { StreamingModule, type StreamingModuleOptions, WireModule } from './streaming.module.js';

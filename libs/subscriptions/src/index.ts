@@ -4,3 +4,4 @@ export {
   SubscriptionManager,
   type SubscriptionOptions,
 } from './subscription-manager.js';
+export { ChangeSources, SubscriptionsModule } from './subscriptions.module.js';

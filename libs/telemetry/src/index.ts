@@ -11,3 +11,4 @@ export { type KnownNames, ServiceTelemetry } from './service-telemetry.js';
 export * from './telemetry.js';
 export { openTracing, type TraceOptions } from './tracing/open-tracing.js';
 export type { CallerTraces, Tracing } from './tracing/tracing.js';
+export { NOTHING_OBSERVED, type Observability, TelemetryModule } from './telemetry.module.js';

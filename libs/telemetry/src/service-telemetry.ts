@@ -37,7 +37,7 @@ export interface KnownNames {
 }
 
 /** Traces and metrics; null when disabled. */
-interface Observers {
+export interface Observers {
   readonly tracing: Tracing | null;
   readonly metrics: ServiceMetrics | null;
   readonly names: KnownNames;

@@ -25,3 +25,5 @@ export * from './shaping/simplify.js';
 export * from './shaping/text-formats.js';
 export * from './tool.js';
 export { fieldsOf } from './write/change-objects.js';
+export { RESULTS_VIEW } from './tool.js';
+export * from './tools.module.js';

@@ -1,2 +1,3 @@
 export { readResultsView } from './results-view.js';
 export { ViewResources } from './view-resources.js';
+export { ViewsModule } from './views.module.js';

@@ -40,7 +40,7 @@ export async function signedPost({ url, secret, body, timeout, stop, resolve }: 
   if (!response.ok) throw new Error(`answered ${response.status}`);
 }
 
-interface WebhookOptions {
+export interface WebhookOptions {
   readonly url: string;
   /** Key of the signature. */
   readonly secret: string;

@@ -1,13 +1,7 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { isSystemClassName } from '#agent';
-import type { SchemaCatalogue } from '#data';
-import {
-  ALWAYS_KEEP,
-  BoundPolicy,
-  type ClassPolicy,
-  type ClassSchema,
-  type Policies,
-  type Policy,
-} from '#policy';
+import { SchemaCatalogue } from '#data';
+import { ALWAYS_KEEP, BoundPolicy, type ClassPolicy, type ClassSchema, Policies, type Policy } from '#policy';
 
 /** What agents are not told, or are told wrongly, about the classes they may see. Reports, never enforces. */
 export interface AuditedMetadata {
@@ -34,9 +28,10 @@ interface AuditedClass {
 }
 
 /** For operators: compares the policy with the schema of the database. */
+@Injectable()
 export class MetadataAudit {
   constructor(
-    private readonly policies: Pick<Policies, 'current'>,
+    @Inject(Policies) private readonly policies: Pick<Policies, 'current'>,
     private readonly catalogue: SchemaCatalogue,
   ) {}
 

@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import {
   actingAs,
@@ -12,11 +12,13 @@ import {
   widening,
 } from '#agent';
 import { PrincipalResolver } from '#data';
-import type { Policies } from '#policy';
+import { Policies } from '#policy';
 import { FilterNames } from './filter-names.js';
 
 /** Throws for options of a sub-agent that cannot be meant: the checks of the configuration, for code without types as well. */
 export type SubAgentOptionsCheck = (options: unknown) => void;
+
+export const SUB_AGENT_CHECK = Symbol('check of the options of sub-agents');
 
 /**
  * Makes the agents that a tool delegates to. What they call runs through `ToolRunner` like any call: every gate, approval
@@ -32,7 +34,7 @@ export class SubAgents {
     private readonly names: FilterNames,
     private readonly policies: Policies,
     private readonly events: EventEmitter2,
-    private readonly assertOptions: SubAgentOptionsCheck,
+    @Inject(SUB_AGENT_CHECK) private readonly assertOptions: SubAgentOptionsCheck,
   ) {}
 
   /**

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 
 /** Secrets that texts are sealed with; the first seals, all of them open. */
-export interface StateKeys {
-  secrets(): Promise<readonly [current: Buffer, ...previous: Buffer[]]>;
+export abstract class StateKeys {
+  abstract secrets(): Promise<readonly [current: Buffer, ...previous: Buffer[]]>;
 }
 
 const NONCE = 12;

@@ -1,27 +1,19 @@
-import { Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { type CallContext, Refused, refusals } from '#agent';
-import type { AuditSink } from '#audit';
+import { AuditSink } from '#audit';
 import type { GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
 import { InputRequired } from '../asks/input-required.js';
-import type { RecordsSource } from '../records-source.js';
+import { RecordsSource } from '../records-source.js';
 import type { BudgetedCall } from '../tool-pipeline/budgeted-call.js';
-import type { CallJournal } from '../tool-pipeline/call-journal.js';
+import { CallJournal } from '../tool-pipeline/call-journal.js';
 import { CallMeter } from '../tool-pipeline/call-meter.js';
-import type { DataBudgets } from '../tool-pipeline/data-budgets.js';
+import { DataBudgets } from '../tool-pipeline/data-budgets.js';
 import { meters } from '../tool-pipeline/meters.js';
 import { refusalByProtocol } from '../tool-pipeline/refusal-by-protocol.js';
-import type { RunningCalls } from '../tool-pipeline/running-calls.js';
+import { RunningCalls } from '../tool-pipeline/running-calls.js';
 import { spendCall } from '../tool-pipeline/spend-call.js';
 import { AdmittedRecords } from './admitted-records.js';
-
-export interface ReadAccountsParts {
-  readonly records: RecordsSource;
-  readonly audit: Pick<AuditSink, 'admit'>;
-  readonly budgets: DataBudgets;
-  readonly journal: Pick<CallJournal, 'record'>;
-  readonly running: Pick<RunningCalls, 'begin'>;
-}
 
 /** One run of an application's code outside tools. */
 export interface AccountedRun {
@@ -35,14 +27,21 @@ export interface AccountedRun {
  * Prompts and resources of an application read rows under what a call of a tool meets: rate limit, audit, data budgets, and a
  * record of what came of it. One that reads no row spends nothing and leaves no record.
  */
+@Injectable()
 export class ReadAccounts {
   private readonly logger = new Logger(ReadAccounts.name);
 
-  constructor(private readonly parts: ReadAccountsParts) {}
+  constructor(
+    private readonly records: RecordsSource,
+    @Inject(AuditSink) private readonly audit: Pick<AuditSink, 'admit'>,
+    private readonly budgets: DataBudgets,
+    @Inject(CallJournal) private readonly journal: Pick<CallJournal, 'record'>,
+    @Inject(RunningCalls) private readonly running: Pick<RunningCalls, 'begin'>,
+  ) {}
 
   /** @throws what the work throws; Refused when no row may be read, or when its record is not kept */
   async run<T>(run: AccountedRun, work: (records: GovernedRecords) => Promise<T>): Promise<T> {
-    const end = await this.parts.running.begin(run.context);
+    const end = await this.running.begin(run.context);
     try {
       return await this.accounted(run, work);
     } finally {
@@ -54,7 +53,7 @@ export class ReadAccounts {
     { context, name, args }: AccountedRun,
     work: (records: GovernedRecords) => Promise<T>,
   ): Promise<T> {
-    const { records, budgets, journal } = this.parts;
+    const { records, budgets, journal } = this;
     const started = performance.now();
     const budgeted = budgets.open(context.agent);
     const meter = budgeted ?? new CallMeter();
@@ -86,9 +85,9 @@ export class ReadAccounts {
   /** In the order in which tools pass these gates. @throws Refused */
   private async admit({ agent }: CallContext, budgeted: BudgetedCall | null): Promise<void> {
     await spendCall(agent, this.logger);
-    const retryAfter = this.parts.audit.admit();
+    const retryAfter = this.audit.admit();
     if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
-    if (budgeted) await this.parts.budgets.admit(budgeted);
+    if (budgeted) await this.budgets.admit(budgeted);
   }
 }
 

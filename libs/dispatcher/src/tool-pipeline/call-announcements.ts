@@ -3,7 +3,7 @@ import { catchError, type Observable, tap, throwError } from 'rxjs';
 import { Refused } from '#agent';
 import type { ToolOutcome } from '#tools';
 import { beginsTask } from '../tasks/continues-as-task.js';
-import type { AnnouncedCall, ToolCallbacks } from './tool-callbacks.js';
+import { type AnnouncedCall, ToolCallbacks } from './tool-callbacks.js';
 import { toolExecutionOf } from './tool-execution.js';
 import type { Gate } from './tool-pipeline.js';
 

@@ -1,22 +1,22 @@
-import { Logger } from '@nestjs/common';
-import type { EventEmitter2 } from '@nestjs/event-emitter';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
 import { type CallContext, type DataUse, Refused, type ToolTelemetry } from '#agent';
 import {
-  type ArgumentDigest,
+  ArgumentDigest,
   auditedAgent,
   auditedArgumentNames,
   auditedRefusal,
   type AuditRecord,
-  type AuditSink,
+  AuditSink,
   embeddingCost,
   type EmbeddingSpend,
-  type OperationLog,
+  OperationLog,
   resultCost,
   type TaskEndEvent,
 } from '#audit';
-import type { Policies } from '#policy';
+import { Policies } from '#policy';
 import type { ToolOutcome } from '#tools';
-import type { ToolCallbacks } from './tool-callbacks.js';
+import { ToolCallbacks } from './tool-callbacks.js';
 
 /** What a run noted on its way, besides its outcome. */
 export interface CallNotes {
@@ -45,16 +45,6 @@ export interface FinishedRun {
   readonly observed?: ToolTelemetry | undefined;
 }
 
-export interface JournalParts {
-  readonly policies: Pick<Policies, 'of'>;
-  readonly audit: AuditSink;
-  /** Default: arguments are not told apart. */
-  readonly digest?: ArgumentDigest;
-  readonly log: OperationLog;
-  readonly callbacks: ToolCallbacks;
-  readonly events: EventEmitter2;
-}
-
 /** Every record, refusals at the gates included. */
 const RECORDED = 'parley.audit';
 /** The records of calls that reached their tool: what a gate refused never ran. */
@@ -64,14 +54,23 @@ const EXECUTED = 'parse.agent.tool_call';
  * Writes down what came of each call, once for each listener: audit record, events, operation log, error callbacks. A
  * listener that fails changes neither the outcome nor what the others hear.
  */
+@Injectable()
 export class CallJournal {
   private readonly logger = new Logger(CallJournal.name);
 
-  constructor(private readonly parts: JournalParts) {}
+  /** @param digest null: arguments are not told apart */
+  constructor(
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
+    private readonly audit: AuditSink,
+    @Inject(ArgumentDigest) private readonly digest: ArgumentDigest | null,
+    private readonly log: OperationLog,
+    private readonly callbacks: ToolCallbacks,
+    private readonly events: EventEmitter2,
+  ) {}
 
   /** @returns a promise when the answer has to wait for the record; when it rejects, the record is not kept */
   record(run: FinishedRun): Promise<void> | undefined {
-    const { audit, events, log, callbacks } = this.parts;
+    const { audit, events, log, callbacks } = this;
     const { tool, args, context, outcome, notes } = run;
     const { agent } = context;
     const entry = this.entryOf(run);
@@ -88,17 +87,17 @@ export class CallJournal {
 
   /** What came of a call whose agent is not there any more. */
   recordTaskEnd(event: TaskEndEvent): void {
-    this.write(event.tool, () => this.parts.audit.recordEvent(event));
+    this.write(event.tool, () => this.audit.recordEvent(event));
   }
 
   private entryOf({ tool, args, context, outcome, milliseconds, notes }: FinishedRun): AuditRecord {
-    const { version, switches } = this.parts.policies.of(context.agent);
+    const { version, switches } = this.policies.of(context.agent);
     const refusal = outcome.ok ? undefined : outcome.refusal;
     return {
       at: new Date().toISOString(),
       tool: tool.slice(0, 128),
       args_keys: auditedArgumentNames(args),
-      ...(this.parts.digest && { args_digest: this.parts.digest.of(tool, args) }),
+      ...(this.digest && { args_digest: this.digest.of(tool, args) }),
       ...auditedAgent(context.agent),
       policy_version: version,
       ...(context.correlationId !== undefined && { correlation_id: context.correlationId }),

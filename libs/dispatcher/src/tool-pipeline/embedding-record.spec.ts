@@ -16,15 +16,16 @@ class Records extends AuditSink {
 function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecord | undefined {
   const audit = new Records();
   const { policy } = compilePolicy(config);
-  const parts = {
-    policies: new Policies(policy),
+  const journal = new CallJournal(
+    new Policies(policy),
     audit,
-    log: new OperationLog(10),
-    callbacks: new ToolCallbacks(),
-    events: new EventEmitter2(),
-  };
+    null,
+    new OperationLog(10),
+    new ToolCallbacks(),
+    new EventEmitter2(),
+  );
   const agent = new Agent({ shape: compileAgentShape('a', {}), principal: 'p' });
-  void new CallJournal(parts).record({
+  void journal.record({
     tool: 'semantic_search',
     args: { query: 'tea', filter: { topic: 'secret' }, vector_filter: {} },
     context: { agent, signal: new AbortController().signal, progress: () => undefined },

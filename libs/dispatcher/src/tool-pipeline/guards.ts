@@ -1,12 +1,12 @@
-import { type ExecutionContext, Injectable, Logger } from '@nestjs/common';
+import { type ExecutionContext, Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, orThrow, Refused, refusals } from '#agent';
-import type { AuditSink } from '#audit';
+import { AuditSink } from '#audit';
 import {
   type EnvironmentGates,
   envGate,
   mayUse,
   methodGate,
-  type Policies,
+  Policies,
   suggestNames,
   toolGate,
 } from '#policy';
@@ -16,11 +16,12 @@ import {
   calledMethod,
   effectiveTier,
   type ToolDefinition,
+  ToolEnvironment,
   ToolRegistry,
 } from '#tools';
 import { Approver } from './approver.js';
 import { type DecisionGround, previewOf } from './approval-preview.js';
-import type { DataBudgets } from './data-budgets.js';
+import { DataBudgets } from './data-budgets.js';
 import { beginsTask, ContinuesAsTask } from '../tasks/continues-as-task.js';
 import { tasksNotDeclared } from '../tasks/tasks-extension.js';
 import { toolExecutionOf } from './tool-execution.js';
@@ -49,7 +50,7 @@ export class RateLimitGuard implements Gate {
 export class AuditGuard implements Gate {
   readonly gate = 'audit';
 
-  constructor(private readonly audit: Pick<AuditSink, 'admit'>) {}
+  constructor(@Inject(AuditSink) private readonly audit: Pick<AuditSink, 'admit'>) {}
 
   canActivate(): true {
     const retryAfter = this.audit.admit();
@@ -65,7 +66,7 @@ export class ToolGuard implements Gate {
 
   constructor(
     private readonly registry: ToolRegistry,
-    private readonly gates: EnvironmentGates,
+    @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
   ) {}
 
   canActivate(host: ExecutionContext): true {
@@ -99,7 +100,7 @@ function unknownTool(name: string, agent: Agent, usable: readonly ToolDefinition
 export class EnvironmentGuard implements Gate {
   readonly gate = 'env_gates';
 
-  constructor(private readonly gates: EnvironmentGates) {}
+  constructor(@Inject(ToolEnvironment) private readonly gates: EnvironmentGates) {}
 
   canActivate(host: ExecutionContext): true {
     const { name, definition, context } = toolExecutionOf(host);
@@ -117,8 +118,8 @@ export class ArgumentsGuard implements Gate {
   readonly gate = 'arguments';
 
   constructor(
-    private readonly registry: Pick<ToolRegistry, 'get'>,
-    private readonly policies: Pick<Policies, 'of'>,
+    @Inject(ToolRegistry) private readonly registry: Pick<ToolRegistry, 'get'>,
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
   ) {}
 
   canActivate(host: ExecutionContext): true | Promise<true> {
@@ -173,10 +174,10 @@ export class ApprovalGuard implements Gate {
   readonly gate = 'approval';
 
   constructor(
-    private readonly policies: Pick<Policies, 'of'>,
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
     private readonly approver: Approver,
     private readonly methods: CallableMethods,
-    private readonly gates: EnvironmentGates,
+    @Inject(ToolEnvironment) private readonly gates: EnvironmentGates,
   ) {}
 
   canActivate(host: ExecutionContext): true | Promise<true> {

@@ -1,7 +1,14 @@
-import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
+import {
+  type CallHandler,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+} from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
 import { map, Observable } from 'rxjs';
 import { type Refusal, Refused, refusals } from '#agent';
-import { PerPolicy, type Policies } from '#policy';
+import { PerPolicy, Policies } from '#policy';
 import {
   compileCanaries,
   declaredNames,
@@ -56,8 +63,8 @@ export class ResultInterceptor implements NestInterceptor {
   );
 
   constructor(
-    private readonly policies: Pick<Policies, 'of'>,
-    private readonly onCanary: (phrase: string, host: ExecutionContext) => void,
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
+    private readonly events: EventEmitter2,
   ) {}
 
   intercept(host: ExecutionContext, next: CallHandler): Observable<ToolOutcome> {
@@ -75,7 +82,7 @@ export class ResultInterceptor implements NestInterceptor {
     if ('gate' in fitted) return { ok: false, refusal: isBuiltInName(name) ? fitted : withCode(fitted) };
     const phrase = this.canaries.of(policy)(fitted.text);
     if (phrase !== null) {
-      this.onCanary(phrase, host);
+      this.announceCanary(phrase, host);
       if (policy.switches.canaryAction === 'refuse')
         throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
     }
@@ -90,5 +97,18 @@ export class ResultInterceptor implements NestInterceptor {
       };
     }
     return { ok: true, data: fitted.data, text: fitted.text, structured: fitted.structured && declared };
+  }
+
+  private announceCanary(phrase: string, host: ExecutionContext): void {
+    const execution = toolExecutionOf(host);
+    const { name: tool, context, args } = execution;
+    execution.flag(phrase);
+    const className = (args as { class_name?: unknown } | null)?.class_name;
+    this.events.emit('parse.agent.prompt_injection_detected', {
+      tool,
+      phrase,
+      agent_id: context.agent.agentId,
+      ...(typeof className === 'string' && { class_name: className }),
+    });
   }
 }

@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import {
   type Agent,
   type AgentShape,
@@ -6,28 +7,30 @@ import {
   type ToolTelemetry,
   tierCovers,
 } from '#agent';
-import { type EnvironmentGates, mayUse } from '#policy';
+import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
+import { type EnvironmentGates, mayUse, Policies } from '#policy';
 import {
-  type CallableMethods,
+  CallableMethods,
   effectiveTier,
   type ToolDefinition,
+  ToolEnvironment,
   type ToolOutcome,
-  type ToolRegistry,
+  ToolRegistry,
   ToolRunner,
 } from '#tools';
 import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/continues-as-task.js';
 import type { BudgetedCall } from './budgeted-call.js';
-import type { CallJournal, CallNotes } from './call-journal.js';
+import { CallJournal, type CallNotes } from './call-journal.js';
 import { CallMeter } from './call-meter.js';
-import type { DataBudgets } from './data-budgets.js';
+import { DataBudgets } from './data-budgets.js';
 import { failedRun } from './failed-run.js';
 import { callsOf, type CallSources, contextOfRun } from './open-call.js';
 import { refusalByProtocol } from './refusal-by-protocol.js';
 import { RunClock } from './run-clock.js';
 import type { ToolExecution } from './tool-execution.js';
-import { runThrough, type ToolPipeline } from './tool-pipeline.js';
+import { runThrough, ToolPipeline } from './tool-pipeline.js';
 
-export interface RunnerParts extends CallSources {
+interface RunnerParts extends CallSources {
   readonly registry: ToolRegistry;
   readonly pipeline: ToolPipeline;
   readonly gates: EnvironmentGates;
@@ -50,12 +53,27 @@ interface Listing {
 }
 
 /** Runs tools through the pipeline and turns every outcome, refusals and faults included, into one value and one audit record. */
+@Injectable()
 export class ParleyToolRunner extends ToolRunner {
   /** What an agent may call follows from its shape alone; the same array while nothing changed. */
   private readonly listings = new WeakMap<AgentShape, Listing>();
 
-  constructor(private readonly parts: RunnerParts) {
+  private readonly parts: RunnerParts;
+
+  constructor(
+    policies: Policies,
+    records: GovernedRecordsSource,
+    search: GovernedSearchSource,
+    writes: GovernedWritesSource,
+    registry: ToolRegistry,
+    pipeline: ToolPipeline,
+    gates: ToolEnvironment,
+    journal: CallJournal,
+    budgets: DataBudgets,
+    methods: CallableMethods,
+  ) {
     super();
+    this.parts = { policies, records, search, writes, registry, pipeline, gates, journal, budgets, methods };
   }
 
   list({ agent }: Pick<CallContext, 'agent'>): readonly ToolDefinition[] {

@@ -13,9 +13,9 @@ export interface Gate extends CanActivate {
  * The order of every tool call (docs/life-of-a-call.md). This list is what runs: guards first to last, then the
  * interceptors around the handler, outermost first. Enhancers that a tool declares run inside the handler.
  */
-export interface ToolPipeline {
-  readonly guards: readonly Gate[];
-  readonly interceptors: readonly NestInterceptor[];
+export abstract class ToolPipeline {
+  abstract readonly guards: readonly Gate[];
+  abstract readonly interceptors: readonly NestInterceptor[];
 }
 
 /** @throws Refused by a guard, an interceptor or the handler; anything else is a fault */

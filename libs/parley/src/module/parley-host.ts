@@ -1,8 +1,9 @@
-import type {
-  OnApplicationBootstrap,
-  OnApplicationShutdown,
-  OnModuleDestroy,
-  OnModuleInit,
+import {
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+  type OnModuleInit,
 } from '@nestjs/common';
 import type {
   ApplicationConfig,
@@ -12,28 +13,28 @@ import type {
   ModulesContainer,
 } from '@nestjs/core';
 import type { Server } from 'node:http';
-import { Logger } from '@nestjs/common';
-import { Editions } from '#composition';
+import { ConfigVersions } from '#config';
+import type { ParleyInstance } from '#instance';
 import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
 import { agentMethodsOf, MethodRegistry } from '#tools';
 import { publishEvents } from './application-events.js';
 import { listedInstances, unlistedTools } from './features.js';
 import { followFurtherServers } from './further-servers.js';
 import { basesOf } from './mount-paths.js';
-import type { OpenParley } from './open-parley.js';
 import { Parley } from './parley.js';
-import type { ParleyEndpoints } from './parley-options.js';
+import type { ParleyEndpoints } from './endpoints.js';
 import { serveInstance } from './serve-instance.js';
 
 export interface HostParts {
   readonly name: string;
   readonly version: string | undefined;
   readonly endpoints: ParleyEndpoints | undefined;
+  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether options or seams say who may call. */
   readonly admits: boolean;
   /** Whose paths the application prefixes. */
   readonly module: object;
-  readonly opened: OpenParley;
+  readonly opened: ParleyInstance;
   readonly discovery: DiscoveryService;
   readonly contexts: ExternalContextCreator;
   readonly http: HttpAdapterHost;
@@ -48,7 +49,7 @@ export class ParleyHost
   readonly parley: Parley;
 
   constructor(private readonly parts: HostParts) {
-    this.parley = new Parley(parts.name, parts.opened.context, parts.opened.environment);
+    this.parley = new Parley(parts.name, parts.opened.app, parts.environment);
   }
 
   /** @throws ToolDeclarationError, MethodDeclarationError */
@@ -57,9 +58,9 @@ export class ParleyHost
     if (config.getGlobalRequestGuards().length > 0)
       new Logger('Parley').warn('global guards that are made for each request do not run on tools');
     this.nameUnlisted();
-    publishEvents(this.parts.opened.context, discovery);
+    publishEvents(this.parts.opened.app, discovery);
     const context = new ToolContext(contexts);
-    const methods = this.parts.opened.context.get(MethodRegistry);
+    const methods = this.parts.opened.app.get(MethodRegistry);
     for (const instance of listedInstances(name, discovery)) {
       this.parley.tools.registerDeclared(toolsOf(instance, context));
       for (const prompt of promptsOf(instance)) this.parley.prompts.register(prompt);
@@ -94,8 +95,8 @@ export class ParleyHost
     const adapter = http.httpAdapter as HttpAdapterHost['httpAdapter'] | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
     if (!adapter || !server) return;
-    const { context } = opened;
-    const { config } = context.get(Editions).current;
+    const context = opened.app;
+    const { config } = context.get(ConfigVersions).current;
     if (!this.parts.admits)
       new Logger('Parley').warn(
         `nobody is admitted to instance '${name}': give \`auth\`, AGENT_FACTORY or an Authenticator`,

@@ -14,7 +14,7 @@ import {
   HttpAdapterHost,
   ModulesContainer,
 } from '@nestjs/core';
-import { UngovernedData } from '#composition';
+import { UngovernedData } from '#instance';
 import { OperationLog } from '#audit';
 import { Impersonation, PrincipalResolver } from '#data';
 import {
@@ -103,11 +103,12 @@ function hostProvider(name: string, version: string | undefined): Provider {
       const seams = new BoundSeams(bound);
       const opened = await openParley(options, { name, declared, seams });
       const module = ParleyModule;
-      const { endpoints } = options;
+      const { endpoints, environment = process.env } = options;
       return new ParleyHost({
         name,
         version,
         endpoints,
+        environment,
         admits: seams.admits || (options.auth ?? []).length > 0,
         module,
         opened,

@@ -8,13 +8,12 @@ import {
   assertNamesOf,
   chosenAgent,
   type CodeChoice,
-  Editions,
   Readiness,
   type ReadyState,
   rehearseInstance,
   type RehearsalRoom,
   UngovernedData,
-} from '#composition';
+} from '#instance';
 import { OperationLog } from '#audit';
 import { SessionStreams } from '#cluster';
 import {
@@ -36,7 +35,7 @@ import {
   ToolCallbacks,
 } from '#dispatcher';
 import { Conversation, type ConversationOptions, KernelTools, type ModelSettings, openModel } from '#llm';
-import { assertChoiceOfLimits } from '#config';
+import { assertChoiceOfLimits, ConfigVersions } from '#config';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { type AnsweredMessage, answerMessage, type MessageOptions } from './answer-message.js';
 import { openListener, type StandaloneListener, type StandaloneOptions } from './standalone-listener.js';
@@ -179,7 +178,7 @@ export class Parley {
    * port that is taken
    */
   async listen(options: StandaloneOptions): Promise<StandaloneListener> {
-    const { config } = this.context.get(Editions).current;
+    const { config } = this.context.get(ConfigVersions).current;
     const opened = await openListener(this.context, config, this.environment, options);
     const listener: StandaloneListener = {
       url: opened.url,
@@ -206,7 +205,7 @@ export class Parley {
    */
   agentFor(choice: CodeChoice): Agent {
     const given: unknown = choice;
-    if (isNamed(given)) return chosenAgent(this.context.get(Editions), given, 'agentFor');
+    if (isNamed(given)) return chosenAgent(this.context.get(ConfigVersions), given, 'agentFor');
     assertChoiceOfLimits('agentFor', choice);
     const { agent, ...as } = choice as Omit<CodeChoice, 'agent'> & { readonly agent: AgentShapeOptions };
     const shape = this.adHoc.get(agent) ?? this.shapeOf(agent);

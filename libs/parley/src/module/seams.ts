@@ -3,8 +3,9 @@ import { RateLimiters } from '#agent';
 import { AuditSink } from '#audit';
 import { Authenticator } from '#auth';
 import { SharedState } from '#cluster';
-import { type AgentChooser, admittedBy, approvedBy, chosenBy } from '#composition';
-import { ConfigError, type ConfigFault, type ParleyConfig } from '#config';
+import { approvedBy } from '#approvals';
+import { type AgentChooser, admittedBy, chosenBy } from '#instance';
+import { ConfigError, type ConfigFault } from '#config';
 import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
 import { Approver } from '#dispatcher';
 import { TaskQueue } from '#jobs';
@@ -121,8 +122,8 @@ export class BoundSeams {
     return withoutHooks(shared, limiters ? { limiters } : {});
   }
 
-  /** For the composition: each in the place of what is bound there, behind the checks that none of them may skip. */
-  providers(config: ParleyConfig): Provider[] {
+  /** Overrides of the instance: each in the place of what is bound there, behind the checks that none of them may skip. */
+  providers(): Provider[] {
     return [...this.bound].flatMap(([token, value]): Provider[] => {
       switch (token) {
         case RateLimiters:
@@ -134,7 +135,7 @@ export class BoundSeams {
         case Authenticator:
           return [admittedBy(value as Authenticator)];
         case Approver:
-          return [approvedBy(value as Approver, config)];
+          return [approvedBy(value as Approver)];
         case RecordReader:
           return [{ provide: token, useValue: new CheckedReader(value as RecordReader) }];
         case RecordSearcher:

@@ -1,15 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import {
-  type Mounted,
-  type Neighbour,
-  Neighbours,
-  neighboursOf,
-  resourceUrlOf,
-  ServedAt,
-} from '#composition';
+import { type Mounted, type Neighbour, Neighbours, neighboursOf, resourceUrlOf } from '#instance';
 import type { ParleyConfig } from '#config';
-import { McpEdge } from '#streaming';
+import { McpEdge, ServedAt } from '#streaming';
 import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './endpoints.js';
 import { Mountings } from './mountings.js';
 

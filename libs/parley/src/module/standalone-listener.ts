@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
-import { mountEdges, Neighbours, neighboursOf } from '#composition';
+import { mountEdges, Neighbours, neighboursOf } from '#instance';
 import { ConfigError, type ParleyConfig, startFaults } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';

@@ -1,0 +1,168 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import {
+  type DynamicModule,
+  Injectable,
+  Logger,
+  Module,
+  type ModuleMetadata,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { SharedState } from '#cluster';
+import { AuditBook } from './audit-recorder.js';
+import { AuditSink } from './audit-record.js';
+import { ArgumentDigest } from './chain/canonical-json.js';
+import { SharedChainRegister } from './chain/chain-anchors.js';
+import { RecordSeal } from './chain/audit-chain.js';
+import {
+  type AuditCollection,
+  CollectionAuditTrail,
+  CollectionDelivery,
+} from './delivery/audit-collection.js';
+import { BufferingKeeper, RefusingKeeper } from './delivery/sink-writers.js';
+import { JsonLinesFile, type JsonLinesOptions, SpoolFile } from './delivery/record-files.js';
+import type { RecordDelivery, RecordKeeper } from './delivery/record-delivery.js';
+import { WebhookDelivery, type WebhookOptions } from './delivery/webhook-delivery.js';
+import { LoggerAuditSink } from './logger-audit-sink.js';
+import { AuditTrail, RecentAuditTrail } from './search/audit-trail.js';
+
+interface OnFailure {
+  /** What happens while the sink takes no records: no call runs, or they wait on disk. */
+  readonly onFailure: 'refuse' | 'buffer';
+}
+
+/** `maxAge` in seconds. */
+type FileSink = OnFailure & { readonly kind: 'file' } & Omit<JsonLinesOptions, 'log'>;
+type WebhookSink = OnFailure & { readonly kind: 'webhook' } & Omit<WebhookOptions, 'timeout'>;
+
+/** A collection, opened by the adapter of its database. */
+interface CollectionSink extends OnFailure {
+  readonly kind: 'mongodb';
+  readonly uri: string | null;
+  readonly database: string;
+  readonly store: AuditCollection;
+}
+
+export type AuditSinkOptions = FileSink | WebhookSink | CollectionSink;
+
+/** What is recorded, and where; durations in seconds. */
+export interface AuditModuleOptions {
+  /** Whether records go to the application's log as well. */
+  readonly log: boolean;
+  readonly sinks: readonly AuditSinkOptions[];
+  readonly bufferFolder: string;
+  readonly bufferSize: number;
+  /** For each attempt at a sink. */
+  readonly timeout: number;
+  /** Null: the name of the host. */
+  readonly replica: string | null;
+  readonly anchorInterval: number;
+  readonly chainKey: string | null;
+  readonly digestKey: string | null;
+  /** Receive every record besides. */
+  readonly listeners: readonly AuditSink[];
+}
+
+/** Closes the records after everything that is recorded. */
+@Injectable()
+class AuditShutdown implements OnApplicationShutdown {
+  constructor(private readonly book: AuditBook) {}
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.book.close();
+  }
+}
+
+/** Where everything that is decided is recorded, and where it is found again. */
+@Module({})
+export class AuditModule {
+  /** @param imports provide the shared state */
+  static register(options: AuditModuleOptions, imports: ModuleMetadata['imports']): DynamicModule {
+    return {
+      module: AuditModule,
+      imports: [...(imports ?? [])],
+      providers: [
+        RecentAuditTrail,
+        {
+          provide: AuditBook,
+          useFactory: (recent: RecentAuditTrail, shared: SharedState) => openBook(options, recent, shared),
+          inject: [RecentAuditTrail, SharedState],
+        },
+        { provide: AuditSink, useExisting: AuditBook },
+        AuditShutdown,
+        {
+          provide: AuditTrail,
+          useFactory: (recent: RecentAuditTrail) => searchedTrail(options) ?? recent,
+          inject: [RecentAuditTrail],
+        },
+        {
+          provide: ArgumentDigest,
+          useFactory: async (shared: SharedState) =>
+            new ArgumentDigest(options.digestKey ?? (await sharedKey(shared))),
+          inject: [SharedState],
+        },
+      ],
+      exports: [AuditBook, AuditSink, AuditTrail, ArgumentDigest],
+    };
+  }
+}
+
+async function openBook(
+  options: AuditModuleOptions,
+  recent: RecentAuditTrail,
+  shared: SharedState,
+): Promise<AuditBook> {
+  const log = new Logger('Audit');
+  const book = new AuditBook({
+    listeners: [...(options.log ? [new LoggerAuditSink()] : []), ...options.listeners],
+    recent,
+    keepers: options.sinks.map((sink) => keeperOf(sink, options, log)),
+    seal: new RecordSeal(options.chainKey),
+    register: shared.reach === 'replicas' ? new SharedChainRegister(shared.auditChains) : null,
+    replica: options.replica ?? hostname(),
+    anchorInterval: options.anchorInterval * 1000,
+    log,
+  });
+  if (options.sinks.some(({ onFailure }) => onFailure === 'buffer'))
+    await mkdir(options.bufferFolder, { recursive: true, mode: 0o700 });
+  await book.open();
+  return book;
+}
+
+/** Records are searched where they can be: in the first collection, else among the recent ones. */
+function searchedTrail({ sinks }: AuditModuleOptions): AuditTrail | null {
+  const collection = sinks.find((sink) => sink.kind === 'mongodb');
+  return collection ? new CollectionAuditTrail(collection.store) : null;
+}
+
+function deliveryOf(sink: AuditSinkOptions, timeout: number, log: Logger): RecordDelivery {
+  switch (sink.kind) {
+    case 'file':
+      return new JsonLinesFile({ ...sink, maxAge: sink.maxAge === null ? null : sink.maxAge * 1000, log });
+    case 'mongodb':
+      return new CollectionDelivery(sink.store);
+    case 'webhook':
+      return new WebhookDelivery({ ...sink, timeout: timeout * 1000 });
+  }
+}
+
+function keeperOf(
+  sink: AuditSinkOptions,
+  { timeout, bufferFolder, bufferSize }: AuditModuleOptions,
+  log: Logger,
+): RecordKeeper {
+  const delivery = deliveryOf(sink, timeout, log);
+  if (sink.onFailure === 'refuse') return new RefusingKeeper(delivery, timeout * 1000, log);
+  const place =
+    sink.kind === 'file' ? sink.path : sink.kind === 'webhook' ? sink.url : `${sink.uri}/${sink.database}`;
+  const name = `${sink.kind}-${createHash('sha256').update(place).digest('hex').slice(0, 12)}.jsonl`;
+  const spool = new SpoolFile(join(bufferFolder, name), bufferSize);
+  return new BufferingKeeper(delivery, timeout * 1000, spool, log);
+}
+
+/** Without the shared state, a key of this process: its digests compare with each other. */
+function sharedKey({ secrets }: SharedState): Promise<Buffer> {
+  return secrets.secret('audit digest').catch(() => randomBytes(32));
+}

@@ -1,0 +1,22 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { MessageBus } from './ports/message-bus.js';
+import { OneTimeStore } from './ports/stores.js';
+import { SessionStore } from './ports/sessions.js';
+import { SharedState } from './ports/shared-state.js';
+import { StreamLog } from './ports/streams.js';
+
+/** State that replicas share, one provider for each port. `openSharedState` has chosen between memory and Redis. */
+@Module({})
+export class StateModule {
+  /** @param shared closed by whoever opened it */
+  static register(shared: SharedState): DynamicModule {
+    const providers = [
+      { provide: SharedState, useValue: shared },
+      { provide: SessionStore, useValue: shared.sessions },
+      { provide: MessageBus, useValue: shared.bus },
+      { provide: OneTimeStore, useValue: shared.oneTime },
+      { provide: StreamLog, useValue: shared.streams },
+    ];
+    return { module: StateModule, providers, exports: providers.map(({ provide }) => provide) };
+  }
+}

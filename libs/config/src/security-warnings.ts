@@ -1,0 +1,67 @@
+import type { Logger } from '@nestjs/common';
+import { HIDDEN_BY_DEFAULT, isExposedToEveryTenant } from '#policy';
+import type { LoadedConfig } from './load-config.js';
+
+type SecurityWarning = 'master' | 'writers' | 'unhidden' | 'untenanted' | 'ungoverned';
+
+/** A process logs each of them once, however many instances run in it. */
+const LOGGED = new Set<SecurityWarning>();
+
+type Configured = Pick<LoadedConfig, 'agents' | 'identities' | 'policy'> & {
+  readonly config: Pick<LoadedConfig['config'], 'ungoverned'>;
+};
+
+/**
+ * What an operator should know at a start: who reads with the master key, who may write without being asked, which classes
+ * of the server were opened, what goes past the policy. It goes by what was configured: a session that cannot be resolved is not the master key.
+ */
+export function logSecurityWarnings(
+  { config, agents, identities, policy }: Configured,
+  logger: Pick<Logger, 'warn'>,
+  logged: Set<SecurityWarning> = LOGGED,
+): void {
+  const warn = (kind: SecurityWarning, names: readonly string[], text: (names: string) => string) => {
+    if (names.length === 0 || logged.has(kind)) return;
+    logged.add(kind);
+    logger.warn(`[SECURITY] ${text(names.join(', '))}`);
+  };
+  const masters = [...identities]
+    .filter(([, identity]) => identity !== 'callerSession' && identity.kind === 'master')
+    .map(([name]) => name);
+  if (!policy.switches.suppressMasterKeyWarning) {
+    warn(
+      'master',
+      masters,
+      (names) =>
+        `agents with master posture (${names}): row ACLs and class-level permissions are not enforced for them; ` +
+        'the class policy is all that limits what they read',
+    );
+  }
+  const writers = [...agents.values()]
+    .filter((shape) => shape.permissions !== 'readonly')
+    .map((shape) => shape.name);
+  if (policy.switches.requireApprovalFor.length === 0) {
+    warn(
+      'writers',
+      writers,
+      (names) => `agents above readonly (${names}) are served without any approval tier (requireApprovalFor)`,
+    );
+  }
+  const unhidden = [...policy.classes.values()]
+    .filter(({ className, hiding }) => HIDDEN_BY_DEFAULT.has(className) && hiding === 'no')
+    .map(({ className }) => className);
+  const untenanted = [...policy.classes.values()]
+    .filter((one) => isExposedToEveryTenant(one, policy))
+    .map(({ className }) => className);
+  warn(
+    'untenanted',
+    untenanted,
+    (names) => `every tenant reads these classes, though other classes have a tenantScope: ${names}`,
+  );
+  warn(
+    'ungoverned',
+    config.ungoverned,
+    (names) => `code of this deployment reads and changes rows past the policy, under these names: ${names}`,
+  );
+  warn('unhidden', unhidden, (names) => `classes that are hidden by default are shown to agents: ${names}`);
+}

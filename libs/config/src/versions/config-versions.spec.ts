@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest';
+import { Agent, compileAgentShape, deriveAgent, MASTER, ProcessRateLimiters, sessionIdentity } from '#agent';
+import { compilePolicy, Policies } from '#policy';
+import type { AgentConfig } from '../sections/agents.js';
+import type { AuthRuleConfig } from '../sections/auth.js';
+import type { ParleyConfig } from '../config.js';
+import { loadConfig } from '../load-config.js';
+import { ConfigVersions, type VersionChange } from './config-versions.js';
+import { mustReturn } from './must-return.js';
+import { needingRestart } from './needs-restart.js';
+
+const DEFAULTS = loadConfig({}, '/nowhere');
+
+interface Given {
+  readonly agents?: Record<string, AgentConfig>;
+  readonly auth?: readonly AuthRuleConfig[];
+  readonly hidden?: boolean;
+}
+
+/** A configuration without a file, compiled as one with it would be. */
+function loaded({ agents = { reader: {}, writer: {} }, auth, hidden = false }: Given = {}) {
+  const policy = { classes: { Post: { hidden } } };
+  const config: ParleyConfig = {
+    ...DEFAULTS.config,
+    agents,
+    policy,
+    auth: auth ?? [{ apiKey: 'r', agent: 'reader' }],
+  };
+  return {
+    config,
+    policy: compilePolicy(policy).policy,
+    agents: new Map(
+      Object.entries(agents).map(([name, { tenantId, ...options }]) => [
+        name,
+        compileAgentShape(name, {
+          ...options,
+          tenantId: typeof tenantId === 'object' ? null : (tenantId ?? null),
+        }),
+      ]),
+    ),
+    identities: new Map(),
+  };
+}
+
+function succession(before: Given, now: Given): VersionChange & { readonly versions: ConfigVersions } {
+  const versions = new ConfigVersions(loaded(before), new ProcessRateLimiters());
+  const first = versions.current;
+  return { versions, before: first, now: versions.adopt(loaded(now)) };
+}
+const agentOf = ({ agents }: { agents: ReadonlyMap<string, Agent['shape']> }, name: string) =>
+  new Agent({ shape: agents.get(name) as Agent['shape'], principal: 'p' });
+
+describe('the policy of an agent', () => {
+  it('is that of its own edition, and for a sub-agent that of the agent at its root', () => {
+    const { versions, before, now } = succession({}, { hidden: true });
+    const [old, recent] = [agentOf(before, 'reader'), agentOf(now, 'reader')];
+    expect(versions.policies.of(old)).toBe(before.policy);
+    expect(versions.policies.of(deriveAgent(deriveAgent(old)))).toBe(before.policy);
+    expect(versions.policies.of(recent)).toBe(now.policy);
+    expect(versions.policies.current).toBe(now.policy);
+  });
+
+  it('is the one that an agent of no configuration met first', () => {
+    const [one, two] = [loaded().policy, loaded({ hidden: true }).policy];
+    const policies = new Policies(one);
+    const shape = compileAgentShape('made by code');
+    const early = new Agent({ shape, principal: 'p' });
+    expect(policies.of(early)).toBe(one);
+    policies.adopt(two, []);
+    expect(policies.of(early)).toBe(one);
+    expect(policies.of(new Agent({ shape, principal: 'p' }))).toBe(two);
+  });
+});
+
+describe('limits of an agent', () => {
+  it('go on counting when the configuration is read anew', async () => {
+    const agents = { reader: { rateLimit: 1, rateWindow: 3600 } };
+    const { before, now } = succession({ agents }, { agents, hidden: true });
+    expect(await agentOf(before, 'reader').shape.rateLimiter.check('p')).toBeNull();
+    expect(await agentOf(now, 'reader').shape.rateLimiter.check('p')).not.toBeNull();
+  });
+});
+
+describe('an agent that outlives a call', () => {
+  it('is judged under what its name stands for now, with the identity it came with', () => {
+    const { versions, before, now } = succession({}, { agents: { reader: { tools: { only: [] } } } });
+    const identity = sessionIdentity('r:ada');
+    const shape = before.agents.get('reader') as Agent['shape'];
+    const renewed = versions.asNow(new Agent({ shape, identity, principal: 'ada' }));
+    expect(renewed).toMatchObject({ identity, principal: 'ada' });
+    expect(renewed?.shape).toBe(now.agents.get('reader'));
+  });
+
+  it('is nobody once its name is gone, even when another agent has its options', () => {
+    const { versions, before } = succession({}, { agents: { other: {} }, auth: [] });
+    expect(versions.asNow(agentOf(before, 'reader'))).toBeNull();
+  });
+
+  it('is itself while its edition is served', () => {
+    const { versions, now } = succession({}, { hidden: true });
+    const agent = new Agent({ shape: agentOf(now, 'reader').shape, identity: MASTER, principal: 'p' });
+    expect(versions.asNow(agent)).toBe(agent);
+  });
+});
+
+describe('whose streams end', () => {
+  it.each<[string, Given, string[]]>([
+    ['nobody’s, when the policy alone changed', { hidden: true }, []],
+    ['those of an agent that changed', { agents: { reader: { tenantId: 'acme' }, writer: {} } }, ['reader']],
+    ['those of an agent that is gone', { agents: { reader: {} } }, ['writer']],
+    [
+      'everybody’s, when callers are recognised by other rules',
+      { auth: [{ apiKey: 'other', agent: 'reader' }] },
+      ['reader', 'writer'],
+    ],
+  ])('%s', (_, now, ended) => {
+    const both = succession({}, now);
+    const returning = mustReturn(both);
+    expect(['reader', 'writer'].filter((name) => returning(agentOf(both.before, name)))).toEqual(ended);
+  });
+});
+
+describe('what needs a restart', () => {
+  const running = loaded().config;
+
+  it('is nothing of policy, agents and auth rules', () => {
+    const read = loaded({ agents: { one: {} }, auth: [{ apiKey: 'x', agent: 'one' }], hidden: true }).config;
+    expect(needingRestart(running, read)).toEqual([]);
+  });
+
+  it('is every other option, by its path and without its value', () => {
+    const { policy: _, agents: __, auth: ___, ...others } = running;
+    for (const section of Object.keys(others) as (keyof typeof others)[]) {
+      const read = { ...running, [section]: { secret: 'S3CRET' } } as unknown as ParleyConfig;
+      const faults = needingRestart(running, read);
+      expect(faults.map(({ path }) => path.split('.')[0])).toContain(section);
+      expect(JSON.stringify(faults)).not.toContain('S3CRET');
+    }
+  });
+
+  it('is whether anybody is admitted without credentials, either way', () => {
+    const open = loaded({ auth: [{ anonymous: true, agent: 'reader' }] }).config;
+    const closed = loaded().config;
+    for (const [before, after] of [
+      [open, closed],
+      [closed, open],
+    ] as const)
+      expect(needingRestart(before, after)).toMatchObject([{ path: 'auth' }]);
+  });
+});

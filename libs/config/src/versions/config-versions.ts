@@ -1,0 +1,119 @@
+import { type Observable, Subject } from 'rxjs';
+import { Agent, type AgentShape, countedBy, CurrentAgents, type RateLimiters } from '#agent';
+import { Policies } from '#policy';
+import type { ConfigFault } from '../config-error.js';
+import type { LoadedConfig } from '../load-config.js';
+
+/** The configuration as it was read once: a call is admitted under one version and keeps it to its end. Never changes. */
+export interface ConfigVersion extends LoadedConfig {
+  /** 1 for the version of the start, one more for each that followed in this process. */
+  readonly number: number;
+  readonly loadedAt: Date;
+}
+
+/** A version that is not served, and why. */
+export interface RefusedVersion {
+  readonly at: Date;
+  readonly faults: readonly ConfigFault[];
+}
+
+/** One version in the place of another. */
+export interface VersionChange {
+  readonly before: ConfigVersion;
+  readonly now: ConfigVersion;
+}
+
+/**
+ * Which version of the configuration is served. Each replica reads its own file: for a while they may serve different ones.
+ */
+export class ConfigVersions extends CurrentAgents {
+  /** Of each agent, under whichever version it was admitted. */
+  readonly policies: Policies;
+  private readonly configured = new WeakSet<AgentShape>();
+  private readonly changing = new Subject<VersionChange>();
+  private latest: ConfigVersion;
+  private lastRefused: RefusedVersion | null = null;
+
+  /** Emits once new calls are admitted under the new version. */
+  readonly changes: Observable<VersionChange> = this.changing.asObservable();
+
+  /** @param limiters count the calls of named agents, of all replicas together */
+  constructor(
+    first: LoadedConfig,
+    private readonly limiters: RateLimiters,
+  ) {
+    super();
+    this.latest = this.versionOf(first, 1);
+    this.policies = new Policies(first.policy, this.latest.agents.values());
+  }
+
+  get current(): ConfigVersion {
+    return this.latest;
+  }
+
+  /** The last version that could not be served; null once a later one is. */
+  get refused(): RefusedVersion | null {
+    return this.lastRefused;
+  }
+
+  /** @param loaded complete and without faults */
+  adopt(loaded: LoadedConfig): ConfigVersion {
+    const before = this.latest;
+    const now = this.versionOf(loaded, before.number + 1);
+    this.policies.adopt(now.policy, now.agents.values());
+    this.latest = now;
+    this.lastRefused = null;
+    this.changing.next({ before, now });
+    return now;
+  }
+
+  /** What is served stays as it is. */
+  refuse(faults: readonly ConfigFault[]): void {
+    this.lastRefused = Object.freeze({ at: new Date(), faults });
+  }
+
+  /** What the file says again is what is served. */
+  confirm(): void {
+    this.lastRefused = null;
+  }
+
+  shapeOf(name: string): AgentShape | undefined {
+    return this.latest.agents.get(name);
+  }
+
+  knows(shape: AgentShape): boolean {
+    return this.configured.has(shape);
+  }
+
+  /**
+   * The agent as it would be admitted now, for what outlives a call; null when it would not. Its identity and tenant are
+   * those of its admission: where they are declared anew, whoever it is has to come back (see `mustReturn`).
+   */
+  asNow(agent: Agent): Agent | null {
+    const { name } = agent.shape;
+    if (agent.parent || !this.knows(agent.shape) || this.shapeOf(name) === agent.shape) return agent;
+    const shape = this.shapeOf(name);
+    if (!shape) return null;
+    const { identity, principal, tenantId, claims, correlationId } = agent;
+    const { impersonatedUserId, impersonationLabel } = agent;
+    return new Agent({
+      shape,
+      identity,
+      principal,
+      tenantId,
+      claims,
+      correlationId,
+      ...(impersonatedUserId !== null && { impersonatedUserId }),
+      impersonationLabel,
+    });
+  }
+
+  private versionOf(loaded: LoadedConfig, number: number): ConfigVersion {
+    const agents = new Map(
+      [...loaded.agents].map(([name, shape]) => [name, countedBy(shape, this.limiters)] as const),
+    );
+    for (const shape of agents.values()) this.configured.add(shape);
+    const { config, policy, identities } = loaded;
+    return Object.freeze({ config, policy, identities, agents, number, loadedAt: new Date() });
+  }
+}

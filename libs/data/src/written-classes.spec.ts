@@ -1,0 +1,88 @@
+import { describe, expect, it, vi } from 'vitest';
+import { type MessageBus, ProcessMessageBus, SharedStateUnavailable } from '#cluster';
+import { CachedPrincipalDirectory, PrincipalDirectory } from './identity/principal-directory.js';
+import { ClassSchemas, SchemaCatalogue } from './schema-store.js';
+import { WrittenClasses } from './written-classes.js';
+
+class CountedDirectory extends PrincipalDirectory {
+  asked = 0;
+  ownerOfSession = () => Promise.resolve(null);
+  rolesOfUser = () => {
+    this.asked += 1;
+    return Promise.resolve([]);
+  };
+  rolesOfRole = () => Promise.resolve([]);
+}
+
+class CountedCatalogue extends SchemaCatalogue {
+  invalidated = 0;
+  snapshot = () => Promise.resolve(new ClassSchemas([]));
+  indexesOf = () => Promise.resolve([]);
+  invalidate(): void {
+    this.invalidated += 1;
+  }
+}
+
+/** What one replica remembers, and how it hears of writes. */
+function replica(bus: MessageBus) {
+  const source = new CountedDirectory();
+  const cache = new CachedPrincipalDirectory(source);
+  const catalogue = new CountedCatalogue();
+  const written = new WrittenClasses(bus);
+  return {
+    source,
+    cache,
+    catalogue,
+    schemas: written.watchingSchemas(catalogue),
+    rows: written.watchingRows(cache),
+  };
+}
+
+describe('what replicas remember', () => {
+  it('of roles is read anew on every replica once one of them wrote a role or a user', async () => {
+    const bus = new ProcessMessageBus();
+    const [here, there] = [replica(bus), replica(bus)];
+    for (const className of ['_Role', '_User']) {
+      await there.cache.rolesOfUser('ada');
+      const before = there.source.asked;
+      await there.cache.rolesOfUser('ada');
+      expect(there.source.asked).toBe(before);
+      here.rows.forgetClass(className);
+      await vi.waitFor(async () => {
+        await there.cache.rolesOfUser('ada');
+        expect(there.source.asked).toBe(before + 1);
+      });
+    }
+  });
+
+  it('of classes is read anew on every replica once one of them changed a class', async () => {
+    const bus = new ProcessMessageBus();
+    const [here, there] = [replica(bus), replica(bus)];
+    here.schemas.invalidate();
+    await vi.waitFor(() => expect(there.catalogue.invalidated).toBe(1));
+    expect(there.source.asked).toBe(0);
+  });
+
+  it('is not touched by writes of other classes, nor by messages that name none', async () => {
+    const bus = new ProcessMessageBus();
+    const [here, there] = [replica(bus), replica(bus)];
+    await there.cache.rolesOfUser('ada');
+    here.rows.forgetClass('Post');
+    for (const message of [{}, { className: 7 }, { className: ['_Role'] }, { className: 'Post' }])
+      await bus.publish('written-classes', message);
+    here.schemas.invalidate();
+    await vi.waitFor(() => expect(there.catalogue.invalidated).toBe(1));
+    await there.cache.rolesOfUser('ada');
+    expect(there.source.asked).toBe(1);
+  });
+
+  it('is forgotten here although nobody else can be told', async () => {
+    const bus = new ProcessMessageBus();
+    vi.spyOn(bus, 'publish').mockRejectedValue(new SharedStateUnavailable());
+    const here = replica(bus);
+    await here.cache.rolesOfUser('ada');
+    here.rows.forgetClass('_Role');
+    await here.cache.rolesOfUser('ada');
+    expect(here.source.asked).toBe(2);
+  });
+});

@@ -1,0 +1,46 @@
+import { type INestApplicationContext, Logger } from '@nestjs/common';
+import type { AgentShape } from '#agent';
+import { FilterNames } from '#dispatcher';
+import {
+  AgentOptionsError,
+  ConfigError,
+  type ConfigFault,
+  ConfigVersions,
+  type LoadedConfig,
+  nameFaults,
+} from '#config';
+
+/**
+ * Names in the limits of agents that nothing has: a warning each, or errors that stop the start where names are strict. Rules and row
+ * filters on fields that their class does not have are errors always: nobody knows what they were to protect.
+ * @throws ConfigError listing every strict one at once
+ */
+export async function checkFilterNames(
+  { agents, policy }: Pick<LoadedConfig, 'agents' | 'policy'>,
+  names: FilterNames,
+  logger: Pick<Logger, 'warn'>,
+): Promise<void> {
+  const { errors, warnings } = nameFaults(await names.unknownIn(agents.values(), policy));
+  for (const { path, message } of warnings) logger.warn(`${path}: ${message}`);
+  const misfits = (await names.misfits(agents.values(), policy)).map(({ path, message }) => ({
+    path,
+    message,
+  }));
+  if (errors.length + misfits.length > 0) throw new ConfigError('agents', [...errors, ...misfits]);
+}
+
+/**
+ * The same for limits that code gives, among the classes that the database named last.
+ * @throws AgentOptionsError listing every strict one at once
+ */
+export function assertNamesOf(shape: AgentShape, context: INestApplicationContext): void {
+  const unknown = context.get(FilterNames).unknownNow(shape, context.get(ConfigVersions).current.policy);
+  const at = ({ path, message }: { path: string; message: string }): ConfigFault => ({
+    path: `agent.${path}`,
+    message,
+  });
+  for (const { path, message } of unknown.filter(({ strict }) => !strict).map(at))
+    new Logger('Parley').warn(`agentFor: ${path}: ${message}`);
+  const errors = unknown.filter(({ strict }) => strict).map(at);
+  if (errors.length > 0) throw new AgentOptionsError('agentFor', errors);
+}

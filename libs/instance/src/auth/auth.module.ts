@@ -1,0 +1,175 @@
+import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { type AgentShape, type ImpersonationOrder, sessionIdentity } from '#agent';
+import { AuditSink } from '#audit';
+import {
+  type Admission,
+  actingAs,
+  AnonymousRule,
+  ApiKeyRule,
+  Authenticator,
+  type AuthRule,
+  BearerChallenge,
+  CallerSessionRule,
+  ClientCertificateRule,
+  HashedKeyRule,
+  ImpersonatedSessions,
+  ImpersonatingRule,
+  metadataUrlOf,
+  ParseSessionRule,
+  RecordedAuthenticator,
+  RuleAuthenticator,
+  SessionOwners,
+  withOwnSession,
+} from '#auth';
+import { Impersonation, ImpersonationError, PrincipalDirectory } from '#data';
+import { type AgentIdentity, type AuthRuleConfig, ConfigVersions, type LoadedConfig } from '#config';
+import {
+  type AgentOfTokens,
+  CurrentDocuments,
+  OAuthRules,
+  requiredScopesOf,
+  resourceUrlOf,
+} from './oauth-rules.js';
+import { VersionAuthenticator } from './version-authenticator.js';
+
+class DirectorySessions extends SessionOwners {
+  constructor(private readonly directory: PrincipalDirectory) {
+    super();
+  }
+
+  async userOf(token: string): Promise<string | null> {
+    return (await this.directory.ownerOfSession(token))?.userId ?? null;
+  }
+}
+
+/** The caller is told no more than that it is not let in; the operator, why. */
+class FoundSessions extends ImpersonatedSessions {
+  private readonly logger = new Logger('Impersonation');
+
+  constructor(private readonly impersonation: Impersonation) {
+    super();
+  }
+
+  async tokenFor(order: ImpersonationOrder): Promise<string | null> {
+    try {
+      return await this.impersonation.tokenFor(order);
+    } catch (error) {
+      if (!(error instanceof ImpersonationError)) throw error;
+      this.logger.warn(error.message);
+      return null;
+    }
+  }
+}
+
+interface Sessions {
+  readonly owners: SessionOwners;
+  readonly impersonated: ImpersonatedSessions;
+}
+
+/** Replaced by a session, the caller's own or a found one; were it not, the empty token admits nobody. */
+const NOBODY = sessionIdentity('');
+
+type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonly parseSession: true }>;
+
+function admissionBy(
+  rule: OtherRule,
+  shape: AgentShape,
+  identity: AgentIdentity,
+  otherCredentials: readonly string[],
+): AuthRule {
+  const fixed =
+    identity === 'callerSession' || identity.kind === 'impersonate' || identity.kind === 'claimedUser'
+      ? NOBODY
+      : identity;
+  if ('apiKey' in rule) return new ApiKeyRule(rule.apiKey, shape, fixed);
+  if ('apiKeyHash' in rule) return new HashedKeyRule(rule.apiKeyHash, shape, fixed);
+  if ('clientCertificate' in rule) return new ClientCertificateRule(rule.clientCertificate, shape, fixed);
+  return new AnonymousRule(shape, fixed, otherCredentials);
+}
+
+/** What a token's caller is given where its agent reads with a session. */
+function admissionOf(
+  identity: AgentIdentity,
+  { owners, impersonated }: Sessions,
+): Pick<AgentOfTokens, 'identity' | 'admission' | 'sessionOwners'> {
+  if (identity === 'callerSession') {
+    const admission: Admission = (agent, credentials) => withOwnSession(agent, credentials, owners);
+    return { identity: NOBODY, admission, sessionOwners: owners };
+  }
+  if (identity.kind !== 'impersonate') return { identity };
+  return { identity: NOBODY, admission: (agent) => actingAs(identity, agent, impersonated) };
+}
+
+function createAuthenticator(
+  { config, agents, identities }: LoadedConfig,
+  directory: PrincipalDirectory,
+  impersonation: Impersonation,
+  oauth: OAuthRules,
+): Authenticator {
+  const sessions = {
+    owners: new DirectorySessions(directory),
+    impersonated: new FoundSessions(impersonation),
+  };
+  const named = (agent: string) => {
+    const shape = agents.get(agent);
+    const identity = identities.get(agent);
+    // loadConfig refuses a rule whose agent does not exist.
+    if (!shape || !identity) throw new Error(`no agent named '${agent}'`);
+    return { shape, identity };
+  };
+  const agentOfTokens = (agent: string): AgentOfTokens => {
+    const { shape, identity } = named(agent);
+    return { shape, ...admissionOf(identity, sessions), tenantId: config.agents[agent]?.tenantId };
+  };
+  const headers = config.auth.flatMap((rule) =>
+    'clientCertificate' in rule ? [rule.clientCertificate.header.toLowerCase()] : [],
+  );
+  const rules = config.auth.map((rule): AuthRule => {
+    if ('oauth' in rule) return oauth.rule(rule, agentOfTokens);
+    const { shape, identity } = named(rule.agent);
+    if ('parseSession' in rule) return new ParseSessionRule(shape, sessions.owners);
+    const admission = admissionBy(rule, shape, identity, headers);
+    if (identity === 'callerSession') return new CallerSessionRule(admission, sessions.owners);
+    return identity.kind === 'impersonate'
+      ? new ImpersonatingRule(admission, identity, sessions.impersonated)
+      : admission;
+  });
+  const resource = resourceUrlOf(config);
+  const challenge =
+    resource === null ? null : new BearerChallenge(metadataUrlOf(resource), requiredScopesOf(config));
+  return new RuleAuthenticator(rules, { bearer: challenge, otherCredentials: headers });
+}
+
+/** Who is calling, by the rules of the version of the configuration that is served; every refusal is recorded. */
+@Module({})
+export class AuthModule {
+  /** @param imports provide the configuration versions, the stores, audit, the shared state and the paths of MCP */
+  static register(imports: ModuleMetadata['imports']): DynamicModule {
+    return {
+      module: AuthModule,
+      imports: [...(imports ?? [])],
+      providers: [
+        OAuthRules,
+        CurrentDocuments,
+        {
+          provide: Authenticator,
+          useFactory: (
+            versions: ConfigVersions,
+            directory: PrincipalDirectory,
+            impersonation: Impersonation,
+            oauth: OAuthRules,
+            audit: AuditSink,
+          ) =>
+            new RecordedAuthenticator(
+              new VersionAuthenticator(versions, (version) =>
+                createAuthenticator(version, directory, impersonation, oauth),
+              ),
+              audit,
+            ),
+          inject: [ConfigVersions, PrincipalDirectory, Impersonation, OAuthRules, AuditSink],
+        },
+      ],
+      exports: [Authenticator, CurrentDocuments],
+    };
+  }
+}

@@ -1,0 +1,188 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { AgentShape, Identity } from '#agent';
+import {
+  type Admission,
+  AuthenticationUnavailable,
+  ClaimedUsers,
+  Grant,
+  DEFAULT_ISSUER,
+  type IssuerTrust,
+  issuerTrust,
+  oauthRule,
+  type OAuthRule,
+  ResourceDocuments,
+  RevocationList,
+  RevokedBook,
+  type SessionOwners,
+  type UserClaim,
+  type UserField,
+} from '#auth';
+import { SharedState, type VersionedStore } from '#cluster';
+import { ExpiringCache, RecordReader } from '#data';
+import {
+  type AgentConfig,
+  type AuthRuleConfig,
+  ConfigVersions,
+  type OAuthConfig,
+  type ParleyConfig,
+  resourceUrls,
+} from '#config';
+import { ServedAt } from '#streaming';
+
+/** A named agent as tokens lead to it. */
+export interface AgentOfTokens {
+  readonly shape: AgentShape;
+  readonly identity: Identity | UserClaim;
+  readonly admission?: Admission;
+  /** Of an agent that reads with the session of its caller. */
+  readonly sessionOwners?: SessionOwners;
+  readonly tenantId?: AgentConfig['tenantId'];
+}
+
+/** Users of the service's own store, believed as long as their roles are. */
+class StoredUsers extends ClaimedUsers {
+  private readonly known = new ExpiringCache<string | null>(30_000, 10_000, () => performance.now());
+
+  constructor(private readonly reader: RecordReader) {
+    super();
+  }
+
+  idOf(field: UserField, value: string): Promise<string | null> {
+    return this.known.get(JSON.stringify([field, value]), () => this.find(field, value));
+  }
+
+  private async find(field: UserField, value: string): Promise<string | null> {
+    const query = { className: '_User', where: { [field]: value }, keys: ['objectId'], limit: 2 };
+    const operation = { maxTimeMS: 5_000, comment: 'parley:auth', signal: AbortSignal.timeout(6_000) };
+    const rows = await this.reader.find(query, operation).catch((error: unknown) => {
+      throw new AuthenticationUnavailable(`users: ${String((error as Error).name)}`);
+    });
+    const [user, another] = rows;
+    return user && !another ? String(user['objectId']) : null;
+  }
+}
+
+class SharedRevocations extends RevokedBook {
+  constructor(private readonly store: VersionedStore) {
+    super();
+  }
+
+  async until(name: string): Promise<number | null> {
+    const record = await this.store.find(name).catch((error: unknown) => {
+      throw new AuthenticationUnavailable(`revocations: ${String((error as Error).name)}`);
+    });
+    const before = record?.value['before'];
+    return typeof before === 'number' ? before : null;
+  }
+}
+
+/** What rules of kind `oauth` are made with. */
+@Injectable()
+export class OAuthRules {
+  private readonly users: ClaimedUsers;
+  private readonly book: RevokedBook;
+  /** By what they depend on: a configuration that is read anew does not forget the keys of its issuers. */
+  private readonly trusts = new Map<string, IssuerTrust>();
+
+  constructor(reader: RecordReader, shared: SharedState) {
+    this.users = new StoredUsers(reader);
+    this.book = new SharedRevocations(shared.revocations);
+  }
+
+  rule(
+    { oauth, agent }: Extract<AuthRuleConfig, { readonly oauth: unknown }>,
+    agentOf: (name: string) => AgentOfTokens,
+  ): OAuthRule {
+    let sessionOwners: SessionOwners | undefined;
+    const grant = (name: string) => {
+      const named = agentOf(name);
+      sessionOwners ??= named.sessionOwners;
+      return this.grant(named);
+    };
+    const {
+      issuer,
+      clockSkew = DEFAULT_ISSUER.clockSkew,
+      requiredScopes = [],
+      scopes = {},
+      revocationList = false,
+    } = oauth;
+    const steps = Object.entries(scopes).map(([scope, name]) => [scope, grant(name)] as const);
+    const grants = { required: requiredScopes, base: grant(agent), steps };
+    return oauthRule(oauth, {
+      grants,
+      sessionOwners,
+      revocations: revocationList ? [new RevocationList(issuer, this.book, clockSkew)] : [],
+      trust: this.trustOf(oauth),
+    });
+  }
+
+  /** What is known of an issuer, whoever asks. */
+  trustOf(oauth: OAuthConfig): IssuerTrust {
+    const key = JSON.stringify([oauth.issuer, oauth.jwksUri, oauth.keyOutage]);
+    let trust = this.trusts.get(key);
+    if (!trust) this.trusts.set(key, (trust = issuerTrust(oauth)));
+    return trust;
+  }
+
+  private grant({ tenantId, shape, identity, admission }: AgentOfTokens): Grant {
+    const tenant = typeof tenantId === 'object' && tenantId !== null ? tenantId : undefined;
+    return new Grant({ shape, identity, admission, users: this.users, tenant });
+  }
+}
+
+const oauthOf = ({ auth }: ParleyConfig): OAuthConfig[] =>
+  auth.flatMap((rule) => ('oauth' in rule ? [rule.oauth] : []));
+
+/** The URL of the service as clients know it; null where no tokens are taken. */
+export function resourceUrlOf(config: ParleyConfig): string | null {
+  const [first] = oauthOf(config);
+  if (!first) return null;
+  const url = config.server.publicUrl ?? resourceUrls(first.audience)[0];
+  // The configuration is refused without either.
+  if (url === undefined) throw new Error('no URL of the protected resource');
+  return url.replace(/\/$/, '');
+}
+
+/** What the least of all agents needs, whoever issued the token. */
+export function requiredScopesOf(config: ParleyConfig): string[] {
+  return [...new Set(oauthOf(config).flatMap(({ requiredScopes = [] }) => requiredScopes))];
+}
+
+/** Documents for clients that have no token yet; null where no tokens are taken. */
+function resourceDocumentsOf(
+  config: ParleyConfig,
+  rules: OAuthRules,
+  servedAt: readonly string[],
+): ResourceDocuments | null {
+  const resource = resourceUrlOf(config);
+  if (resource === null) return null;
+  return new ResourceDocuments({
+    resource,
+    issuers: oauthOf(config).map((oauth) => ({
+      issuer: oauth.issuer,
+      documents: rules.trustOf(oauth).documents,
+    })),
+    scopes: requiredScopesOf(config),
+    servedAt,
+  });
+}
+
+/** The documents of the version of the configuration that is served. */
+@Injectable()
+export class CurrentDocuments {
+  private made: { readonly config: ParleyConfig; readonly documents: ResourceDocuments | null } | null = null;
+
+  constructor(
+    @Inject(ConfigVersions) private readonly versions: Pick<ConfigVersions, 'current'>,
+    private readonly rules: OAuthRules,
+    @Inject(ServedAt) private readonly servedAt: Pick<ServedAt, 'endpoints'>,
+  ) {}
+
+  /** Null where no tokens are taken. */
+  get documents(): ResourceDocuments | null {
+    const { config } = this.versions.current;
+    if (this.made?.config !== config)
+      this.made = { config, documents: resourceDocumentsOf(config, this.rules, this.servedAt.endpoints) };
+    return this.made.documents;
+  }
+}

@@ -1,0 +1,85 @@
+import { type INestApplicationContext, Logger } from '@nestjs/common';
+import { filter, map, merge } from 'rxjs';
+import { Agent, type AgentShape } from '#agent';
+import { OperationLog } from '#audit';
+import {
+  ConfigVersions,
+  ConfigWatch,
+  logSecurityWarnings,
+  mustReturn,
+  Reloader,
+  type VersionChange,
+} from '#config';
+import { FilterNames, PromptRegistry } from '#dispatcher';
+import { type ChangingList, McpEdge, Wire } from '#streaming';
+import { PermittedTools, ToolRegistry } from '#tools';
+import { checkFilterNames } from './agent-names.js';
+import type { LoadedService } from './plugins/load-with-plugins.js';
+
+/** A service whose configuration is read anew while it runs. */
+export interface ConfigurationReload {
+  /** Has the file read now, whether or not it looks changed. Never rejects. */
+  reload(): Promise<void>;
+  stop(): void;
+}
+
+/** What may be known of where a configuration came from; without both nothing is read anew. */
+export type ReadableAgain = Partial<Pick<LoadedService, 'file' | 'reread'>>;
+
+/** Serves what the file says, from now on. To be called once everything of the start is in place. */
+export function followConfiguration(
+  app: INestApplicationContext,
+  { file, reread }: ReadableAgain,
+): ConfigurationReload {
+  const versions = app.get(ConfigVersions);
+  const log = new Logger('Parley');
+  versions.changes.subscribe((change) => {
+    const { now } = change;
+    app.get(OperationLog).resize(now.policy.switches.maxLogSize);
+    app.get(McpEdge).endStreamsOf(mustReturn(change));
+    logSecurityWarnings(now, log, new Set());
+  });
+  if (!file || !reread) return { reload: () => Promise.resolve(), stop: () => undefined };
+  const reloader = new Reloader({
+    versions,
+    reread,
+    admit: async (loaded) => {
+      await checkFilterNames(loaded, app.get(FilterNames), log);
+    },
+    log,
+  });
+  const watch = new ConfigWatch(file, reloader);
+  const { reload } = versions.current.config;
+  watch.start(reload.watch ? reload.interval * 1000 : null);
+  return { reload: () => watch.loadNow(), stop: () => watch.stop() };
+}
+
+/** From now on clients are notified when tools or prompts come and go; to be called when those of the start are in place. */
+export function followLists(app: INestApplicationContext): void {
+  const prompts = app.get(PromptRegistry);
+  const tools = app.get(PermittedTools);
+  const ofVersions = app.get(ConfigVersions).changes.pipe(filter((change) => changesTools(change, tools)));
+  app
+    .get(Wire)
+    .listChanges.follow(
+      merge(
+        merge(app.get(ToolRegistry).changes, ofVersions).pipe(map((): ChangingList => 'tools')),
+        prompts.changes.pipe(map((): ChangingList => 'prompts')),
+      ),
+    );
+}
+
+/** Whether somebody's list of tools is another one under the new version. */
+function changesTools({ before, now }: VersionChange, tools: PermittedTools): boolean {
+  const names = new Set([...before.agents.keys(), ...now.agents.keys()]);
+  return [...names].some(
+    (name) => shownTo(before.agents.get(name), tools) !== shownTo(now.agents.get(name), tools),
+  );
+}
+
+/** What an agent of that name is shown; nothing when there is none. */
+function shownTo(shape: AgentShape | undefined, tools: PermittedTools): string {
+  if (!shape) return '';
+  const agent = new Agent({ shape, principal: 'nobody' });
+  return JSON.stringify(tools.list({ agent }).map(({ name }) => name));
+}

@@ -1,0 +1,251 @@
+import { type DynamicModule, Logger, Module, type ModuleMetadata, type Provider } from '@nestjs/common';
+import {
+  CachedPrincipalDirectory,
+  DatabaseTurns,
+  ForgettingWriter,
+  Impersonation,
+  PrincipalDirectory,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+  SchemaWriter,
+  UserSessions,
+  WrittenClasses,
+} from '#data';
+import {
+  ExtendedJsonPipelines,
+  MongoChangeFeed,
+  MongoConnection,
+  MongoPrincipalDirectory,
+  MongoRecordReader,
+  MongoRecordSearcher,
+  MongoRecordWriter,
+  MongoSchemaCatalogue,
+  MongoSchemaWriter,
+  MongoUserSessions,
+} from '#data-mongo';
+import {
+  LiveQuerySource,
+  MASTER_KEY,
+  ParseConnection,
+  ParsePrincipalDirectory,
+  ParseRecordReader,
+  ParseRecordWriter,
+  ParseSchemaCatalogue,
+  ParseSchemaWriter,
+  type ParseCredentials,
+  RoutedRecordReader,
+  RoutedRecordSearcher,
+  RoutedRecordWriter,
+  SessionRecheck,
+} from '#data-parse';
+import type { DatabaseConfig, LiveQueryConfig, ParseConfig } from '#config';
+import { ChangeSources, FeedSource } from '#subscriptions';
+
+/** Sessions of others are looked for in the database alone: without it nobody can be acted as. */
+class NoUserSessions extends UserSessions {
+  newest(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
+  mint(): Promise<null> {
+    return Promise.resolve(null);
+  }
+}
+
+/** What a deployment can reach; at least one of them. */
+export interface Connections {
+  readonly mongo: MongoConnection | null;
+  readonly parse: ParseConnection | null;
+}
+
+/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
+const SESSIONS_OF_THE_DATABASE = { identitySeconds: 30 };
+
+export function parseConnectionOf({
+  serverUrl,
+  appId,
+  masterKey,
+  restApiKey,
+}: ParseConfig): ParseConnection | null {
+  return serverUrl === null || appId === null
+    ? null
+    : new ParseConnection({ serverUrl, appId, masterKey, restApiKey });
+}
+
+/** Classes and their permissions, from wherever they can be read. */
+export function catalogueOf({ mongo, parse }: Connections): SchemaCatalogue {
+  if (mongo) return new MongoSchemaCatalogue(mongo);
+  return new ParseSchemaCatalogue(existing(parse));
+}
+
+/** Sessions and roles, from Parse Server where there is one. */
+export function directoryOf({ mongo, parse }: Connections): PrincipalDirectory {
+  if (!parse) return new MongoPrincipalDirectory(existing(mongo));
+  const roles = parse.hasMasterKey || !mongo ? undefined : new MongoPrincipalDirectory(mongo);
+  return new ParsePrincipalDirectory(parse, { ...(roles && { roles }) });
+}
+
+/**
+ * How the database is shared among principals. The embedded one works in a single thread: more operations at once would not be
+ * done sooner, and those of one principal would stand before everybody else's.
+ */
+export function databaseTurnsOf({ uri }: Pick<DatabaseConfig, 'uri'>): DatabaseTurns {
+  return new DatabaseTurns(uri === 'embedded' ? EMBEDDED_TURNS : {});
+}
+
+const EMBEDDED_TURNS = { atOnce: 8, perPrincipal: 3 };
+
+/** What the ports to data are bound to: MongoDB alone, or Parse Server with or without it. The one place that chooses. */
+@Module({})
+export class StoresModule {
+  /** @param imports provide the shared state */
+  static register(
+    { mongo, parse, liveQuery }: Connections & { readonly liveQuery: LiveQueryConfig },
+    imports: ModuleMetadata['imports'],
+  ): DynamicModule {
+    const providers: Provider[] = [
+      { provide: MongoConnection, useValue: mongo },
+      { provide: ParseConnection, useValue: parse },
+      WrittenClasses,
+      {
+        provide: SchemaCatalogue,
+        useFactory: (written: WrittenClasses) => written.watchingSchemas(catalogueOf({ mongo, parse })),
+        inject: [WrittenClasses],
+      },
+      { provide: PrincipalDirectory, useExisting: CachedPrincipalDirectory },
+      {
+        provide: Impersonation,
+        useFactory: () => new Impersonation(mongo ? new MongoUserSessions(mongo) : new NoUserSessions()),
+      },
+      {
+        provide: ChangeSources,
+        useFactory: (catalogue: SchemaCatalogue) => changeSources(mongo, liveQuery, catalogue),
+        inject: [SchemaCatalogue],
+      },
+      ...(parse ? withParseServer(mongo, parse) : withDatabaseAlone(existing(mongo))),
+    ];
+    return {
+      module: StoresModule,
+      imports: [...(imports ?? [])],
+      providers,
+      exports: [
+        MongoConnection,
+        ParseConnection,
+        SchemaCatalogue,
+        CachedPrincipalDirectory,
+        PrincipalDirectory,
+        Impersonation,
+        ChangeSources,
+        RecordReader,
+        RecordSearcher,
+        RecordWriter,
+        SchemaWriter,
+      ],
+    };
+  }
+}
+
+/** LiveQuery where it is configured, else change streams where there is a database. A server that does not answer yet is asked again later. */
+async function changeSources(
+  mongo: MongoConnection | null,
+  { url, appId, restApiKey, masterKey }: LiveQueryConfig,
+  catalogue: SchemaCatalogue,
+): Promise<ChangeSources> {
+  const log = new Logger('Subscriptions');
+  // It connects when there is something to watch.
+  const live =
+    url === null || appId === null
+      ? null
+      : new LiveQuerySource({ url, applicationId: appId, restApiKey, masterKey }, log);
+  const feed = mongo && new MongoChangeFeed(mongo, catalogue);
+  await feed?.probe();
+  return {
+    preferred: [...(live ? [live] : []), ...(feed ? [new FeedSource(feed)] : [])],
+    close: () => live?.close(),
+  };
+}
+
+function withDatabaseAlone(mongo: MongoConnection): Provider[] {
+  return [
+    {
+      provide: CachedPrincipalDirectory,
+      useFactory: () =>
+        new CachedPrincipalDirectory(new MongoPrincipalDirectory(mongo), SESSIONS_OF_THE_DATABASE),
+    },
+    {
+      provide: RecordReader,
+      useFactory: (catalogue: SchemaCatalogue) => new MongoRecordReader(mongo, catalogue),
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordSearcher,
+      useFactory: (catalogue: SchemaCatalogue) => new MongoRecordSearcher(mongo, catalogue),
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordWriter,
+      useFactory: (catalogue: SchemaCatalogue, known: CachedPrincipalDirectory, written: WrittenClasses) =>
+        new ForgettingWriter(new MongoRecordWriter(mongo, catalogue), written.watchingRows(known)),
+      inject: [SchemaCatalogue, CachedPrincipalDirectory, WrittenClasses],
+    },
+    {
+      provide: SchemaWriter,
+      useFactory: (catalogue: SchemaCatalogue) => new MongoSchemaWriter(mongo, catalogue),
+      inject: [SchemaCatalogue],
+    },
+  ];
+}
+
+function withParseServer(mongo: MongoConnection | null, parse: ParseConnection): Provider[] {
+  const asked = directoryOf({ mongo, parse });
+  const directory = new CachedPrincipalDirectory(asked);
+  const sessions = new SessionRecheck(asked, directory);
+  return [
+    { provide: CachedPrincipalDirectory, useValue: directory },
+    {
+      provide: RecordReader,
+      useFactory: (catalogue: SchemaCatalogue) => {
+        const pipelines = new ExtendedJsonPipelines(catalogue);
+        const rest = (credentials: ParseCredentials) =>
+          new ParseRecordReader({ connection: parse, credentials, catalogue, pipelines });
+        const direct = mongo && new MongoRecordReader(mongo, catalogue);
+        const restMaster = parse.hasMasterKey ? rest(MASTER_KEY) : null;
+        return new RoutedRecordReader({ direct, restMaster, rest, sessions });
+      },
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordSearcher,
+      useFactory: (catalogue: SchemaCatalogue) =>
+        new RoutedRecordSearcher({ direct: mongo && new MongoRecordSearcher(mongo, catalogue), sessions }),
+      inject: [SchemaCatalogue],
+    },
+    {
+      provide: RecordWriter,
+      useFactory: (
+        catalogue: SchemaCatalogue,
+        conditions: RecordReader,
+        known: CachedPrincipalDirectory,
+        written: WrittenClasses,
+      ) => {
+        const rest = (credentials: ParseCredentials) =>
+          new ParseRecordWriter({ connection: parse, credentials, catalogue, conditions });
+        return new ForgettingWriter(new RoutedRecordWriter({ rest, sessions }), written.watchingRows(known));
+      },
+      inject: [SchemaCatalogue, RecordReader, CachedPrincipalDirectory, WrittenClasses],
+    },
+    {
+      provide: SchemaWriter,
+      useFactory: (catalogue: SchemaCatalogue) => new ParseSchemaWriter(parse, catalogue),
+      inject: [SchemaCatalogue],
+    },
+  ];
+}
+
+/** The configuration is refused without either, so neither is ever missing where the other is. */
+function existing<T>(connection: T | null): T {
+  if (connection === null) throw new Error('neither MongoDB nor Parse Server is configured');
+  return connection;
+}

@@ -1,0 +1,108 @@
+import type { Provider } from '@nestjs/common';
+import { Refused, refusals } from '#agent';
+import { AuditSink } from '#audit';
+import type { ParleyConfig } from '#config';
+import { type OperationContext, type ParseRow, RecordReader, RecordWriter, type SortKey } from '#data';
+import type { Where } from '#policy';
+
+/** Milliseconds that one operation may take. */
+const PATIENCE = 30_000;
+
+/** Which rows are read, and what of them. */
+export interface UngovernedQuery {
+  /** Parse constraint. Default: every row. */
+  readonly where?: Where;
+  /** Default: as the store has them. */
+  readonly order?: readonly SortKey[];
+  /** Wire names to return. Default: all. */
+  readonly keys?: readonly string[];
+  /** Rows at most. Default 100. */
+  readonly limit?: number;
+}
+
+/** Rows as they are stored: no policy, no rights, no tenant, no mask. Each operation leaves a record. */
+export interface UngovernedRecords {
+  /** Rows of a class. @throws StoreError, and Refused (`audit_unavailable`) while no record can be kept */
+  find(className: string, query?: UngovernedQuery): Promise<ParseRow[]>;
+  /** How many rows there are. @param where default: all. @throws as `find` */
+  count(className: string, where?: Where): Promise<number>;
+  /** Stores a new row. @returns it, as it is stored. @throws as `find` */
+  create(className: string, fields: ParseRow): Promise<ParseRow>;
+  /** Changes a row. @returns it, as it is stored; null: there is none. @throws as `find` */
+  update(className: string, objectId: string, fields: ParseRow): Promise<ParseRow | null>;
+  /** Removes a row. @returns false: there is none. @throws as `find` */
+  delete(className: string, objectId: string): Promise<boolean>;
+}
+
+/** The one way past the policy that has a name: the operator lists it in `ungoverned`, the record and `doctor` tell it. */
+export class UngovernedData {
+  /** @internal Made by the module. */
+  constructor(
+    private readonly names: readonly string[],
+    private readonly reader: RecordReader,
+    private readonly writer: RecordWriter,
+    private readonly audit: AuditSink,
+  ) {}
+
+  /** Its records name this code by `name`. @throws TypeError for a name that the operator did not list */
+  as(name: string): UngovernedRecords {
+    if (!this.names.includes(name))
+      throw new TypeError(`'${name}' is not among the names that 'ungoverned' permits`);
+    const { reader, writer } = this;
+    const run = <T>(verb: string, className: string, work: (operation: OperationContext) => Promise<T>) =>
+      this.recorded(name, `${verb} ${className}`, work);
+    return {
+      find: (className, { where = {}, order, keys, limit = 100 } = {}) =>
+        run('find', className, (operation) =>
+          reader.find({ className, where, limit, ...(order && { order }), ...(keys && { keys }) }, operation),
+        ),
+      count: (className, where = {}) =>
+        run('count', className, (operation) => reader.count({ className, where }, operation)),
+      create: (className, fields) =>
+        run('create', className, (operation) => writer.create(className, fields, operation)),
+      update: (className, objectId, fields) =>
+        run('update', className, (operation) => writer.update(className, objectId, fields, {}, operation)),
+      delete: (className, objectId) =>
+        run('delete', className, (operation) => writer.delete(className, objectId, {}, operation)),
+    };
+  }
+
+  /** What cannot be recorded is not done. */
+  private async recorded<T>(
+    name: string,
+    target: string,
+    work: (operation: OperationContext) => Promise<T>,
+  ): Promise<T> {
+    const retryAfter = this.audit.admit();
+    if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
+    let success = false;
+    try {
+      const result = await work({
+        maxTimeMS: PATIENCE,
+        comment: `parley:ungoverned:${name}`,
+        signal: AbortSignal.timeout(PATIENCE),
+      });
+      success = true;
+      return result;
+    } finally {
+      const at = new Date().toISOString();
+      this.audit.recordEvent({
+        type: 'operator_action',
+        at,
+        success,
+        action: 'ungoverned_access',
+        target: `${name}: ${target}`,
+      });
+    }
+  }
+}
+
+/** @param ungoverned names that the operator permits */
+export function ungovernedProvider({ ungoverned }: Pick<ParleyConfig, 'ungoverned'>): Provider {
+  return {
+    provide: UngovernedData,
+    useFactory: (reader: RecordReader, writer: RecordWriter, audit: AuditSink) =>
+      new UngovernedData(ungoverned, reader, writer, audit),
+    inject: [RecordReader, RecordWriter, AuditSink],
+  };
+}

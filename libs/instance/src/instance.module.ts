@@ -1,0 +1,346 @@
+import { type DynamicModule, type InjectionToken, Module, type Provider } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
+import { EventEmitterModule } from '@nestjs/event-emitter';
+import { CurrentAgents } from '#agent';
+import { ApprovalsModule } from '#approvals';
+import { AuditModule, type AuditModuleOptions, type AuditSink, OperationLog } from '#audit';
+import { CLOCK_DIFFERENCE, SharedState, StateModule } from '#cluster';
+import {
+  type AuditConfig,
+  assertSubAgentOptions,
+  ConfigVersions,
+  isLoopbackHost,
+  type LoadedConfig,
+  type MongoSinkConfig,
+  type ParleyConfig,
+} from '#config';
+import { DataModule, EmbeddingsModule, Impersonation, PrincipalResolver } from '#data';
+import { MongoAuditCollection, MongoConnection } from '#data-mongo';
+import {
+  AgentIntrospection,
+  DispatcherModule,
+  KernelModule,
+  MetadataAudit,
+  MethodExplorer,
+  PromptExplorer,
+  PromptRegistry,
+  ResourceRegistry,
+  StateKeysModule,
+  SubAgents,
+  ToolCallbacks,
+  ToolContext,
+  ToolExplorer,
+} from '#dispatcher';
+import { ExportsModule } from '#exports';
+import { ProcessTaskQueue, type TaskQueue, TasksModule } from '#jobs';
+import { type EnvironmentGates, Policies } from '#policy';
+import { StreamingModule, type StreamingModuleOptions, WireModule } from '#streaming';
+import { SubscriptionsModule } from '#subscriptions';
+import { NOTHING_OBSERVED, type Observability, TelemetryModule } from '#telemetry';
+import { BuiltInToolsModule, ToolRegistry, ToolRunner, ToolsModule } from '#tools';
+import { ViewsModule } from '#views';
+import { AuthModule } from './auth/auth.module.js';
+import { databaseTurnsOf, parseConnectionOf, StoresModule } from './data/stores.module.js';
+import { UngovernedData, ungovernedProvider } from './data/ungoverned-data.js';
+import { overrideProviders } from './overrides.js';
+import { builtPage, productVersion } from './package-files.js';
+import type { PluginModule } from './plugins/plugin-modules.js';
+import { RoutesModule } from './routes/routes.module.js';
+
+/** What an instance is made of. Whoever opened a connection, the state or the queue closes it. */
+export interface InstanceOptions {
+  readonly loaded: LoadedConfig;
+  /** Null: there is a Parse Server, and no direct access beside it. */
+  readonly connection: MongoConnection | null;
+  readonly shared: SharedState;
+  /** Default: one of this process. */
+  readonly queue?: TaskQueue;
+  /** Default: nothing is measured. */
+  readonly observed?: Observability;
+  readonly gates: EnvironmentGates;
+  /** Receive everything that is recorded. Default: none. */
+  readonly auditListeners?: readonly AuditSink[];
+  /** The application's own `@Tool` and `@ParseClass` providers. */
+  readonly features?: readonly Provider[];
+  /** In the place of the providers of their tokens, in whichever module these are. */
+  readonly overrides?: readonly Provider[];
+  /** Works on tasks only when `TaskService.begin` is called: its tools are registered later. Default false. */
+  readonly holdsTasks?: boolean;
+  /** Modules of the operator with such providers. */
+  readonly plugins?: readonly PluginModule[];
+}
+
+/** What plugins may inject. Everything else of an instance is invisible to them: no plugin meets an ungoverned row. */
+const FOR_PLUGINS: readonly InjectionToken[] = [
+  ToolRegistry,
+  PromptRegistry,
+  ResourceRegistry,
+  UngovernedData,
+  ToolRunner,
+  SubAgents,
+  AgentIntrospection,
+  MetadataAudit,
+  OperationLog,
+  Impersonation,
+  PrincipalResolver,
+  ToolCallbacks,
+];
+
+/** The configuration and its versions, the policies and agents of each, and the events of the instance. */
+@Module({})
+class CoreModule {
+  static register(loaded: LoadedConfig, state: DynamicModule): DynamicModule {
+    return {
+      module: CoreModule,
+      imports: [state, EventEmitterModule.forRoot({ wildcard: true })],
+      providers: [
+        {
+          provide: ConfigVersions,
+          useFactory: ({ limiters }: SharedState) => new ConfigVersions(loaded, limiters),
+          inject: [SharedState],
+        },
+        { provide: CurrentAgents, useExisting: ConfigVersions },
+        {
+          provide: Policies,
+          useFactory: ({ policies }: ConfigVersions) => policies,
+          inject: [ConfigVersions],
+        },
+      ],
+      exports: [ConfigVersions, CurrentAgents, Policies],
+    };
+  }
+}
+
+/** Code past the policy that has a name. */
+@Module({})
+class UngovernedModule {
+  static register(config: ParleyConfig, imports: readonly DynamicModule[]): DynamicModule {
+    return {
+      module: UngovernedModule,
+      imports: [...imports],
+      providers: [ungovernedProvider(config)],
+      exports: [UngovernedData],
+    };
+  }
+}
+
+/** Hands some providers of the instance to plugins, under their own tokens. */
+@Module({})
+class PluginAccessModule {
+  static register(tokens: readonly InjectionToken[], imports: readonly DynamicModule[]): DynamicModule {
+    const aliases = new Map(tokens.map((token) => [token, Symbol(String(token))]));
+    const inside: DynamicModule = {
+      module: PluginAccessModule,
+      imports: [...imports],
+      providers: [...aliases].map(([token, provide]) => ({ provide, useExisting: token })),
+      exports: [...aliases.values()],
+    };
+    return {
+      module: PluginAccessModule,
+      global: true,
+      imports: [inside],
+      providers: [...aliases].map(([provide, alias]) => ({ provide, useExisting: alias })),
+      exports: [...tokens],
+    };
+  }
+}
+
+/** The root of an instance: finds the tools, prompts and methods of its providers, once all of them are made. */
+@Module({})
+export class InstanceModule {}
+
+/**
+ * Puts the modules of one instance together: the same for the service, for commands, for simulations and for an application
+ * with Parley in it. Modules are shared by reference, so that two instances in one process have nothing in common.
+ */
+export function instanceModule(options: InstanceOptions): DynamicModule {
+  const { loaded, connection: mongo, shared, gates, features = [], plugins = [] } = options;
+  const { observed = NOTHING_OBSERVED, queue = new ProcessTaskQueue(), holdsTasks: held = false } = options;
+  const { config } = loaded;
+  const { server, llm, tasks, exports, approvals } = config;
+
+  const state = StateModule.register(shared);
+  const core = CoreModule.register(loaded, state);
+  const keys = StateKeysModule.register(stateKeysOf(config), [state]);
+  const parse = parseConnectionOf(config.parse);
+  const stores = StoresModule.register({ mongo, parse, liveQuery: config.liveQuery }, [state]);
+  const data = DataModule.register(databaseTurnsOf(config.database), [core, state, stores]);
+  const audit = AuditModule.register(auditOptionsOf(config.audit, options), [state]);
+  const ungoverned = UngovernedModule.register(config, [stores, audit]);
+  const approving = ApprovalsModule.register({ ...approvals, clientTimeout: server.approvalTimeout }, [
+    core,
+    state,
+    data,
+    audit,
+  ]);
+  const registry = ToolsModule.register(gates);
+  const dispatcher = DispatcherModule.register(
+    {
+      maxRunningCalls: server.maxRunningCalls,
+      assertSubAgentOptions: (given) => assertSubAgentOptions('sub-agent', given),
+    },
+    [core, state, stores, data, audit, approving, registry],
+  );
+  const telemetry = TelemetryModule.register(
+    observed,
+    {
+      useFactory: (tools: ToolRegistry, prompts: PromptRegistry) => ({
+        isTool: (name: string) => tools.get(name) !== undefined,
+        isPrompt: (name: string) => prompts.get(name) !== undefined,
+      }),
+      inject: [ToolRegistry, PromptRegistry],
+    },
+    [registry, dispatcher],
+  );
+  const wire = WireModule.register(server.path, [state]);
+  const exporting = ExportsModule.register(
+    {
+      lifetime: exports.lifetime * 1000,
+      maxRows: exports.maxRows,
+      maxPerOwner: exports.maxPerPrincipal,
+    },
+    [core, state, keys, data, audit, dispatcher, wire],
+  );
+  const embeddings = EmbeddingsModule.register(
+    config.embeddings && { ...config.embeddings, listed: llm.allowedEndpoints !== null },
+  );
+  const builtIn = BuiltInToolsModule.register([registry, dispatcher, exporting, embeddings]);
+  const subscriptions = SubscriptionsModule.register(config.subscriptions, [
+    core,
+    state,
+    stores,
+    data,
+    dispatcher,
+    wire,
+  ]);
+  const tasking = TasksModule.register({ ...tasks, held }, queue, [
+    core,
+    state,
+    keys,
+    registry,
+    dispatcher,
+    telemetry,
+  ]);
+  const kernel = KernelModule.register(
+    {
+      version: productVersion(),
+      questionTimeout: server.approvalTimeout,
+      // Without Redis one process seals and opens.
+      clockDifference: config.redis.url === null ? 0 : CLOCK_DIFFERENCE,
+    },
+    [state, keys, dispatcher, tasking, wire, subscriptions],
+  );
+  const views = ViewsModule.register(() => builtPage('views'), [dispatcher]);
+  const auth = AuthModule.register([core, state, stores, audit, wire]);
+  const streaming = StreamingModule.register(streamingOptionsOf(config), [
+    state,
+    wire,
+    kernel,
+    auth,
+    exporting,
+    telemetry,
+  ]);
+  const routes = RoutesModule.register([
+    state,
+    stores,
+    audit,
+    auth,
+    approving,
+    dispatcher,
+    tasking,
+    streaming,
+  ]);
+  const forPlugins = PluginAccessModule.register(FOR_PLUGINS, [
+    registry,
+    dispatcher,
+    stores,
+    data,
+    ungoverned,
+  ]);
+  const root: DynamicModule = {
+    module: InstanceModule,
+    imports: [
+      DiscoveryModule,
+      ...plugins,
+      forPlugins,
+      core,
+      state,
+      keys,
+      stores,
+      data,
+      audit,
+      ungoverned,
+      approving,
+      registry,
+      dispatcher,
+      telemetry,
+      wire,
+      exporting,
+      embeddings,
+      builtIn,
+      subscriptions,
+      tasking,
+      kernel,
+      views,
+      auth,
+      streaming,
+      routes,
+    ],
+    providers: [ToolContext, ToolExplorer, PromptExplorer, MethodExplorer, ...features],
+  };
+  return overrideProviders(root, options.overrides ?? []);
+}
+
+/** The operator's keys, the current one first; null: one that the replicas have in common. */
+function stateKeysOf({
+  server: { stateKey, previousStateKeys },
+}: Pick<ParleyConfig, 'server'>): readonly [string, ...string[]] | null {
+  return stateKey === null ? null : [stateKey, ...previousStateKeys];
+}
+
+function auditOptionsOf(
+  config: AuditConfig,
+  { connection, auditListeners = [] }: Pick<InstanceOptions, 'connection' | 'auditListeners'>,
+): AuditModuleOptions {
+  return {
+    ...config,
+    sinks: config.sinks.map((sink) =>
+      sink.kind === 'mongodb' ? { ...sink, store: auditCollectionOf(sink, connection) } : sink,
+    ),
+    listeners: auditListeners,
+  };
+}
+
+function auditCollectionOf(
+  { uri, database, collection, days }: MongoSinkConfig,
+  connection: MongoConnection | null,
+): MongoAuditCollection {
+  const lifetime = days === null ? null : days * 86_400_000;
+  if (uri !== null) {
+    const own = new MongoConnection({ uri, database });
+    return new MongoAuditCollection({ connection: own, collection, lifetime, ownsConnection: true });
+  }
+  if (!connection) throw new TypeError('audit.sinks: there is no database to share a server with');
+  return new MongoAuditCollection({ connection, database, collection, lifetime, ownsConnection: false });
+}
+
+function streamingOptionsOf({ server, auth }: ParleyConfig): StreamingModuleOptions {
+  // Without rules an application's code says who is calling, perhaps by a cookie, which browsers send along by themselves.
+  const asksNothing =
+    (auth.length === 0 || auth.some((rule) => 'anonymous' in rule)) && server.requireCustomHeader === null;
+  return {
+    path: server.path,
+    maxBodySize: server.maxBodySize,
+    allowedOrigins: server.allowedOrigins,
+    allowedHosts: server.allowedHosts,
+    requireCustomHeader: server.requireCustomHeader,
+    requireContentLength: server.requireContentLength,
+    sessions: server.sessions,
+    heartbeatInterval: server.heartbeatInterval * 1000,
+    maxConcurrentDispatchers: server.maxConcurrentDispatchers,
+    loopbackHosts: isLoopbackHost(server.host),
+    loopbackOrigins: asksNothing,
+    requestRateLimit: server.requestRateLimit,
+    preAuthRateLimit: server.preAuthRateLimit,
+  };
+}

@@ -1,0 +1,97 @@
+import type { INestApplicationContext, Logger } from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
+import { AuditBook, KEEPER_STATES } from '#audit';
+import { SharedState } from '#cluster';
+import { type ParleyConfig, ConfigError, ConfigVersions, type Environment } from '#config';
+import { TaskQueue, TaskWorker } from '#jobs';
+import { McpEdge } from '#streaming';
+import { SubscriptionManager } from '#subscriptions';
+import {
+  MetricsListener,
+  type Observability,
+  openMetrics,
+  openTracing,
+  type ServiceMetrics,
+} from '#telemetry';
+import { productVersion } from './package-files.js';
+import { Readiness } from './routes/readiness.js';
+
+/** Loads what the configuration asks for, and nothing else. */
+export async function openObservability(
+  { traces, metrics }: Pick<ParleyConfig, 'traces' | 'metrics'>,
+  env: Environment,
+  log: Pick<Logger, 'warn'>,
+): Promise<Observability> {
+  const [tracing, counted] = await Promise.all([
+    openTracing(traces, env, productVersion(), log),
+    metrics.port === null ? null : openMetrics(),
+  ]);
+  return { tracing, metrics: counted };
+}
+
+/** Serves what is counted from now on. @returns how to end it. @throws ConfigError when the address cannot be listened on */
+export async function showMetrics(
+  app: INestApplicationContext,
+  { metrics }: Observability,
+  { metrics: { port, host } }: Pick<ParleyConfig, 'metrics'>,
+  log: Pick<Logger, 'log'>,
+): Promise<() => Promise<void>> {
+  if (!metrics || port === null) return () => Promise.resolve();
+  readFrom(app, metrics);
+  try {
+    const listener = await MetricsListener.open(metrics, { port, host });
+    log.log(`Metrics on http://${host.includes(':') ? `[${host}]` : host}:${listener.port}/metrics`);
+    return () => listener.close();
+  } catch (error) {
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    throw new ConfigError('metrics', [
+      { path: 'metrics.port', message: `cannot listen on ${host}:${port} (${code})` },
+    ]);
+  }
+}
+
+/** For log lines: what belongs to the call that writes them. */
+export function fieldsOf({ tracing }: Observability): Readonly<Record<string, string>> {
+  return tracing?.activeFields() ?? {};
+}
+
+/** Where the values are read that the service keeps anyway. */
+function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
+  const edge = app.get(McpEdge);
+  const shared = app.get(SharedState);
+  const subscriptions = app.get(SubscriptionManager);
+  const worker = app.get(TaskWorker);
+  const queue = app.get(TaskQueue);
+  const readiness = app.get(Readiness);
+  const versions = app.get(ConfigVersions);
+  const book = app.get(AuditBook);
+  metrics.read('parley_streamed_answers', () => edge.activeDispatcherCount);
+  metrics.read('parley_open_streams', () => edge.activeListeningStreamCount);
+  metrics.read('parley_abandoned_calls_total', () => edge.abandonedDispatcherCount);
+  metrics.read('parley_sessions', () => shared.sessions.held);
+  metrics.read('parley_subscriptions', () => subscriptions.watches);
+  metrics.read('parley_tasks_running', () => worker.active);
+  metrics.read('parley_tasks_waiting', () => queue.waiting());
+  metrics.read('parley_approvals_waiting', () => shared.approvals.waiting());
+  metrics.read('parley_audit_sink_state', () =>
+    [...book.states].flatMap(([sink, state]) =>
+      KEEPER_STATES.map((each) => ({ labels: { sink, state: each }, value: each === state ? 1 : 0 })),
+    ),
+  );
+  metrics.read('parley_policy_info', () => [
+    { labels: { version: versions.current.policy.version }, value: 1 },
+  ]);
+  metrics.read('parley_configuration_edition', () => versions.current.number);
+  metrics.read('parley_configuration_refused', () => (versions.refused ? 1 : 0));
+  metrics.read('parley_build_info', () => [{ labels: { version: productVersion() }, value: 1 }]);
+  metrics.read('parley_ready', async () => ((await readiness.look()).ready ? 1 : 0));
+  metrics.read('parley_dependency_up', async () =>
+    Object.entries((await readiness.look()).dependencies).map(([dependency, state]) => ({
+      labels: { dependency },
+      value: state === 'up' ? 1 : 0,
+    })),
+  );
+  app
+    .get(EventEmitter2)
+    .on('parse.agent.approval', ({ outcome }: { readonly outcome: string }) => metrics.approval(outcome));
+}

@@ -1,0 +1,44 @@
+import type { DynamicModule, ForwardReference, InjectionToken, Provider, Type } from '@nestjs/common';
+
+type Imported = Type<unknown> | DynamicModule | Promise<DynamicModule> | ForwardReference;
+
+export const tokenOf = (provider: Provider): InjectionToken =>
+  typeof provider === 'function' ? provider : provider.provide;
+
+/**
+ * The same modules with these providers in the place of those of their tokens, wherever they are provided: what
+ * `overrideProvider` does in tests, for a running application. An override injects what is visible in that place. Modules that
+ * were shared stay shared.
+ * @throws TypeError naming a token that no module provides
+ */
+export function overrideProviders(root: DynamicModule, overrides: readonly Provider[]): DynamicModule {
+  if (overrides.length === 0) return root;
+  const byToken = new Map(overrides.map((provider) => [tokenOf(provider), provider]));
+  const unused = new Set(byToken.keys());
+  const done = new Map<DynamicModule, DynamicModule>();
+  const overridden = (module: DynamicModule): DynamicModule => {
+    const known = done.get(module);
+    if (known) return known;
+    const made: DynamicModule = {
+      ...module,
+      imports: (module.imports ?? []).map((one: Imported) => (isDynamic(one) ? overridden(one) : one)),
+      providers: (module.providers ?? []).map((provider) => {
+        const token = tokenOf(provider);
+        unused.delete(token);
+        return byToken.get(token) ?? provider;
+      }),
+    };
+    done.set(module, made);
+    return made;
+  };
+  const result = overridden(root);
+  const [missing] = unused;
+  if (missing !== undefined)
+    throw new TypeError(
+      `no module provides ${typeof missing === 'function' ? missing.name : String(missing)}`,
+    );
+  return result;
+}
+
+const isDynamic = (imported: Imported): imported is DynamicModule =>
+  typeof imported === 'object' && 'module' in imported;

@@ -1,0 +1,211 @@
+import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
+import type { AuditSink } from '#audit';
+import { openSharedState, type SharedState } from '#cluster';
+import { type Environment, type LoadedConfig, logSecurityWarnings, type ParleyConfig } from '#config';
+import type { MongoConnection } from '#data-mongo';
+import { FilterNames } from '#dispatcher';
+import { openTaskQueue, type TaskQueue, TaskService } from '#jobs';
+import { readEnvironmentGates } from '#policy';
+import { McpEdge } from '#streaming';
+import { NOTHING_OBSERVED, type Observability } from '#telemetry';
+import { checkFilterNames } from './agent-names.js';
+import { CLOSING_TIMEOUT, type ClosingStep, closeWithin } from './closing.js';
+import {
+  type ConfigurationReload,
+  followConfiguration,
+  followLists,
+  type ReadableAgain,
+} from './configuration-changes.js';
+import { openDatabase } from './data/open-database.js';
+import { type InstanceOptions, instanceModule } from './instance.module.js';
+import { openObservability, showMetrics } from './observability.js';
+
+type Composed = Pick<InstanceOptions, 'features' | 'overrides' | 'holdsTasks' | 'plugins'>;
+
+/** What an instance starts from. What is given open stays open when the instance closes. */
+export interface InstanceSetting extends Composed {
+  readonly loaded: LoadedConfig & ReadableAgain;
+  readonly environment: Environment;
+  /** Default: what the environment opens. */
+  readonly gates?: InstanceOptions['gates'];
+  /** Whether clients or an application use it: it is observed, and says what its operator should know. False for commands. Default true. */
+  readonly serves?: boolean;
+  /** Default: that of the configuration, opened here. */
+  readonly connection?: MongoConnection | null;
+  /** Default: memory or Redis, as the configuration says. */
+  readonly shared?: SharedState;
+  /** What takes the place of the opened state. Default: nothing. */
+  readonly stateOver?: (shared: SharedState) => SharedState;
+  /** `process`: tasks of this process alone. Default: as the configuration says. */
+  readonly queue?: TaskQueue | 'process';
+  /** Receive everything that is recorded. Default: none. */
+  readonly auditListeners?: (shared: SharedState) => Promise<readonly AuditSink[]>;
+  /** Receives what observes the instance before anything else is opened. */
+  readonly onObserved?: (observed: Observability) => void;
+}
+
+/** What was opened for an instance, and how it is closed again. */
+interface Resources {
+  readonly observed: Observability;
+  readonly connection: MongoConnection | null;
+  readonly shared: SharedState;
+  readonly queue: TaskQueue | undefined;
+  /** Closed by the modules in a start that succeeds. */
+  readonly openedQueue: TaskQueue | undefined;
+  /** Of what belongs to the instance, last opened first. */
+  readonly closing: readonly ClosingStep[];
+}
+
+/** Milliseconds that the database may take to close. */
+const DATABASE_TIMEOUT = 2_000;
+
+/**
+ * One instance of Parley: its connections, the Nest application of its modules, its start and its end. The service, `parley stdio`,
+ * commands, simulations and `ParleyModule` all start and end here. An instance has a container of its own, because an
+ * application may hold several, and because nothing of an application may inject an ungoverned port
+ * (docs/contributing/decisions/0001-modules.md).
+ */
+export class ParleyInstance<App extends INestApplicationContext = INestApplicationContext> {
+  private readonly log = new Logger('Parley');
+  private hideMetrics = (): Promise<void> => Promise.resolve();
+  private configuration: ConfigurationReload | null = null;
+
+  private constructor(
+    readonly app: App,
+    private readonly setting: InstanceSetting,
+    private readonly resources: Resources,
+  ) {}
+
+  /**
+   * Opens what the configuration names and makes every provider.
+   * @param create makes the Nest application of the root module
+   */
+  static async open<App extends INestApplicationContext>(
+    setting: InstanceSetting,
+    create: (module: DynamicModule) => Promise<App>,
+  ): Promise<ParleyInstance<App>> {
+    const resources = await openResources(setting);
+    try {
+      const { loaded, environment, gates, features, overrides, holdsTasks, plugins } = setting;
+      const { observed, connection, shared, queue } = resources;
+      const auditListeners = await setting.auditListeners?.(shared);
+      const module = instanceModule({
+        loaded,
+        connection,
+        shared,
+        observed,
+        gates: gates ?? readEnvironmentGates(environment),
+        ...(queue && { queue }),
+        ...(auditListeners && { auditListeners }),
+        ...(features && { features }),
+        ...(overrides && { overrides }),
+        ...(holdsTasks && { holdsTasks }),
+        ...(plugins && { plugins }),
+      });
+      return new ParleyInstance(await create(module), setting, resources);
+    } catch (error) {
+      await abandon(resources);
+      throw error;
+    }
+  }
+
+  /** What it shares with other replicas. */
+  get shared(): SharedState {
+    return this.resources.shared;
+  }
+
+  /**
+   * Everything of a start that needs all tools in place: warnings, the names in agents' limits, list changes, tasks, metrics.
+   * @throws ConfigError
+   */
+  async begin(): Promise<void> {
+    const { loaded, serves = true, holdsTasks = false } = this.setting;
+    const { app, log } = this;
+    if (serves) logSecurityWarnings(loaded, log);
+    await app.init();
+    await checkFilterNames(loaded, app.get(FilterNames), log);
+    if (!serves) return;
+    followLists(app);
+    if (holdsTasks) app.get(TaskService).begin();
+    this.hideMetrics = await showMetrics(app, this.resources.observed, loaded.config, log);
+  }
+
+  /** From now on serves what the configuration says, for an instance whose configuration has a file. */
+  follow(): ConfigurationReload {
+    return (this.configuration ??= followConfiguration(this.app, this.setting.loaded));
+  }
+
+  /** Takes no more calls and lets running ones end within `server.drainTimeout` seconds. */
+  async drain(): Promise<void> {
+    this.configuration?.stop();
+    const grace = this.setting.loaded.config.server.drainTimeout * 1000;
+    await Promise.all([this.app.get(McpEdge).close(grace), this.app.get(TaskService).drain(grace)]);
+  }
+
+  /** Closes the application and what was opened for it. */
+  async close(): Promise<void> {
+    this.configuration?.stop();
+    const steps: ClosingStep[] = [
+      ['the application', () => this.app.close()],
+      ['the metrics', this.hideMetrics],
+    ];
+    await closeWithin(CLOSING_TIMEOUT, [...steps, ...this.resources.closing], this.log);
+  }
+
+  /** Closes what would keep the process alive after a start that failed. */
+  async abandon(): Promise<void> {
+    await this.hideMetrics();
+    await abandon(this.resources);
+  }
+}
+
+const openConfiguredQueue = ({ redis, tasks }: ParleyConfig): Promise<TaskQueue> =>
+  openTaskQueue({
+    ...redis,
+    concurrency: tasks.concurrency,
+    lockDuration: tasks.heartbeat * 2000,
+    log: new Logger('Tasks'),
+  });
+
+async function openResources({
+  loaded: { config },
+  environment,
+  serves = true,
+  onObserved,
+  ...given
+}: InstanceSetting): Promise<Resources> {
+  const closing: ClosingStep[] = [];
+  try {
+    const observed = serves
+      ? await openObservability(config, environment, new Logger('Telemetry'))
+      : NOTHING_OBSERVED;
+    onObserved?.(observed);
+    closing.unshift(['the traces', () => observed.tracing?.close()]);
+    const database = given.connection === undefined ? await openDatabase(config.database) : null;
+    if (database)
+      closing.unshift([
+        'the database',
+        () => closeWithin(DATABASE_TIMEOUT, [['the database', () => database.close()]], new Logger('Parley')),
+      ]);
+    const opened =
+      given.shared ?? (await openSharedState({ ...config.redis, log: new Logger('SharedState') }));
+    if (!given.shared) closing.unshift(['the shared state', () => opened.close()]);
+    const openedQueue = given.queue === undefined ? await openConfiguredQueue(config) : undefined;
+    return {
+      observed,
+      connection: database ? database.connection : (given.connection ?? null),
+      shared: given.stateOver?.(opened) ?? opened,
+      queue: given.queue === 'process' ? undefined : (given.queue ?? openedQueue),
+      openedQueue,
+      closing,
+    };
+  } catch (error) {
+    for (const [, close] of closing) await close();
+    throw error;
+  }
+}
+
+async function abandon({ openedQueue, closing }: Resources): Promise<void> {
+  await openedQueue?.close();
+  for (const [, close] of closing) await close();
+}

@@ -1,0 +1,149 @@
+import { existsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import { oneLine } from '#audit';
+import {
+  ConfigError,
+  type ConfigFault,
+  configPath,
+  type LoadedConfig,
+  environmentFiles,
+  type Environment,
+  checkedConfig,
+  configFile,
+  isSection,
+  NEEDS_RESTART,
+  type StartKind,
+} from '#config';
+import { BUILT_IN_TOOLS, ToolDeclarationError, toolDeclarations } from '#tools';
+import { declarationsOf, isPluginModule, type PluginModule, toolsOfPlugins } from './plugin-modules.js';
+
+/** The configuration and the code that it names. */
+export interface LoadedWithPlugins extends LoadedConfig {
+  readonly plugins: readonly PluginModule[];
+}
+
+/** What a service starts from, and can read again. */
+export interface LoadedService extends LoadedWithPlugins {
+  /** Where it came from; null: there is no file. */
+  readonly file: string | null;
+  /** Reads it anew, with what the plugins declared when they were imported. @throws ConfigError */
+  reread(): LoadedConfig;
+}
+
+/** What a configuration is loaded for. */
+export interface LoadOptions {
+  /** What the configuration is to be served by. Default: nothing, and what only a start needs is not asked. */
+  readonly start?: StartKind;
+  /**
+   * Whether the tools that the code of plugins declares are all that they bring. A start asks the tools themselves, once there
+   * are any, since a plugin may register others. Default: only where there are no plugins.
+   */
+  readonly declaredTools?: boolean;
+}
+
+/**
+ * Imports the plugins of the configuration and loads it with what they declare. They are code that the operator chose:
+ * importing one runs it.
+ * @throws ConfigError listing the errors of the file and of its plugins
+ */
+export async function loadWithPlugins(
+  env: Environment = process.env,
+  cwd = process.cwd(),
+  { start, declaredTools = false }: LoadOptions = {},
+): Promise<LoadedService> {
+  const path = configPath(env, cwd);
+  const faults: ConfigFault[] = [];
+  const file = existsSync(path) ? path : null;
+  const paths = pathsOf(path, env);
+  const plugins = await importPlugins(paths, dirname(path), faults);
+  const brought = toolFaults(plugins);
+  faults.push(...brought.faults);
+  const known = plugins.length === 0 || declaredTools;
+  const tools = known && faults.length === 0 ? brought.tools : null;
+  const asked = { env, cwd, declared: declarationsOf(plugins), ...(start && { start }) };
+  const loaded = checkedConfig({ ...asked, tools, found: faults });
+  return {
+    ...loaded,
+    plugins,
+    file,
+    reread: () => reread(path, paths, { ...asked, tools }),
+  };
+}
+
+/** The names of all tools, and those that a registry would refuse. */
+function toolFaults(plugins: readonly PluginModule[]): {
+  readonly tools: ReadonlySet<string>;
+  readonly faults: ConfigFault[];
+} {
+  const builtIn = BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype));
+  const names = new Set(builtIn.map(({ definition }) => definition.name));
+  const brought = new Set<string>();
+  const faults = plugins.flatMap((plugin, index): ConfigFault[] => {
+    const path = `plugins.${index}`;
+    try {
+      return toolsOfPlugins([plugin]).flatMap(({ definition: { name }, override }) => {
+        const taken = brought.has(name)
+          ? 'another plugin'
+          : names.has(name) && !override
+            ? 'a built-in one'
+            : null;
+        brought.add(name);
+        return taken === null ? [] : [{ path, message: `its tool '${name}' has the name of ${taken}` }];
+      });
+    } catch (error) {
+      if (!(error instanceof ToolDeclarationError)) throw error;
+      return [{ path, message: oneLine(error.message) }];
+    }
+  });
+  return { tools: new Set([...names, ...brought]), faults };
+}
+
+/** A file that is gone or empty would mean the defaults, which nobody asks for by losing what was written. */
+function reread(
+  path: string,
+  paths: readonly string[],
+  asked: Parameters<typeof checkedConfig>[0],
+): LoadedConfig {
+  const { env = {} } = asked ?? {};
+  const { value } = configFile(path, env);
+  if (isSection(value) && Object.keys(value).length === 0)
+    throw new ConfigError(path, [{ path: '', message: 'is empty' }]);
+  const moved = isDeepStrictEqual(pathsOf(path, env), paths)
+    ? []
+    : [{ path: 'plugins', message: NEEDS_RESTART }];
+  return checkedConfig({ ...asked, env: { ...env, PARLEY_CONFIG: path }, found: moved });
+}
+
+/** Only what looks like paths: a list of another shape is a fault of the file, told with its others. */
+function pathsOf(path: string, env: Environment): readonly string[] {
+  if (!existsSync(path)) return [];
+  const { value } = configFile(path, environmentFiles(env).env);
+  const listed = isSection(value) ? value['plugins'] : null;
+  return Array.isArray(listed) ? listed.filter((entry): entry is string => typeof entry === 'string') : [];
+}
+
+async function importPlugins(
+  paths: readonly string[],
+  base: string,
+  faults: ConfigFault[],
+): Promise<PluginModule[]> {
+  const modules: PluginModule[] = [];
+  for (const [index, path] of paths.entries()) {
+    const fault = (message: string) => faults.push({ path: `plugins.${index}`, message });
+    const file = resolve(base, path);
+    if (!existsSync(file)) {
+      fault('no such file');
+      continue;
+    }
+    try {
+      const { default: exported } = (await import(pathToFileURL(file).href)) as { default?: unknown };
+      if (isPluginModule(exported)) modules.push(exported);
+      else fault('must export a Nest module as its default');
+    } catch (error) {
+      fault(oneLine(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`));
+    }
+  }
+  return modules;
+}

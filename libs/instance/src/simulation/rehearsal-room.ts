@@ -1,0 +1,162 @@
+import type { LoggerService } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { Agent } from '#agent';
+import { type AuditRecord, AuditSink } from '#audit';
+import { processState } from '#cluster';
+import {
+  CachedPrincipalDirectory,
+  type PrincipalDirectory,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+  SchemaWriter,
+} from '#data';
+import { MongoConnection } from '#data-mongo';
+import {
+  type AgentSurface,
+  Approver,
+  DataBudgets,
+  RecordingSchemaWriter,
+  RecordingSearcher,
+  RecordingStore,
+  RecordingWriter,
+  RecordsSource,
+  type Rehearsal,
+  Rehearser,
+  rehearsingAgent,
+  RehearsingApprover,
+  surfaceOf,
+} from '#dispatcher';
+import type { EnvironmentGates } from '#policy';
+import { type SchemaReader, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
+import type { LoadedConfig } from '#config';
+import { ParleyInstance } from '../parley-instance.js';
+import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
+import { rehearsedIdentity } from './rehearsing-directory.js';
+
+/** Rehearsed calls are nobody's, so they leave no record. */
+class NoAudit extends AuditSink {
+  record(_entry: AuditRecord): void {}
+}
+
+/** Code of an application may do anything, so a rehearsal ends where it would begin. */
+const notRun = () => ({ rehearsed: 'the gates only: code of an application is not run' });
+
+/** Stands for the schema of a result that there is none of. */
+const ANYTHING: SchemaReader = { jsonSchema: {}, compile: () => (value) => ({ ok: true, value }) };
+
+/** The service as it would be served, with nothing behind it but schema and roles. */
+export interface RehearsalRoom {
+  /** @internal */
+  readonly rehearser: Rehearser;
+  /** @internal */
+  readonly runner: ToolRunner;
+  /** @internal */
+  readonly records: RecordsSource;
+  /** Every agent of the configuration, by name. */
+  readonly agents: ReadonlyMap<string, Agent>;
+  /**
+   * What would come of a call, and why. One at a time. Nothing is read, written or spent, and no code of tools runs.
+   * @param agent one of `agents`, or any other
+   */
+  rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal>;
+  /** What an agent may do with these classes: a rehearsal for each of its tools and each class. */
+  surfaceOf(agent: Agent, classNames: readonly string[]): Promise<AgentSurface>;
+  /** Ends it; rehearsals after that fail. */
+  close(): Promise<void>;
+}
+
+export interface RehearsalSetting {
+  readonly gates: EnvironmentGates;
+  readonly schemas: SchemaCatalogue;
+  /** Who holds which role, and whose a session is. */
+  readonly directory: PrincipalDirectory;
+  /** Of the application: their gates are rehearsed, their code is not run. Default none. */
+  readonly tools?: readonly Omit<ToolRegistration, 'handler'>[];
+  /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
+  readonly user?: string;
+  /** Default: that of the process. */
+  readonly logger?: LoggerService;
+}
+
+/**
+ * Composes the service over a connection that is closed: whatever an adapter would send has nowhere to go. Only the schema
+ * catalogue and the directory of roles are given one that works.
+ */
+export async function openRehearsalRoom(
+  loaded: LoadedConfig,
+  { gates, schemas, directory, tools = [], user, logger }: RehearsalSetting,
+): Promise<RehearsalRoom> {
+  const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
+  await closed.close();
+  const store = new RecordingStore();
+  const approver = new RehearsingApprover();
+  // A rehearsal is nobody's call: replicas hear nothing of it.
+  const shared = processState();
+  // And nothing of it is kept.
+  const audit = { ...loaded.config.audit, sinks: [] };
+  const setting = {
+    loaded: { ...loaded, config: { ...loaded.config, audit } },
+    environment: {},
+    serves: false,
+    connection: closed,
+    shared,
+    queue: 'process' as const,
+    gates,
+    overrides: [
+      { provide: SchemaCatalogue, useValue: schemas },
+      { provide: RecordReader, useValue: store },
+      { provide: RecordSearcher, useValue: new RecordingSearcher(store) },
+      ...rehearsedEmbeddings(loaded),
+      { provide: RecordWriter, useValue: new RecordingWriter(store) },
+      { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
+      { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
+      { provide: Approver, useValue: approver },
+      { provide: AuditSink, useClass: NoAudit },
+      { provide: DataBudgets, useValue: new DataBudgets(shared.budgets, () => null) },
+    ],
+  };
+  const instance = await ParleyInstance.open(setting, (module) =>
+    NestFactory.createApplicationContext(module, {
+      // An error is returned to the caller; it must not end the process.
+      abortOnError: false,
+      ...(logger && { logger }),
+    }),
+  );
+  const { app } = instance;
+  const registry = app.get<ToolRegistry>(ToolRegistry);
+  for (const { definition, input, override } of tools)
+    registry.register({
+      definition,
+      ...(input && { input }),
+      ...(override !== undefined && { override }),
+      output: ANYTHING,
+      handler: notRun,
+    });
+  const runner = app.get<ToolRunner>(ToolRunner);
+  const parts = {
+    rehearser: new Rehearser(runner, store, approver),
+    runner,
+    records: app.get<RecordsSource>(RecordsSource),
+  };
+  const agents = new Map(
+    [...loaded.agents].map(([name, shape]): [string, Agent] => {
+      const identity = rehearsedIdentity(loaded.identities.get(name), user);
+      return [name, rehearsingAgent(shape, identity && { identity })];
+    }),
+  );
+  const own = new Set(agents.values());
+  // Another's budget is not a rehearsal's to spend.
+  const rehearsing = (agent: Agent) =>
+    own.has(agent)
+      ? agent
+      : rehearsingAgent(agent.shape, { identity: agent.identity, tenantId: agent.tenantId });
+  return {
+    ...parts,
+    agents,
+    rehearse: (agent, tool, args) => parts.rehearser.rehearse(rehearsing(agent), tool, args),
+    surfaceOf: (agent, classNames) => surfaceOf(parts, rehearsing(agent), classNames),
+    close: () => instance.close(),
+  };
+}

@@ -1,0 +1,34 @@
+import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
+import type { EnvironmentGates } from '#policy';
+import { BUILT_IN_TOOLS } from './built-in-tools.js';
+import { CallableMethods, DeclaredMethods, MethodRegistry } from './methods/method-registry.js';
+import { ToolEnvironment } from './tool.js';
+import { ToolCatalogue } from './registry/tool-catalogue.js';
+import { ToolRegistry } from './registry/tool-registry.js';
+
+/** What can be called: the registries of tools and declared methods, and what the environment permits of them. */
+@Module({})
+export class ToolsModule {
+  static register(gates: EnvironmentGates): DynamicModule {
+    return {
+      module: ToolsModule,
+      providers: [
+        { provide: ToolRegistry, useClass: ToolCatalogue },
+        MethodRegistry,
+        { provide: DeclaredMethods, useExisting: MethodRegistry },
+        { provide: CallableMethods, useExisting: MethodRegistry },
+        { provide: ToolEnvironment, useValue: gates },
+      ],
+      exports: [ToolRegistry, MethodRegistry, DeclaredMethods, CallableMethods, ToolEnvironment],
+    };
+  }
+}
+
+/** Parley's own tools. They are in no registry before the explorer of the instance has found them. */
+@Module({})
+export class BuiltInToolsModule {
+  /** @param imports provide what built-in tools inject: the registries, the runner, exports and embeddings */
+  static register(imports: ModuleMetadata['imports']): DynamicModule {
+    return { module: BuiltInToolsModule, imports: [...(imports ?? [])], providers: [...BUILT_IN_TOOLS] };
+  }
+}
