@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { ToolHost } from './tool-pipeline.js';
 import { describe, expect, it } from 'vitest';
 import { Agent, askingCall, type CallContext, compileAgentShape, MASTER, Refused, refusals } from '#agent';
 import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
@@ -83,7 +83,7 @@ function hostOf(
     clock: new RunClock(),
     anotherCall: () => call,
   };
-  return new ExecutionContextHost([args, call, execution], null as never, handler);
+  return new ToolHost([args, call, execution], handler);
 }
 
 /** The tiers that were asked about; with `deny`, what the call was refused with. */

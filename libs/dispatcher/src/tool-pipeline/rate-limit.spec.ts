@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { ToolHost } from './tool-pipeline.js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Agent, compileAgentShape, Refused } from '#agent';
 import { RateLimitGuard } from './guards.js';
@@ -14,7 +14,7 @@ describe('a limiter that fails', () => {
       check: () => Promise.reject(new Error('redis at 10.0.0.1 is down')),
     };
     const agent = new Agent({ shape: compileAgentShape('x', { rateLimiter }), principal: 'p' });
-    const host = new ExecutionContextHost([{}, {}, { context: { agent } }]);
+    const host = new ToolHost([{}, {}, { context: { agent } }]);
     const error = await new RateLimitGuard().canActivate(host).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Refused);
     const { refusal } = error as Refused;

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import { ToolHost } from './tool-pipeline.js';
 import { lastValueFrom, of, throwError } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Agent, compileAgentShape, Refused, refusals } from '#agent';
@@ -29,7 +29,7 @@ const execution: ToolExecution = {
     throw new Error('nothing is previewed here');
   },
 };
-const host = new ExecutionContextHost([call.args, {}, execution]);
+const host = new ToolHost([call.args, {}, execution]);
 
 describe('tool callbacks', () => {
   const logged: string[] = [];

@@ -1,5 +1,4 @@
-import type { CanActivate, NestInterceptor } from '@nestjs/common';
-import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
+import type { CanActivate, ExecutionContext, NestInterceptor, Type } from '@nestjs/common';
 import { defer, from, lastValueFrom, mergeAll, type Observable } from 'rxjs';
 import type { ToolHandler, ToolOutcome } from '#tools';
 import { TOOL_CONTEXT_TYPE, type ToolContextArguments } from './tool-execution.js';
@@ -18,14 +17,56 @@ export abstract class ToolPipeline {
   abstract readonly interceptors: readonly NestInterceptor[];
 }
 
+/** What guards and interceptors of every call receive: of type `mcp`, without HTTP, RPC or WebSockets. */
+export class ToolHost implements ExecutionContext {
+  constructor(
+    private readonly args: readonly unknown[],
+    private readonly handler: ToolHandler = noHandler,
+  ) {}
+
+  getType<T extends string>(): T {
+    return TOOL_CONTEXT_TYPE as string as T;
+  }
+
+  getArgs<T extends unknown[]>(): T {
+    return [...this.args] as T;
+  }
+
+  getArgByIndex<T>(index: number): T {
+    return this.args[index] as T;
+  }
+
+  getHandler(): ToolHandler {
+    return this.handler;
+  }
+
+  /** Guards of every call stand before the class of a tool is known. */
+  getClass<T>(): Type<T> {
+    return null as never;
+  }
+
+  switchToHttp(): never {
+    throw new TypeError('a tool call is no HTTP request');
+  }
+
+  switchToRpc(): never {
+    throw new TypeError('a tool call is no RPC message');
+  }
+
+  switchToWs(): never {
+    throw new TypeError('a tool call is no WebSocket message');
+  }
+}
+
+const noHandler: ToolHandler = () => Promise.resolve(null);
+
 /** @throws Refused by a guard, an interceptor or the handler; anything else is a fault */
 export async function runThrough(
   pipeline: ToolPipeline,
   handler: ToolHandler,
   args: ToolContextArguments,
 ): Promise<ToolOutcome> {
-  const host = new ExecutionContextHost([...args], null, handler);
-  host.setType(TOOL_CONTEXT_TYPE);
+  const host = new ToolHost(args, handler);
   const { observed, context } = args[2];
   const trace = observed?.trace ?? context.trace;
   for (const guard of pipeline.guards) {

@@ -1,0 +1,97 @@
+import { type DynamicModule, type INestApplicationContext, Injectable, Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { afterEach, describe, expect, it } from 'vitest';
+import { CurrentAgents } from '#agent';
+import { type AuditRecord, AuditSink } from '#audit';
+import { processState, SharedState } from '#cluster';
+import { ConfigVersions, loadConfig } from '#config';
+import { RecordReader } from '#data';
+import { MongoConnection } from '#data-mongo';
+import { CallJournal, Kernel } from '#dispatcher';
+import { Policies, readEnvironmentGates } from '#policy';
+import { ToolRegistry, ToolRunner } from '#tools';
+import { instanceModule, type InstanceOptions } from './instance.module.js';
+
+class NoAudit extends AuditSink {
+  record(_entry: AuditRecord): void {}
+}
+
+@Injectable()
+class ListsTools {
+  constructor(
+    readonly registry: ToolRegistry,
+    readonly runner: ToolRunner,
+  ) {}
+}
+@Module({ providers: [ListsTools] })
+class ListingPlugin {}
+
+@Injectable()
+class ReadsRows {
+  constructor(readonly reader: RecordReader) {}
+}
+@Module({ providers: [ReadsRows] })
+class CuriousPlugin {}
+
+const opened: INestApplicationContext[] = [];
+afterEach(async () => {
+  for (const app of opened.splice(0)) await app.close();
+});
+
+async function open(options: Partial<InstanceOptions> = {}): Promise<INestApplicationContext> {
+  const app = await NestFactory.createApplicationContext(moduleWith(options), {
+    logger: false,
+    abortOnError: false,
+  });
+  opened.push(app);
+  return app;
+}
+
+/** Nothing listens at its database: what is asked here asks no row. */
+function moduleWith(options: Partial<InstanceOptions>): DynamicModule {
+  return instanceModule({
+    loaded: loadConfig({}, '/nowhere'),
+    connection: new MongoConnection({ uri: 'mongodb://127.0.0.1:1', database: 'none', patience: 100 }),
+    shared: processState(),
+    gates: readEnvironmentGates({}),
+    ...options,
+  });
+}
+
+describe('the modules of an instance', () => {
+  it('have nothing in common with those of another instance', async () => {
+    const [one, other] = [await open(), await open()];
+    for (const token of [ToolRegistry, SharedState, ConfigVersions, Policies, CallJournal, Kernel])
+      expect(one.get<object>(token as never)).not.toBe(other.get<object>(token as never));
+  });
+
+  it('share one provider of each token', async () => {
+    const app = await open();
+    expect(app.get(CurrentAgents)).toBe(app.get(ConfigVersions));
+    expect(app.get(Policies)).toBe(app.get(ConfigVersions).policies);
+    expect(app.get<ToolRegistry>(ToolRegistry).all().length).toBeGreaterThan(10);
+  });
+
+  it('take an override in the place of the provider of its token, for all who inject it', async () => {
+    const audit = new NoAudit();
+    const app = await open({ overrides: [{ provide: AuditSink, useValue: audit }] });
+    expect(app.get(AuditSink)).toBe(audit);
+    expect(Reflect.get(app.get(CallJournal), 'audit')).toBe(audit);
+  });
+
+  it('refuse an override that would replace nothing', () => {
+    expect(() => moduleWith({ overrides: [{ provide: 'no such token', useValue: 1 }] })).toThrow(
+      'no module provides no such token',
+    );
+  });
+
+  it('offer plugins the registries and the runner, and none of the ports to rows', async () => {
+    const app = await open({ plugins: [ListingPlugin] });
+    const plugin = app.get(ListsTools);
+    expect(plugin.registry).toBe(app.get(ToolRegistry));
+    expect(plugin.runner).toBe(app.get(ToolRunner));
+    await expect(open({ plugins: [CuriousPlugin] })).rejects.toThrow(
+      /can't resolve dependencies of the ReadsRows/,
+    );
+  });
+});
