@@ -1,7 +1,8 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, type CallContext, isTier, Refused, type Tier } from '#agent';
-import { type AuditSink, oneLine } from '#audit';
-import type { ApprovalCase, ApprovalDesk, MessageBus } from '#cluster';
-import type { GovernedMethods } from '#data';
+import { AuditSink, oneLine } from '#audit';
+import { type ApprovalCase, type ApprovalDesk, type MessageBus, SharedState } from '#cluster';
+import { type GovernedMethods, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import type { RecordsSource } from '#dispatcher';
 import { DECIDED } from './approvers.js';
 
@@ -148,22 +149,13 @@ class Narrowing {
   }
 }
 
+/** Token of the options that `ApprovalService` needs. */
+export const APPROVAL_OPTIONS = Symbol('options of approvals');
+
 /** Why an approver was refused; `forbidden` reveals nothing of existing cases. */
 export type OfficeRefusal = 'forbidden' | 'not_found' | 'own_request' | 'decided_before';
 export type Answered<T> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: OfficeRefusal };
-
-export interface OfficeParts {
-  readonly desk: ApprovalDesk;
-  readonly bus: MessageBus;
-  readonly records: RecordsSource;
-  /** Restricts values that were read for another agent. */
-  readonly presenting: Presenting;
-  readonly audit: Pick<AuditSink, 'recordApproval'>;
-  /** Names of the agents that may decide. */
-  readonly approvers: readonly string[];
-  readonly log: { warn(line: string): void };
-}
 
 export interface Verdict {
   readonly approved: boolean;
@@ -177,17 +169,33 @@ const MAX_REASON = 500;
  * Shows cases to approvers and takes their decisions. Approvers see cases of their own tenant and cannot decide their
  * own. A sub-agent's request counts as its root's, because they share a principal.
  */
+@Injectable()
 export class ApprovalOffice {
   private readonly views: CaseViews;
+  private readonly desk: ApprovalDesk;
+  private readonly bus: MessageBus;
+  private readonly logger = new Logger(ApprovalOffice.name);
 
-  constructor(private readonly dependencies: OfficeParts) {
-    this.views = new CaseViews(dependencies.records, dependencies.presenting);
+  /** @param options `approvers` are names of the agents that may decide */
+  constructor(
+    records: GovernedRecordsSource,
+    writes: GovernedWritesSource,
+    { approvals, bus }: SharedState,
+    @Inject(AuditSink) private readonly audit: Pick<AuditSink, 'recordApproval'>,
+    @Inject(APPROVAL_OPTIONS) private readonly options: { readonly approvers: readonly string[] },
+  ) {
+    this.desk = approvals;
+    this.bus = bus;
+    // Restricts values that were read for another agent.
+    this.views = new CaseViews(records, (context) =>
+      writes.methods(context, { tool: 'approvals', timeout: 10 }),
+    );
   }
 
   /** @throws SharedStateUnavailable */
   async list(viewer: Agent): Promise<Answered<readonly ApprovalView[]>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const pending = await this.dependencies.desk.pending(viewer.tenantId);
+    const pending = await this.desk.pending(viewer.tenantId);
     return { ok: true, value: pending.map((one) => summaryOf(one, viewer)) };
   }
 
@@ -207,18 +215,18 @@ export class ApprovalOffice {
     const { approved } = verdict;
     const reason = verdict.reason === undefined ? undefined : oneLine(verdict.reason).slice(0, MAX_REASON);
     const decision = { approved, by: viewer.principal, at: Date.now(), ...(reason && { reason }) };
-    const outcome = await this.dependencies.desk.decide(id, decision);
+    const outcome = await this.desk.decide(id, decision);
     if (outcome !== 'decided') return { ok: false, refusal: outcome === 'unknown' ? 'not_found' : outcome };
     this.record(known, viewer, approved, reason);
     // A call that misses the message polls the case.
-    await this.dependencies.bus.publish(DECIDED, { id }).catch(() => undefined);
+    await this.bus.publish(DECIDED, { id }).catch(() => undefined);
     const status = approved ? ('approved' as const) : ('denied' as const);
     return { ok: true, value: summaryOf({ ...known, status, decision }, viewer) };
   }
 
   /** Whether agents of this definition may decide. */
   isStaffedBy({ name }: Agent['shape']): boolean {
-    return this.dependencies.approvers.includes(name);
+    return this.options.approvers.includes(name);
   }
 
   private admits({ shape, depth }: Agent): boolean {
@@ -228,7 +236,7 @@ export class ApprovalOffice {
   /** A case of another tenant counts as unknown. */
   private async caseFor(id: string, viewer: Agent): Promise<Answered<ApprovalCase>> {
     if (!this.admits(viewer)) return { ok: false, refusal: 'forbidden' };
-    const known = await this.dependencies.desk.find(id);
+    const known = await this.desk.find(id);
     if (!known || known.requester.tenant !== viewer.tenantId) return { ok: false, refusal: 'not_found' };
     return { ok: true, value: known };
   }
@@ -236,7 +244,7 @@ export class ApprovalOffice {
   private record(known: ApprovalCase, viewer: Agent, approved: boolean, reason: string | undefined): void {
     const { requester } = known;
     try {
-      this.dependencies.audit.recordApproval({
+      this.audit.recordApproval({
         at: new Date().toISOString(),
         tool: known.tool,
         effective_permission: tierOf(known.permission),
@@ -252,7 +260,7 @@ export class ApprovalOffice {
         duration_ms: Date.now() - known.requestedAt,
       });
     } catch (error) {
-      this.dependencies.log.warn(`an approval could not be recorded: ${String(error)}`);
+      this.logger.warn(`an approval could not be recorded: ${String(error)}`);
     }
   }
 }

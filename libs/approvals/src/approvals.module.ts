@@ -10,9 +10,8 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Refused } from '#agent';
 import { AuditSink } from '#audit';
 import { SharedState } from '#cluster';
-import { GovernedRecordsSource, GovernedWritesSource } from '#data';
 import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
-import { ApprovalOffice } from './approval-service.js';
+import { APPROVAL_OPTIONS, ApprovalOffice } from './approval-service.js';
 import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';
 import { ApproversInTurn, ClientApprover, DeskApprover } from './approvers.js';
 import { RecordedApprover } from './recorded-approver.js';
@@ -29,8 +28,6 @@ export interface ApprovalsModuleOptions {
   /** Receives every new case. Null: none. */
   readonly webhook: Omit<ApprovalWebhookOptions, 'log'> | null;
 }
-
-const OPTIONS = Symbol('options of approvals');
 
 /** Sends new cases to the operator's webhook, and ends with the application. */
 @Injectable()
@@ -58,7 +55,7 @@ export class ApprovalsModule {
       module: ApprovalsModule,
       imports: [...(imports ?? [])],
       providers: [
-        { provide: OPTIONS, useValue: options },
+        { provide: APPROVAL_OPTIONS, useValue: options },
         { provide: Announcements, useFactory: () => new Announcements(options.webhook) },
         {
           provide: Approver,
@@ -70,25 +67,7 @@ export class ApprovalsModule {
           ) => recorded(chosenApprover(options, shared, announcements), timeout, events, audit),
           inject: [EventEmitter2, AuditSink, Announcements, SharedState],
         },
-        {
-          provide: ApprovalOffice,
-          useFactory: (
-            records: GovernedRecordsSource,
-            writes: GovernedWritesSource,
-            audit: AuditSink,
-            { approvals, bus }: SharedState,
-          ) =>
-            new ApprovalOffice({
-              desk: approvals,
-              bus,
-              records,
-              presenting: (context) => writes.methods(context, { tool: 'approvals', timeout: 10 }),
-              audit,
-              approvers: options.approvers,
-              log: new Logger(ApprovalOffice.name),
-            }),
-          inject: [GovernedRecordsSource, GovernedWritesSource, AuditSink, SharedState],
-        },
+        ApprovalOffice,
       ],
       exports: [Approver, ApprovalOffice],
     };
@@ -145,6 +124,6 @@ export function approvedBy(bound: Approver): Provider {
     provide: Approver,
     useFactory: (events: EventEmitter2, audit: AuditSink, { clientTimeout }: ApprovalsModuleOptions) =>
       recorded(new BoundApprover(bound), clientTimeout, events, audit),
-    inject: [EventEmitter2, AuditSink, OPTIONS],
+    inject: [EventEmitter2, AuditSink, APPROVAL_OPTIONS],
   };
 }

@@ -3,7 +3,6 @@ export {
   ApprovalOffice,
   type ApprovalView,
   type DetailedApprovalView,
-  type OfficeParts,
   type OfficeRefusal,
   type Verdict,
 } from './approval-service.js';

@@ -8,12 +8,10 @@ import {
 } from './governed/governed-sources.js';
 import { PrincipalDirectory } from './identity/principal-directory.js';
 import { PrincipalResolver } from './identity/principal-resolver.js';
-import type { DatabaseTurns } from './metering/metered-stores.js';
+import { DatabaseTurns } from './metering/metered-stores.js';
 import { misfitReport } from './misfit-report.js';
-import { RecordSearcher } from './record-search.js';
-import { RecordReader, RecordWriter } from './record-store.js';
-import { SchemaCatalogue, SchemaWriter } from './schema-store.js';
 import { StoredWriteKeys } from './stored-write-keys.js';
+import { WriteKeys } from './write-keys.js';
 
 /** Governed access to rows, over the ports that an adapter provides: whoever reads or writes for an agent goes through it. */
 @Module({})
@@ -38,32 +36,15 @@ export class DataModule {
           useFactory: (policies: Policies) => new AgentScopes(policies, misfitReport()),
           inject: [Policies],
         },
+        { provide: DatabaseTurns, useValue: turns },
         {
-          provide: GovernedRecordsSource,
-          useFactory: (
-            scopes: AgentScopes,
-            reader: RecordReader,
-            catalogue: SchemaCatalogue,
-            identities: PrincipalResolver,
-          ) => new GovernedRecordsSource(scopes, reader, catalogue, identities, turns),
-          inject: [AgentScopes, RecordReader, SchemaCatalogue, PrincipalResolver],
-        },
-        GovernedSearchSource,
-        {
-          provide: StoredWriteKeys,
-          useFactory: (s: SharedState) => new StoredWriteKeys(s),
+          provide: WriteKeys,
+          useFactory: (shared: SharedState) => new StoredWriteKeys(shared),
           inject: [SharedState],
         },
-        {
-          provide: GovernedWritesSource,
-          useFactory: (
-            records: GovernedRecordsSource,
-            rows: RecordWriter,
-            classes: SchemaWriter,
-            keys: StoredWriteKeys,
-          ) => new GovernedWritesSource(records, rows, classes, keys),
-          inject: [GovernedRecordsSource, RecordWriter, SchemaWriter, StoredWriteKeys],
-        },
+        GovernedRecordsSource,
+        GovernedSearchSource,
+        GovernedWritesSource,
       ],
       exports: [PrincipalResolver, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource],
     };

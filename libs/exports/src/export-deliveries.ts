@@ -1,3 +1,4 @@
+import { Injectable } from '@nestjs/common';
 import { type Agent, refusals, Refused } from '#agent';
 import {
   type ListedResource,
@@ -9,8 +10,8 @@ import {
 } from '#dispatcher';
 import { type Download, type DownloadCall, Downloads } from '#streaming';
 import { type EmbeddedResource, MEDIA_TYPES } from '#tools';
-import type { ExportFile, ExportFiles } from './export-files.js';
-import { EXPORT_SCHEME, fileNameOf, type TicketOffice } from './export-tickets.js';
+import { type ExportFile, ExportFiles } from './export-files.js';
+import { EXPORT_SCHEME, fileNameOf, TicketOffice } from './export-tickets.js';
 import { FROM_THE_START, type WalkStart } from './export-walk.js';
 
 const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
@@ -110,6 +111,7 @@ function tooLarge(room: number) {
 }
 
 /** Exports as files over HTTP. */
+@Injectable()
 export class ExportDownloads extends Downloads {
   constructor(
     private readonly files: ExportFiles,

@@ -1,20 +1,21 @@
 import { createHash } from 'node:crypto';
-import { Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { EventEmitter2 } from '@nestjs/event-emitter';
 import { refusals, Refused } from '#agent';
 import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
-import { ALWAYS_KEEP, hasInternalSegment, PerPolicy, type Policies, rootOf } from '#policy';
+import { ALWAYS_KEEP, hasInternalSegment, PerPolicy, Policies, rootOf } from '#policy';
 import {
   type Column,
   compileCanaries,
   type ExportOrder,
   type LineWriter,
   lineWriter,
-  type ToolRunner,
+  ToolRunner,
 } from '#tools';
-import type { ExportJournal, Reader } from './export-journal.js';
-import type { ExportTicket, TicketOffice } from './export-tickets.js';
-import type { ExportWalk, WalkedRow, WalkStart } from './export-walk.js';
+import { ExportJournal, type Reader } from './export-journal.js';
+import { type ExportTicket, TicketOffice } from './export-tickets.js';
+import { ExportWalk, type WalkedRow, type WalkStart } from './export-walk.js';
 
 /**
  * The columns of a file: those that were asked for, by the names that rows carry; else all that the agent may read of the
@@ -113,32 +114,30 @@ export class ExportFile {
 /** The tool that promises exports: who may not call it, reads none. */
 const TOOL = 'export_data';
 
-export interface ExportFilesParts {
-  readonly office: TicketOffice;
-  readonly walk: ExportWalk;
-  readonly journal: ExportJournal;
-  readonly runner: Pick<ToolRunner, 'list'>;
-  readonly policies: Pick<Policies, 'of'>;
-  /** Hears of a canary in an export. */
-  readonly onCanary: (phrase: string, reader: Reader, className: string) => void;
-}
-
 /** Opens exports for their owners, under the gates of the tool that promised them. */
+@Injectable()
 export class ExportFiles {
   private readonly logger = new Logger('Exports');
   private readonly canaries = new PerPolicy(({ switches: { promptInjectionCanaries: phrases } }) =>
     phrases.length > 0 ? compileCanaries(phrases) : null,
   );
 
-  constructor(private readonly parts: ExportFilesParts) {}
+  constructor(
+    private readonly office: TicketOffice,
+    private readonly walk: ExportWalk,
+    private readonly journal: ExportJournal,
+    @Inject(ToolRunner) private readonly runner: Pick<ToolRunner, 'list'>,
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
+    @Inject(EventEmitter2) private readonly events: Pick<EventEmitter2, 'emit'>,
+  ) {}
 
   permits({ agent }: Pick<Reader, 'agent'>): boolean {
-    return this.parts.runner.list({ agent }).some(({ name }) => name === TOOL);
+    return this.runner.list({ agent }).some(({ name }) => name === TOOL);
   }
 
   /** @returns `undefined` when this agent has no such export. @throws Refused when it may not read it now */
   async open(id: string, reader: Reader): Promise<{ file: ExportFile; ticket: ExportTicket } | undefined> {
-    const { office, walk, journal, policies } = this.parts;
+    const { office, walk, journal, policies } = this;
     await spendCall(reader.agent, this.logger);
     const retryAfter = journal.admit();
     if (retryAfter !== null) throw new Refused(refusals.auditUnavailable(retryAfter));
@@ -159,10 +158,15 @@ export class ExportFiles {
 
   /** Canaries are phrases of JSON text, whatever the format of the file. */
   private inspect(rows: readonly WalkedRow[], reader: Reader, className: string): string | undefined {
-    const policy = this.parts.policies.of(reader.agent);
+    const policy = this.policies.of(reader.agent);
     const phrase = this.canaries.of(policy)?.(JSON.stringify(rows));
     if (phrase === undefined || phrase === null) return undefined;
-    this.parts.onCanary(phrase, reader, className);
+    this.events.emit('parse.agent.prompt_injection_detected', {
+      tool: 'export_read',
+      phrase,
+      agent_id: reader.agent.agentId,
+      class_name: className,
+    });
     if (policy.switches.canaryAction !== 'refuse') return phrase;
     throw new Refused(refusals.securityBlocked('canary', `canary: ${phrase}`));
   }

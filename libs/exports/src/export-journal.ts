@@ -1,7 +1,7 @@
-import { Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { type Agent, type CallContext, Refused, refusals, Unauthorized } from '#agent';
-import { auditedAgent, auditedRefusal, type AuditSink, resultCost } from '#audit';
-import type { Policies } from '#policy';
+import { auditedAgent, auditedRefusal, AuditSink, resultCost } from '#audit';
+import { Policies } from '#policy';
 
 /** One reading of an export, whole or a part of it. */
 export interface ExportReading {
@@ -18,12 +18,13 @@ export interface ExportReading {
 }
 
 /** Writes down every reading, those that were broken off with the rows and bytes that had left by then. */
+@Injectable()
 export class ExportJournal {
   private readonly logger = new Logger(ExportJournal.name);
 
   constructor(
     private readonly audit: AuditSink,
-    private readonly policies: Pick<Policies, 'of'>,
+    @Inject(Policies) private readonly policies: Pick<Policies, 'of'>,
   ) {}
 
   /** Null when a reading can be recorded, else the seconds until it may be tried again. */

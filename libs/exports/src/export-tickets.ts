@@ -203,6 +203,9 @@ export interface ExportSettings {
   readonly maxPerOwner: number;
 }
 
+/** Token of the settings of exports. */
+export const EXPORT_SETTINGS = Symbol('settings of exports');
+
 export const DEFAULT_EXPORTS: ExportSettings = Object.freeze({
   lifetime: 3_600_000,
   maxRows: 1_000_000,

@@ -1,8 +1,15 @@
+import { Inject, Injectable } from '@nestjs/common';
 import { type CallContext, type DataMeter, refusals, Refused } from '#agent';
-import type { FindOptions, GovernedClass, GovernedRecords, GovernedRecordsSource, ParseRow } from '#data';
-import { type DataBudgets, meters } from '#dispatcher';
+import {
+  type FindOptions,
+  type GovernedClass,
+  type GovernedRecords,
+  GovernedRecordsSource,
+  type ParseRow,
+} from '#data';
+import { DataBudgets, meters } from '#dispatcher';
 import type { ExportOrder } from '#tools';
-import { BATCH_ROWS, BATCH_SECONDS, type ExportSettings } from './export-tickets.js';
+import { BATCH_ROWS, BATCH_SECONDS, EXPORT_SETTINGS, type ExportSettings } from './export-tickets.js';
 
 /** Whose rows are walked, from where. */
 export interface WalkStart {
@@ -30,10 +37,11 @@ export interface WalkedRow {
  * Walks the rows of an order in the order of their ids. Every batch is a call of its own through the governed door: who asks,
  * what they may read and which rows exist for them is settled anew each time.
  */
+@Injectable()
 export class ExportWalk {
   constructor(
-    private readonly records: Pick<GovernedRecordsSource, 'for'>,
-    private readonly settings: Pick<ExportSettings, 'maxRows'>,
+    @Inject(GovernedRecordsSource) private readonly records: Pick<GovernedRecordsSource, 'for'>,
+    @Inject(EXPORT_SETTINGS) private readonly settings: Pick<ExportSettings, 'maxRows'>,
     private readonly budgets: DataBudgets,
   ) {}
 

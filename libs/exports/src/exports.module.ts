@@ -1,16 +1,12 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
-import { EventEmitter2 } from '@nestjs/event-emitter';
-import { AuditSink } from '#audit';
 import { SharedState } from '#cluster';
-import { GovernedRecordsSource } from '#data';
-import { DataBudgets, ResourceRegistry, SealedText, StateKeys } from '#dispatcher';
-import { Policies } from '#policy';
+import { ResourceRegistry, SealedText, StateKeys } from '#dispatcher';
 import { Downloads, ServedAt } from '#streaming';
-import { ExportDesk, ToolRunner } from '#tools';
+import { ExportDesk } from '#tools';
 import { ExportDownloads, ExportResources } from './export-deliveries.js';
 import { ExportFiles } from './export-files.js';
 import { ExportJournal } from './export-journal.js';
-import { type ExportSettings, TicketOffice } from './export-tickets.js';
+import { EXPORT_SETTINGS, type ExportSettings, TicketOffice } from './export-tickets.js';
 import { ExportWalk } from './export-walk.js';
 
 /** Exports that are fetched after they were asked for, over HTTP and as resources. */
@@ -29,49 +25,11 @@ export class ExportsModule {
           inject: [SharedState, ServedAt],
         },
         { provide: ExportDesk, useExisting: TicketOffice },
-        {
-          provide: ExportWalk,
-          useFactory: (records: GovernedRecordsSource, budgets: DataBudgets) =>
-            new ExportWalk(records, settings, budgets),
-          inject: [GovernedRecordsSource, DataBudgets],
-        },
-        {
-          provide: ExportJournal,
-          useFactory: (audit: AuditSink, policies: Policies) => new ExportJournal(audit, policies),
-          inject: [AuditSink, Policies],
-        },
-        {
-          provide: ExportFiles,
-          useFactory: (
-            office: TicketOffice,
-            runner: ToolRunner,
-            walk: ExportWalk,
-            journal: ExportJournal,
-            policies: Policies,
-            events: EventEmitter2,
-          ) =>
-            new ExportFiles({
-              office,
-              runner,
-              policies,
-              walk,
-              journal,
-              onCanary: (phrase, { agent }, className) => {
-                events.emit('parse.agent.prompt_injection_detected', {
-                  tool: 'export_read',
-                  phrase,
-                  agent_id: agent.agentId,
-                  class_name: className,
-                });
-              },
-            }),
-          inject: [TicketOffice, ToolRunner, ExportWalk, ExportJournal, Policies, EventEmitter2],
-        },
-        {
-          provide: Downloads,
-          useFactory: (files: ExportFiles, office: TicketOffice) => new ExportDownloads(files, office),
-          inject: [ExportFiles, TicketOffice],
-        },
+        { provide: EXPORT_SETTINGS, useValue: settings },
+        ExportWalk,
+        ExportJournal,
+        ExportFiles,
+        { provide: Downloads, useClass: ExportDownloads },
         {
           provide: ExportResources,
           useFactory: (

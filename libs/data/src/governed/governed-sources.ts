@@ -1,5 +1,6 @@
+import { Injectable, Optional } from '@nestjs/common';
 import type { Agent, CallContext } from '#agent';
-import type { AgentScope, AgentScopes } from '#policy';
+import { type AgentScope, AgentScopes } from '#policy';
 import type {
   GovernedClassWrites,
   GovernedMethods,
@@ -7,7 +8,7 @@ import type {
   GovernedSearch,
   GovernedWrites,
 } from '../governed-access.js';
-import type { PrincipalResolver } from '../identity/principal-resolver.js';
+import { PrincipalResolver } from '../identity/principal-resolver.js';
 import {
   DatabaseTurns,
   MeteredReader,
@@ -15,10 +16,10 @@ import {
   MeteredWriter,
   type Turn,
 } from '../metering/metered-stores.js';
-import type { RecordSearcher } from '../record-search.js';
-import type { OperationContext, RecordReader, RecordWriter, StoreCall } from '../record-store.js';
-import type { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
-import { NoWriteKeys, type WriteKeys } from '../write-keys.js';
+import { RecordSearcher } from '../record-search.js';
+import { type OperationContext, RecordReader, RecordWriter, type StoreCall } from '../record-store.js';
+import { SchemaCatalogue, SchemaWriter } from '../schema-store.js';
+import { NoWriteKeys, WriteKeys } from '../write-keys.js';
 import {
   DeferredClassWrites,
   DeferredMethods,
@@ -67,13 +68,14 @@ export function operationContext(context: CallContext, budget: CallBudget): Oper
 const PROTOCOL_BUDGET: CallBudget = { tool: 'protocol', timeout: 15 };
 
 /** Creates the governed records of a call. Holds the only references to the store. */
+@Injectable()
 export class GovernedRecordsSource {
   constructor(
     private readonly scopes: AgentScopes,
     private readonly reader: RecordReader,
     private readonly catalogue: SchemaCatalogue,
     private readonly identities: PrincipalResolver,
-    private readonly turns: DatabaseTurns = new DatabaseTurns(),
+    @Optional() private readonly turns: DatabaseTurns = new DatabaseTurns(),
   ) {}
 
   /** Nothing is read until the first use: a call that needs no data needs no database. */
@@ -122,6 +124,7 @@ function rootOf(agent: Agent): Agent {
 }
 
 /** Creates the governed search of a call. */
+@Injectable()
 export class GovernedSearchSource {
   constructor(
     private readonly records: GovernedRecordsSource,
@@ -139,12 +142,13 @@ export class GovernedSearchSource {
 }
 
 /** Creates the governed access that changes data. Holds the only references to the writers. */
+@Injectable()
 export class GovernedWritesSource {
   constructor(
     private readonly records: GovernedRecordsSource,
     private readonly writer: RecordWriter,
     private readonly schemaWriter: SchemaWriter,
-    private readonly keys: WriteKeys = new NoWriteKeys(),
+    @Optional() private readonly keys: WriteKeys = new NoWriteKeys(),
   ) {}
 
   rows(context: CallContext, budget: CallBudget): GovernedWrites {

@@ -140,14 +140,14 @@ export function openRoom(rows: readonly ParseRow[], options: RoomOptions = {}) {
     new PrincipalResolver(sessions),
   );
   const tool = { name: 'export_data' } as ToolDefinition;
-  const files = new ExportFiles({
+  const files = new ExportFiles(
     office,
+    new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), () => null)),
+    new ExportJournal(audit, policies),
+    { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
     policies,
-    walk: new ExportWalk(records, settings, new DataBudgets(new ProcessBudgetLedger(), () => null)),
-    journal: new ExportJournal(audit, policies),
-    runner: { list: ({ agent }) => (agent.shape.tools.permits(tool.name) ? [tool] : []) },
-    onCanary: (phrase) => canaries.push(phrase),
-  });
+    { emit: (_event: unknown, { phrase }: { phrase: string }) => canaries.push(phrase) > 0 },
+  );
   const sealed = new SealedText(options.keys ?? processSecret(), 'test');
   const { partBytes } = options;
   const resources = new ExportResources({ files, office, sealed, ...(partBytes && { partBytes }) });
