@@ -19,7 +19,7 @@ import {
 import { ConfigError, type Environment, type LoadedConfig } from '#config';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';
 import type { ConsoleSetting, MountedConsole } from './console/open-console.js';
-import { openLogger } from './logging/open-logger.js';
+import { openLogger } from './logging/service-logger.js';
 import type { RunningService } from './serve.js';
 
 type LoadedHttp = LoadedConfig & Partial<Pick<LoadedService, 'plugins'>> & ReadableAgain;

@@ -1,6 +1,5 @@
 import type { Environment } from '#config';
 import { closeWithin, loadWithPlugins, openDatabase } from '#instance';
-import { closeOnSignals } from './signals.js';
 
 /** Milliseconds that the database may take to close. */
 const DATABASE_TIMEOUT = 2_000;
@@ -38,5 +37,20 @@ export async function serve(env: Environment, cwd: string): Promise<RunningServi
   } catch (error) {
     await database.close();
     throw error;
+  }
+}
+
+/** Ends the process once what runs has ended; with a second signal at once. */
+function closeOnSignals(close: () => Promise<void>): void {
+  let asked = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (asked) process.exit(1);
+      asked = true;
+      close().then(
+        () => process.exit(0),
+        () => process.exit(1),
+      );
+    });
   }
 }

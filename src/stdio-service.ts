@@ -8,7 +8,7 @@ import { Kernel } from '#dispatcher';
 import { fieldsOf, type LoadedService, ParleyInstance } from '#instance';
 import { StdioEdge, Wire } from '#streaming';
 import { NOTHING_OBSERVED, type Observability, Telemetry } from '#telemetry';
-import { openLogger } from './logging/open-logger.js';
+import { openLogger } from './logging/service-logger.js';
 
 /** What a client on a pipe shows instead of request headers. */
 function credentialsOf(given: Environment): Record<string, string> {

@@ -1,10 +1,11 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { oneLine, terminalText } from '#audit';
 import { loadWithPlugins } from '#instance';
-import { ChatLoop } from './chat-loop.js';
-import { withConfig } from './named-config.js';
-import { openAgent } from './open-agent.js';
-import { preparedConversation } from './open-conversation.js';
+import { type Answer, callLine, type Conversation } from '#llm';
+import { withConfig } from './command-options.js';
+import { openAgent, type OpenAgent, preparedConversation } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';
-import { Terminal } from './terminal/terminal.js';
+import { Terminal, TextStream } from './terminal/terminal.js';
 
 export interface ChatOptions {
   readonly agent?: string;
@@ -35,3 +36,232 @@ export async function runChat({ agent, config }: ChatOptions): Promise<void> {
     terminal.close();
   }
 }
+
+interface ChatParts {
+  readonly terminal: Terminal;
+  readonly person: PersonAtTerminal;
+  readonly agent: OpenAgent;
+  readonly conversation: Conversation;
+  /** Whether calls and costs are shown from the start. */
+  readonly trace: boolean;
+}
+
+const PROMPT = '> ';
+const MORE = '… ';
+const BLOCK = '"""';
+const LEAVE = new Set(['/exit', '/quit', 'exit', 'quit']);
+
+/** Questions and commands, one after the other, until the input ends. */
+class ChatLoop {
+  private readonly commands: ChatCommands;
+
+  constructor(private readonly parts: ChatParts) {
+    this.commands = new ChatCommands(parts);
+  }
+
+  async run(): Promise<void> {
+    const { terminal } = this.parts;
+    this.banner();
+    for (;;) {
+      const entered = await this.question();
+      if (entered === null || LEAVE.has(entered)) break;
+      if (entered !== '') await this.interruptibly((signal) => this.handle(entered, signal));
+    }
+    terminal.line('bye');
+  }
+
+  private banner(): void {
+    const { terminal, agent, conversation } = this.parts;
+    const { provider, model } = conversation.model;
+    terminal.line(terminal.paint('bold', `Parley chat — ${oneLine(`${provider} / ${model}`)}`));
+    terminal.line(
+      `Agent: ${agent.name} (${agent.permissions}) | Trace: ${this.commands.trace ? 'on' : 'off'}`,
+    );
+    terminal.line('Type your question. /help lists the commands.');
+  }
+
+  /** A line, or several: one that ends with a backslash goes on, and so does what stands between two lines of `"""`. */
+  private async question(): Promise<string | null> {
+    const { terminal } = this.parts;
+    const lines: string[] = [];
+    let inBlock = false;
+    for (;;) {
+      const entered = await terminal.next(lines.length === 0 && !inBlock ? PROMPT : MORE);
+      if (entered.kind === 'end') return lines.length > 0 ? lines.join('\n').trim() : null;
+      if (entered.kind === 'interrupted') {
+        terminal.line('[interrupted]');
+        return '';
+      }
+      const { text } = entered;
+      if (text.trim() === BLOCK) {
+        if (inBlock) return lines.join('\n').trim();
+        inBlock = true;
+      } else if (!inBlock && text.endsWith('\\')) lines.push(text.slice(0, -1));
+      else {
+        lines.push(text);
+        if (!inBlock) return lines.join('\n').trim();
+      }
+    }
+  }
+
+  private async handle(entered: string, signal: AbortSignal): Promise<void> {
+    if (entered.startsWith('/')) return this.commands.run(entered, signal);
+    const { terminal, conversation } = this.parts;
+    const text = new TextStream((shown) => terminal.write(shown));
+    let calls = 0;
+    terminal.status('…');
+    const answer = await conversation
+      .reply(entered, {
+        signal,
+        onText: (piece) => text.take(piece),
+        onModelTurn: () => text.end(),
+        onToolCall: (call) => {
+          calls += 1;
+          if (this.commands.trace) terminal.line(terminal.paint('dim', callLine(call, calls)));
+          terminal.status(`  ${call.name} …`);
+        },
+        onProgress: (name, { progress, total, message }) =>
+          terminal.status(`  ${name} ${progress}${total === undefined ? '' : `/${total}`} ${message ?? ''}`),
+        onRetry: (seconds, why) => terminal.status(`  again in ${Math.ceil(seconds)} s: ${why}`),
+      })
+      .finally(() => text.end());
+    this.afterwards(answer);
+  }
+
+  private afterwards({ text, error, usage }: Answer): void {
+    const { terminal } = this.parts;
+    if (text.trim() === '') terminal.line('[empty response]');
+    if (error !== null) terminal.line(terminal.paint('yellow', `[${error}]`));
+    if (this.commands.trace) terminal.line(terminal.paint('dim', `  ${usage.toString()}`));
+  }
+
+  /** Ctrl-C ends what is being done, and nothing else. */
+  private async interruptibly(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { terminal, person } = this.parts;
+    const turn = new AbortController();
+    terminal.onCtrlC(() => {
+      turn.abort(new Error('interrupted'));
+      person.giveUp();
+    });
+    try {
+      await work(turn.signal);
+    } catch (error) {
+      if (turn.signal.aborted) terminal.line('[interrupted]');
+      else terminal.line(terminal.paint('red', told(error)));
+    } finally {
+      terminal.onCtrlC(null);
+    }
+  }
+}
+
+function told(error: unknown): string {
+  return error instanceof Error
+    ? `[error] ${error.name}: ${terminalText(oneLine(error.message))}`
+    : '[error] something that is no error was thrown';
+}
+
+interface ChatCommand {
+  readonly does: string;
+  readonly run: (rest: string, signal: AbortSignal) => void | Promise<void>;
+}
+
+const SHOWN_OF_HISTORY = 120;
+const SHOWN_OF_SUMMARY = 200;
+
+/** What begins with a slash. */
+class ChatCommands {
+  trace: boolean;
+  private readonly commands: ReadonlyMap<string, ChatCommand>;
+
+  constructor(private readonly parts: ChatParts) {
+    this.trace = parts.trace;
+    this.commands = new Map<string, ChatCommand>([
+      ['/help', { does: 'this list', run: () => this.help() }],
+      ['/reset', { does: 'forget what was said', run: () => this.reset() }],
+      [
+        '/compact',
+        {
+          does: 'put a summary in the place of what was said (asks the model)',
+          run: (_, signal) => this.compact(signal),
+        },
+      ],
+      ['/tools', { does: 'the tools of this agent', run: (_, signal) => this.tools(signal) }],
+      ['/trace', { does: 'show calls and costs, or no longer', run: () => this.toggleTrace() }],
+      ['/cost', { does: 'tokens and dollars so far', run: () => this.cost() }],
+      ['/history', { does: 'what was said', run: () => this.history() }],
+      ['/export', { does: 'FILE: write what was said to a new file', run: (file) => this.export(file) }],
+      ['/import', { does: 'FILE: go on with what such a file holds', run: (file) => this.import(file) }],
+    ]);
+  }
+
+  async run(entered: string, signal: AbortSignal): Promise<void> {
+    const [, name = '', rest = ''] = /^(\S+)\s*([^]*)$/.exec(entered) ?? [];
+    const command = this.commands.get(name);
+    if (command) await command.run(rest.trim(), signal);
+    else this.line(`no command ${oneLine(name)}; /help lists them`);
+  }
+
+  private help(): void {
+    for (const [name, { does }] of this.commands) this.line(`${name.padEnd(9)} ${does}`);
+    this.line('/exit     leave (also /quit, Ctrl-D); Ctrl-C ends what is being done');
+    this.line('A line that ends with \\ goes on; """ begins and ends several lines.');
+  }
+
+  private reset(): void {
+    this.parts.conversation.reset();
+    this.line('[conversation cleared]');
+  }
+
+  private async compact(signal: AbortSignal): Promise<void> {
+    const { conversation } = this.parts;
+    const summary = await conversation.compact(signal);
+    if (summary === '') return this.line('[nothing to compact]');
+    this.line(`[compacted with ${conversation.lastCallUsage.total} tokens]`);
+    this.line(oneLine(beginning(summary, SHOWN_OF_SUMMARY)));
+  }
+
+  private async tools(signal: AbortSignal): Promise<void> {
+    const listed = await this.parts.agent.tools.list(signal);
+    for (const name of listed.map((tool) => tool.name).sort()) this.line(oneLine(name));
+  }
+
+  private toggleTrace(): void {
+    this.trace = !this.trace;
+    this.line(`trace: ${this.trace ? 'on' : 'off'}`);
+  }
+
+  private cost(): void {
+    const { usage, lastCallUsage } = this.parts.conversation;
+    this.line(`session: ${usage.toString(4)}`);
+    this.line(`last:    ${lastCallUsage.toString(6)}`);
+  }
+
+  private history(): void {
+    const { history } = this.parts.conversation;
+    if (history.length === 0) this.line('[nothing was said]');
+    for (const [index, { role, content }] of history.entries())
+      this.line(`${index + 1}. ${role}: ${oneLine(beginning(content, SHOWN_OF_HISTORY))}`);
+  }
+
+  private async export(file: string): Promise<void> {
+    if (file === '') return this.line('/export FILE');
+    // For its owner alone, and never over another file.
+    await writeFile(file, this.parts.conversation.export(), { flag: 'wx', mode: 0o600 });
+    this.line(`[written to ${oneLine(file)}]`);
+  }
+
+  private async import(file: string): Promise<void> {
+    if (file === '') return this.line('/import FILE');
+    const { conversation } = this.parts;
+    const imported = conversation.import(await readFile(file, 'utf8'));
+    this.line(
+      imported ? `[${conversation.history.length} messages read]` : '[not read: the file is not JSON]',
+    );
+  }
+
+  private line(text: string): void {
+    this.parts.terminal.line(text);
+  }
+}
+
+const beginning = (text: string, most: number) => Array.from(text).slice(0, most).join('');

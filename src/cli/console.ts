@@ -1,15 +1,18 @@
-import { start } from 'node:repl';
+import { createInterface } from 'node:readline';
+import { Recoverable, type REPLEval, start } from 'node:repl';
+import { Readable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import { type Context, runInContext } from 'node:vm';
 import { oneLine, terminalText } from '#audit';
-import { Answer, ModelSettingsError } from '#llm';
+import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
-import { consoleHelpers } from './console-helpers.js';
-import { withConfig } from './named-config.js';
-import { openAgent } from './open-agent.js';
-import { type OpenConversation, preparedConversation } from './open-conversation.js';
-import { AwaitedEvaluations } from './terminal/awaited-evaluations.js';
+import { Answer, type Conversation, ModelSettingsError } from '#llm';
+import { withConfig } from './command-options.js';
+import { openAgent, type OpenAgent, type OpenConversation, preparedConversation } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';
-import { PromptTerminal } from './terminal/prompt-terminal.js';
+import { PromptTerminal } from './terminal/terminal.js';
+import { toolEnvelope } from './tool.js';
 
 export interface ConsoleOptions {
   readonly agent?: string;
@@ -67,4 +70,163 @@ export async function runConsole({ agent, config }: ConsoleOptions): Promise<voi
 function shown(value: unknown): string {
   if (value instanceof Answer) return value.toString();
   return terminalText(inspect(value, { depth: 8, maxStringLength: 10_000 }));
+}
+
+export interface ConsoleParts {
+  readonly agent: OpenAgent;
+  /** Null: no model can be asked. */
+  readonly conversation: Conversation | null;
+  readonly print: (line: string) => void;
+}
+
+type Helper = (...args: never[]) => unknown;
+
+/** What is bound at the prompt of `parley console`. `values` are looked up anew whenever their name is entered. */
+export interface ConsoleHelpers {
+  readonly functions: Readonly<Record<string, Helper>>;
+  readonly values: Readonly<Record<string, () => unknown>>;
+}
+
+const signal = new AbortController().signal;
+
+function consoleHelpers({ agent, conversation, print }: ConsoleParts): ConsoleHelpers {
+  const t = async (name: string, args: JsonObject = {}) =>
+    toolEnvelope(await agent.tools.call(String(name), asSent(args), { signal }));
+  const dispatch = async (method: string, params: JsonObject = {}) => {
+    const reply = await agent.tools.dispatch(String(method), asSent(params), { signal });
+    const envelope = { jsonrpc: '2.0', id: 1 };
+    if ('error' in reply) return { status: reply.status, body: { ...envelope, error: reply.error } };
+    if ('result' in reply) return { status: 200, body: { ...envelope, result: reply.result } };
+    return { status: 202, body: null };
+  };
+  const named = (names: readonly string[]) => {
+    for (const name of [...names].sort()) print(oneLine(name));
+    return names.length;
+  };
+  return {
+    functions: {
+      t,
+      q: (class_name: string, options: JsonObject = {}) => t('query_class', { ...options, class_name }),
+      count: (class_name: string, options: JsonObject = {}) => t('count_objects', { ...options, class_name }),
+      schema: (class_name: string) => t('get_schema', { class_name }),
+      dispatch,
+      render_prompt: (name: string, args: JsonObject = {}) =>
+        dispatch('prompts/get', { name, arguments: args }),
+    },
+    values: {
+      agent: () => agent.describe(),
+      tools: async () => named((await agent.tools.list(signal)).map(({ name }) => name)),
+      schemas: async () => printedSchemas(await t('get_all_schemas'), print),
+      prompts: async () => {
+        const { body } = await dispatch('prompts/list');
+        return named(namesIn(member(member(body, 'result'), 'prompts')));
+      },
+      ...(conversation && { mcp: () => conversation }),
+    },
+  };
+}
+
+/** As the wire would carry it: what was made at the prompt is of the prompt's own classes, and is no plain object elsewhere. */
+function asSent(given: unknown): JsonObject {
+  const sent: unknown = JSON.parse(JSON.stringify(given ?? {}));
+  if (!isJsonObject(sent)) throw new TypeError('arguments are an object');
+  return sent;
+}
+
+function printedSchemas(reply: JsonObject, print: (line: string) => void): unknown {
+  const { data } = reply;
+  if (!isJsonObject(data)) return reply;
+  const custom = namesIn(data['custom']);
+  const builtIn = namesIn(data['built_in']);
+  print(oneLine(`Custom: ${custom.join(', ')}`));
+  print(oneLine(`Built-in: ${builtIn.join(', ')}`));
+  return [...custom, ...builtIn];
+}
+
+function namesIn(list: unknown): string[] {
+  const entries: unknown[] = Array.isArray(list) ? list : [];
+  return entries
+    .map((entry) => member(entry, 'name'))
+    .filter((name): name is string => typeof name === 'string');
+}
+
+/** Evaluates what is entered at a prompt, one after the other; what promises come to is shown, and is `_`, without `await`. */
+class AwaitedEvaluations {
+  private last: Promise<void> = Promise.resolve();
+
+  readonly evaluate: REPLEval = (code, context, _file, done) => {
+    this.last = inTurn(this.last, code, context, done);
+  };
+
+  /** Settles when everything that was entered is evaluated. */
+  async settled(): Promise<void> {
+    await turn();
+    await this.last;
+    await turn();
+  }
+
+  /** Lines of a pipe, each handed on when the one before it is evaluated, as a person would enter them. */
+  paced(input: Readable): Readable {
+    return Readable.from(this.lines(input), { objectMode: false, highWaterMark: 1 });
+  }
+
+  private async *lines(input: Readable): AsyncGenerator<string> {
+    for await (const line of createInterface({ input, crlfDelay: Infinity })) {
+      yield `${line}\n`;
+      await this.settled();
+    }
+  }
+}
+
+async function inTurn(
+  before: Promise<void>,
+  code: string,
+  context: Context,
+  done: (fault: Error | null, value: unknown) => void,
+): Promise<void> {
+  await before;
+  let value: unknown;
+  try {
+    value = await evaluate(code, context);
+  } catch (fault) {
+    return done(isUnfinished(fault) ? new Recoverable(fault) : asError(fault), undefined);
+  }
+  done(null, value);
+}
+
+/** A variable that is awaited for is one of the prompt anyway. */
+const DECLARATION = /^\s*(?:var|let|const)\s+/;
+
+function evaluate(code: string, context: Context): unknown {
+  const run = (text: string): unknown => runInContext(text, context, { filename: 'console' });
+  // As at any prompt: what begins with a brace is an object, when it can be one.
+  const forms = /^\s*\{/.test(code) ? [`(${code})`, code] : [code];
+  if (/\bawait\b/.test(code))
+    forms.unshift(`(async () => (${code.replace(DECLARATION, '').replace(/;?\s*$/, '')}\n))()`);
+  for (const form of forms.slice(0, -1)) {
+    try {
+      return run(form);
+    } catch (error) {
+      if (!isSyntaxError(error)) throw error;
+    }
+  }
+  return run(code);
+}
+
+/** Also one of the context, whose classes are others. */
+const isSyntaxError = (error: unknown): error is SyntaxError =>
+  (error as { name?: unknown } | null)?.name === 'SyntaxError';
+
+/** More lines may complete it. */
+const isUnfinished = (error: unknown): error is SyntaxError =>
+  isSyntaxError(error) && /^(Unexpected end of input|Unterminated template|missing \))/.test(error.message);
+
+/** Named and on one line: the stack tells of this prompt and not of what was entered. */
+function asError(fault: unknown): Error {
+  const { name, message } = Object(fault) as { name?: unknown; message?: unknown };
+  const told =
+    typeof message === 'string' ? terminalText(`${String(name)}: ${message}`) : terminalText(String(fault));
+  const error = new Error(told);
+  error.stack = told;
+  return error;
 }

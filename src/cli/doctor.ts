@@ -1,6 +1,5 @@
-import { describeExamination, examinationJson } from '../doctor/describe-examination.js';
-import { examine } from '../doctor/examine.js';
-import { withConfig } from './named-config.js';
+import { describeExamination, examinationJson, examine } from '../doctor/examine.js';
+import { withConfig } from './command-options.js';
 
 export interface DoctorOptions {
   readonly config?: string;

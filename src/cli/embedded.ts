@@ -1,7 +1,7 @@
 import { loadSeed, MongoConnection } from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { readSeedFile } from '#instance';
-import { UsageError } from './usage-error.js';
+import { UsageError } from './command-options.js';
 
 export interface EmbeddedOptions {
   readonly port: string;

@@ -1,5 +1,5 @@
 import { newKey, slowHashOf } from '#auth';
-import { UsageError } from './usage-error.js';
+import { UsageError } from './command-options.js';
 
 /** Characters; shorter ones are guessed however slow a guess is. */
 const SHORTEST = 12;

@@ -5,8 +5,7 @@ import { oneLine } from '#audit';
 import { StoreError } from '#data';
 import { productVersion } from '#instance';
 import { ConfigError, dotEnv } from '#config';
-import type { SearchOptions } from './audit-search.js';
-import type { VerifyOptions } from './audit-verify.js';
+import type { SearchOptions, VerifyOptions } from './audit.js';
 import { runEmbedded } from './embedded.js';
 import { demoConfig } from './demo.js';
 import type { DoctorOptions } from './doctor.js';
@@ -17,10 +16,9 @@ import type { CheckOptions } from './policy-check.js';
 import type { DiffOptions } from './policy-diff.js';
 import type { PolicyTestOptions } from './policy-test.js';
 import type { RevokeOptions } from './revoke.js';
-import { type StartOptions, withStartOptions } from './named-config.js';
+import { type StartOptions, UsageError, withStartOptions } from './command-options.js';
 import { runSeed } from './seed.js';
 import type { ToolOptions } from './tool.js';
-import { UsageError } from './usage-error.js';
 
 /** Commands that answer from data; the others look at what somebody configured, or take no configuration. */
 const SHOWS_THE_DEMO = ['serve', 'stdio', 'explain', 'chat', 'console', 'tool'];
@@ -223,7 +221,7 @@ audit
   .option(...JSON_OUTPUT)
   .description('name the first record that was altered, removed or moved; exit code 1 when there is one')
   .action(async (files: string[], options: VerifyOptions) => {
-    const { runAuditVerify } = await import('./audit-verify.js');
+    const { runAuditVerify } = await import('./audit.js');
     await runAuditVerify(files, options);
   });
 
@@ -248,7 +246,7 @@ audit
   .option(...JSON_OUTPUT)
   .description('find audit records, newest first')
   .action(async (files: string[], options: SearchOptions) => {
-    const { runAuditSearch } = await import('./audit-search.js');
+    const { runAuditSearch } = await import('./audit.js');
     await runAuditSearch(files, options);
   });
 

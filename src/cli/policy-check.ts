@@ -19,7 +19,7 @@ import {
   parseConnectionOf,
   openDatabase,
 } from '#instance';
-import { withConfig } from './named-config.js';
+import { withConfig } from './command-options.js';
 
 export interface CheckOptions {
   readonly config?: string;

@@ -4,8 +4,8 @@ import { oneLine } from '#audit';
 import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
 import { ConfigError } from '#config';
 import { loadWithPlugins, type RehearsalRoom } from '#instance';
-import { withConfig } from './named-config.js';
-import { openRehearsal } from './rehearsal-room.js';
+import { withConfig } from './command-options.js';
+import { openRehearsal } from './simulation.js';
 
 export interface PolicyTestOptions {
   readonly config?: string;

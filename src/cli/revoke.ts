@@ -1,8 +1,7 @@
 import { type RevokedBy, revocationName } from '#auth';
 import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
 import { loadWithPlugins } from '#instance';
-import { withConfig } from './named-config.js';
-import { UsageError } from './usage-error.js';
+import { UsageError, withConfig } from './command-options.js';
 
 export interface RevokeOptions {
   readonly issuer: string;

@@ -1,7 +1,10 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
 import { ApprovalOffice } from '#approvals';
 import { AuditSink, AuditTrail } from '#audit';
 import { Authenticator, RecordedAuthenticator } from '#auth';
+import type { SharedState } from '#cluster';
+import { type ConfigVersion, ConfigVersions } from '#config';
 import {
   approvalRoutes,
   auditRoutes,
@@ -16,21 +19,20 @@ import {
   PageFiles,
   policyRoutes,
   type Route,
+  type ServiceReport,
+  ServiceStatus,
   SignIn,
   statusRoutes,
   workRoutes,
 } from '#console';
-import type { SharedState } from '#cluster';
-import { type ConfigVersion, ConfigVersions } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { MetadataAudit, SealedText, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
+import { builtPage, type LoadedWithPlugins, type Mounted, productVersion, Readiness } from '#instance';
 import { TaskOverview } from '#jobs';
 import { McpEdge } from '#streaming';
-import { builtPage, type LoadedWithPlugins, type Mounted, Readiness } from '#instance';
-import { openRehearsal } from '../cli/rehearsal-room.js';
-import { ConfiguredRehearsals } from './configured-rehearsals.js';
-import { ReplicaStatus } from './replica-status.js';
+import { openRehearsal } from '../cli/simulation.js';
+import { ConfiguredRehearsals } from './configured-simulations.js';
 
 export interface ConsoleSetting {
   readonly shared: SharedState;
@@ -138,4 +140,58 @@ function rehearsalsOf(
     () => versions.current,
     (version) => openRehearsal({ ...version, plugins }, env, { connection, quiet: false }),
   );
+}
+
+export interface StatusParts {
+  readonly versions: Pick<ConfigVersions, 'current' | 'refused'>;
+  readonly readiness: Pick<Readiness, 'look'>;
+  readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
+  readonly consoleStreams: { readonly size: number };
+  readonly reach: 'process' | 'replicas';
+}
+
+/** How this process is. */
+class ReplicaStatus extends ServiceStatus {
+  private readonly version = productVersion();
+  private readonly replica = randomUUID().slice(0, 8);
+  private readonly startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
+
+  constructor(private readonly parts: StatusParts) {
+    super();
+  }
+
+  async read(): Promise<ServiceReport> {
+    const { versions, readiness, edge, consoleStreams, reach } = this.parts;
+    const { policy, agents, number, loadedAt } = versions.current;
+    return {
+      version: this.version,
+      node: process.version,
+      started_at: this.startedAt,
+      replica: this.replica,
+      shared_state: reach,
+      memory_bytes: process.memoryUsage.rss(),
+      policy: {
+        version: policy.version,
+        classes: policy.classes.size,
+        agents: agents.size,
+        edition: number,
+        loaded_at: loadedAt.toISOString(),
+        last_refused: refusedOf(versions),
+      },
+      dependencies: (await readiness.look()).dependencies,
+      streams: {
+        calls: edge.activeDispatcherCount,
+        listening: edge.activeListeningStreamCount,
+        console: consoleStreams.size,
+      },
+    };
+  }
+}
+
+function refusedOf({ refused }: Pick<ConfigVersions, 'refused'>): ServiceReport['policy']['last_refused'] {
+  if (!refused) return null;
+  return {
+    at: refused.at.toISOString(),
+    faults: refused.faults.slice(0, 20).map(({ path, message }) => `${path}: ${message}`),
+  };
 }

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { type Finding, fail, ok, warn } from './finding.js';
+import { basename } from 'node:path';
+import type { LoadedConfig } from '#config';
+import { type LoadedWithPlugins, toolsOfPlugins } from '#instance';
+import { fail, type Finding, ok, warn } from './finding.js';
 
 /** What `engines` of the package asks for. */
 const OLDEST_NODE = [20, 19] as const;
@@ -26,4 +29,87 @@ function isContained(): boolean {
   } catch {
     return false;
   }
+}
+
+/** Bytes of a body beyond which a hundred callers fill the memory of a usual container. */
+const LARGE_BODY = 16 * 1024 * 1024;
+const MANY_CALLS_A_SECOND = 1_000;
+
+/** Limits that the operator opened; all others hold as docs/limits.md says. */
+export function checkLimits({ config, agents, policy }: LoadedConfig): Finding[] {
+  const { server, exports: exportConfig } = config;
+  const findings: Finding[] = [];
+  if (server.maxConcurrentDispatchers === null)
+    findings.push(
+      warn(
+        'limits.dispatchers',
+        'any number of answers is streamed at once',
+        'set server.maxConcurrentDispatchers',
+      ),
+    );
+  if (server.maxBodySize > LARGE_BODY)
+    findings.push(
+      warn('limits.body', `a request may be ${server.maxBodySize} bytes long`, 'lower server.maxBodySize'),
+    );
+  for (const { name, rate } of agents.values()) {
+    if (rate && rate.limit / rate.window > MANY_CALLS_A_SECOND)
+      findings.push(
+        warn(
+          'limits.rate',
+          `'${name}' may call ${rate.limit} times in ${rate.window} s`,
+          `lower agents.${name}.rateLimit`,
+        ),
+      );
+  }
+  const budgets = [...agents.values()].filter(({ budget }) => budget).length;
+  findings.push(
+    ok(
+      'limits',
+      `bodies of ${server.maxBodySize} bytes, ${server.maxConcurrentDispatchers ?? 'unbounded'} streams, exports of ` +
+        `${exportConfig.maxRows} rows; ${budgets} of ${agents.size} agents and ${policy.tenantBudget ? 'every tenant' : 'no tenant'} have a data budget`,
+    ),
+  );
+  return findings;
+}
+
+const IMPORTS = /(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"\n]{1,200})['"]/g;
+/** What a plugin can be made of without a way around the policy. */
+const HARMLESS =
+  /^(@parley\/server|@nestjs\/common|reflect-metadata|rxjs|rxjs\/operators|node:(path|url|util|crypto))$/;
+/** Hands out any provider of the service, ungoverned stores among them, or is the way to ungoverned rows. */
+const CONTAINER = /\b(UngovernedData|ModuleRef|ModulesContainer|DiscoveryService|LazyModuleLoader)\b/;
+
+/** Code of the operator's and what of it can reach data past the policy. Reads the named files alone, not what they import. */
+export function checkPlugins({ plugins }: LoadedWithPlugins, files: readonly string[]): Finding[] {
+  if (files.length === 0) return [ok('plugins', 'none')];
+  if (plugins.length === 0)
+    return [
+      fail('plugins', 'not loaded: strangers may have written them', 'see files.writable'),
+      ...files.flatMap((file) => rawAccess(file)),
+    ];
+  const tools = toolsOfPlugins(plugins).map(({ definition }) => definition.name);
+  return [
+    ok(
+      'plugins',
+      `${files.map((file) => basename(file)).join(', ')}: ${tools.length === 0 ? 'no tools' : tools.join(', ')}`,
+    ),
+    ...files.flatMap((file) => rawAccess(file)),
+  ];
+}
+
+function rawAccess(file: string): Finding[] {
+  const text = readFileSync(file, 'utf8');
+  const imported = [...text.matchAll(IMPORTS)]
+    .map(([, name = '']) => name)
+    .filter((name) => !HARMLESS.test(name));
+  const container = CONTAINER.exec(text)?.[1];
+  const reached = [...new Set([...imported, ...(container === undefined ? [] : [container])])];
+  if (reached.length === 0) return [];
+  return [
+    warn(
+      'plugins.raw_access',
+      `${basename(file)} may reach data past the policy: it uses ${reached.slice(0, 10).join(', ')}`,
+      'review it as you would the service itself; call.records is governed, its own doors are not',
+    ),
+  ];
 }

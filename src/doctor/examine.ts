@@ -1,28 +1,56 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { oneLine } from '#audit';
+import {
+  checkedConfig,
+  ConfigError,
+  type ConfigFault,
+  configFile,
+  configPath,
+  type ConfigReference,
+  type Environment,
+  environmentFiles,
+  overlayOf,
+  type ParleyConfig,
+} from '#config';
+import { type LoadedWithPlugins, type LoadOptions, loadWithPlugins, openDatabase } from '#instance';
 import { readEnvironmentGates } from '#policy';
 import { judgedBySchema } from '../cli/policy-check.js';
-import {
-  type ParleyConfig,
-  ConfigError,
-  configPath,
-  checkedConfig,
-  type ConfigFault,
-  type Environment,
-} from '#config';
-import { type LoadOptions, openDatabase, type LoadedWithPlugins, loadWithPlugins } from '#instance';
 import { checkAgents, checkListening } from './check-access.js';
 import { areTrusted, checkFiles, secretFiles } from './check-files.js';
-import { checkLimits } from './check-limits.js';
+import { checkLimits, checkPlugins, checkRuntime } from './check-runtime.js';
 import { checkOAuth } from './check-oauth.js';
-import { checkPlugins } from './check-plugins.js';
-import { checkRuntime } from './check-runtime.js';
 import { checkMongo, checkParseServer, checkRedis } from './check-stores.js';
-import { type Finding, fail, ok, warn } from './finding.js';
-import { type ConfigLine, type ConfigSources, maskedConfig, secretsOf } from './masked-config.js';
-import { readSources } from './read-sources.js';
+import { fail, type Finding, type Level, ok, warn } from './finding.js';
+import { type ConfigLine, type ConfigSources, MASK, maskedConfig, secretsOf } from './masked-config.js';
 
-export interface Examination {
+/** Where the values of a configuration come from, of all that can be read. */
+function readSources(env: Environment, cwd: string): ConfigSources {
+  const { env: resolved } = environmentFiles(env);
+  const path = configPath(resolved, cwd);
+  const references: ConfigReference[] = [];
+  const raw = existsSync(path) ? configFile(path, resolved, (one) => references.push(one)).value : {};
+  const asGiven = (variable: string | null) =>
+    variable !== null && env[variable] === undefined ? `${variable}_FILE` : variable;
+  const closed = resolved['MCP_API_KEY'] ? 'MCP_API_KEY' : null;
+  // The key takes the place of anonymous rules, or of rules that are not there.
+  const isClosing = (option: string) => {
+    const rules = (raw as { auth?: unknown } | null)?.auth;
+    const index = Number(/^auth\.(\d+)\.apiKey$/.exec(option)?.[1] ?? Number.NaN);
+    const rule: unknown = Array.isArray(rules) ? rules[index] : null;
+    return Number.isInteger(index) && (rules === undefined || isAnonymous(rule));
+  };
+  return {
+    raw,
+    references,
+    overlay: (option) => asGiven(overlayOf(option, resolved) ?? (isClosing(option) ? closed : null)),
+  };
+}
+
+const isAnonymous = (rule: unknown): boolean =>
+  rule !== null && typeof rule === 'object' && (rule as { anonymous?: unknown }).anonymous === true;
+
+interface Examination {
   readonly findings: readonly Finding[];
   /** What is in force; empty when it cannot be loaded. */
   readonly config: readonly ConfigLine[];
@@ -155,4 +183,54 @@ async function checkPolicy(loaded: LoadedWithPlugins): Promise<Finding[]> {
     if (error instanceof ConfigError) return faultsOf(error);
     throw error;
   }
+}
+
+/** Shorter texts stand in reports by chance. */
+const SHORTEST_SECRET = 8;
+
+const count = ({ findings }: Examination, level: Level) =>
+  findings.filter((finding) => finding.level === level).length;
+
+const ORDER: readonly Level[] = ['fail', 'warn', 'ok'];
+
+/**
+ * For people: findings with their remedies, what fails first, a line that counts, and the configuration in force.
+ * @param all also options that nobody set
+ */
+export function describeExamination(examination: Examination, { all = false } = {}): string {
+  const findings = ORDER.flatMap((level) => examination.findings.filter((one) => one.level === level));
+  const shown = examination.config.filter(({ origin }) => all || origin !== 'default');
+  const left = examination.config.length - shown.length;
+  const lines = [
+    ...findings.flatMap(({ check, level, found, remedy }) => [
+      `${level.padEnd(4)}  ${check.padEnd(22)}  ${found}`,
+      ...(remedy === undefined ? [] : [`${''.padEnd(30)}-> ${remedy}`]),
+    ]),
+    '',
+    `${count(examination, 'ok')} ok, ${count(examination, 'warn')} warnings, ${count(examination, 'fail')} failures`,
+    ...(examination.config.length === 0 ? [] : ['']),
+    ...shown.map(({ path, value, origin }) => `${path} = ${JSON.stringify(value)}  (${origin})`),
+    ...(left === 0 ? [] : [`${left} options have their defaults: --all tells them`]),
+  ];
+  return lines.map((line) => `${oneLine(withoutSecrets(line, examination.secrets))}\n`).join('');
+}
+
+/** For programs: `{ findings, config, counts }`. */
+export function examinationJson(examination: Examination): string {
+  const { secrets, findings, config } = examination;
+  const counts = {
+    ok: count(examination, 'ok'),
+    warn: count(examination, 'warn'),
+    fail: count(examination, 'fail'),
+  };
+  const clean = (_: string, value: unknown) =>
+    typeof value === 'string' ? withoutSecrets(value, secrets) : value;
+  return `${JSON.stringify({ findings, config, counts }, clean, 2)}\n`;
+}
+
+/** The last net: whatever a finding quotes, no secret of the configuration leaves in it. */
+function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets
+    .filter((secret) => secret.length >= SHORTEST_SECRET)
+    .reduce((clean, secret) => clean.replaceAll(secret, MASK), text);
 }

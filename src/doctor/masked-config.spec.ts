@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { describeExamination, examinationJson } from './describe-examination.js';
+import { describeExamination, examinationJson } from './examine.js';
 import { type ConfigSources, maskedConfig, secretsOf } from './masked-config.js';
 
 const NOWHERE: ConfigSources = { raw: {}, references: [], overlay: () => null };

@@ -1,6 +1,6 @@
 import type { LogLevel } from '@nestjs/common';
 import { type DestinationStream, pino } from 'pino';
-import type { LineWriter } from './log-line.js';
+import type { LineWriter } from './log-lines.js';
 
 const LEVELS = {
   verbose: 'trace',

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LogLine } from './log-line.js';
+import type { LogLine } from './log-lines.js';
 import { Redaction, secretsIn } from './redaction.js';
 import { ServiceLogger } from './service-logger.js';
 

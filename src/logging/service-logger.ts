@@ -1,11 +1,11 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { oneLine } from '#audit';
-import type { LineWriter } from './log-line.js';
-import { plainLines } from './plain-lines.js';
-import { Redaction } from './redaction.js';
+import type { LoggingConfig } from '#config';
+import { gatheredLines, type LineWriter, plainLines } from './log-lines.js';
+import { Redaction, secretsIn } from './redaction.js';
 
-/** Whose lines at log level are shown; the framework's own tell of its start only. */
-const HEARD = new Set<unknown>(['Audit', 'Parley']);
+/** Contexts whose lines at log level are shown; the framework's own only report its start. */
+const SHOWN_CONTEXTS = new Set<unknown>(['Audit', 'Parley']);
 
 export interface ServiceLoggerOptions {
   readonly logLevels: LogLevel[];
@@ -32,7 +32,7 @@ export class ServiceLogger extends ConsoleLogger {
   }
 
   override log(message: unknown, ...rest: unknown[]): void {
-    if (this.hearsAll || HEARD.has(rest.at(-1))) super.log(message, ...rest);
+    if (this.hearsAll || SHOWN_CONTEXTS.has(rest.at(-1))) super.log(message, ...rest);
   }
 
   protected override printMessages(
@@ -56,4 +56,39 @@ export class ServiceLogger extends ConsoleLogger {
 
   /** Part of the line. */
   protected override printStackTrace(): void {}
+}
+
+/** From the most to the least urgent. */
+const ORDER: readonly LogLevel[] = ['fatal', 'error', 'warn', 'log', 'debug', 'verbose'];
+
+function levelsDownTo(level: LoggingConfig['level']): LogLevel[] {
+  const least = level === 'info' ? 'log' : level;
+  return ORDER.slice(0, ORDER.indexOf(least ?? 'log') + 1);
+}
+
+/** Written by this thread itself: what was said before a crash is there after it. */
+async function jsonOnStderr(): Promise<LineWriter> {
+  const [{ jsonLines }, { pino }] = await Promise.all([import('./json-lines.js'), import('pino')]);
+  return gatheredLines(jsonLines, pino.destination({ fd: process.stderr.fd, sync: true }));
+}
+
+export interface LoggerParts {
+  /** Searched for what no line may hold. */
+  readonly config: { readonly logging: LoggingConfig };
+  readonly fields: () => Readonly<Record<string, string>>;
+  /** Where the configuration names none. */
+  readonly level: NonNullable<LoggingConfig['level']>;
+}
+
+/** The logger of the service. JSON is loaded only where it is written. */
+export async function openLogger({ config, fields, level }: LoggerParts): Promise<ServiceLogger> {
+  const { format } = config.logging;
+  const plain = format === 'plain' || (format === 'auto' && process.stderr.isTTY === true);
+  const write = plain ? plainLines((text) => void process.stderr.write(text)) : await jsonOnStderr();
+  return new ServiceLogger({
+    logLevels: levelsDownTo(config.logging.level ?? level),
+    write,
+    redaction: new Redaction(secretsIn(config)),
+    fields,
+  });
 }

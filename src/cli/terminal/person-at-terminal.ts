@@ -1,4 +1,4 @@
-import { terminalText } from '#audit';
+import { oneLine, terminalText } from '#audit';
 import {
   type ClientLink,
   type ClientReply,
@@ -7,9 +7,22 @@ import {
   type JsonObject,
   member,
 } from '#dispatcher';
-import type { Entered } from './entered.js';
-import type { Paint } from './paint.js';
-import { questionLines } from './question-text.js';
+import type { Entered, Paint } from './terminal.js';
+
+/**
+ * The question of a call as it is shown, line by line. Of an approval everything that would happen is shown, however long, and
+ * which operation it is stands last, where nothing can scroll it away.
+ */
+function questionLines(params: JsonObject): string[] {
+  const message = String(params['message']);
+  const meta = params['_meta'];
+  const preview = member(meta, 'parse.preview');
+  if (!isJsonObject(preview)) return [terminalText(message)];
+  const [asked = ''] = message.split('\n', 1);
+  const shown = JSON.stringify(preview, null, 2).split('\n').map(oneLine);
+  const operation = `${String(member(meta, 'parse.tool'))} (${String(member(meta, 'parse.permission'))})`;
+  return [oneLine(asked), ...shown, oneLine(`May ${operation} run as shown?`)];
+}
 
 /** Where a person can be asked. */
 export interface AskingTerminal {

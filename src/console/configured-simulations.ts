@@ -1,4 +1,4 @@
-import { type Rehearsal, rehearsingAgent } from '#dispatcher';
+import type { LoadedConfig } from '#config';
 import {
   type RehearsalCatalogue,
   RehearsalDesk,
@@ -6,8 +6,8 @@ import {
   RehearsalsBusy,
   type RehearsedTool,
 } from '#console';
-import { rehearsedIdentity, type RehearsalRoom } from '#instance';
-import type { LoadedConfig } from '#config';
+import { type Rehearsal, rehearsingAgent } from '#dispatcher';
+import { type RehearsalRoom, rehearsedIdentity } from '#instance';
 
 /** Questions that may wait for the one that is answered. */
 const MOST_WAITING = 16;

@@ -1,5 +1,9 @@
 import type { Environment } from '#config';
-import { UsageError } from './usage-error.js';
+
+/** The command was not given what it needs; ends with exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
 
 export interface StartOptions {
   readonly config?: string;

@@ -1,7 +1,7 @@
 import type { Agent } from '#agent';
+import type { Environment } from '#config';
 import type { SchemaCatalogue } from '#data';
 import type { MongoConnection } from '#data-mongo';
-import { readEnvironmentGates } from '#policy';
 import {
   catalogueOf,
   directoryOf,
@@ -9,13 +9,13 @@ import {
   openDatabase,
   openRehearsalRoom,
   parseConnectionOf,
-  RehearsingDirectory,
   type RehearsalRoom,
+  RehearsingDirectory,
   toolsOfPlugins,
 } from '#instance';
-import type { Environment } from '#config';
+import { readEnvironmentGates } from '#policy';
 import { ServiceLogger } from '../logging/service-logger.js';
-import { UsageError } from './usage-error.js';
+import { UsageError } from './command-options.js';
 
 export interface RehearsalOptions {
   /** What takes the place of the database's own catalogue. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { gatheredLines } from './gathered-lines.js';
-import type { LineWriter, LogLine } from './log-line.js';
+import { gatheredLines, type LineWriter, type LogLine } from './log-lines.js';
 
 function writing(): { write: LineWriter; written: string[] } {
   const written: string[] = [];

@@ -1,0 +1,177 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import {
+  type AuditCollection,
+  type AuditEntry,
+  type AuditPage,
+  type AuditQuery,
+  type ChainFault,
+  type ChainHead,
+  CollectionAuditTrail,
+  collectionSource,
+  FilesAuditTrail,
+  fileSource,
+  oneLine,
+  RecordSeal,
+  type RecordSource,
+  type Verification,
+  verifyRecords,
+} from '#audit';
+import { type AuditConfig, loadConfig, type MongoSinkConfig, type ParleyConfig } from '#config';
+import { MongoAuditCollection, MongoConnection } from '#data-mongo';
+import { UsageError, withConfig } from './command-options.js';
+import { textTable } from './text-output.js';
+
+/** What a full file is put aside under. */
+const PUT_ASIDE = /^\.\d{8}T\d{9}Z(-\d+)?$/;
+
+/** Files that were named, or those of the configured sinks with what was put aside, oldest first. @throws Error when one is not there */
+function auditFiles(named: readonly string[], { sinks }: AuditConfig): RecordSource[] {
+  const paths =
+    named.length > 0
+      ? named
+      : sinks.flatMap((sink) => (sink.kind === 'file' ? [...putAside(sink.path), sink.path] : []));
+  for (const path of paths) if (!existsSync(path)) throw new Error(`${path}: there is no such file`);
+  return paths.map(fileSource);
+}
+
+function putAside(path: string): string[] {
+  const name = basename(path);
+  if (!existsSync(dirname(path))) return [];
+  return readdirSync(dirname(path))
+    .filter((entry) => entry.startsWith(name) && PUT_ASIDE.test(entry.slice(name.length)))
+    .sort()
+    .map((entry) => join(dirname(path), entry));
+}
+
+/** The configured collections; those beside an embedded database ended with its process. */
+function auditCollections({ audit, database }: ParleyConfig): AuditCollection[] {
+  return audit.sinks
+    .filter((sink): sink is MongoSinkConfig => sink.kind === 'mongodb')
+    .flatMap((sink) => {
+      const uri = sink.uri ?? database.uri;
+      if (uri === null || uri === 'embedded') return [];
+      const connection = new MongoConnection({ uri, database: sink.database });
+      const { collection } = sink;
+      return [new MongoAuditCollection({ connection, collection, lifetime: null, ownsConnection: true })];
+    });
+}
+
+export interface SearchOptions extends Omit<AuditQuery, 'limit' | 'type' | 'outcome'> {
+  readonly config?: string;
+  readonly json?: boolean;
+  readonly limit: string;
+  readonly type?: string;
+  readonly outcome?: string;
+}
+
+/** Finds records in files that are named, else in the configured database, else in the configured files. */
+export async function runAuditSearch(
+  files: readonly string[],
+  { config: file, json, ...asked }: SearchOptions,
+): Promise<void> {
+  const { config } = loadConfig(withConfig(file));
+  if (asked.outcome !== undefined && asked.outcome !== 'success' && asked.outcome !== 'failure')
+    throw new UsageError('--outcome: expected success or failure');
+  const query = { ...asked, limit: Number(asked.limit) } as AuditQuery;
+  const collections = files.length === 0 ? auditCollections(config) : [];
+  try {
+    const [first] = collections;
+    const trail = first
+      ? new CollectionAuditTrail(first)
+      : new FilesAuditTrail(auditFiles(files, config.audit));
+    const page = await trail.search(query);
+    process.stdout.write(json ? `${JSON.stringify(page, null, 2)}\n` : describePage(page));
+  } finally {
+    await Promise.all(collections.map((collection) => collection.close()));
+  }
+}
+
+const HEADER = ['TIME', 'TYPE', 'AGENT', 'TENANT', 'WHAT', 'OUTCOME', 'GATE', 'ROWS', 'MS', 'CORRELATION'];
+
+function describePage({ entries, cursor }: AuditPage): string {
+  if (entries.length === 0) return 'nothing was found\n';
+  const table = textTable(HEADER, entries.map(rowOf));
+  return cursor === null ? table : `${table}more: --cursor ${cursor}\n`;
+}
+
+function rowOf(entry: AuditEntry): string[] {
+  const members = entry as unknown as Readonly<Record<string, unknown>>;
+  const cell = (...names: string[]) => {
+    const value = names.map((name) => members[name]).find((held) => held !== undefined);
+    return typeof value === 'string' || typeof value === 'number' ? String(value).slice(0, 128) : '';
+  };
+  return [
+    entry.at,
+    entry.type,
+    cell('agent_name', 'replica'),
+    cell('tenant_id'),
+    cell('tool', 'action', 'remote_address'),
+    entry.success ? 'success' : cell('error_code', 'outcome') || 'failure',
+    cell('gate'),
+    cell('rows'),
+    cell('duration_ms'),
+    cell('correlation_id'),
+  ];
+}
+
+export interface VerifyOptions {
+  readonly config?: string;
+  readonly mongo?: boolean;
+  readonly head?: readonly string[];
+  readonly partial?: boolean;
+  readonly json?: boolean;
+}
+
+/** Verifies a history of records; exit code 1 when it does not hold. @throws Error when there is nothing to read */
+export async function runAuditVerify(files: readonly string[], options: VerifyOptions): Promise<void> {
+  const { config } = loadConfig(withConfig(options.config));
+  const collections = files.length === 0 || options.mongo ? auditCollections(config) : [];
+  try {
+    const sources = [...auditFiles(files, config.audit), ...collections.map(collectionSource)];
+    if (sources.length === 0)
+      throw new UsageError('there are no audit files: name them, or configure audit.sinks');
+    const result = await verifyRecords(sources, {
+      seal: new RecordSeal(config.audit.chainKey),
+      heads: (options.head ?? []).map(headOf),
+      partial: options.partial ?? false,
+    });
+    process.stdout.write(
+      options.json ? `${JSON.stringify(result, null, 2)}\n` : describeVerification(result),
+    );
+    if (result.faults.length > 0) process.exitCode = 1;
+  } finally {
+    await Promise.all(collections.map((collection) => collection.close()));
+  }
+}
+
+/** @throws UsageError for what is no head */
+function headOf(text: string): ChainHead {
+  const [, chain, seq, hash] = /^([0-9a-f]+):(\d+):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (chain === undefined || hash === undefined) throw new UsageError('--head: expected chain:sequence:hash');
+  return { chain, seq: Number(seq), hash };
+}
+
+const SHOWN = 20;
+
+function describeVerification({ faults, notes, records, chains }: Verification): string {
+  const more = faults.length > SHOWN ? [`and ${faults.length - SHOWN} more`] : [];
+  const lines = [
+    ...faults.slice(0, SHOWN).map(faultLine),
+    ...more,
+    ...notes.map((note) => `note: ${faultLine(note)}`),
+    ...chains.map(
+      ({ chain, group, seq, ended, witnessed }) =>
+        `chain ${chain} in ${group}: up to record ${seq}${ended ? ', where it ends' : ''}; ` +
+        (witnessed === null ? 'no other place bears witness' : `witnessed up to record ${witnessed}`),
+    ),
+    faults.length === 0 ? `${records} records hold` : `${records} records, which do not hold`,
+  ];
+  return lines.map((line) => `${oneLine(line)}\n`).join('');
+}
+
+function faultLine({ kind, told, source, line, chain, seq }: ChainFault): string {
+  const place = line === null ? source : `${source}:${line}`;
+  const position = chain === undefined ? '' : ` [chain ${chain}, record ${seq}]`;
+  return `${kind.toUpperCase()} ${place}: ${told}${position}`;
+}

@@ -1,0 +1,58 @@
+import type { LogLevel } from '@nestjs/common';
+import type { DestinationStream } from 'pino';
+
+/** One line of the log, without credentials, and safe for a terminal. */
+export interface LogLine {
+  readonly level: LogLevel;
+  readonly context: string;
+  readonly message: string;
+  readonly stack?: string;
+  /** What it belongs to: trace, correlation. */
+  readonly fields: Readonly<Record<string, string>>;
+}
+
+/** Writes lines somewhere, in one form. */
+export type LineWriter = (line: LogLine) => void;
+
+/** Lines for people: time, level, who, what, and what it belongs to. */
+export function plainLines(write: (text: string) => void): LineWriter {
+  return ({ level, context, message, stack, fields }) => {
+    const members = Object.entries(fields).map(([name, value]) => ` ${name}=${value}`);
+    const where = context === '' ? '' : `[${context}] `;
+    const name = level === 'log' ? 'INFO' : level.toUpperCase();
+    const after = stack === undefined ? '' : ` | ${stack}`;
+    write(`${new Date().toISOString()} ${name.padStart(5)} ${where}${message}${members.join('')}${after}\n`);
+  };
+}
+
+/** Milliseconds that a line about a call waits for others. */
+const GATHERING = 10;
+/** Characters that wait at most. */
+const MOST = 65_536;
+
+/**
+ * Lines that every call leaves, written together: a write costs as much as a good part of a call. Anything else, and every
+ * warning, is written at once and takes along what waits before it; so does the end of the process.
+ */
+export function gatheredLines(
+  form: (destination: DestinationStream) => LineWriter,
+  destination: DestinationStream,
+): LineWriter {
+  let held = '';
+  let timer: NodeJS.Timeout | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    const lines = held;
+    held = '';
+    if (lines !== '') destination.write(lines);
+  };
+  const write = form({ write: (text) => (held += text) });
+  process.once('exit', flush);
+  return (line) => {
+    write(line);
+    const waits = line.context === 'Audit' && line.level === 'log' && held.length < MOST;
+    if (waits) timer ??= setTimeout(flush, GATHERING).unref();
+    else flush();
+  };
+}
