@@ -13,10 +13,10 @@ import {
   SampleSearch,
   switches,
 } from './contracts/sample-records.js';
-import { ExportDesk } from './export/export-desk.js';
+import { ExportDesk } from './export/export-files.js';
 import { toolsOf } from './declaration/tool.decorator.js';
 import { CallableMethods, MethodRegistry } from './methods/method-registry.js';
-import { readingHandler } from './registry/tool-catalogue.js';
+import { readingHandler } from './registry/tool-registry.js';
 import { fitToSize } from './shaping/fit-to-size.js';
 import { PermittedTools, type ToolDefinition, ToolEnvironment } from './tool.js';
 

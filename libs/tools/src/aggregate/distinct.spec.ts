@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { distinct, stagesOf, withheld } from '../contracts/grouping-tools.js';
+import { distinct, stagesOf, withheld } from '../contracts/sample-records.js';
 
 describe('distinct', () => {
   it('answers with values, a missing one as null', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SampleRecords } from '../contracts/sample-records.js';
-import { distinct, groupBy, groupByDate, type Run } from '../contracts/grouping-tools.js';
+import { distinct, groupBy, groupByDate, type Run } from '../contracts/sample-records.js';
 
 describe('a dry run', () => {
   it.each<[string, { records: SampleRecords; run: Run }, object, object]>([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { groupByDate, stagesOf } from '../contracts/grouping-tools.js';
+import { groupByDate, stagesOf } from '../contracts/sample-records.js';
 
 describe('group_by_date', () => {
   const date = { $cond: [{ $eq: [{ $type: '$releasedAt' }, 'date'] }, '$releasedAt', null] };

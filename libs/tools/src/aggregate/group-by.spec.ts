@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ClassPolicy } from '#policy';
-import { groupBy, stagesOf, withheld } from '../contracts/grouping-tools.js';
+import { groupBy, stagesOf, withheld } from '../contracts/sample-records.js';
 
 describe('group_by', () => {
   it('answers with groups in the order they came, absent values as "null"', async () => {

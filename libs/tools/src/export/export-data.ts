@@ -13,7 +13,7 @@ import {
 } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { BOOLEAN, described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
-import { compactPointers } from '../shaping/compact-pointers.js';
+import { compactPointers } from '../shaping/short-forms.js';
 import { fittingText } from '../shaping/oversize-refusal.js';
 import {
   type Column,
@@ -23,8 +23,7 @@ import {
   type TextFormat,
 } from '../shaping/text-formats.js';
 import { READ_ONLY, type ToolCall, ToolContent } from '../tool.js';
-import { ExportDesk, type ExportOrder } from './export-desk.js';
-import { LINE_FORMATS, type LineFormat } from './line-formats.js';
+import { ExportDesk, type ExportOrder, LINE_FORMATS, type LineFormat } from './export-files.js';
 
 const DELIVERIES = ['inline', 'resource'] as const;
 const FORMATS = [...new Set([...TEXT_FORMATS, ...LINE_FORMATS])];

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { agentMethodsOf, AgentMethod } from './agent-method.decorator.js';
 import {
+  AgentMethod,
+  agentMethodsOf,
   AgentFields,
   AgentHidden,
   AgentMasks,
   AgentTenantScope,
   classDeclarationOf,
   ParseClass,
-} from './class.decorators.js';
+} from './parse-class.decorators.js';
 import { MethodDeclarationError, soundsLikeWriting } from './method-declaration.js';
 import { effectiveTier, type MethodCall, MethodRegistry } from './method-registry.js';
 

@@ -4,7 +4,7 @@ import { CheckedBy, CheckedByData, RequiredText, WholeNumber } from '../argument
 import { Tool } from '../declaration/tool.decorator.js';
 import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { presentRows } from '../shaping/provenance.js';
-import { simplifyRow } from '../shaping/simplify.js';
+import { simplifyRow } from '../shaping/short-forms.js';
 import { READ_ONLY, type ToolCall } from '../tool.js';
 
 const FIELDS = described(listOf(STRING), 'As in query_class.');

@@ -1,5 +1,13 @@
+import { Injectable } from '@nestjs/common';
 import type { Observable } from 'rxjs';
-import type { ToolRegistration } from '../declaration/tool.decorator.js';
+import { RegistryChanges } from './registry-changes.js';
+import { argumentReader, type Arguments } from '../arguments/argument-class.js';
+import { unknownArguments } from '../arguments/unknown-arguments.js';
+import { isClassReader } from '../declaration/class-schema.js';
+import { toolDeclarations, type ToolRegistration } from '../declaration/tool.decorator.js';
+import { checkedHandler } from '../declaration/checked-handler.js';
+import { checkDefinition, ToolDeclarationError } from '../declaration/tool-declaration.js';
+import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import type { ToolDefinition, ToolHandler } from '../tool.js';
 
 export interface RegisteredTool {
@@ -47,4 +55,112 @@ export abstract class ToolRegistry {
 
   /** Catalogue order: built-in places first, then the others by name, so that replicas agree. */
   abstract all(): readonly RegisteredTool[];
+}
+
+/** What an override may not change of the built-in it replaces. */
+type ToolGates = Pick<ToolDefinition, 'permission' | 'category' | 'clientSafe'>;
+
+/** Whether Parley itself has a tool of that name, replaced or not. */
+export const isBuiltInName = (name: string): boolean => BUILT_IN_GATES.has(name);
+
+/** Built-in names in catalogue order with their gates. */
+const BUILT_IN_GATES: ReadonlyMap<string, ToolGates> = new Map(
+  BUILT_IN_TOOLS.flatMap((provider) => toolDeclarations(provider.prototype)).map(
+    ({ definition: { name, permission, category, clientSafe } }): [string, ToolGates] => [
+      name,
+      { permission, category, clientSafe },
+    ],
+  ),
+);
+
+/** The registry of one process. */
+@Injectable()
+export class ToolCatalogue extends ToolRegistry {
+  private readonly builtIns = new Map<string, RegisteredTool>();
+  private readonly added = new Map<string, RegisteredTool>();
+  private readonly changed = new RegistryChanges('tools');
+  private changeCount = 0;
+  private listing: readonly RegisteredTool[] = [];
+  private installed = false;
+
+  readonly changes: Observable<void> = this.changed.changes;
+
+  get version(): number {
+    return this.changeCount;
+  }
+
+  installBuiltIns(tools: readonly ToolRegistration[]): void {
+    if (this.installed) throw new ToolDeclarationError('built-in', 'the built-in tools are already in place');
+    for (const tool of tools) {
+      const { definition } = tool;
+      checkDefinition(definition);
+      if (!BUILT_IN_GATES.has(definition.name))
+        throw new ToolDeclarationError(definition.name, 'not a built-in');
+      if (this.builtIns.has(definition.name))
+        throw new ToolDeclarationError(definition.name, 'declared twice');
+      const refuseUnknown = unknownArguments(tool);
+      const handler = readingHandler(tool);
+      this.builtIns.set(definition.name, { definition, handler, builtIn: true, refuseUnknown });
+    }
+    this.installed = true;
+    this.announce();
+  }
+
+  registerDeclared(tools: Iterable<ToolRegistration>): void {
+    for (const tool of tools) {
+      const { name } = tool.definition;
+      if (this.added.has(name)) throw new ToolDeclarationError(name, 'is already registered');
+      this.register(tool);
+    }
+  }
+
+  register(registration: ToolRegistration): () => void {
+    const { definition, override = false } = registration;
+    checkDefinition(definition);
+    const { name } = definition;
+    const gates = BUILT_IN_GATES.get(name);
+    if (gates && !override)
+      throw new ToolDeclarationError(name, 'is the name of a built-in; declare override: true to replace it');
+    if (definition.needs?.includes('methods') && name !== 'call_method')
+      throw new ToolDeclarationError(name, 'only call_method may need methods');
+    const tool: RegisteredTool = {
+      definition: Object.freeze({ ...definition, ...gates }),
+      handler: checkedHandler(registration),
+      builtIn: false,
+    };
+    this.added.set(name, tool);
+    this.announce();
+    return () => {
+      if (this.added.get(name) !== tool) return;
+      this.added.delete(name);
+      this.announce();
+    };
+  }
+
+  get(name: string): RegisteredTool | undefined {
+    return this.added.get(name) ?? this.builtIns.get(name);
+  }
+
+  all(): readonly RegisteredTool[] {
+    return this.listing;
+  }
+
+  private announce(): void {
+    const own = [...BUILT_IN_GATES.keys()];
+    const others = [...this.added.keys()].filter((name) => !BUILT_IN_GATES.has(name)).sort();
+    this.listing = [...own, ...others].flatMap((name) => this.get(name) ?? []);
+    this.changeCount += 1;
+    this.changed.announce();
+  }
+}
+
+/**
+ * The handler of a built-in tool behind the checks of its argument class, which are compiled here: once, and never in a call.
+ * @throws ToolDeclarationError for arguments that are not declared as a class
+ */
+export function readingHandler({ definition, input, handler }: ToolRegistration): ToolHandler {
+  if (!input || !isClassReader(input))
+    throw new ToolDeclarationError(definition.name, 'the arguments of a built-in tool are a class');
+  const read = argumentReader(input.type);
+  return (args, call) => handler(read(args) as Arguments, call);
 }

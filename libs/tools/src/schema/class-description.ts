@@ -7,8 +7,8 @@ import {
   rootOf,
 } from '#policy';
 import type { DeclaredMethod } from '../methods/method-declaration.js';
-import { hardenDescriptions, hardenSchemaText, type SchemaTextOptions } from '../shaping/schema-text.js';
-import { simplify } from '../shaping/simplify.js';
+import { hardenDescriptions, hardenSchemaText, type SchemaTextOptions } from '../shaping/untrusted-text.js';
+import { simplify } from '../shaping/short-forms.js';
 
 const TYPE_NAMES = new Map<string, string>([
   ['String', 'string'],

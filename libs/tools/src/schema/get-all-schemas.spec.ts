@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { callOf, QUIET, runTool, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
 import type { DeclaredMethod } from '../methods/method-declaration.js';
 import { DeclaredMethods } from '../methods/method-registry.js';
-import { GetAllSchemas } from './get-all-schemas.js';
+import { GetAllSchemas } from './get-schemas.js';
 
 const TEXT = { type: 'String' } as const;
 

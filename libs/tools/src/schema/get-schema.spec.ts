@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { callOf, QUIET, runTool, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';
 import type { DeclaredMethod } from '../methods/method-declaration.js';
 import { DeclaredMethods } from '../methods/method-registry.js';
-import { GetSchema } from './get-schema.js';
+import { GetSchema } from './get-schemas.js';
 
 const USER = sampleClass('_User', { username: { type: 'String' } });
 const wrapped = (text: string) => `<schema_description>${text}</schema_description>`;

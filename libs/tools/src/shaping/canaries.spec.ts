@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileCanaries } from './canaries.js';
+import { compileCanaries } from './untrusted-text.js';
 
 const scan = (entries: readonly (string | RegExp)[], data: unknown) =>
   compileCanaries(entries)(JSON.stringify(data));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compactPointers } from './compact-pointers.js';
+import { compactPointers } from './short-forms.js';
 
 describe('pointer compaction', () => {
   it('renames a column of one class and tells the class once', () => {

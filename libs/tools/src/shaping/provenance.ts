@@ -1,6 +1,6 @@
 import type { ParseRow } from '#data';
 import type { ToolCall } from '../tool.js';
-import { simplifyRow } from './simplify.js';
+import { simplifyRow } from './short-forms.js';
 
 /** Stages after which a row is still the row of the aggregated class that its `_id` names. */
 const KEEP_ROWS = new Set(['$match', '$sort', '$limit', '$skip', '$sample', '$redact', '$unset', '$unwind']);

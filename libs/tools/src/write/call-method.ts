@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { isObjectId, orThrow, Refused, refusals } from '#agent';
 import { methodGate, refusedArgumentKeys } from '#policy';
 import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
-import { JsonObject, RequiredText, Text } from '../arguments/argument.decorators.js';
+import { CheckedByData, RequiredText, Text } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
-import { BOOLEAN, OBJECT, objectOf, STRING } from '../json-schema.js';
+import { BOOLEAN, described, OBJECT, objectOf, STRING } from '../json-schema.js';
 import { isDangerousMethodName, isMethodName } from '../methods/method-declaration.js';
 import { asksForPreview, type CallableMethod, CallableMethods } from '../methods/method-registry.js';
-import { simplify } from '../shaping/simplify.js';
+import { simplify } from '../shaping/short-forms.js';
 import { type MethodCallingCall, ToolEnvironment } from '../tool.js';
 
 /** Never a method's own: `dry_run` is for the dispatcher, `agent` is whom Parley says, never whom a caller says. */
@@ -26,8 +26,9 @@ class CallMethodArguments {
   @RequiredText() class_name!: string;
   @RequiredText() method_name!: string;
   @Text() object_id?: string;
-  @JsonObject('What the method takes, as its parameters say; dry_run: true previews.')
-  arguments?: Arguments;
+  /** Checked once the method is known: its gates come first. */
+  @CheckedByData(described(OBJECT, 'What the method takes, as its parameters say; dry_run: true previews.'))
+  arguments?: unknown;
 }
 
 @Injectable()
@@ -89,7 +90,7 @@ export class CallMethod {
   /** Every gate of a method call, in order; previews pass them too. */
   private async admit(args: CallMethodArguments, call: MethodCallingCall): Promise<Target> {
     const className = await call.methods.enter(args.class_name);
-    const { method_name: name, arguments: given = {} } = args;
+    const { method_name: name } = args;
     if (!isMethodName(name)) refuseArgument('method_name must be an identifier, at most 128 characters');
     if (isDangerousMethodName(name)) refuseArgument('method_name is blocked for security reasons');
     const objectId = args.object_id || undefined;
@@ -99,6 +100,7 @@ export class CallMethod {
     if (!method) return refuseArgument(`class '${className}' declares no method '${name}' for agents`);
     orThrow(methodGate(call.agent, { className, name, permission: method.permission }, this.environment));
     await call.methods.permit(className, method.permission, method.type);
+    const given = methodArguments(args.arguments);
     assertArgumentKeys(given, method);
     const { dry_run: asked, agent: _caller, ...rest } = given;
     const dryRun = asksForPreview(args);
@@ -116,6 +118,11 @@ export class CallMethod {
     if (!row) throw new Refused(refusals.objectNotFound(className, objectId));
     return row;
   }
+}
+
+function methodArguments(written: unknown = {}): Arguments {
+  const isObject = typeof written === 'object' && written !== null && !Array.isArray(written);
+  return isObject ? (written as Arguments) : refuseArgument('arguments must be an object');
 }
 
 function assertArgumentKeys(given: Arguments, { permittedKeys, name }: CallableMethod): void {

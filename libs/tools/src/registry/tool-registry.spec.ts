@@ -3,7 +3,7 @@ import { type ToolRegistration, toolsOf } from '../declaration/tool.decorator.js
 import { defineTool, ToolDeclarationError, type ToolOptions } from '../declaration/tool-declaration.js';
 import { CountObjects } from '../read/count-and-explain.js';
 import { GetObject } from '../read/read-objects.js';
-import { ToolCatalogue } from './tool-catalogue.js';
+import { ToolCatalogue } from './tool-registry.js';
 
 const tool = (name: string, options: Partial<ToolOptions> = {}): ToolRegistration => ({
   ...defineTool({ name, description: `Does ${name}.`, ...options }),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chunked, MAX_CHUNKS, tokensOf, withinBudget } from './chunks.js';
+import { chunked, MAX_CHUNKS, tokensOf, withinBudget } from './semantic-search.js';
 
 const text = fc.string({ unit: 'binary', maxLength: 400 });
 const shape = fc

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lineWriter } from './line-formats.js';
+import { lineWriter } from './export-files.js';
 
 const COLUMNS = [
   { header: 'a', path: 'a' },
