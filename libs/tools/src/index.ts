@@ -6,7 +6,6 @@ export * from './declaration/tool.decorator.js';
 export * from './declaration/tool-declaration.js';
 export type { SchemaReader, StandardSchema, ValueSchema } from './declaration/value-schema.js';
 export * from './export/export-files.js';
-export * from './export/export-files.js';
 export { declaredNames } from './json-schema.js';
 export * from './methods/parse-class.decorators.js';
 export * from './methods/method-declaration.js';

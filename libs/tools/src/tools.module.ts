@@ -2,9 +2,8 @@ import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common'
 import type { EnvironmentGates } from '#policy';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
 import { CallableMethods, DeclaredMethods, MethodRegistry } from './methods/method-registry.js';
+import { ToolCatalogue, ToolRegistry } from './registry/tool-registry.js';
 import { ToolEnvironment } from './tool.js';
-import { ToolCatalogue } from './registry/tool-catalogue.js';
-import { ToolRegistry } from './registry/tool-registry.js';
 
 /** What can be called: the registries of tools and declared methods, and what the environment permits of them. */
 @Module({})
