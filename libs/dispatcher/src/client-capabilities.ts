@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, member } from './json-object.js';
-import { TASKS_EXTENSION } from './tasks/tasks-extension.js';
-import { VIEWS_EXTENSION } from './views-extension.js';
+import { ProtocolFault, RPC } from './protocol-fault.js';
+import type { Dialect } from './protocol-versions.js';
 
 const DECLARED: JsonObject = Object.freeze({});
 
@@ -31,4 +31,25 @@ export function knownCapabilities(given: unknown): JsonObject {
     ...(Boolean(given.elicitation) && { elicitation: elicitation(given.elicitation) }),
     ...(Object.keys(extensions).length > 0 && { extensions }),
   };
+}
+
+/** Name of the extension in capabilities (MCP Apps 2026-01-26). */
+export const VIEWS_EXTENSION = 'io.modelcontextprotocol/ui';
+
+/** Whether the client says that it shows the views of tools. Revisions up to 2025-06-18 are frozen without extensions. */
+export function showsViews(capabilities: JsonObject, { additions }: Dialect): boolean {
+  return additions && isJsonObject(member(member(capabilities, 'extensions'), VIEWS_EXTENSION));
+}
+
+/** Name of the extension in capabilities (MCP 2026-07-28, extensions/tasks). */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
+
+/** Whether this request declares that its client follows tasks. */
+export function declaresTasks(capabilities: JsonObject, { era }: Dialect): boolean {
+  return era === 'modern' && isJsonObject(member(member(capabilities, 'extensions'), TASKS_EXTENSION));
+}
+
+export function tasksNotDeclared(): ProtocolFault {
+  const data = { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
+  return new ProtocolFault(RPC.missingCapability, 'Missing required client capability', data, 400);
 }

@@ -8,23 +8,21 @@ import { AgentIntrospection } from './agents/agent-introspection.js';
 import { FilterNames } from './agents/filter-names.js';
 import { MetadataAudit } from './agents/metadata-audit.js';
 import { SUB_AGENT_CHECK, type SubAgentOptionsCheck, SubAgents } from './agents/sub-agents.js';
-import { InputRounds } from './asks/input-rounds.js';
-import { RequestStateSeal } from './asks/request-state.js';
-import { StateKeys } from './asks/sealed-text.js';
+import { CallJournal } from './calls/call-journal.js';
+import { DataBudgets } from './calls/data-budgets.js';
+import { RunningCalls } from './calls/interceptors.js';
+import { ParleyToolRunner } from './calls/parley-tool-runner.js';
+import { ToolCallbacks } from './calls/tool-callbacks.js';
+import { PIPELINE_PROVIDERS } from './calls/tool-pipeline.js';
+import { InputRounds } from './client-requests/input-rounds.js';
+import { RequestStateSeal, StateKeys } from './client-requests/request-state.js';
+import { RecordsSource } from './dispatch-context.js';
 import { Kernel } from './kernel.js';
-import { ListChanges } from './list-changes.js';
+import { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
 import { PromptRegistry } from './prompts/prompt-registry.js';
 import { ReadAccounts } from './reads/read-accounts.js';
-import { RecordsSource } from './records-source.js';
-import { ResourceSubscriptions } from './resource-subscriptions.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
-import { TaskDesk } from './tasks/task-desk.js';
-import { CallJournal } from './tool-pipeline/call-journal.js';
-import { DataBudgets } from './tool-pipeline/data-budgets.js';
-import { PIPELINE_PROVIDERS } from './tool-pipeline/parley-pipeline.js';
-import { ParleyToolRunner } from './tool-pipeline/parley-tool-runner.js';
-import { RunningCalls } from './tool-pipeline/running-calls.js';
-import { ToolCallbacks } from './tool-pipeline/tool-callbacks.js';
+import { TaskDesk } from './tasks/task-store.js';
 
 export interface DispatcherModuleOptions {
   /** Calls of one principal that run at once; null: unbounded. */

@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs';
-import type { JsonObject } from './json-object.js';
+import { isJsonObject, type JsonObject } from './json-object.js';
+import { type Era, SERVER_INFO_KEY } from './protocol-versions.js';
 
 export interface RpcError {
   readonly code: number;
@@ -51,4 +52,40 @@ export class PreparedResult implements KernelResult {
   constructor(readonly result: JsonObject) {
     this.envelopeTail = Buffer.from(`,"result":${JSON.stringify(result)}}`);
   }
+}
+
+export interface ServerInfo {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** How long a client may keep a result (milliseconds), and whether one agent's answer may serve another. */
+export interface CacheHint {
+  readonly ttlMs: number;
+  readonly cacheScope: 'public' | 'private';
+}
+
+/** Adds what the stateless era requires of every result; legacy results stay as they are. */
+export class ResultEnvelope {
+  constructor(private readonly serverInfo: ServerInfo) {}
+
+  complete(era: Era, result: JsonObject, hint: CacheHint | undefined): JsonObject {
+    if (era === 'legacy') return result;
+    const meta = isJsonObject(result._meta) ? result._meta : {};
+    return {
+      resultType: 'complete',
+      ...result,
+      // What is asked of a client is never kept as the answer.
+      ...(result['resultType'] === undefined && hint),
+      _meta: { ...meta, [SERVER_INFO_KEY]: this.serverInfo },
+    };
+  }
+}
+
+/** Bytes of text one answer may hold. */
+export const MAX_RESPONSE_BYTES = 4_194_304;
+
+export function exceedsResponseLimit(text: string): boolean {
+  // A UTF-16 unit is at most three bytes of UTF-8, so short texts need no counting.
+  return text.length * 3 > MAX_RESPONSE_BYTES && Buffer.byteLength(text, 'utf8') > MAX_RESPONSE_BYTES;
 }

@@ -1,8 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Unauthorized } from '#agent';
-import { kernelUnderTest, MODERN, NOVEMBER, resultOf } from './contracts/kernel-under-test.js';
-import { smallTool, SmallToolRunner } from './contracts/small-tool-runner.js';
+import {
+  kernelUnderTest,
+  MODERN,
+  NOVEMBER,
+  resultOf,
+  smallTool,
+  SmallToolRunner,
+} from './contracts/kernel-under-test.js';
 import type { DispatchContext } from './dispatch-context.js';
 import { LEGACY_VERSIONS } from './protocol-versions.js';
 

@@ -1,23 +1,24 @@
-import { type Agent, isLogLevel, Refused, type Refusal, Unauthorized } from '#agent';
+import { type Agent, isLogLevel, type Refusal, Refused, Unauthorized } from '#agent';
 import type { ToolRunner } from '#tools';
-import type { InputRounds } from './asks/input-rounds.js';
-import type { DispatchContext } from './dispatch-context.js';
-import { LOG_LEVEL_KEY } from './envelope-keys.js';
+import type { InputRounds } from './client-requests/input-rounds.js';
+import { type DispatchContext, faultLine, type RecordsSource, type WarningLog } from './dispatch-context.js';
 import { isJsonObject, type JsonObject, member } from './json-object.js';
-import { type KernelFailure, type KernelReply, PreparedResult, StreamedResult } from './kernel-reply.js';
-import type { ListChanges } from './list-changes.js';
+import {
+  type KernelFailure,
+  type KernelReply,
+  PreparedResult,
+  ResultEnvelope,
+  StreamedResult,
+} from './kernel-reply.js';
 import { methodTable } from './method-table.js';
 import { existsIn, type Method } from './methods/method.js';
+import type { ListChanges, ResourceSubscriptions } from './methods/subscription-methods.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fault.js';
-import { dialectOf, type Era } from './protocol-versions.js';
+import { dialectOf, type Era, LOG_LEVEL_KEY } from './protocol-versions.js';
 import type { ReadAccounts } from './reads/read-accounts.js';
-import type { RecordsSource } from './records-source.js';
-import type { ResourceSubscriptions } from './resource-subscriptions.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
-import { ResultEnvelope } from './result-envelope.js';
-import type { TaskDesk } from './tasks/task-desk.js';
-import { faultLine, type WarningLog } from './warning-log.js';
+import type { TaskDesk } from './tasks/task-store.js';
 
 export interface KernelOptions {
   readonly tools: ToolRunner;

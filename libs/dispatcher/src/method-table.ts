@@ -1,27 +1,23 @@
 import type { ToolRunner } from '#tools';
-import type { InputRounds } from './asks/input-rounds.js';
+import type { InputRounds } from './client-requests/input-rounds.js';
+import type { RecordsSource } from './dispatch-context.js';
+import type { CacheHint, ResultEnvelope, ServerInfo } from './kernel-reply.js';
 import { CallTool } from './methods/call-tool.js';
-import { Complete } from './methods/complete.js';
-import { Handshake } from './methods/handshake.js';
-import { listen } from './methods/listen.js';
-import { ListResources, listTemplates } from './methods/list-resources.js';
-import { ListTools } from './methods/list-tools.js';
+import { Handshake, setLogLevel } from './methods/handshake.js';
+import { ListTools, ToolCatalogue } from './methods/list-tools.js';
 import type { Method } from './methods/method.js';
-import { ProvidedResources } from './methods/provided-resources.js';
-import { GetPrompt, listPrompts } from './methods/prompt-methods.js';
-import { ReadResource } from './methods/read-resource.js';
-import { resourceSubscriptionMethods } from './methods/resource-subscription-methods.js';
-import { setLogLevel } from './methods/set-log-level.js';
-import { ToolCatalogue } from './methods/tool-catalogue.js';
-import type { TaskDesk } from './tasks/task-desk.js';
-import { TaskMethods } from './tasks/task-methods.js';
-import type { ListChanges } from './list-changes.js';
+import { Complete, GetPrompt, listPrompts } from './methods/prompt-methods.js';
+import { ListResources, listTemplates, ProvidedResources, ReadResource } from './methods/resource-methods.js';
+import {
+  type ListChanges,
+  listen,
+  resourceSubscriptionMethods,
+  type ResourceSubscriptions,
+} from './methods/subscription-methods.js';
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import type { ReadAccounts } from './reads/read-accounts.js';
-import type { RecordsSource } from './records-source.js';
-import type { ResourceSubscriptions } from './resource-subscriptions.js';
 import type { ResourceRegistry } from './resources/resource-registry.js';
-import type { CacheHint, ResultEnvelope, ServerInfo } from './result-envelope.js';
+import { type TaskDesk, TaskMethods } from './tasks/task-store.js';
 
 export interface MethodDependencies {
   readonly tools: ToolRunner;

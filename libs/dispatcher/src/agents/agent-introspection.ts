@@ -1,16 +1,30 @@
-import { type CallContext, canonicalClassName, isClassName, type Agent } from '#agent';
-import { filteredFields } from '#audit';
-import type { AgentScope, Policies } from '#policy';
-import type { PermittedTools } from '#tools';
-import { CONVENTIONS_VERSION } from '../prompts/conventions.js';
+import { createHash } from 'node:crypto';
 import {
-  describedAuth,
-  type DescribedClass,
-  describedClass,
-  listedFilter,
-  type ListedFilter,
-} from './describe-agent.js';
-import { type PermitAnswer, type PermitParts, type PermitQuestion, wouldPermit } from './would-permit.js';
+  type Agent,
+  authType,
+  type CallContext,
+  canonicalClassName,
+  isClassName,
+  type NameFilter,
+  type Refusal,
+} from '#agent';
+import { filteredFields } from '#audit';
+import type { GovernedRecordsSource } from '#data';
+import {
+  type AgentScope,
+  type ClassOperation,
+  describeMasks,
+  envGate,
+  type EnvironmentGates,
+  isRefusal,
+  isTenantRefusal,
+  methodGate,
+  type Policies,
+  tenantBinding,
+  toolGate,
+} from '#policy';
+import type { CallableMethods, DeclaredMethods, PermittedTools, ToolRegistry } from '#tools';
+import { CONVENTIONS_VERSION } from '../prompts/prompt.js';
 
 /** An agent as its operator sees it. What does not apply is null. */
 export interface DescribedAgent {
@@ -144,4 +158,179 @@ export class AgentIntrospection {
       }),
     );
   }
+}
+
+export interface ListedFilter {
+  readonly only: readonly string[] | null;
+  readonly except: readonly string[] | null;
+}
+
+/** A class as one agent meets it. What does not apply is null. */
+export interface DescribedClass {
+  /** As Parse names it. */
+  readonly class_name: string;
+  /** Whether the agent may use it, or what keeps it out. */
+  readonly accessible: 'permitted' | 'hidden' | 'class_filter_excluded' | 'misconfigured';
+  /** The allowlist of its fields. */
+  readonly agent_fields: readonly string[] | null;
+  /** The default view of the class. */
+  readonly agent_canonical_filter: Readonly<Record<string, unknown>> | null;
+  /** Names of the constrained fields; never values. */
+  readonly per_agent_filter: readonly string[] | null;
+  /** The tenant that every read carries. */
+  readonly tenant_scope: { readonly field: string; readonly value: string | number } | null;
+  /** Fields that are left out of included rows. */
+  readonly large_fields: readonly string[] | null;
+  /** Path → what this agent gets in place of the value. Absent: nothing is masked. */
+  readonly masked_fields?: Readonly<Record<string, string>>;
+  /** Declared methods that the agent may call. */
+  readonly agent_methods: readonly string[] | null;
+}
+
+export function listedFilter({ only, except }: NameFilter): ListedFilter | null {
+  if (!only && !except) return null;
+  return { only: only && [...only].sort(), except: except && [...except].sort() };
+}
+
+/** How an agent is known, without what would let anyone else be known so. */
+export function describedAuth({ identity }: Agent): Readonly<Record<string, string>> {
+  const mode = authType(identity);
+  switch (identity.kind) {
+    case 'sessionToken':
+      return { mode, fingerprint: createHash('sha256').update(identity.token).digest('hex').slice(0, 8) };
+    case 'aclUser':
+      return { mode, identity: identity.userId };
+    case 'aclRole':
+      return { mode, identity: identity.role };
+    case 'master':
+      return { mode };
+  }
+}
+
+const orNull = <T>(list: readonly T[]): readonly T[] | null => (list.length > 0 ? list : null);
+
+export interface ClassDescriptionParts {
+  readonly agent: Agent;
+  readonly scope: AgentScope;
+  readonly methods: DeclaredMethods;
+  readonly gates: EnvironmentGates;
+}
+
+/** @param className canonical */
+export function describedClass(
+  { agent, scope, methods, gates }: ClassDescriptionParts,
+  className: string,
+): DescribedClass {
+  const policy = scope.classPolicy(className);
+  const { masks } = scope.access(className);
+  const tenant = tenantBinding(agent, policy);
+  const filters = filteredFields(agent.shape);
+  const filtered = [...new Set([...(filters?.['default'] ?? []), ...(filters?.[className] ?? [])])].sort();
+  const callable = methods
+    .of(className)
+    .filter(({ name, permission }) => methodGate(agent, { className, name, permission }, gates) === null)
+    .map(({ name }) => name)
+    .sort();
+  return {
+    class_name: className,
+    accessible: accessible(agent, scope, className),
+    agent_fields: policy.fields,
+    agent_canonical_filter: policy.canonicalFilter,
+    per_agent_filter: orNull(filtered),
+    tenant_scope: tenant === null || isTenantRefusal(tenant) ? null : tenant,
+    large_fields: orNull(policy.largeFields),
+    ...(masks && { masked_fields: Object.fromEntries(describeMasks(masks)) }),
+    agent_methods: orNull(callable),
+  };
+}
+
+/** The verdict of the class gate; that the class exists is not part of it. */
+function accessible(agent: Agent, scope: AgentScope, className: string): DescribedClass['accessible'] {
+  const admitted = scope.admit(agent, className);
+  if (typeof admitted === 'string') return 'permitted';
+  const kind = admitted.details?.kind;
+  if (kind === 'misconfigured_class') return 'misconfigured';
+  return kind === 'class_filter' ? 'class_filter_excluded' : 'hidden';
+}
+
+/** What is asked about; left out parts are not judged. */
+export interface PermitQuestion {
+  /** The class that the call would name. */
+  readonly class_name?: string;
+  /** What is done with the class, as class-level permissions call it; without it they are not consulted. */
+  readonly op?: ClassOperation;
+  /** For `call_method`. */
+  readonly method_name?: string;
+}
+
+/** Whether a call would pass, or why not and at which gate. */
+export type PermitAnswer =
+  | { readonly allowed: true }
+  | { readonly allowed: false; readonly reason: string; readonly denied_at: PermitGate };
+
+type PermitGate =
+  | 'allowed_tools'
+  | 'write_env_gate'
+  | 'schema_env_gate'
+  | 'master_atlas_gate'
+  | 'assert_class_accessible!'
+  | 'method_filtered';
+
+export interface PermitParts {
+  readonly registry: ToolRegistry;
+  readonly methods: CallableMethods;
+  readonly gates: EnvironmentGates;
+  readonly records: GovernedRecordsSource;
+}
+
+const denied = (reason: string, denied_at: PermitGate): PermitAnswer => ({
+  allowed: false,
+  reason,
+  denied_at,
+});
+
+const SCHEMA_GATES = /PARSE_AGENT_ALLOW_(SCHEMA_OPS|RAW_SCHEMA)/;
+
+function environmentDenial(refusal: Refusal): PermitAnswer {
+  return SCHEMA_GATES.test(refusal.message)
+    ? denied('schema_env_gate_disabled', 'schema_env_gate')
+    : denied('write_env_gate_disabled', 'write_env_gate');
+}
+
+/** Asks the gates of a call, in their order, without making the call: nothing is spent, recorded or read but the schema. */
+export async function wouldPermit(
+  { registry, methods, gates, records }: PermitParts,
+  agent: Agent,
+  tool: string,
+  question: PermitQuestion,
+): Promise<PermitAnswer> {
+  const definition = registry.get(tool)?.definition;
+  if (toolGate(agent, tool, definition, () => [])) return denied('tool_filtered', 'allowed_tools');
+  const shut = envGate(agent, tool, gates, definition);
+  if (shut) return environmentDenial(shut);
+  if (tool === 'atlas_faceted_search' && !agent.shape.masterAtlas)
+    return denied('master_atlas_required', 'master_atlas_gate');
+  if (question.class_name !== undefined && question.class_name !== '') {
+    const scope = await records.scopeOf(agent);
+    const entered = scope.enter(agent, question.class_name, question.op ?? null);
+    if (isRefusal(entered)) return denied(entered.details?.kind ?? entered.code, 'assert_class_accessible!');
+  }
+  return methodDenial({ methods, gates }, agent, tool, question) ?? { allowed: true };
+}
+
+function methodDenial(
+  { methods, gates }: Pick<PermitParts, 'methods' | 'gates'>,
+  agent: Agent,
+  tool: string,
+  { class_name, method_name }: PermitQuestion,
+): PermitAnswer | null {
+  if (tool !== 'call_method' || class_name === undefined || method_name === undefined) return null;
+  const className = canonicalClassName(class_name);
+  const method = methods.find(className, method_name);
+  if (!method) return denied('method_filtered', 'method_filtered');
+  const refusal = methodGate(agent, { className, name: method_name, permission: method.permission }, gates);
+  if (!refusal) return null;
+  return refusal.gate === 'env_gates'
+    ? environmentDenial(refusal)
+    : denied('method_filtered', 'method_filtered');
 }

@@ -1,11 +1,206 @@
-import { Agent, type AgentShapeOptions, compileAgentShape, refusals } from '#agent';
-import type { DispatchContext } from '../dispatch-context.js';
-import { Kernel, type KernelOptions } from '../kernel.js';
+import { concat, defer, filter, finalize, map, type Observable, of, Subject } from 'rxjs';
+import {
+  Agent,
+  type AgentShapeOptions,
+  type CallContext,
+  type ClassFilterSite,
+  compileAgentShape,
+  refusals,
+  Refused,
+  tierCovers,
+  TIERS,
+} from '#agent';
+import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
+import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
+import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
+import { type DispatchContext, RecordsSource } from '../dispatch-context.js';
 import type { KernelReply } from '../kernel-reply.js';
+import { Kernel, type KernelOptions } from '../kernel.js';
+import { type ListenEvent, ResourceSubscriptions } from '../methods/subscription-methods.js';
 import { PromptRegistry } from '../prompts/prompt-registry.js';
+import { invalidParams } from '../protocol-fault.js';
 import { ResourceRegistry } from '../resources/resource-registry.js';
-import { SmallRecords } from './small-records.js';
-import { smallTool, SmallToolRunner, succeeded } from './small-tool-runner.js';
+
+export interface SmallClass {
+  readonly fields: Readonly<Record<string, FieldSchema>>;
+  /** Fields the agent may read; absent: all. */
+  readonly readable?: readonly string[];
+  readonly visible?: boolean;
+  /** Absent: all three. */
+  readonly reads?: readonly ReadOperation[];
+}
+
+function governed(className: string, small: SmallClass): GovernedClass {
+  const fields = new Map(Object.entries(small.fields));
+  return {
+    className,
+    schema: { className, fields, indexes: [], classLevelPermissions: null },
+    policy: {
+      className,
+      hiding: 'no',
+      visible: small.visible ?? false,
+      description: null,
+      usage: null,
+      fields: small.readable ?? null,
+      joinFields: null,
+      largeFields: [],
+      canonicalFilter: null,
+      tenantScope: null,
+      allowCollscan: false,
+      searchable: null,
+      searchIndex: 'default',
+      masks: new Map(),
+      properties: new Map(),
+      aliases: new Map(),
+      names: new FieldNames(new Map(), fields),
+    },
+    fields: small.readable ?? [...fields.keys()],
+    masks: new Map(),
+    reads: new Set(small.reads ?? ['find', 'count', 'get']),
+    methodTiers: new Set(TIERS),
+  };
+}
+
+const notSearched = () => Promise.reject(new Error('nothing is searched here'));
+
+/** Of calls that search nothing. */
+export const NO_SEARCH: GovernedSearch = {
+  text: notSearched,
+  autocomplete: notSearched,
+  facets: notSearched,
+  likeness: notSearched,
+};
+
+const SITE: ClassFilterSite = 'Class';
+
+/** What an agent may know of a few classes; classes outside its filter are refused as the class gate refuses them. */
+export class SmallRecords extends RecordsSource {
+  constructor(private readonly known: Readonly<Record<string, SmallClass>>) {
+    super();
+  }
+
+  for({ agent }: CallContext): GovernedRecords {
+    const classes = Object.entries(this.known)
+      .filter(([className]) => agent.shape.classes.permits(className))
+      .map(([className, small]) => governed(className, small));
+    const notServed = () => Promise.reject(new Error('rows are not served here'));
+    return {
+      find: notServed,
+      page: notServed,
+      count: notServed,
+      get: notServed,
+      getMany: notServed,
+      samples: notServed,
+      aggregate: notServed,
+      checkAggregate: notServed,
+      explain: notServed,
+      admit: notServed,
+      indexes: notServed,
+      classes: () => Promise.resolve(classes),
+      describe: (className) => {
+        const found = classes.find((candidate) => candidate.className === className);
+        if (found) return Promise.resolve(found);
+        return Promise.reject(new Refused(refusals.classFiltered(String(className), SITE)));
+      },
+    };
+  }
+}
+
+/** Subscriptions to addresses under `known://`, by session, with changes made by hand. */
+export class SmallSubscriptions extends ResourceSubscriptions {
+  supported = true;
+  /** Streams that listen at this moment. */
+  listening = 0;
+  readonly sessions = new Map<string, Set<string>>();
+  private readonly changes = new Subject<string>();
+
+  change(uri: string): void {
+    this.changes.next(uri);
+  }
+
+  async subscribe(uri: string, { sessionId }: DispatchContext): Promise<boolean> {
+    if (!uri.startsWith('known://')) throw invalidParams(`Invalid resource URI: ${uri}`);
+    if (sessionId === undefined) return false;
+    this.sessions.set(sessionId, (this.sessions.get(sessionId) ?? new Set()).add(uri));
+    return true;
+  }
+
+  async unsubscribe(uri: string, { sessionId }: DispatchContext): Promise<void> {
+    this.sessions.get(sessionId ?? '')?.delete(uri);
+  }
+
+  listen(uris: readonly string[]): Observable<ListenEvent> {
+    const watched = uris.filter((uri) => uri.startsWith('known://'));
+    return defer(() => {
+      this.listening += 1;
+      const updates = this.changes.pipe(
+        filter((uri) => watched.includes(uri)),
+        map((updated) => ({ updated })),
+      );
+      return concat(of({ watched }), updates).pipe(finalize(() => (this.listening -= 1)));
+    });
+  }
+}
+
+export type SmallHandler = (
+  args: Readonly<Record<string, unknown>>,
+  context: CallContext,
+) => ToolOutcome | Promise<ToolOutcome>;
+
+export function succeeded(data: unknown, structured = true): ToolOutcome {
+  return { ok: true, data, text: JSON.stringify(data, null, 2), structured };
+}
+
+/** A tool with the members that every definition has, and what a test adds. */
+export function smallTool(name: string, more: Partial<ToolDefinition> = {}): ToolDefinition {
+  return {
+    name,
+    description: `Does ${name}`,
+    category: 'query',
+    permission: 'readonly',
+    timeout: 30,
+    clientSafe: false,
+    inputSchema: { type: 'object', properties: {}, required: [] },
+    ...more,
+  };
+}
+
+/** A runner with the real contract and the two gates a list depends on: tool filter and tier. */
+export class SmallToolRunner extends ToolRunner {
+  readonly calls: { name: string; args: unknown }[] = [];
+  private readonly tools = new Map<string, { tool: ToolDefinition; handler: SmallHandler }>();
+
+  add(tool: ToolDefinition, handler: SmallHandler): this {
+    this.tools.set(tool.name, { tool, handler });
+    return this;
+  }
+
+  list({ agent }: Pick<CallContext, 'agent'>): readonly ToolDefinition[] {
+    return [...this.tools.values()]
+      .map(({ tool }) => tool)
+      .filter(
+        (tool) => agent.shape.tools.permits(tool.name) && tierCovers(agent.permissions, tool.permission),
+      );
+  }
+
+  has(name: string): boolean {
+    return this.tools.has(name);
+  }
+
+  run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+    this.calls.push({ name, args });
+    const { agent } = context;
+    const known = this.tools.get(name);
+    if (!known) {
+      const refusal = refusals.unknownTool(name, agent.permissions, []);
+      return Promise.resolve({ ok: false, refusal });
+    }
+    if (!agent.shape.tools.permits(name)) {
+      return Promise.resolve({ ok: false, refusal: refusals.toolFiltered(name) });
+    }
+    return Promise.resolve(known.handler(args as Readonly<Record<string, unknown>>, context));
+  }
+}
 
 const objectSchema = { type: 'object' };
 

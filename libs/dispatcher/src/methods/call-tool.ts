@@ -1,16 +1,14 @@
-import { type ErrorCode, Refused, refusals } from '#agent';
+import { type ErrorCode, type Refusal, refusals, Refused } from '#agent';
 import { suggestNames } from '#policy';
-import type { ToolRunner } from '#tools';
+import type { ContentBlock, ToolOutcome, ToolRunner } from '#tools';
+import { declaresTasks } from '../client-capabilities.js';
 import { isJsonObject, type JsonObject } from '../json-object.js';
-import { invalidParams, type ProtocolFault } from '../protocol-fault.js';
+import type { ToolCatalogue } from './list-tools.js';
 import type { MethodRequest } from './method.js';
-import { ContinuesAsTask } from '../tasks/continues-as-task.js';
-import type { TaskDesk } from '../tasks/task-desk.js';
-import { createdTask } from '../tasks/task-methods.js';
-import { declaresTasks } from '../tasks/tasks-extension.js';
 import { checkParameterHeaders } from './parameter-headers.js';
-import type { ToolCatalogue } from './tool-catalogue.js';
-import { failedResult, toolResult } from './tool-result.js';
+import { invalidParams, type ProtocolFault } from '../protocol-fault.js';
+import type { Dialect } from '../protocol-versions.js';
+import { ContinuesAsTask, createdTask, type TaskDesk } from '../tasks/task-store.js';
 
 /** Refusals of gates that look at no tool: whoever is out of calls is told so, whatever it calls. */
 const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);
@@ -106,4 +104,59 @@ export class CallTool {
 function refusedResult(fault: unknown): JsonObject {
   if (!(fault instanceof Refused)) throw fault;
   return failedResult(fault.refusal);
+}
+
+const text = (value: string) => [{ type: 'text', text: value }];
+
+function errorMeta(refusal: Refusal): JsonObject {
+  return {
+    'parse.error_code': refusal.code,
+    ...(refusal.retryAfter !== undefined && { 'parse.retry_after': refusal.retryAfter }),
+    ...(refusal.details !== undefined && { 'parse.details': refusal.details }),
+  };
+}
+
+/** A failed call. `cause` and `gate` of the refusal stay inside. */
+export function failedResult(refusal: Refusal): JsonObject {
+  const told = refusal.body
+    ? JSON.stringify(
+        { success: false, error: refusal.message, error_code: refusal.code, ...refusal.body },
+        null,
+        2,
+      )
+    : refusal.message;
+  return { content: text(told), isError: true, ...(!refusal.wordsOnly && { _meta: errorMeta(refusal) }) };
+}
+
+function cancelledResult(message: string): JsonObject {
+  return { content: text(message), isError: true, cancelled: true };
+}
+
+/**
+ * What came of a call, as a revision says it.
+ * @throws ProtocolFault for a refusal of which the caller may know nothing
+ */
+export function toolResult(outcome: ToolOutcome, dialect: Dialect, signal: AbortSignal): JsonObject {
+  if (!outcome.ok && outcome.refusal.code === 'cancelled') return cancelledResult(outcome.refusal.message);
+  if (signal.aborted) return cancelledResult('Cancelled by client');
+  if (!outcome.ok) {
+    if (outcome.refusal.opaque) throw invalidParams();
+    return failedResult(outcome.refusal);
+  }
+  const structured =
+    outcome.structured && dialect.structured && (dialect.anyStructuredRoot || isJsonObject(outcome.data));
+  return {
+    content: outcome.blocks?.map((block) => blockIn(dialect, block)) ?? text(outcome.text),
+    isError: false,
+    ...(structured && { structuredContent: outcome.data }),
+  };
+}
+
+/** A block as a revision knows it: what it has no form for is told as text. */
+export function blockIn(dialect: Dialect, block: ContentBlock): ContentBlock {
+  if (block.type === 'audio' && dialect.version < '2025-03-26')
+    return { type: 'text', text: `[audio, ${block.mimeType}]` };
+  if (block.type === 'resource_link' && dialect.version < '2025-06-18')
+    return { type: 'text', text: `${block.name}: ${block.uri}` };
+  return block;
 }

@@ -1,12 +1,13 @@
+import { isLogLevel } from '#agent';
+import { TASKS_EXTENSION, VIEWS_EXTENSION } from '../client-capabilities.js';
 import type { JsonObject } from '../json-object.js';
+import type { ServerInfo } from '../kernel-reply.js';
+import type { MethodRequest } from './method.js';
+import type { ListChanges, ResourceSubscriptions } from './subscription-methods.js';
+import { invalidParams } from '../protocol-fault.js';
 import { dialectOf, FALLBACK_VERSION, isLegacyVersion, MODERN_VERSIONS } from '../protocol-versions.js';
-import type { ListChanges } from '../list-changes.js';
-import type { ResourceSubscriptions } from '../resource-subscriptions.js';
-import type { ServerInfo } from '../result-envelope.js';
-import type { TaskDesk } from '../tasks/task-desk.js';
-import { VIEWS_EXTENSION } from '../views-extension.js';
 import type { ResourceRegistry } from '../resources/resource-registry.js';
-import { TASKS_EXTENSION } from '../tasks/tasks-extension.js';
+import type { TaskDesk } from '../tasks/task-store.js';
 
 export interface HandshakeParts {
   readonly serverInfo: ServerInfo;
@@ -92,4 +93,12 @@ export class Handshake {
       logging: {},
     };
   }
+}
+
+/** `logging/setLevel`: without a session there is nothing that could be kept, and nothing to complain of. */
+export async function setLogLevel({ params, context }: MethodRequest): Promise<JsonObject> {
+  const { level } = params;
+  if (!isLogLevel(level)) throw invalidParams('Invalid log level');
+  await context.setLogLevel?.(level);
+  return {};
 }

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { kernelUnderTest, MODERN, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
-import { smallTool, SmallToolRunner, succeeded } from '../contracts/small-tool-runner.js';
+import {
+  kernelUnderTest,
+  MODERN,
+  resultOf,
+  smallAgent,
+  smallTool,
+  SmallToolRunner,
+  succeeded,
+} from '../contracts/kernel-under-test.js';
 import type { DispatchContext } from '../dispatch-context.js';
 
 const { ask } = kernelUnderTest();

@@ -1,13 +1,12 @@
-import type { ToolDefinition } from '#tools';
-import { pageOf } from '../cursors.js';
+import type { AgentShape } from '#agent';
+import type { ToolDefinition, ToolRunner } from '#tools';
+import { showsViews } from '../client-capabilities.js';
+import type { DispatchContext } from '../dispatch-context.js';
 import type { JsonObject } from '../json-object.js';
-import { PreparedResult } from '../kernel-reply.js';
+import { type CacheHint, PreparedResult, type ResultEnvelope } from '../kernel-reply.js';
+import { type MethodRequest, pageOf } from './method.js';
 import { invalidParams } from '../protocol-fault.js';
-import type { CacheHint, ResultEnvelope } from '../result-envelope.js';
-import type { MethodRequest } from './method.js';
-import type { ToolCatalogue } from './tool-catalogue.js';
-import { describeTool } from './tool-descriptor.js';
-import { showsViews } from '../views-extension.js';
+import type { Dialect } from '../protocol-versions.js';
 
 /** `tools/list`: what this agent may call, and nothing else. */
 export class ListTools {
@@ -42,4 +41,78 @@ export class ListTools {
     const { entries, nextCursor } = pageOf(list, tools, params.cursor);
     return { tools: entries.map(describe), ...(nextCursor !== undefined && { nextCursor }) };
   }
+}
+
+/** What was made of one list of tools. */
+export class CatalogueEntry {
+  private index: ReadonlyMap<string, ToolDefinition> | null = null;
+  private readonly bodies = {
+    plain: new Map<Dialect, PreparedResult>(),
+    views: new Map<Dialect, PreparedResult>(),
+  };
+
+  constructor(readonly tools: readonly ToolDefinition[]) {}
+
+  find(name: string): ToolDefinition | undefined {
+    this.index ??= new Map(this.tools.map((tool) => [tool.name, tool]));
+    return this.index.get(name);
+  }
+
+  /** @param views whether the client shows them */
+  body(
+    dialect: Dialect,
+    views: boolean,
+    render: (tools: readonly ToolDefinition[]) => PreparedResult,
+  ): PreparedResult {
+    const bodies = this.bodies[views ? 'views' : 'plain'];
+    let body = bodies.get(dialect);
+    if (!body) {
+      body = render(this.tools);
+      bodies.set(dialect, body);
+    }
+    return body;
+  }
+
+  describes(tools: readonly ToolDefinition[]): boolean {
+    if (tools === this.tools) return true;
+    return tools.length === this.tools.length && tools.every((tool, at) => tool === this.tools[at]);
+  }
+}
+
+/**
+ * The tools an agent may call. The runner decides anew on every call; only what was rendered from its answer is kept,
+ * one entry per agent shape, and dropped as soon as the answer differs.
+ */
+export class ToolCatalogue {
+  private readonly entries = new WeakMap<AgentShape, CatalogueEntry>();
+
+  constructor(private readonly runner: ToolRunner) {}
+
+  for(context: DispatchContext): CatalogueEntry {
+    const tools = this.runner.list(context);
+    const kept = this.entries.get(context.agent.shape);
+    if (kept?.describes(tools)) return kept;
+    // A copy: a runner that changes its own list in place must not change what was compared.
+    const fresh = new CatalogueEntry([...tools]);
+    this.entries.set(context.agent.shape, fresh);
+    return fresh;
+  }
+}
+
+/** A tool as one revision describes it. @param views whether the client shows them */
+export function describeTool(tool: ToolDefinition, dialect: Dialect, views = false): JsonObject {
+  return {
+    name: tool.name,
+    ...(dialect.structured && tool.title !== undefined && { title: tool.title }),
+    description: tool.description,
+    inputSchema: tool.inputSchema,
+    ...(dialect.structured && tool.outputSchema !== undefined && { outputSchema: tool.outputSchema }),
+    ...(dialect.annotations && tool.annotations !== undefined && { annotations: tool.annotations }),
+    _meta: { category: tool.category, ...(views && viewMeta(tool)) },
+  };
+}
+
+/** Hosts of the extension's first days read the second name. */
+function viewMeta({ view }: ToolDefinition): JsonObject {
+  return view === undefined ? {} : { ui: { resourceUri: view }, 'ui/resourceUri': view };
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Refused, refusals } from '#agent';
+import { refusals, Refused } from '#agent';
 import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
-import type { ResourceProvider } from '../resources/resource-provider.js';
-import { ResourceRegistry } from '../resources/resource-registry.js';
+import { type ResourceProvider, ResourceRegistry } from '../resources/resource-registry.js';
 
 /** Notes of which each principal has its own. */
 const notes: ResourceProvider = {

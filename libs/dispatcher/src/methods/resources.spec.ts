@@ -1,9 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
-import { SmallRecords } from '../contracts/small-records.js';
-import { smallTool, SmallToolRunner, succeeded } from '../contracts/small-tool-runner.js';
+import {
+  kernelUnderTest,
+  MODERN,
+  NOVEMBER,
+  resultOf,
+  smallAgent,
+  SmallRecords,
+  smallTool,
+  SmallToolRunner,
+  succeeded,
+} from '../contracts/kernel-under-test.js';
 import type { DispatchContext } from '../dispatch-context.js';
-import { parseResourceUri } from './resource-uri.js';
+import { parseResourceUri } from './resource-methods.js';
 
 const { ask } = kernelUnderTest();
 const read = (uri: unknown, context?: Partial<DispatchContext>) => ask('resources/read', { uri }, context);

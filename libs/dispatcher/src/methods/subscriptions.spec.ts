@@ -6,10 +6,10 @@ import {
   MODERN,
   NOVEMBER,
   resultOf,
+  SmallSubscriptions,
 } from '../contracts/kernel-under-test.js';
-import { SmallSubscriptions } from '../contracts/small-subscriptions.js';
 import { type Notification, StreamedResult } from '../kernel-reply.js';
-import { ListChanges, type ListKind } from '../list-changes.js';
+import { ListChanges, type ListKind } from './subscription-methods.js';
 
 class Lists extends ListChanges {
   readonly kinds = new Set<ListKind>(['tools']);

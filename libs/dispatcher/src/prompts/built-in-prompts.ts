@@ -1,15 +1,16 @@
 import { canonicalClassName } from '#agent';
-import { relationEdges } from '#tools';
-import { PARSE_CONVENTIONS } from './conventions.js';
-import type { Prompt, PromptArgument, PromptCall } from './prompt.js';
+import { type RelationEdge, relationEdges } from '#tools';
 import {
   identifierArgument,
   limitArgument,
   objectIdArgument,
+  PARSE_CONVENTIONS,
+  type Prompt,
+  type PromptArgument,
   type PromptArguments,
+  type PromptCall,
   timestampArgument,
-} from './prompt-arguments.js';
-import { drawRelations } from './relation-diagram.js';
+} from './prompt.js';
 
 const classArgument = (name: string, description: string): PromptArgument => ({
   name,
@@ -186,3 +187,18 @@ export const BUILT_IN_PROMPTS: readonly Prompt[] = [
     render: ({ args }) => createdInRange(args),
   },
 ];
+
+const NONE = '(no class relations defined)';
+
+/** One edge per line, columns aligned. */
+export function drawRelations(edges: readonly RelationEdge[]): string {
+  if (edges.length === 0) return NONE;
+  const fromWidth = Math.max(...edges.map(({ from }) => from.length));
+  const toWidth = Math.max(...edges.map(({ to }) => to.length));
+  return edges
+    .map(
+      ({ from, to, via, cardinality }) =>
+        `${from.padEnd(fromWidth)} ─${cardinality}→ ${to.padEnd(toWidth)}  (${via})`,
+    )
+    .join('\n');
+}

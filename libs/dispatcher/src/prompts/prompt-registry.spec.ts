@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { kernelUnderTest, resultOf } from '../contracts/kernel-under-test.js';
 import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
-import type { Prompt } from './prompt.js';
 import { PromptRegistry } from './prompt-registry.js';
+import type { Prompt } from './prompt.js';
 
 const BUILT_IN = BUILT_IN_PROMPTS.map(({ name }) => name);
 

@@ -1,7 +1,10 @@
+import 'reflect-metadata';
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { DiscoveryService } from '@nestjs/core';
 import type { Observable } from 'rxjs';
-import { RegistryChanges } from '#tools';
+import { methodsOf, RegistryChanges } from '#tools';
 import { BUILT_IN_PROMPTS } from './built-in-prompts.js';
-import type { Prompt } from './prompt.js';
+import type { Prompt, PromptArgument } from './prompt.js';
 
 /** The prompts of this process: the built-in ones in their order, then custom ones in theirs. */
 export class PromptRegistry {
@@ -46,4 +49,68 @@ export class PromptRegistry {
   all(): readonly Prompt[] {
     return [...this.prompts.values()];
   }
+}
+
+const PROMPT = Symbol('parley:prompt');
+
+/** What a provider says about one of its methods to make it a prompt. */
+export interface PromptOptions {
+  /** One of a built-in prompt replaces it. */
+  readonly name: string;
+  /** For whoever chooses it. */
+  readonly description: string;
+  /** Default: none. */
+  readonly arguments?: readonly PromptArgument[];
+}
+
+export interface PromptDeclaration extends Required<PromptOptions> {
+  readonly methodName: string;
+}
+
+/**
+ * Makes a method of an injectable provider a prompt: `(call: PromptCall) => text | messages`. It reads data through
+ * `call.records`, with the rights of whoever asked. Stores metadata and nothing else.
+ * @throws TypeError at declaration, without a name or a description
+ */
+export function Prompt(options: PromptOptions): MethodDecorator {
+  const { name, description, arguments: args = [] } = options;
+  for (const [part, text] of Object.entries({ name, description }))
+    if (typeof text !== 'string' || text.trim() === '')
+      throw new TypeError(`@Prompt: ${part} must not be blank`);
+  return (_prototype, _methodName, descriptor) => {
+    Reflect.defineMetadata(PROMPT, { name, description, arguments: args }, descriptor.value as object);
+  };
+}
+
+/** The prompts declared on a provider's prototype, in order of declaration. */
+export function promptDeclarations(prototype: object): readonly PromptDeclaration[] {
+  return [...methodsOf(prototype)].flatMap(([methodName, method]) => {
+    const declared = Reflect.getOwnMetadata(PROMPT, method) as Required<PromptOptions> | undefined;
+    return declared ? [{ ...declared, methodName }] : [];
+  });
+}
+
+/** Finds `@Prompt` methods on the application's providers and registers them. */
+@Injectable()
+export class PromptExplorer implements OnModuleInit {
+  constructor(
+    private readonly discovery: DiscoveryService,
+    private readonly registry: PromptRegistry,
+  ) {}
+
+  onModuleInit(): void {
+    for (const { instance } of this.discovery.getProviders())
+      for (const prompt of promptsOf(instance)) this.registry.register(prompt);
+  }
+}
+
+/** The `@Prompt` methods of a provider. */
+export function promptsOf(instance: unknown): Prompt[] {
+  if (instance === null || typeof instance !== 'object') return [];
+  const prototype = Object.getPrototypeOf(instance) as object | null;
+  if (prototype === null) return [];
+  return promptDeclarations(prototype).map(({ methodName, ...prompt }) => ({
+    ...prompt,
+    render: (call) => (Reflect.get(instance, methodName) as Prompt['render']).call(instance, call),
+  }));
 }

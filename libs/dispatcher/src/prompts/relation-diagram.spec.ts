@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SmallRecords } from '../contracts/small-records.js';
-import { smallAgent } from '../contracts/kernel-under-test.js';
 import { relationEdges } from '#tools';
-import { drawRelations } from './relation-diagram.js';
+import { smallAgent, SmallRecords } from '../contracts/kernel-under-test.js';
+import { drawRelations } from './built-in-prompts.js';
 
 const className = fc.constantFrom('Post', 'Author', 'Tag', '_User', '_Session', 'Hidden');
 const fieldName = fc.constantFrom('a', 'b', 'secret', 'not a name');

@@ -1,19 +1,15 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type CallContext, Refused, refusals } from '#agent';
+import { type CallContext, refusals, Refused } from '#agent';
 import { AuditSink } from '#audit';
-import type { GovernedRecords } from '#data';
+import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';
-import { InputRequired } from '../asks/input-required.js';
-import { RecordsSource } from '../records-source.js';
-import type { BudgetedCall } from '../tool-pipeline/budgeted-call.js';
-import { CallJournal } from '../tool-pipeline/call-journal.js';
-import { CallMeter } from '../tool-pipeline/call-meter.js';
-import { DataBudgets } from '../tool-pipeline/data-budgets.js';
-import { meters } from '../tool-pipeline/meters.js';
-import { refusalByProtocol } from '../tool-pipeline/refusal-by-protocol.js';
-import { RunningCalls } from '../tool-pipeline/running-calls.js';
-import { spendCall } from '../tool-pipeline/spend-call.js';
-import { AdmittedRecords } from './admitted-records.js';
+import { CallJournal } from '../calls/call-journal.js';
+import { type BudgetedCall, CallMeter, DataBudgets, meters } from '../calls/data-budgets.js';
+import { refusalByProtocol } from '../calls/failed-run.js';
+import { spendCall } from '../calls/guards.js';
+import { RunningCalls } from '../calls/interceptors.js';
+import { InputRequired } from '../client-requests/client-requests.js';
+import { RecordsSource } from '../dispatch-context.js';
 
 /** One run of an application's code outside tools. */
 export interface AccountedRun {
@@ -106,4 +102,74 @@ function refusalOf(error: unknown, name: string) {
   if (error instanceof Refused) return error.refusal;
   const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return refusalByProtocol(error) ?? refusals.internalError(name, cause);
+}
+
+/** A governed door that is opened when the first row is asked for. What only tells of classes is open to begin with. */
+export class AdmittedRecords implements GovernedRecords {
+  /** @param admitted asked before every read of rows; throws when there shall be none */
+  constructor(
+    private readonly door: GovernedRecords,
+    private readonly admitted: () => Promise<void>,
+  ) {}
+
+  async find(className: unknown, options?: FindOptions) {
+    return (await this.opened()).find(className, options);
+  }
+
+  async page(className: unknown, options?: FindOptions) {
+    return (await this.opened()).page(className, options);
+  }
+
+  async count(className: unknown, options?: Pick<FindOptions, 'where' | 'applyCanonicalFilter'>) {
+    return (await this.opened()).count(className, options);
+  }
+
+  async get(className: unknown, objectId: unknown, options?: Pick<FindOptions, 'keys' | 'include'>) {
+    return (await this.opened()).get(className, objectId, options);
+  }
+
+  async getMany(
+    className: unknown,
+    objectIds: readonly string[],
+    options?: Pick<FindOptions, 'keys' | 'include'>,
+  ) {
+    return (await this.opened()).getMany(className, objectIds, options);
+  }
+
+  async samples(className: unknown, limit: number) {
+    return (await this.opened()).samples(className, limit);
+  }
+
+  async aggregate(className: unknown, pipeline: unknown, options?: AggregateOptions) {
+    return (await this.opened()).aggregate(className, pipeline, options);
+  }
+
+  async explain(className: unknown, options?: Pick<FindOptions, 'where'>) {
+    return (await this.opened()).explain(className, options);
+  }
+
+  checkAggregate(className: unknown, pipeline: unknown, options?: Pick<AggregateOptions, 'where'>) {
+    return this.door.checkAggregate(className, pipeline, options);
+  }
+
+  admit(className: unknown) {
+    return this.door.admit(className);
+  }
+
+  indexes(...asked: Parameters<GovernedRecords['indexes']>) {
+    return this.door.indexes(...asked);
+  }
+
+  classes() {
+    return this.door.classes();
+  }
+
+  describe(className: unknown) {
+    return this.door.describe(className);
+  }
+
+  private async opened(): Promise<GovernedRecords> {
+    await this.admitted();
+    return this.door;
+  }
 }

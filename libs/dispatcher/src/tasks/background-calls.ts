@@ -1,17 +1,17 @@
 import { type Agent, type CallContext, type ProgressUpdate, type Refusal, refusals } from '#agent';
 import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
-import { InputRound, ModernAsks, type UseOnce } from '../asks/modern-asks.js';
-import type { AskedSoFar } from '../asks/request-state.js';
-import type { WireRequest } from '../asks/question-wire.js';
+import type { CallJournal } from '../calls/call-journal.js';
+import { InputRound, ModernAsks, type UseOnce } from '../client-requests/client-requests.js';
+import type { WireRequest } from '../client-requests/question-wire.js';
+import type { AskedSoFar } from '../client-requests/request-state.js';
+import { faultLine, type WarningLog } from '../dispatch-context.js';
 import type { JsonObject } from '../json-object.js';
 import type { RpcError } from '../kernel-reply.js';
-import { toolResult } from '../methods/tool-result.js';
+import { toolResult } from '../methods/call-tool.js';
 import { ProtocolFault, RPC } from '../protocol-fault.js';
 import { dialectOf } from '../protocol-versions.js';
-import type { CallJournal } from '../tool-pipeline/call-journal.js';
-import type { TaskOwner } from './task-desk.js';
-import { faultLine, type WarningLog } from '../warning-log.js';
+import type { TaskOwner } from './task-store.js';
 
 /** One run of a call that goes on as a task. */
 export interface BackgroundRun {

@@ -1,0 +1,202 @@
+import type { ExecutionContext } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import { Agent, askingCall, type CallContext, compileAgentShape, MASTER, refusals, Refused } from '#agent';
+import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
+import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
+import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
+import { ApprovalGuard } from './guards.js';
+import { RunClock, type ToolExecution } from './tool-execution.js';
+import { ToolHost } from './tool-pipeline.js';
+import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
+
+class Asked extends Approver {
+  readonly requests: ApprovalRequest[] = [];
+
+  constructor(private readonly decision: ApprovalDecision) {
+    super();
+  }
+
+  async review(request: ApprovalRequest): Promise<ApprovalDecision> {
+    this.requests.push(request);
+    return this.decision;
+  }
+}
+
+const method = (name: string, permission: CallableMethod['permission']): CallableMethod => ({
+  name,
+  permission,
+  type: 'class',
+  description: null,
+  supportsDryRun: false,
+  parameters: null,
+  permittedKeys: null,
+  wantsAgent: false,
+  handler: () => null,
+});
+
+const methods = new MethodRegistry();
+methods.register('Post', method('list', 'readonly'));
+methods.register('Post', method('archive', 'write'));
+methods.register('Post', method('purge', 'admin'));
+
+const shape = compileAgentShape('x', { permissions: 'admin' });
+const context: CallContext = {
+  agent: new Agent({ shape, identity: MASTER, principal: 'p' }),
+  signal: new AbortController().signal,
+  progress: () => undefined,
+};
+
+const TOOLS = {
+  call_method: smallTool('call_method'),
+  query_class: smallTool('query_class'),
+  update_object: smallTool('update_object', { permission: 'write' }),
+};
+
+function hostOf(
+  name: keyof typeof TOOLS,
+  args: unknown,
+  handler: ToolHandler = () => null,
+): ExecutionContext {
+  const definition = TOOLS[name];
+  const call = {
+    ...context,
+    continueAsTask: () => undefined,
+    ...askingCall(undefined),
+    tool: definition,
+    records: new SmallRecords({}).for(context),
+    search: NO_SEARCH,
+    switches: compilePolicy({}).policy.switches,
+    spend: () => undefined,
+  };
+  const execution: ToolExecution = {
+    name,
+    definition,
+    args,
+    context,
+    abort: () => undefined,
+    flag: () => undefined,
+    approved: () => undefined,
+    begin: () => undefined,
+    budgeted: null,
+    clock: new RunClock(),
+    anotherCall: () => call,
+  };
+  return new ToolHost([args, call, execution], handler);
+}
+
+/** The tiers that were asked about; with `deny`, what the call was refused with. */
+async function asked(
+  tiers: string[],
+  host: ExecutionContext,
+  decision: ApprovalDecision = { outcome: 'approve' },
+  env: Readonly<Record<string, string>> = OPEN,
+) {
+  const approver = new Asked(decision);
+  const { policy } = compilePolicy({ requireApprovalFor: tiers });
+  let refused: unknown = null;
+  try {
+    await new ApprovalGuard(new Policies(policy), approver, methods, readEnvironmentGates(env)).canActivate(
+      host,
+    );
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    refused = error.refusal;
+  }
+  return { requests: approver.requests, refused };
+}
+
+const OPEN = { PARSE_AGENT_ALLOW_WRITE_TOOLS: 'true', PARSE_AGENT_ALLOW_SCHEMA_OPS: 'true' };
+
+const callMethod = (name: string, more: object = {}, handler?: ToolHandler) =>
+  hostOf('call_method', { class_name: 'Post', method_name: name, ...more }, handler);
+
+describe('approval', () => {
+  it.each([
+    ['list', []],
+    ['archive', ['write']],
+    ['purge', ['admin']],
+    ['undeclared', []],
+  ])('of call_method goes by the tier of %s', async (name, tiers) => {
+    const { requests } = await asked(['write', 'admin'], callMethod(name));
+    expect(requests.map(({ effectivePermission }) => effectivePermission)).toEqual(tiers);
+  });
+
+  it.each([
+    ['archive', 'PARSE_AGENT_ALLOW_WRITE_TOOLS'],
+    ['purge', 'PARSE_AGENT_ALLOW_SCHEMA_OPS'],
+  ])('of %s is asked of nobody while its environment gate is shut', async (name, gate) => {
+    for (const more of [{}, { arguments: { dry_run: true } }]) {
+      const { requests, refused } = await asked(['write', 'admin'], callMethod(name, more), undefined, {});
+      expect(requests).toEqual([]);
+      expect(refused).toMatchObject({ code: 'access_denied', message: expect.stringContaining(gate) });
+    }
+  });
+
+  it.each([true, 1, 'yes'])('of a dry run (%j) is asked of nobody', async (dry_run) => {
+    const { requests, refused } = await asked(['write'], callMethod('archive', { arguments: { dry_run } }));
+    expect({ requests, refused }).toEqual({ requests: [], refused: null });
+  });
+
+  it.each([false, null])('of a call whose dry_run is %j is asked', async (dry_run) => {
+    const { requests } = await asked(['write'], callMethod('archive', { arguments: { dry_run } }));
+    expect(requests).toHaveLength(1);
+  });
+
+  it('of other tools goes by their own tier', async () => {
+    expect((await asked(['write'], hostOf('update_object', {}))).requests).toHaveLength(1);
+    expect((await asked(['admin'], hostOf('update_object', {}))).requests).toHaveLength(0);
+    expect((await asked([], hostOf('update_object', {}))).requests).toHaveLength(0);
+  });
+
+  it.each(['deny', 'unavailable'] as const)('that ends in %s refuses the call', async (outcome) => {
+    const { refused } = await asked(['write'], callMethod('archive'), { outcome, reason: 'not now' });
+    expect(refused).toMatchObject({ code: 'approval_denied', message: 'not now' });
+  });
+
+  it('shows a dry run of a declared method, whatever the caller asked for', async () => {
+    const seen: unknown[] = [];
+    const host = callMethod('archive', { arguments: { reason: 'old', dry_run: false } }, (args) => {
+      seen.push(args);
+      return { would_call: 'archive' };
+    });
+    const { requests } = await asked(['write'], host);
+    expect(seen).toEqual([]);
+    expect((await requests[0]?.preview())?.shown).toEqual({ would_call: 'archive' });
+    expect(seen).toEqual([
+      { class_name: 'Post', method_name: 'archive', arguments: { reason: 'old', dry_run: true } },
+    ]);
+  });
+
+  it('shows the refusal of a preview, and no fault of ours', async () => {
+    const preview = async (fault: Error) => {
+      const host = callMethod('archive', {}, () => {
+        throw fault;
+      });
+      return (await (await asked(['write'], host)).requests[0]?.preview())?.shown;
+    };
+    const args = { class_name: 'Post', method_name: 'archive' };
+    expect(await preview(new Refused(refusals.objectNotFound('Post', 'p1')))).toEqual({
+      tool: 'call_method',
+      preview_error: 'Parse error: Object not found: Post#p1',
+      args,
+    });
+    expect(await preview(new Error('secret'))).toEqual({
+      tool: 'call_method',
+      preview_error: 'no preview could be made',
+      args,
+    });
+  });
+
+  it('shows another call as proposed, without sensitive arguments', async () => {
+    const host = hostOf('update_object', {
+      class_name: 'Post',
+      fields: { title: 'x' },
+      session_token: 'r:1',
+    });
+    const { requests } = await asked(['write'], host);
+    expect((await requests[0]?.preview())?.shown).toEqual({
+      tool: 'update_object',
+      args: { class_name: 'Post', fields: { title: 'x' } },
+    });
+  });
+});

@@ -1,0 +1,148 @@
+import { Logger } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import {
+  Agent,
+  type BudgetLedger,
+  compileAgentShape,
+  compileBudget,
+  deriveAgent,
+  type Refusal,
+  Refused,
+} from '#agent';
+import { ProcessBudgetLedger, SharedStateUnavailable } from '#cluster';
+import { BudgetedCall } from './data-budgets.js';
+import { DataBudgets } from './data-budgets.js';
+
+const shape = compileAgentShape('analyst', { budget: { rows: 10, window: 60 } });
+const root = (principal = 'ada', tenantId: string | null = null) => new Agent({ shape, principal, tenantId });
+const used = (rows: number) => ({ rows, bytes: 1, databaseTime: 1 });
+
+async function refusalOf(budgets: DataBudgets, agent: Agent): Promise<Refusal | null> {
+  const call = budgets.open(agent);
+  if (!call) throw new TypeError('nothing limits this agent');
+  const error = await budgets.admit(call).then(
+    () => null,
+    (thrown: unknown) => thrown,
+  );
+  if (error === null) return null;
+  expect(error).toBeInstanceOf(Refused);
+  return (error as Refused).refusal;
+}
+
+async function spend(budgets: DataBudgets, agent: Agent, rows: number): Promise<void> {
+  const call = budgets.open(agent);
+  if (call) await budgets.charge(call, used(rows));
+}
+
+describe('the data budgets of a call', () => {
+  let budgets: DataBudgets;
+  beforeEach(() => {
+    const tenantBudget = compileBudget({ rows: 100, window: 60 });
+    budgets = new DataBudgets(new ProcessBudgetLedger(), () => tenantBudget);
+  });
+
+  it('are none where neither the agent nor its tenant has one', () => {
+    const free = new Agent({ shape: compileAgentShape('free'), principal: 'p' });
+    expect(budgets.open(free)).toBeNull();
+  });
+
+  it('refuse the next call once something is used up, and say what and for how long', async () => {
+    expect(await refusalOf(budgets, root())).toBeNull();
+    await spend(budgets, root(), 10);
+    const refusal = await refusalOf(budgets, root());
+    expect(refusal).toMatchObject({
+      code: 'rate_limited',
+      gate: 'budget',
+      details: { kind: 'budget' },
+      message: expect.stringMatching(
+        /^Data budget exhausted \(10 rows per 60s\)\. Retry after \d+\.\ds$/,
+      ) as string,
+    });
+    expect(refusal?.retryAfter).toBeGreaterThanOrEqual(0.1);
+    expect(await refusalOf(budgets, root('bob'))).toBeNull();
+  });
+
+  it('of a sub-agent are those of the agent at its root, whatever it is called', async () => {
+    const child = deriveAgent(deriveAgent(root(), { name: 'fresh' }), { name: 'fresher', rateLimit: 1 });
+    await spend(budgets, child, 10);
+    expect(await refusalOf(budgets, root())).toMatchObject({ gate: 'budget' });
+    expect(await refusalOf(budgets, deriveAgent(root(), { name: 'freshest' }))).toMatchObject({
+      gate: 'budget',
+    });
+  });
+
+  it('of a tenant are spent by all agents that are bound to it, and by no other tenant', async () => {
+    const other = compileAgentShape('other', { tenantId: 'acme' });
+    await spend(budgets, new Agent({ shape: other, principal: 'x' }), 60);
+    await spend(budgets, new Agent({ shape: other, principal: 'y' }), 60);
+    expect(await refusalOf(budgets, root('ada', 'acme'))).toMatchObject({
+      message: expect.stringContaining('100 rows') as string,
+    });
+    expect(await refusalOf(budgets, root('ada', 'zeta'))).toBeNull();
+  });
+
+  it('tell a tenant by its very value: no name of an agent and no number is another tenant', async () => {
+    const bound = (tenantId: string | number) => new Agent({ shape, principal: 'p', tenantId });
+    await spend(budgets, bound(7), 100);
+    const asText = new Agent({ shape: compileAgentShape('x', { tenantId: '7' }), principal: 'q' });
+    expect(await refusalOf(budgets, asText)).toBeNull();
+  });
+
+  describe('while the ledger is away', () => {
+    let away = true;
+    beforeEach(() => {
+      const ledger = new ProcessBudgetLedger();
+      const failing: BudgetLedger = {
+        admit: (...args) =>
+          away ? Promise.reject(new SharedStateUnavailable('redis')) : ledger.admit(...args),
+        charge: (...args) =>
+          away ? Promise.reject(new SharedStateUnavailable('redis')) : ledger.charge(...args),
+        used: (...args) => ledger.used(...args),
+      };
+      budgets = new DataBudgets(failing, () => null);
+      vi.spyOn(Logger.prototype, 'error').mockImplementation(() => undefined);
+    });
+    afterEach(() => vi.restoreAllMocks());
+
+    it('refuse in the words of a used-up budget, for a random while of one to five seconds', async () => {
+      away = true;
+      const waits = new Set<number | undefined>();
+      for (let attempt = 0; attempt < 20; attempt += 1) {
+        const refusal = await refusalOf(budgets, root());
+        expect(refusal).toMatchObject({ code: 'rate_limited', details: { kind: 'budget' } });
+        expect(JSON.stringify(refusal)).not.toMatch(/redis|state/i);
+        expect(refusal?.retryAfter).toBeGreaterThanOrEqual(1);
+        expect(refusal?.retryAfter).toBeLessThanOrEqual(5);
+        waits.add(refusal?.retryAfter);
+      }
+      expect(waits.size).toBeGreaterThan(1);
+    });
+
+    it('forgive nothing: what could not be charged is charged before the next call', async () => {
+      away = true;
+      await spend(budgets, root(), 6);
+      await spend(budgets, root(), 6);
+      expect(await refusalOf(budgets, root())).not.toBeNull();
+      away = false;
+      expect(await refusalOf(budgets, root())).toMatchObject({ gate: 'budget' });
+      expect(await refusalOf(budgets, root('bob'))).toBeNull();
+    });
+  });
+});
+
+describe('a call that a budget pays for', () => {
+  it('has used the rows and the time of its operations, also of one that was cut off, and no more afterwards', () => {
+    let now = 0;
+    const call = new BudgetedCall([], () => now);
+    const first = call.begins();
+    now = 10;
+    first(3);
+    first(3);
+    const cutOff = call.begins();
+    now = 15;
+    expect(call.settle(70)).toEqual({ rows: 3, bytes: 70, databaseTime: 15 });
+    now = 99;
+    cutOff(1000);
+    expect(call.settle(70)).toEqual({ rows: 3, bytes: 70, databaseTime: 15 });
+  });
+});

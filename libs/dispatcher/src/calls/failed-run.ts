@@ -1,0 +1,67 @@
+import { HttpException } from '@nestjs/common';
+import { type Refusal, refusals, Refused, Unauthorized } from '#agent';
+import { InputRequired } from '../client-requests/client-requests.js';
+import { ClientUnreachable } from '../dispatch-context.js';
+import { ProtocolFault, RPC } from '../protocol-fault.js';
+import { ContinuesAsTask } from '../tasks/task-store.js';
+
+export interface FailedRun {
+  readonly refusal: Refusal;
+  readonly error: unknown;
+}
+
+const isInterruption = (error: unknown): boolean =>
+  error instanceof InputRequired || error instanceof ContinuesAsTask || error instanceof ProtocolFault;
+
+/** What the caller is told of what a run threw. @throws what is not the run's to answer */
+export function failedRun(error: unknown, tool: string): FailedRun {
+  if (error instanceof Refused) return { refusal: error.refusal, error };
+  // Unauthorized is the edge's to answer, not a tool failure.
+  if (error instanceof Unauthorized) throw error;
+  // Not an outcome yet: the client has to do something first, which is the kernel's to say.
+  if (isInterruption(error)) throw error;
+  if (error instanceof ClientUnreachable) return { refusal: unanswered(error), error };
+  const refusal = refusalByApplication(error);
+  if (refusal) return { refusal, error };
+  const cause = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return { refusal: refusals.internalError(tool, cause), error };
+}
+
+function unanswered({ reason }: ClientUnreachable): Refusal {
+  return reason === 'aborted' ? refusals.cancelled() : refusals.clientUnreachable(reason);
+}
+
+/**
+ * What an application's guards, pipes and tools throw in Nest's words, in ours: what it says to a client, the agent is told;
+ * a fault of its own stays inside.
+ */
+export function refusalByApplication(error: unknown): Refusal | null {
+  if (!(error instanceof HttpException)) return null;
+  const status = error.getStatus();
+  if (status >= 500) return null;
+  const message = messageOf(error);
+  if (status === 400 || status === 422) return refusals.invalidArgument(message, 'application');
+  return refusals.accessDenied('application', message);
+}
+
+/** A ValidationPipe lists its findings in the body. */
+function messageOf(error: HttpException): string {
+  const body = error.getResponse();
+  const told = typeof body === 'object' ? (body as { message?: unknown }).message : body;
+  const text = Array.isArray(told) ? told.join('; ') : told;
+  return (typeof text === 'string' && text !== '' ? text : error.message).slice(0, 500);
+}
+
+/**
+ * What a call ended in that the protocol answers and not the tool, as records know it. Null for what is no end: a question
+ * to the client, or a task that goes on.
+ */
+export function refusalByProtocol(fault: unknown): Refusal | null {
+  if (fault instanceof Unauthorized) return refusals.identityUnresolved(fault.cause ?? fault.message);
+  if (!(fault instanceof ProtocolFault)) return null;
+  const refusal =
+    fault.code === RPC.missingCapability
+      ? refusals.notImplemented(fault.message)
+      : refusals.invalidArgument(fault.message);
+  return { ...refusal, gate: 'protocol' };
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest';
+import { Agent, type CallContext, compileAgentShape, Refused } from '#agent';
+import { RunningCalls } from './interceptors.js';
+
+const shape = compileAgentShape('reader');
+const contextOf = (principal: string, more: Partial<CallContext> = {}) =>
+  ({
+    agent: new Agent({ shape, principal }),
+    signal: new AbortController().signal,
+    progress: () => undefined,
+    ...more,
+  }) as CallContext;
+const refusalOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (error: unknown) => (error instanceof Refused ? error.refusal : error),
+  );
+
+describe('the calls that a principal runs at once', () => {
+  it('are bounded for each principal, on whichever transport they came', async () => {
+    const running = new RunningCalls({ perPrincipal: 2, patience: 5 });
+    const ends = [await running.begin(contextOf('a')), await running.begin(contextOf('a'))];
+    const refusal = await refusalOf(running.begin(contextOf('a')));
+    expect(refusal).toMatchObject({ code: 'rate_limited', gate: 'running_calls' });
+    expect((refusal as { retryAfter: number }).retryAfter).toBeGreaterThanOrEqual(1);
+    expect(await refusalOf(running.begin(contextOf('b')))).toBeNull();
+    ends[0]?.();
+    expect(await refusalOf(running.begin(contextOf('a')))).toBeNull();
+  });
+
+  it('wait for an earlier one to end, two for each that may run', async () => {
+    const running = new RunningCalls({ perPrincipal: 1, patience: 60_000 });
+    const end = await running.begin(contextOf('a'));
+    const waiting = Array.from({ length: 2 }, () => running.begin(contextOf('a')));
+    expect(await refusalOf(running.begin(contextOf('a')))).toMatchObject({ code: 'rate_limited' });
+    end();
+    for (const turn of waiting) (await turn)();
+  });
+
+  it('do not count the run of a task, and one that is cancelled while it waits is', async () => {
+    const running = new RunningCalls({ perPrincipal: 1, patience: 60_000 });
+    await running.begin(contextOf('a'));
+    expect(await refusalOf(running.begin(contextOf('a', { background: 'running' })))).toBeNull();
+    const gone = new AbortController();
+    const waiting = running.begin(contextOf('a', { signal: gone.signal }));
+    gone.abort('client_disconnected');
+    expect(await refusalOf(waiting)).toMatchObject({ code: 'cancelled' });
+  });
+
+  it('are unbounded where the operator says so', async () => {
+    const running = new RunningCalls({ perPrincipal: null });
+    for (let at = 0; at < 200; at += 1) expect(await refusalOf(running.begin(contextOf('a')))).toBeNull();
+  });
+});

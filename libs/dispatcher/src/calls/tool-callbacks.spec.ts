@@ -1,0 +1,85 @@
+import { Logger } from '@nestjs/common';
+import { lastValueFrom, of, throwError } from 'rxjs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Agent, compileAgentShape, refusals, Refused } from '#agent';
+import type { ToolOutcome } from '#tools';
+import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './tool-callbacks.js';
+import { RunClock, type ToolExecution } from './tool-execution.js';
+import { ToolHost } from './tool-pipeline.js';
+
+const agent = new Agent({ shape: compileAgentShape('x'), principal: 'p' });
+const call = { tool: 'query_class', args: { limit: 1 }, agent };
+const ok: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+const execution: ToolExecution = {
+  name: 'query_class',
+  definition: undefined,
+  args: call.args,
+  context: { agent, signal: new AbortController().signal, progress: () => undefined },
+  abort: () => undefined,
+  flag: () => undefined,
+  approved: () => undefined,
+  begin: () => undefined,
+  budgeted: null,
+  clock: new RunClock(),
+  anotherCall: () => {
+    throw new Error('nothing is previewed here');
+  },
+};
+const host = new ToolHost([call.args, {}, execution]);
+
+describe('tool callbacks', () => {
+  const logged: string[] = [];
+  beforeEach(() => {
+    logged.length = 0;
+    vi.spyOn(Logger.prototype, 'error').mockImplementation((message: unknown) => {
+      logged.push(String(message));
+    });
+  });
+  afterEach(() => vi.restoreAllMocks());
+
+  it('are called in the order they were added, any number of each', () => {
+    const heard: string[] = [];
+    new ToolCallbacks()
+      .beforeToolCall(({ tool }) => heard.push(`1 ${tool}`))
+      .beforeToolCall(({ tool }) => heard.push(`2 ${tool}`))
+      .announceBefore(call);
+    expect(heard).toEqual(['1 query_class', '2 query_class']);
+  });
+
+  it('are logged and ignored when they throw or reject, and the next still hears', async () => {
+    const heard: unknown[] = [];
+    const callbacks = new ToolCallbacks()
+      .afterToolCall(() => {
+        throw new Error('thrown');
+      })
+      .afterToolCall(() => Promise.reject(new Error('rejected')))
+      .afterToolCall((_, outcome) => heard.push(outcome));
+    callbacks.announceAfter(call, ok);
+    await settled();
+    expect(heard).toEqual([ok]);
+    expect(logged).toEqual([expect.stringContaining('thrown'), expect.stringContaining('rejected')]);
+  });
+
+  it('cannot change what runs: they are told a copy', () => {
+    const callbacks = new ToolCallbacks().beforeToolCall((told) => {
+      (told.args as { limit: number }).limit = 1000;
+    });
+    expect(new BeforeCallGuard(callbacks).canActivate(host)).toBe(true);
+    expect(execution.args).toEqual({ limit: 1 });
+  });
+
+  it('hear afterwards of results and of a cancellation, not of other refusals', async () => {
+    const heard: ToolOutcome[] = [];
+    const around = new AfterCallInterceptor(
+      new ToolCallbacks().afterToolCall((_, outcome) => heard.push(outcome)),
+    );
+    await lastValueFrom(around.intercept(host, { handle: () => of(ok) }));
+    for (const refusal of [refusals.cancelled('gone'), refusals.toolTimedOut('x', 1)]) {
+      const failing = around.intercept(host, { handle: () => throwError(() => new Refused(refusal)) });
+      await expect(lastValueFrom(failing)).rejects.toBeInstanceOf(Refused);
+    }
+    expect(heard).toEqual([ok, { ok: false, refusal: refusals.cancelled('gone') }]);
+  });
+});

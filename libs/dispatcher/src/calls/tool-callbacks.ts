@@ -1,0 +1,127 @@
+import {
+  type CallHandler,
+  type ExecutionContext,
+  Injectable,
+  Logger,
+  type NestInterceptor,
+} from '@nestjs/common';
+import { catchError, type Observable, tap, throwError } from 'rxjs';
+import { type Agent, Refused } from '#agent';
+import type { ToolOutcome } from '#tools';
+import { toolExecutionOf } from './tool-execution.js';
+import type { Gate } from './tool-pipeline.js';
+import { beginsTask } from '../tasks/task-store.js';
+
+/** A call as callbacks are told of it. `args` is a copy: a callback changes nothing of what runs. */
+export interface AnnouncedCall {
+  /** Name of the tool. */
+  readonly tool: string;
+  /** A copy of the arguments. */
+  readonly args: unknown;
+  /** Who calls. */
+  readonly agent: Agent;
+}
+
+/** Receives a call that passed every gate, before the tool runs. */
+export type BeforeToolCall = (call: AnnouncedCall) => unknown;
+/** Receives a call and what came of it. */
+export type AfterToolCall = (call: AnnouncedCall, outcome: ToolOutcome) => unknown;
+/** Receives what was thrown or refused, and the call. */
+export type ToolCallError = (error: unknown, call: AnnouncedCall) => unknown;
+
+/**
+ * What an application wants to hear of tool calls, any number of each, in the order they were added. They only listen:
+ * nothing waits for them, and one that fails is logged and otherwise ignored.
+ */
+@Injectable()
+export class ToolCallbacks {
+  private readonly logger = new Logger(ToolCallbacks.name);
+  private readonly before: BeforeToolCall[] = [];
+  private readonly after: AfterToolCall[] = [];
+  private readonly failed: ToolCallError[] = [];
+
+  /** Past every gate, approval included, and before the tool runs. */
+  beforeToolCall(callback: BeforeToolCall): this {
+    this.before.push(callback);
+    return this;
+  }
+
+  /** With the result that goes to the caller, or the cancellation of a call that had begun. */
+  afterToolCall(callback: AfterToolCall): this {
+    this.after.push(callback);
+    return this;
+  }
+
+  /** With what was thrown, or the refusal that was returned; gates included. */
+  onError(callback: ToolCallError): this {
+    this.failed.push(callback);
+    return this;
+  }
+
+  /** @internal Told by the pipeline. */
+  announceBefore(call: AnnouncedCall): void {
+    this.tell(this.before, call, (callback, told) => callback(told));
+  }
+
+  /** @internal Told by the pipeline. */
+  announceAfter(call: AnnouncedCall, outcome: ToolOutcome): void {
+    this.tell(this.after, call, (callback, told) => callback(told, outcome));
+  }
+
+  /** @internal Told by the pipeline. */
+  announceError(error: unknown, call: AnnouncedCall): void {
+    this.tell(this.failed, call, (callback, told) => callback(error, told));
+  }
+
+  private tell<Callback>(
+    callbacks: readonly Callback[],
+    call: AnnouncedCall,
+    invoke: (callback: Callback, told: AnnouncedCall) => unknown,
+  ): void {
+    for (const callback of callbacks) {
+      void (async () => invoke(callback, { ...call, args: structuredClone(call.args) }))().catch(
+        (error: unknown) => this.logger.error(`a callback of '${call.tool}' failed: ${String(error)}`),
+      );
+    }
+  }
+}
+
+function announced(host: ExecutionContext): AnnouncedCall {
+  const { name, args, context } = toolExecutionOf(host);
+  return { tool: name, args, agent: context.agent };
+}
+
+/** Tells that every gate let the call pass; refuses nothing itself. */
+@Injectable()
+export class BeforeCallGuard implements Gate {
+  readonly gate = 'before_callbacks';
+
+  constructor(private readonly callbacks: ToolCallbacks) {}
+
+  canActivate(host: ExecutionContext): true {
+    // Told when the task runs.
+    if (!beginsTask(toolExecutionOf(host))) this.callbacks.announceBefore(announced(host));
+    return true;
+  }
+}
+
+/** Outermost around the handler: the call begins here. Tells of the result, and of a cancellation that came after that. */
+@Injectable()
+export class AfterCallInterceptor implements NestInterceptor {
+  constructor(private readonly callbacks: ToolCallbacks) {}
+
+  intercept(host: ExecutionContext, next: CallHandler<ToolOutcome>): Observable<ToolOutcome> {
+    toolExecutionOf(host).begin();
+    const tell = (outcome: ToolOutcome) => this.callbacks.announceAfter(announced(host), outcome);
+    return next.handle().pipe(
+      tap((outcome) => {
+        if (outcome.ok) tell(outcome);
+      }),
+      catchError((error: unknown) => {
+        if (error instanceof Refused && error.refusal.code === 'cancelled')
+          tell({ ok: false, refusal: error.refusal });
+        return throwError(() => error);
+      }),
+    );
+  }
+}

@@ -1,0 +1,120 @@
+import { Injectable } from '@nestjs/common';
+import { PIPES_METADATA } from '@nestjs/common/constants.js';
+import { ExternalContextCreator } from '@nestjs/core';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { isObservable, type Observable } from 'rxjs';
+import type { ProgressUpdate } from '#agent';
+import type { ToolCall, ToolHandler } from '#tools';
+import { TOOL_CONTEXT_TYPE } from './tool-execution.js';
+
+const ARGUMENTS = 'parley:tool-arguments';
+/** Nest's own number for a request body: pipes meet the arguments as one, so that a ValidationPipe reads them. */
+const BODY = 3;
+const THE_ARGUMENTS = { [`${BODY}:0`]: { index: 0, data: undefined, pipes: [] } };
+const PARAMETERS = { exchangeKeyForValue: (_type: number, _data: unknown, [args]: unknown[]) => args };
+const ENHANCERS = { guards: true, interceptors: true, filters: true };
+
+type Method = (this: unknown, args: unknown, call: ToolCall) => unknown;
+
+/**
+ * The Nest context of a tool: `@UseGuards`, `@UseInterceptors`, `@UsePipes` and `@UseFilters` of its method and class, of type
+ * `mcp`. Parley's gates are not among them: they ran before, and arguments that do not fit the schema never come this far.
+ * Pipes are given the arguments alone, never the call.
+ */
+@Injectable()
+export class ToolContext {
+  constructor(private readonly contexts: ExternalContextCreator) {}
+
+  handlerOf(instance: object, methodName: string): ToolHandler {
+    const method = Reflect.get(instance, methodName) as Method;
+    const piped = [method, instance.constructor].some((host) => Reflect.hasMetadata(PIPES_METADATA, host));
+    return piped ? this.piped(instance, methodName, method) : this.plain(instance, methodName, method);
+  }
+
+  private plain(instance: object, methodName: string, method: Method): ToolHandler {
+    const entry = standingFor(method, function (this: unknown, args, call) {
+      return resultOf(method.call(this, args, call), call);
+    });
+    return this.contexts.create(
+      instance,
+      entry,
+      methodName,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      ENHANCERS,
+      TOOL_CONTEXT_TYPE,
+    ) as ToolHandler;
+  }
+
+  /** Nest hands such a method what came out of the pipes and no more: the call is found around it. */
+  private piped(instance: object, methodName: string, method: Method): ToolHandler {
+    // For these tools alone: following promises costs every promise of the process something.
+    const calls = new AsyncLocalStorage<ToolCall>();
+    const entry = standingFor(method, function (this: unknown, args) {
+      const call = calls.getStore();
+      // Nest runs it within the call, or not at all.
+      if (!call) throw new Error('a tool ran outside of a call');
+      return resultOf(method.call(this, args, call), call);
+    });
+    Reflect.defineMetadata(ARGUMENTS, THE_ARGUMENTS, instance.constructor, methodName);
+    const inContext = this.contexts.create(
+      instance,
+      entry,
+      methodName,
+      ARGUMENTS,
+      PARAMETERS,
+      undefined,
+      undefined,
+      ENHANCERS,
+      TOOL_CONTEXT_TYPE,
+    ) as ToolHandler;
+    return (args, call) => calls.run(call, () => inContext(args, call));
+  }
+}
+
+/** Stands for the method where Nest looks for its metadata. */
+function standingFor(method: Method, entry: Method): (...args: unknown[]) => unknown {
+  for (const key of Reflect.getMetadataKeys(method) as unknown[])
+    Reflect.defineMetadata(key, Reflect.getMetadata(key, method), entry);
+  Object.defineProperty(entry, 'name', { value: method.name });
+  return entry as (...args: unknown[]) => unknown;
+}
+
+/**
+ * What a tool returned, as one value. An Observable's emissions are its progress and its last one is the result: a text
+ * emitted on the way is a progress message, a progress update is sent as it is, anything else counts as one step. Nobody
+ * listens once the call is over: the source is unsubscribed.
+ */
+export function resultOf(returned: unknown, call: ToolCall): unknown {
+  return isObservable(returned) ? lastOf(returned, call) : returned;
+}
+
+function lastOf(source: Observable<unknown>, { progress, signal }: ToolCall): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    let steps = 0;
+    let held: { readonly value: unknown } | null = null;
+    const running = source.subscribe({
+      next: (value) => {
+        if (held) progress(stepOf(held.value, (steps += 1)));
+        held = { value };
+      },
+      error: (error: unknown) => reject(error instanceof Error ? error : new Error(String(error))),
+      complete: () => resolve(held?.value ?? null),
+    });
+    const stop = () => {
+      running.unsubscribe();
+      reject(new Error('the call is over'));
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+    running.add(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+function stepOf(value: unknown, step: number): ProgressUpdate {
+  if (typeof value === 'string') return { progress: step, message: value };
+  const { progress } = (value ?? {}) as { progress?: unknown };
+  return typeof progress === 'number' ? (value as ProgressUpdate) : { progress: step };
+}

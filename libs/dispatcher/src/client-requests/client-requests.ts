@@ -1,0 +1,255 @@
+import { IntrinsicException } from '@nestjs/common';
+import {
+  type AnswerTo,
+  type AskOptions,
+  type ClientAsks,
+  type ClientQuestion,
+  type FormAnswer,
+  type GrantsOfCall,
+  QuestionChanged,
+  refusals,
+  Refused,
+} from '#agent';
+import {
+  isDeclared,
+  readAnswer,
+  requiredCapabilities,
+  wireRequest,
+  type WireRequest,
+} from './question-wire.js';
+import type { AskedSoFar, OpenedState } from './request-state.js';
+import { ClientUnreachable, type DispatchContext } from '../dispatch-context.js';
+import { digestOf, type JsonObject, member } from '../json-object.js';
+import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
+import type { Dialect } from '../protocol-versions.js';
+
+/**
+ * Ends a run whose questions the client has to answer first. Not a failure, and nothing for a log: the kernel turns it into
+ * the answer.
+ */
+export class InputRequired extends IntrinsicException {
+  override readonly name = 'InputRequired';
+  constructor() {
+    super('the client has to answer first');
+  }
+}
+
+/** Asks over the session's streams and waits for the reply. */
+export class LegacyAsks implements ClientAsks {
+  /** @param timeout milliseconds a client has for each question */
+  constructor(
+    private readonly context: DispatchContext,
+    private readonly dialect: Dialect,
+    private readonly timeout: number,
+  ) {}
+
+  canAnswer(question: ClientQuestion): boolean {
+    return isDeclared(question, this.context.clientCapabilities, this.dialect);
+  }
+
+  /**
+   * What a client sends back that does not answer the question counts as cancelled by whoever was asked.
+   * @throws Refused when the client did not declare that it can answer. @throws ClientUnreachable
+   */
+  async ask<Question extends ClientQuestion>(_key: string, question: Question): Promise<AnswerTo<Question>> {
+    if (!this.canAnswer(question)) throw new Refused(refusals.clientCannotAnswer(question.kind));
+    const { link, correlationId, signal } = this.context;
+    if (signal.aborted) throw new ClientUnreachable('aborted');
+    if (!link) throw new ClientUnreachable(correlationId === undefined ? 'no-session' : 'no-stream');
+    const { method, params } = wireRequest(question, this.dialect);
+    const reply = await link.request(method, params, this.timeout);
+    const reading = readAnswer(question, 'result' in reply ? reply.result : undefined);
+    if (reading.ok) return reading.answer;
+    if (
+      question.kind === 'form' &&
+      question.acceptedAsIs &&
+      'result' in reply &&
+      isBareAccept(reply.result)
+    ) {
+      return { action: 'accept', content: {} } satisfies FormAnswer as AnswerTo<Question>;
+    }
+    if (question.kind === 'form' || question.kind === 'url') {
+      return { action: 'cancel' } satisfies FormAnswer as AnswerTo<Question>;
+    }
+    throw new Refused(refusals.clientUnreachable('no usable answer'));
+  }
+
+  /** Each question is a request of its own, so that no answer can serve twice. */
+  within(): ClientAsks {
+    return this;
+  }
+}
+
+const isBareAccept = (result: unknown) =>
+  member(result, 'action') === 'accept' && member(result, 'content') === undefined;
+
+/** Whether somebody was first: `false` when the decision has been used before, on whichever replica. */
+export type UseOnce = (name: string) => Promise<boolean>;
+
+export interface RoundParts {
+  /** What the client sent back of ours. Without it no answer counts. */
+  readonly state: OpenedState | undefined;
+  readonly responses: JsonObject;
+  readonly capabilities: JsonObject;
+  readonly dialect: Dialect;
+  readonly useOnce: UseOnce;
+}
+
+export const REPLAYED = 'Invalid or expired requestState';
+
+/** One run of a call in the stateless era: replays what was answered, and collects what has to be asked. */
+export class InputRound implements GrantsOfCall {
+  private readonly open = new Map<string, { readonly request: WireRequest; readonly digest: string }>();
+  private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
+  private readonly nested = new Map<string, number>();
+  private postponed = false;
+  private missing: ProtocolFault | undefined;
+
+  constructor(private readonly parts: RoundParts) {}
+
+  /** Whether the client has to do something before the call can be answered. */
+  get isOpen(): boolean {
+    return this.postponed || this.open.size > 0;
+  }
+
+  /** @throws ProtocolFault when another question of the round can never be answered */
+  requests(): Readonly<Record<string, WireRequest>> {
+    if (this.missing) throw this.missing;
+    return Object.fromEntries([...this.open].map(([key, { request }]) => [key, request]));
+  }
+
+  /** For the state of the next round. */
+  get soFar(): AskedSoFar {
+    const { state } = this.parts;
+    return {
+      asked: Object.fromEntries([...this.open].map(([key, { digest }]) => [key, digest])),
+      answers: Object.fromEntries(this.answered),
+      round: (state?.round ?? 0) + 1,
+    };
+  }
+
+  canAnswer(question: ClientQuestion): boolean {
+    return isDeclared(question, this.parts.capabilities, this.parts.dialect);
+  }
+
+  async ask<Question extends ClientQuestion>(
+    key: string,
+    question: Question,
+    { once }: AskOptions,
+  ): Promise<AnswerTo<Question>> {
+    const request = wireRequest(question, this.parts.dialect);
+    const digest = digestOf(once ? { holdsFor: once.holdsFor } : request);
+    const known = this.answerTo(key, question, digest, once !== undefined);
+    if (known === undefined) return this.raise(key, question, request, digest);
+    if (once && !(await this.parts.useOnce(`${this.parts.state?.jti}:${key}`))) throw invalidParams(REPLAYED);
+    // What was decided is kept by whoever asked, as a grant, and not by being answered.
+    if (!once) this.answered.set(key, { to: digest, answer: known });
+    return known;
+  }
+
+  keep(key: string, holdsFor: string, by: string): void {
+    this.answered.set(key, { to: digestOf({ holdsFor }), answer: by });
+  }
+
+  /** @throws ProtocolFault when the state has been used before */
+  async recall(key: string, holdsFor: string): Promise<string | undefined> {
+    const { state, useOnce } = this.parts;
+    const kept = state && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
+    if (kept?.to !== digestOf({ holdsFor }) || typeof kept.answer !== 'string') return undefined;
+    if (!(await useOnce(`${state?.jti}:${key}`))) throw invalidParams(REPLAYED);
+    this.answered.set(key, kept);
+    return kept.answer;
+  }
+
+  /** @throws InputRequired */
+  postpone(): never {
+    this.postponed = true;
+    throw new InputRequired();
+  }
+
+  /** The same question within one call, asked by two runs, is two questions. */
+  ordinal(key: string): number {
+    const next = (this.nested.get(key) ?? 0) + 1;
+    this.nested.set(key, next);
+    return next;
+  }
+
+  /** @throws ProtocolFault for what is no answer at all; content that does not fit is asked for again */
+  private answerTo<Question extends ClientQuestion>(
+    key: string,
+    question: Question,
+    digest: string,
+    decision: boolean,
+  ): AnswerTo<Question> | undefined {
+    const { state, responses } = this.parts;
+    if (!state) return undefined;
+    const recorded = !decision && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
+    const given = member(responses, key);
+    const to = recorded?.to ?? member(state.asked, key);
+    if (to !== undefined && to !== digest) {
+      if (decision) throw new QuestionChanged();
+      return undefined;
+    }
+    const sent = recorded ? recorded.answer : to === undefined ? undefined : given;
+    if (sent === undefined) return undefined;
+    const reading = readAnswer(question, sent);
+    if (reading.ok) return reading.answer;
+    if (reading.fault === 'malformed') throw invalidParams(`Invalid input response: ${key}`);
+    return undefined;
+  }
+
+  private raise(key: string, question: ClientQuestion, request: WireRequest, digest: string): never {
+    if (!this.canAnswer(question)) {
+      const data = { requiredCapabilities: requiredCapabilities(question) };
+      this.missing ??= new ProtocolFault(
+        RPC.missingCapability,
+        'Missing required client capability',
+        data,
+        400,
+      );
+      throw this.missing;
+    }
+    this.open.set(key, { request, digest });
+    throw new InputRequired();
+  }
+}
+
+export interface AsksOptions {
+  /** Of what a call runs in turn. Default false. */
+  readonly nested?: boolean;
+  /** The call can be answered with "ask again". Default false. */
+  readonly postpones?: boolean;
+}
+
+/** The round as a call sees it; what a call runs in turn sees it through `within`. */
+export class ModernAsks implements ClientAsks {
+  readonly granted?: GrantsOfCall;
+  readonly postpone?: () => never;
+
+  constructor(
+    private readonly round: InputRound,
+    private readonly options: AsksOptions = {},
+  ) {
+    if (!options.nested) this.granted = round;
+    if (options.postpones) this.postpone = () => round.postpone();
+  }
+
+  canAnswer(question: ClientQuestion): boolean {
+    return this.round.canAnswer(question);
+  }
+
+  /** @throws InputRequired to be answered first. @throws ProtocolFault -32021, -32602. @throws QuestionChanged */
+  ask<Question extends ClientQuestion>(
+    key: string,
+    question: Question,
+    options: AskOptions = {},
+  ): Promise<AnswerTo<Question>> {
+    if (!options.once || !this.options.nested) return this.round.ask(key, question, options);
+    const own = `${key}.${digestOf(options.once.holdsFor).slice(0, 12)}`;
+    return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options);
+  }
+
+  within(): ClientAsks {
+    return this.options.nested ? this : new ModernAsks(this.round, { ...this.options, nested: true });
+  }
+}

@@ -1,0 +1,102 @@
+import type { OneTimeStore } from '#cluster';
+import { InputRound, LegacyAsks, ModernAsks, REPLAYED } from './client-requests.js';
+import type { OpenedState, RequestStateSeal, StateSubject } from './request-state.js';
+import { digestOf, isJsonObject, type JsonObject } from '../json-object.js';
+import type { PreparedResult, StreamedResult } from '../kernel-reply.js';
+import type { MethodRequest } from '../methods/method.js';
+import { invalidParams } from '../protocol-fault.js';
+
+export interface InputRoundsParts {
+  readonly seal: RequestStateSeal;
+  /** Where decisions are used up: the same for every replica. */
+  readonly oneTime: Pick<OneTimeStore, 'claim'>;
+  /** Milliseconds that a client has to answer, and that a state lives. */
+  readonly timeout: number;
+}
+
+type Handled = JsonObject | PreparedResult | StreamedResult;
+type Handle = (request: MethodRequest) => Handled | Promise<Handled>;
+
+/** Rounds that one call may take: a tool that never stops asking ends here. */
+const MAX_ROUNDS = 32;
+
+/** Gives the calls of some methods a way to ask their client, in both eras. */
+export class InputRounds {
+  constructor(private readonly parts: InputRoundsParts) {}
+
+  /** The method with questions: what its handler asks becomes its answer until it is answered. */
+  asking(method: string, nameOf: (params: JsonObject) => unknown, handle: Handle): Handle {
+    return (request) => {
+      if (request.dialect.era === 'modern') return this.inRounds(method, nameOf, request, handle);
+      const asks = new LegacyAsks(request.context, request.dialect, this.parts.timeout);
+      return handle({ ...request, context: { ...request.context, asks } });
+    };
+  }
+
+  private async inRounds(
+    method: string,
+    nameOf: (params: JsonObject) => unknown,
+    request: MethodRequest,
+    handle: Handle,
+  ): Promise<Handled> {
+    const { params, context, dialect } = request;
+    const subject = subjectOf(method, nameOf(params), request);
+    const responses = responsesOf(params);
+    const state = await this.stateOf(params, subject);
+    const round = new InputRound({
+      state,
+      responses,
+      dialect,
+      capabilities: context.clientCapabilities,
+      useOnce: (name) =>
+        this.parts.oneTime.claim(`decision:${name}`, this.parts.seal.longest, context.agent.principal),
+    });
+    const asks = new ModernAsks(round, { postpones: true });
+    try {
+      const result = await handle({ ...request, round, context: { ...context, asks } });
+      // A handler that went on without the answers it asked for has no result yet.
+      return round.isOpen ? await this.required(round, subject) : result;
+    } catch (fault) {
+      if (!round.isOpen) throw fault;
+      return this.required(round, subject);
+    }
+  }
+
+  private async required(round: InputRound, subject: StateSubject): Promise<JsonObject> {
+    const requests = round.requests();
+    const { soFar } = round;
+    if (soFar.round > MAX_ROUNDS) throw invalidParams('Too many input rounds');
+    const requestState = await this.parts.seal.seal(soFar, subject);
+    if (requestState === undefined) throw invalidParams('Input responses are too large');
+    const asked = Object.keys(requests).length > 0 && { inputRequests: requests };
+    return { resultType: 'input_required', ...asked, requestState };
+  }
+
+  private async stateOf(params: JsonObject, subject: StateSubject): Promise<OpenedState | undefined> {
+    const { requestState } = params;
+    if (requestState === undefined) return undefined;
+    const state =
+      typeof requestState === 'string' ? await this.parts.seal.open(requestState, subject) : undefined;
+    if (!state) throw invalidParams(REPLAYED);
+    return state;
+  }
+}
+
+/** @throws ProtocolFault when they are not keyed answers */
+function responsesOf({ inputResponses }: JsonObject): JsonObject {
+  if (inputResponses === undefined) return {};
+  if (!isJsonObject(inputResponses)) throw invalidParams('inputResponses must be an object');
+  return inputResponses;
+}
+
+function subjectOf(method: string, name: unknown, { params, context }: MethodRequest): StateSubject {
+  const { agent } = context;
+  return {
+    principal: agent.principal,
+    agent: agent.shape.name,
+    tenant: agent.tenantId,
+    method,
+    name: typeof name === 'string' ? name : '',
+    args: digestOf(params['arguments'] ?? {}),
+  };
+}

@@ -1,0 +1,157 @@
+import type * as AjvPackage from 'ajv';
+import type { Ajv, ValidateFunction } from 'ajv';
+import { createRequire } from 'node:module';
+import type { AnswerTo, ClientQuestion, FormAnswer } from '#agent';
+import { isJsonObject, type JsonObject, member } from '../json-object.js';
+import type { Dialect } from '../protocol-versions.js';
+
+/** A question as a JSON-RPC request without its envelope. */
+export interface WireRequest {
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+export function wireRequest(question: ClientQuestion, dialect: Dialect): WireRequest {
+  switch (question.kind) {
+    case 'form': {
+      const { message, schema, meta } = question;
+      const mode = dialect.era === 'modern' && { mode: 'form' };
+      const params = { ...mode, message, requestedSchema: schema, ...(meta && { _meta: meta }) };
+      return { method: 'elicitation/create', params };
+    }
+    case 'url': {
+      const { message, url } = question;
+      return { method: 'elicitation/create', params: { mode: 'url', message, url } };
+    }
+    case 'sampling':
+      return { method: 'sampling/createMessage', params: question.params };
+    case 'roots':
+      return { method: 'roots/list', params: {} };
+  }
+}
+
+/** What a client must have declared to be asked this, as a `ClientCapabilities` object. */
+export function requiredCapabilities(question: ClientQuestion): JsonObject {
+  switch (question.kind) {
+    case 'form':
+      return { elicitation: { form: {} } };
+    case 'url':
+      return { elicitation: { url: {} } };
+    case 'sampling':
+      return { sampling: 'tools' in question.params ? { tools: {} } : {} };
+    case 'roots':
+      return { roots: {} };
+  }
+}
+
+/** Whether a client that declared these capabilities can be asked, in a revision that has such questions. */
+export function isDeclared(question: ClientQuestion, capabilities: JsonObject, dialect: Dialect): boolean {
+  switch (question.kind) {
+    case 'form':
+      return dialect.version >= '2025-06-18' && declaresForm(member(capabilities, 'elicitation'), dialect);
+    case 'url':
+      return (
+        dialect.version >= '2025-11-25' && isJsonObject(member(member(capabilities, 'elicitation'), 'url'))
+      );
+    case 'sampling': {
+      const sampling = member(capabilities, 'sampling');
+      if (!isJsonObject(sampling)) return false;
+      return !('tools' in question.params) || isJsonObject(member(sampling, 'tools'));
+    }
+    case 'roots':
+      return isJsonObject(member(capabilities, 'roots'));
+  }
+}
+
+/** An empty object means forms. Before the modes had names, whatever is truthy did. */
+function declaresForm(declared: unknown, { version }: Dialect): boolean {
+  if (version < '2025-11-25') return Boolean(declared);
+  if (!isJsonObject(declared)) return false;
+  return Object.keys(declared).length === 0 || isJsonObject(member(declared, 'form'));
+}
+
+/** The question that a request of ours asks; `undefined` for a request that we do not make. */
+export function questionOf({ method, params }: WireRequest): ClientQuestion | undefined {
+  const { message, mode, url, requestedSchema: schema } = params;
+  if (method === 'sampling/createMessage') return { kind: 'sampling', params };
+  if (method === 'roots/list') return { kind: 'roots' };
+  if (method !== 'elicitation/create' || typeof message !== 'string') return undefined;
+  if (mode === 'url') return typeof url === 'string' ? { kind: 'url', message, url } : undefined;
+  return isJsonObject(schema) ? { kind: 'form', message, schema } : undefined;
+}
+
+/** `malformed`: not an answer to such a question at all. `unfit`: one whose content is not what was asked for. */
+export type AnswerReading<Question extends ClientQuestion> =
+  | { readonly ok: true; readonly answer: AnswerTo<Question> }
+  | { readonly ok: false; readonly fault: 'malformed' | 'unfit' };
+
+const ACTIONS = ['accept', 'decline', 'cancel'] as const;
+const MALFORMED = { ok: false, fault: 'malformed' } as const;
+const UNFIT = { ok: false, fault: 'unfit' } as const;
+
+/** Reads what a client sent as the answer to a question: nothing of it is believed before it fits. */
+export function readAnswer<Question extends ClientQuestion>(
+  question: Question,
+  sent: unknown,
+): AnswerReading<Question> {
+  return reading(question, sent) as AnswerReading<Question>;
+}
+
+function reading(question: ClientQuestion, sent: unknown): AnswerReading<ClientQuestion> {
+  if (!isJsonObject(sent)) return MALFORMED;
+  switch (question.kind) {
+    case 'form':
+      return form(question.schema, sent);
+    case 'url': {
+      const action = ACTIONS.find((known) => known === member(sent, 'action'));
+      return action ? { ok: true, answer: { action } } : MALFORMED;
+    }
+    case 'sampling':
+      return isJsonObject(sent['content']) || Array.isArray(sent['content'])
+        ? { ok: true, answer: { ...sent, content: sent['content'] } }
+        : MALFORMED;
+    case 'roots':
+      return roots(member(sent, 'roots'));
+  }
+}
+
+function form(schema: object, sent: object): AnswerReading<ClientQuestion> {
+  const action = ACTIONS.find((known) => known === member(sent, 'action'));
+  if (!action) return MALFORMED;
+  if (action !== 'accept') return { ok: true, answer: { action } satisfies FormAnswer };
+  const content = member(sent, 'content');
+  if (!isJsonObject(content)) return content === undefined ? UNFIT : MALFORMED;
+  return validatorOf(schema)(content) ? { ok: true, answer: { action, content } } : UNFIT;
+}
+
+function roots(listed: unknown): AnswerReading<ClientQuestion> {
+  if (!Array.isArray(listed)) return MALFORMED;
+  const known = (listed as unknown[]).map((root) => {
+    const uri = member(root, 'uri');
+    return typeof uri === 'string' ? { ...(root as object), uri } : undefined;
+  });
+  return known.every((root) => root !== undefined) ? { ok: true, answer: { roots: known } } : MALFORMED;
+}
+
+let opened: Ajv | undefined;
+const validators = new WeakMap<object, ValidateFunction>();
+
+/** Loaded with the first form that somebody answers. */
+function compiler(): Ajv {
+  if (opened) return opened;
+  const { Ajv: Compiler } = createRequire(import.meta.url)('ajv') as typeof AjvPackage;
+  opened = new Compiler({ strict: false, validateFormats: false });
+  return opened;
+}
+
+/** Compiled once per schema object: a tool's schema is mostly one constant. */
+function validatorOf(schema: object): ValidateFunction {
+  let known = validators.get(schema);
+  if (!known) {
+    known = compiler().compile(schema);
+    // Otherwise a schema that is made anew for every call would be kept for ever.
+    compiler().removeSchema(schema);
+    validators.set(schema, known);
+  }
+  return known;
+}

@@ -1,0 +1,276 @@
+import { type CallContext, type ErrorCode, isClassName, type Refusal, Refused } from '#agent';
+import type { GovernedClass, GovernedRecords } from '#data';
+import type { ReadOperation } from '#policy';
+import type { EmbeddedResource, ToolRunner } from '#tools';
+import type { RecordsSource } from '../dispatch-context.js';
+import { type JsonObject, member } from '../json-object.js';
+import { exceedsResponseLimit, MAX_RESPONSE_BYTES } from '../kernel-reply.js';
+import type { CatalogueEntry, ToolCatalogue } from './list-tools.js';
+import { type MethodRequest, pageOf } from './method.js';
+import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
+import type { Dialect } from '../protocol-versions.js';
+import type { ReadAccounts } from '../reads/read-accounts.js';
+import type { ResourceCall, ResourceRegistry, ResourceTemplate } from '../resources/resource-registry.js';
+
+export const MIME_TYPE = 'application/json';
+
+/** The tool that answers for each kind of resource. */
+export const TOOL_OF_KIND: Readonly<Record<ResourceKind, string>> = {
+  schema: 'get_schema',
+  count: 'count_objects',
+  samples: 'get_sample_objects',
+};
+
+interface ListedClass {
+  readonly name: string;
+  readonly description: string;
+}
+
+function classesIn(data: unknown, group: 'custom' | 'built_in'): ListedClass[] {
+  const listed = member(data, group);
+  if (!Array.isArray(listed)) return [];
+  return listed.flatMap((entry: unknown) => {
+    const name = member(entry, 'name');
+    const told = member(entry, 'desc');
+    const fallback = `Parse class (${group === 'custom' ? 'custom' : 'built-in'})`;
+    return isClassName(name) ? [{ name, description: typeof told === 'string' ? told : fallback }] : [];
+  });
+}
+
+/** What reading a resource of a kind does with the rows of its class. */
+const READS_FOR: Readonly<Record<ResourceKind, ReadOperation | null>> = {
+  schema: null,
+  count: 'count',
+  samples: 'find',
+};
+
+const DESCRIPTIONS: Readonly<Record<ResourceKind, (listed: ListedClass) => string>> = {
+  schema: ({ name, description }) => `Fields of ${name} and their types. ${description}`,
+  count: ({ name }) => `Total number of ${name} objects`,
+  samples: ({ name }) => `The five most recent ${name} objects`,
+};
+
+function describe(listed: ListedClass, kind: ResourceKind): JsonObject {
+  return {
+    uri: resourceUri(listed.name, kind),
+    name: `${listed.name} ${kind}`,
+    description: DESCRIPTIONS[kind](listed),
+    mimeType: MIME_TYPE,
+  };
+}
+
+/**
+ * `resources/list`: the classes that `get_all_schemas` tells this agent, each as the kinds whose tool it may call and that its
+ * permissions on the class leave it. An agent that is refused the listing has no resources.
+ */
+export class ListResources {
+  constructor(
+    private readonly runner: ToolRunner,
+    private readonly catalogue: ToolCatalogue,
+    private readonly records: RecordsSource,
+    private readonly provided: ProvidedResources,
+  ) {}
+
+  async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
+    const outcome = await this.runner.run('get_all_schemas', {}, context);
+    const classes = outcome.ok
+      ? [...classesIn(outcome.data, 'custom'), ...classesIn(outcome.data, 'built_in')]
+      : [];
+    const kinds = this.kindsOpenTo(this.catalogue.for(context));
+    const reads = await this.readsOf(context);
+    const ofClasses = classes.flatMap((listed) =>
+      kinds
+        .filter((kind) => {
+          const operation = READS_FOR[kind];
+          return operation === null || reads.get(listed.name)?.has(operation);
+        })
+        .map((kind) => describe(listed, kind)),
+    );
+    const resources = [...ofClasses, ...(await this.provided.list(context))];
+    if (!dialect.additions) return { resources };
+    const { entries, nextCursor } = pageOf('resources', resources, params.cursor);
+    return { resources: entries, ...(nextCursor !== undefined && { nextCursor }) };
+  }
+
+  private async readsOf(context: CallContext): Promise<ReadonlyMap<string, GovernedClass['reads']>> {
+    const classes = await this.records.for(context).classes();
+    return new Map(classes.map(({ className, reads }) => [className, reads] as const));
+  }
+
+  private kindsOpenTo(tools: CatalogueEntry): readonly ResourceKind[] {
+    return RESOURCE_KINDS.filter((kind) => tools.find(TOOL_OF_KIND[kind]) !== undefined);
+  }
+}
+
+const TEMPLATES: readonly JsonObject[] = [
+  { kind: 'schema', name: 'Parse class schema', description: 'Fields of a class and their types' },
+  { kind: 'count', name: 'Parse class object count', description: 'Total number of objects of a class' },
+  {
+    kind: 'samples',
+    name: 'Parse class sample objects',
+    description: 'The five most recent objects of a class',
+  },
+].map(({ kind, name, description }) =>
+  Object.freeze({ uriTemplate: `parse://{className}/${kind}`, name, description, mimeType: MIME_TYPE }),
+);
+
+/** `resources/templates/list`: the same for everyone, and never asks the agent. */
+export function listTemplates(
+  provided: readonly ResourceTemplate[],
+  { params, dialect }: Pick<MethodRequest, 'params' | 'dialect'>,
+): JsonObject {
+  const resourceTemplates = [...TEMPLATES, ...provided];
+  if (!dialect.additions) return { resourceTemplates };
+  const { entries, nextCursor } = pageOf('templates', resourceTemplates, params.cursor);
+  return { resourceTemplates: entries, ...(nextCursor !== undefined && { nextCursor }) };
+}
+
+const SAMPLES = 5;
+
+/** Refusals that mean: for this agent there is no such resource. */
+const ABSENT: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'access_denied',
+  'permission_denied',
+  'tool_filtered',
+  'invalid_argument',
+]);
+
+function notFound(uri: string, { era }: Dialect, message = 'Resource not found'): ProtocolFault {
+  return new ProtocolFault(era === 'modern' ? RPC.invalidParams : RPC.resourceNotFound, message, { uri });
+}
+
+/** What is no address at all. The frozen revisions say so in a code of its own. */
+function invalidUri(uri: string, dialect: Dialect): ProtocolFault {
+  const message = `Invalid resource URI: ${uri}`;
+  return dialect.additions ? notFound(uri, dialect, message) : invalidParams(message);
+}
+
+/**
+ * Why an address is not served, in the code of the revision: -32002, and -32602 from 2026-07-28 on, for what does not exist or
+ * is withheld. Reading and subscribing say it alike.
+ */
+export function refusedResource(uri: string, dialect: Dialect, refusal: Refusal): ProtocolFault {
+  if (refusal.opaque) return invalidParams();
+  // It can be read, and its changes can never be told.
+  if (refusal.gate === 'subscription' && refusal.code === 'access_denied')
+    return invalidParams(refusal.message);
+  if (ABSENT.has(refusal.code)) return notFound(uri, dialect);
+  return new ProtocolFault(RPC.internalError, refusal.message);
+}
+
+/** More than an answer may hold: the address is right, and its answer cannot be sent. */
+function tooLarge(instead: string): ProtocolFault {
+  return new ProtocolFault(RPC.internalError, `Resource exceeded ${MAX_RESPONSE_BYTES} bytes.${instead}`);
+}
+
+/** `resources/read`: the text of the tool that answers for the address, under that tool's gates. */
+export class ReadResource {
+  constructor(
+    private readonly runner: ToolRunner,
+    private readonly provided: ProvidedResources,
+  ) {}
+
+  async handle({ params, context, dialect }: MethodRequest): Promise<JsonObject> {
+    const { uri } = params;
+    if (typeof uri !== 'string') throw invalidParams('Missing resource uri');
+    if (this.provided.has(uri)) return this.readProvided(uri, context, dialect);
+    const address = parseResourceUri(uri);
+    if (!address) throw invalidUri(uri, dialect);
+    const args = {
+      class_name: address.className,
+      ...(address.kind === 'samples' && { limit: SAMPLES }),
+    };
+    const outcome = await this.runner.run(TOOL_OF_KIND[address.kind], args, context);
+    if (!outcome.ok) throw refusedResource(uri, dialect, outcome.refusal);
+    if (exceedsResponseLimit(outcome.text)) {
+      throw tooLarge(
+        ` Call ${TOOL_OF_KIND[address.kind]} or query_class with a lower limit or fewer keys instead.`,
+      );
+    }
+    return { contents: [{ uri, mimeType: MIME_TYPE, text: outcome.text }] };
+  }
+
+  private async readProvided(uri: string, context: CallContext, dialect: Dialect): Promise<JsonObject> {
+    let contents: readonly EmbeddedResource[] | undefined;
+    try {
+      contents = await this.provided.read(uri, context);
+    } catch (fault) {
+      if (fault instanceof Refused) throw refusedResource(uri, dialect, fault.refusal);
+      throw fault;
+    }
+    if (!contents) throw notFound(uri, dialect);
+    if (contents.some((part) => exceedsResponseLimit('text' in part ? part.text : part.blob)))
+      throw tooLarge('');
+    return { contents };
+  }
+}
+
+export const RESOURCE_KINDS = ['schema', 'count', 'samples'] as const;
+export type ResourceKind = (typeof RESOURCE_KINDS)[number];
+
+export interface ResourceAddress {
+  readonly className: string;
+  readonly kind: ResourceKind;
+}
+
+const RESOURCE_URI = /^parse:\/\/([A-Za-z_][A-Za-z0-9_]*)(?:\/(schema|count|samples))?$/;
+
+/** Reads `parse://<Class>[/schema|/count|/samples]`; without a kind it is the schema. `null` for anything else. */
+export function parseResourceUri(uri: string): ResourceAddress | null {
+  const match = RESOURCE_URI.exec(uri);
+  if (!match?.[1] || match[0].length !== uri.length) return null;
+  return { className: match[1], kind: (match[2] as ResourceKind | undefined) ?? 'schema' };
+}
+
+export function resourceUri(className: string, kind: ResourceKind): string {
+  return `parse://${className}/${kind}`;
+}
+
+/** The resources of all providers, as far as one caller may see them. */
+export class ProvidedResources {
+  constructor(
+    private readonly registry: ResourceRegistry,
+    private readonly reads: Pick<ReadAccounts, 'run'>,
+  ) {}
+
+  get templates(): readonly ResourceTemplate[] {
+    return this.registry.templates;
+  }
+
+  /** What a provider refuses to list, this caller does not have. */
+  async list(context: CallContext): Promise<JsonObject[]> {
+    const listed = await Promise.all(
+      this.registry.all().map(async (provider) => {
+        try {
+          const run = { name: `resource:${provider.scheme}`, args: {}, context };
+          return await this.reads.run(run, async (records) => provider.list(callOf(context, records)));
+        } catch (fault) {
+          if (fault instanceof Refused) return [];
+          throw fault;
+        }
+      }),
+    );
+    return listed.flat().map((resource) => ({ ...resource }));
+  }
+
+  has(uri: string): boolean {
+    return this.registry.providerOf(uri) !== undefined;
+  }
+
+  /** @returns `undefined` when this caller has no such resource. @throws Refused */
+  async read(uri: string, context: CallContext): Promise<readonly EmbeddedResource[] | undefined> {
+    const provider = this.registry.providerOf(uri);
+    const run = { name: `resource:${provider?.scheme}`, args: { uri }, context };
+    return provider && this.reads.run(run, async (records) => provider.read(uri, callOf(context, records)));
+  }
+}
+
+function callOf(context: CallContext, records: GovernedRecords): ResourceCall {
+  return {
+    ...context,
+    // Own members, also where the context is an object with accessors.
+    signal: context.signal,
+    progress: (update) => context.progress(update),
+    records,
+  };
+}

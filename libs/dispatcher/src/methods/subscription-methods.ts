@@ -1,0 +1,151 @@
+import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
+import { Refused } from '#agent';
+import type { DispatchContext } from '../dispatch-context.js';
+import { isJsonObject, type JsonObject, member } from '../json-object.js';
+import { type Notification, StreamedResult } from '../kernel-reply.js';
+import type { Method, MethodRequest } from './method.js';
+import { refusedResource } from './resource-methods.js';
+import { invalidParams, ProtocolFault, RPC } from '../protocol-fault.js';
+import { SUBSCRIPTION_ID_KEY } from '../protocol-versions.js';
+
+export interface ListenParts {
+  readonly subscriptions: ResourceSubscriptions | undefined;
+  readonly listChanges: ListChanges | undefined;
+}
+
+const WANTED: Readonly<Record<ListKind, string>> = {
+  tools: 'toolsListChanged',
+  prompts: 'promptsListChanged',
+  resources: 'resourcesListChanged',
+};
+
+/** Stays open: the client ends it. */
+const NOTHING_WATCHED: Observable<ListenEvent> = concat(of({ watched: [] }), NEVER);
+
+function addressesOf(wanted: JsonObject): readonly string[] {
+  const listed = member(wanted, 'resourceSubscriptions');
+  if (listed === undefined) return [];
+  if (!Array.isArray(listed) || !listed.every((uri): uri is string => typeof uri === 'string')) {
+    throw invalidParams('Invalid params: resourceSubscriptions must be a list of addresses');
+  }
+  return [...new Set(listed)];
+}
+
+/**
+ * `subscriptions/listen`: a stream that begins with what of the wish is honoured and goes on with the events it asked for,
+ * all tagged with the id of the request.
+ */
+export function listen(
+  { subscriptions, listChanges }: ListenParts,
+  { params, context }: MethodRequest,
+): StreamedResult {
+  const wanted = member(params, 'notifications');
+  if (!isJsonObject(wanted)) throw invalidParams('Invalid params: notifications must be an object');
+  const kinds = LIST_KINDS.filter(
+    (kind) => listChanges?.kinds.has(kind) === true && member(wanted, WANTED[kind]) === true,
+  );
+  const addresses = addressesOf(wanted);
+  const _meta = Object.freeze({ [SUBSCRIPTION_ID_KEY]: context.requestId });
+  const tagged = (method: string, told: JsonObject = {}): Notification => ({
+    method: `notifications/${method}`,
+    params: { ...told, _meta },
+  });
+  const toNotification = (event: ListenEvent): Notification =>
+    'updated' in event
+      ? tagged('resources/updated', { uri: event.updated })
+      : tagged('subscriptions/acknowledged', { notifications: honoured(kinds, event.watched) });
+
+  const lists = (): Observable<Notification> =>
+    (kinds.length > 0 && listChanges ? listChanges.changes : EMPTY).pipe(
+      filter((kind) => kinds.includes(kind)),
+      map((kind) => tagged(`${kind}/list_changed`)),
+    );
+  const resources =
+    addresses.length > 0 && subscriptions?.supported
+      ? subscriptions.listen(addresses, context)
+      : NOTHING_WATCHED;
+  // Lists are told from the acknowledgement on: nothing may come before it.
+  const messages = resources.pipe(
+    map(toNotification),
+    mergeMap((told, index) => (index === 0 ? concat(of(told), lists()) : of(told))),
+  );
+  return new StreamedResult(messages, () => ({ resultType: 'complete', _meta }));
+}
+
+function honoured(kinds: readonly ListKind[], watched: readonly string[]): JsonObject {
+  return {
+    ...Object.fromEntries(kinds.map((kind) => [WANTED[kind], true])),
+    ...(watched.length > 0 && { resourceSubscriptions: watched }),
+  };
+}
+
+const STREAM_GONE =
+  'resources/subscribe: the session no longer has an open listening stream; reopen the GET stream and retry';
+
+function addressOf({ params }: MethodRequest): string {
+  const { uri } = params;
+  return typeof uri === 'string' ? uri : (JSON.stringify(uri) ?? '');
+}
+
+/** `resources/subscribe` and `resources/unsubscribe` of the revisions with sessions. */
+export function resourceSubscriptionMethods(
+  subscriptions: ResourceSubscriptions | undefined,
+): Readonly<Record<'subscribe' | 'unsubscribe', Method['handle']>> {
+  const served = (): ResourceSubscriptions => {
+    if (subscriptions?.supported) return subscriptions;
+    throw new ProtocolFault(
+      RPC.methodNotFound,
+      'Resource subscriptions are not supported by this server',
+      undefined,
+      404,
+    );
+  };
+  return {
+    subscribe: async (request) => {
+      const uri = addressOf(request);
+      let subscribed: boolean;
+      try {
+        subscribed = await served().subscribe(uri, request.context);
+      } catch (fault) {
+        // As a read of the same address says it.
+        if (fault instanceof Refused) throw refusedResource(uri, request.dialect, fault.refusal);
+        throw fault;
+      }
+      if (subscribed) return {};
+      throw invalidParams(STREAM_GONE);
+    },
+    unsubscribe: async (request) => {
+      await served().unsubscribe(addressOf(request), request.context);
+      return {};
+    },
+  };
+}
+
+export const LIST_KINDS = ['tools', 'prompts', 'resources'] as const;
+export type ListKind = (typeof LIST_KINDS)[number];
+
+/** Tells that a list a client may have read has changed since, on whichever replica. */
+export abstract class ListChanges {
+  /** The lists whose changes are told: what the capabilities promise. */
+  abstract readonly kinds: ReadonlySet<ListKind>;
+  abstract readonly changes: Observable<ListKind>;
+}
+
+/** What a stateless listener hears: first which of its resources are watched, then each change of one of them. */
+export type ListenEvent = { readonly watched: readonly string[] } | { readonly updated: string };
+
+/** Clients' wish to hear that a resource has changed. A client is told the address, never what changed. */
+export abstract class ResourceSubscriptions {
+  /** Whether a subscription could be served at this moment. */
+  abstract readonly supported: boolean;
+  /**
+   * On behalf of `context.sessionId`; updates go to that session's listening stream.
+   * @returns false when the session ended meanwhile
+   * @throws ProtocolFault for an address that cannot be subscribed to, and when a limit is reached; Refused as reading would
+   */
+  abstract subscribe(uri: string, context: DispatchContext): Promise<boolean>;
+  /** An address that was not subscribed to is none the less not subscribed to afterwards. */
+  abstract unsubscribe(uri: string, context: DispatchContext): Promise<void>;
+  /** Cold: watches from subscription to unsubscription. Addresses that the agent may not watch are left out of `watched`. */
+  abstract listen(uris: readonly string[], context: DispatchContext): Observable<ListenEvent>;
+}

@@ -1,0 +1,167 @@
+import { isDeepStrictEqual } from 'node:util';
+import { canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#agent';
+import type { Rehearsal } from './simulation.js';
+
+type PlainObject = Readonly<Record<string, unknown>>;
+
+/** What a case wants of a refusal; members that are absent are not compared. */
+interface ExpectedRefusal {
+  readonly refused: string;
+  readonly gate?: string;
+  readonly kind?: string;
+  readonly field?: string;
+}
+
+/** One rule of a policy as data: who calls what, and what must come of it (docs/policy.md#testing-a-policy). */
+export interface PolicyCase {
+  /** The rule in words. */
+  readonly rule: string;
+  readonly agent: string;
+  readonly tool: string;
+  readonly arguments: PlainObject;
+  readonly expect: { readonly allowed: true } | ExpectedRefusal;
+  /** Class → members that the predicates injected into it must have. */
+  readonly injected: Readonly<Record<string, PlainObject>>;
+  /** Field of the class of the call → what stands for its values, `none` for the values themselves. */
+  readonly masked: Readonly<Record<string, string>>;
+}
+
+const CASE_KEYS = ['rule', 'agent', 'tool', 'arguments', 'expect', 'injected', 'injectedInto', 'masked'];
+const REFUSAL_KEYS = ['refused', 'gate', 'kind', 'field'];
+
+/** @returns the cases, and every fault of those that cannot be meant */
+export function readPolicyCases(data: unknown): { cases: PolicyCase[]; faults: string[] } {
+  if (!Array.isArray(data) || data.length === 0) {
+    return { cases: [], faults: ['a file of policy cases is a list with at least one case'] };
+  }
+  const faults: string[] = [];
+  const cases = data.flatMap((entry: unknown, index) => {
+    const before = faults.length;
+    const read = readCase(entry, index, faults);
+    return read && faults.length === before ? [read] : [];
+  });
+  return { cases, faults };
+}
+
+function readCase(entry: unknown, index: number, faults: string[]): PolicyCase | null {
+  const at = `case ${index + 1}`;
+  if (!isObject(entry)) {
+    faults.push(`${at}: must be an object`);
+    return null;
+  }
+  for (const key of Object.keys(entry)) {
+    if (!CASE_KEYS.includes(key)) faults.push(`${at}: unknown key '${key}'`);
+  }
+  const { agent, tool, arguments: args = {}, expect, injected, injectedInto = {}, masked = {} } = entry;
+  if (!isText(agent)) faults.push(`${at}: agent must be the name of an agent`);
+  if (!isText(tool)) faults.push(`${at}: tool must be the name of a tool`);
+  if (!isObject(args)) faults.push(`${at}: arguments must be an object`);
+  const fault = expectationFault(expect);
+  if (fault) faults.push(`${at}: ${fault}`);
+  if (!isObject(injectedInto) || !Object.values(injectedInto).every(isObject))
+    faults.push(`${at}: injectedInto must hold a partial where per class`);
+  const called = isObject(args) ? args['class_name'] : undefined;
+  if (injected !== undefined && !(isObject(injected) && isText(called)))
+    faults.push(`${at}: injected must be a partial where, of a call with a class_name`);
+  if (!isObject(masked) || !Object.values(masked).every(isText) || (!isText(called) && 'masked' in entry))
+    faults.push(`${at}: masked must hold what is done with fields, of a call with a class_name`);
+  const rule = entry['rule'] ?? `${String(agent)} ${String(tool)} ${JSON.stringify(args)}`;
+  if (!isText(rule)) faults.push(`${at}: rule must be text`);
+  return {
+    rule: isText(rule) ? rule : at,
+    agent: String(agent),
+    tool: String(tool),
+    arguments: args as PlainObject,
+    expect: expect as PolicyCase['expect'],
+    injected: {
+      ...(injectedInto as Record<string, PlainObject>),
+      ...(isObject(injected) && isText(called) && { [called]: injected }),
+    },
+    masked: masked as PolicyCase['masked'],
+  };
+}
+
+function expectationFault(expect: unknown): string | null {
+  if (!isObject(expect)) return 'expect must be { allowed: true } or { refused: code }';
+  if ('allowed' in expect) {
+    return expect['allowed'] === true && Object.keys(expect).length === 1
+      ? null
+      : 'expect.allowed can only be true, and stands alone; say refused: code for the opposite';
+  }
+  const unknown = Object.keys(expect).find((key) => !REFUSAL_KEYS.includes(key));
+  if (unknown !== undefined) return `expect.${unknown} is not a known key`;
+  if (!ERROR_CODES.some((code) => code === expect['refused']))
+    return `expect.refused must be one of ${ERROR_CODES.join(', ')}`;
+  if ('kind' in expect && !DENIAL_KINDS.some((kind) => kind === expect['kind']))
+    return `expect.kind must be one of ${DENIAL_KINDS.join(', ')}`;
+  const wrong = ['gate', 'field'].find((key) => key in expect && !isText(expect[key]));
+  return wrong === undefined ? null : `expect.${wrong} must be text`;
+}
+
+/** Where a rehearsal is not what the case wants; nothing when it is. */
+export function judgeCase(policyCase: PolicyCase, rehearsal: Rehearsal): string[] {
+  const { expect, injected, masked } = policyCase;
+  const className = canonicalClassName(String(policyCase.arguments['class_name']));
+  const verdict = 'allowed' in expect ? allowedFault(rehearsal) : refusalFaults(expect, rehearsal.refusal);
+  return [
+    ...verdict,
+    ...Object.entries(injected).flatMap(([name, where]) => limitFaults(name, where, rehearsal)),
+    ...Object.entries(masked).flatMap(([field, mask]) => maskFaults(className, field, mask, rehearsal)),
+  ];
+}
+
+function allowedFault({ refusal }: Rehearsal): string[] {
+  return refusal ? [`expected to be allowed, but ${told(refusal)}`] : [];
+}
+
+function refusalFaults(expected: ExpectedRefusal, refusal: Refusal | undefined): string[] {
+  if (!refusal) return [`expected to be refused with ${expected.refused}, but allowed`];
+  const found: ExpectedRefusal = {
+    refused: refusal.code,
+    gate: refusal.gate,
+    ...(refusal.details?.kind && { kind: refusal.details.kind }),
+    ...(refusal.details?.denied_field && { field: refusal.details.denied_field }),
+  };
+  return (['refused', 'gate', 'kind', 'field'] as const)
+    .filter((key) => expected[key] !== undefined && expected[key] !== found[key])
+    .map((key) => `expected ${key} '${expected[key]}', found '${found[key] ?? 'none'}': ${told(refusal)}`);
+}
+
+function maskFaults(className: string, field: string, wanted: string, { masked }: Rehearsal): string[] {
+  const found = masked.find((one) => one.className === className && one.field === field)?.mask ?? 'none';
+  return found === wanted ? [] : [`expected ${className}.${field} masked as '${wanted}', found '${found}'`];
+}
+
+function limitFaults(name: string, wanted: PlainObject, { injected }: Rehearsal): string[] {
+  const className = canonicalClassName(name);
+  const limits = injected.filter((limit) => limit.className === className).map(({ where }) => where);
+  return Object.entries(wanted)
+    .filter(([field, condition]) => !limits.some((where) => demands(where, field, condition)))
+    .map(([field, condition]) => {
+      const found =
+        limits.length === 0 ? 'nothing' : limits.map((where) => JSON.stringify(where)).join(' and ');
+      return `expected ${JSON.stringify({ [field]: condition })} injected into ${className}, found ${found}`;
+    });
+}
+
+/** Every row that meets `where` meets the condition: it stands at the top, or in a branch of an `$and`. */
+function demands(where: PlainObject, field: string, condition: unknown): boolean {
+  if (isDeepStrictEqual(where[field], condition)) return true;
+  const branches = where['$and'];
+  return (
+    Array.isArray(branches) &&
+    branches.some((branch) => isObject(branch) && demands(branch, field, condition))
+  );
+}
+
+function told({ code, gate, message, cause }: Refusal): string {
+  return `refused by ${gate} with ${code} (${cause ?? message})`;
+}
+
+function isObject(value: unknown): value is PlainObject {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}

@@ -1,0 +1,238 @@
+import { type Agent, type LimitOrigin, Refused } from '#agent';
+import type { GovernedRecords } from '#data';
+import type { ToolRunner } from '#tools';
+import type { RecordsSource } from '../dispatch-context.js';
+import { type Rehearsal, type Rehearser, sampleArguments, takesClass } from './simulation.js';
+
+/** Stands for every field that a class without an allowlist will ever have. */
+export const EVERY_FIELD = '*';
+
+/** Predicates by origin, as JSON text. */
+export type Limits = ReadonlyMap<LimitOrigin, string>;
+
+/** What one agent may do with one class. */
+export interface ClassSurface {
+  /** Tools that pass every gate for the class, each with what limits its rows. */
+  readonly tools: ReadonlyMap<string, Limits>;
+  /** Those it may read, by wire name; `*`: those to come as well. */
+  readonly fields: ReadonlySet<string>;
+  /** Path → what the agent gets in place of the value; what is dropped is not among them. */
+  readonly masks: ReadonlyMap<string, string>;
+  /** It appears in listings, and joins and includes may reach it. */
+  readonly listed: boolean;
+}
+
+/** What one agent may do under one configuration, as the deciding code answers. */
+export interface AgentSurface {
+  /** Those that no gate of the agent alone refuses. */
+  readonly tools: ReadonlyMap<string, 'runs' | 'asks approval'>;
+  /** Those it may use in any way, by name. */
+  readonly classes: ReadonlyMap<string, ClassSurface>;
+}
+
+export const NO_SURFACE: AgentSurface = { tools: new Map(), classes: new Map() };
+
+export interface SurfaceParts {
+  readonly runner: ToolRunner;
+  readonly rehearser: Rehearser;
+  readonly records: RecordsSource;
+}
+
+/** Asks about every tool the agent may call, on every given class. */
+export async function surfaceOf(
+  parts: SurfaceParts,
+  agent: Agent,
+  classNames: readonly string[],
+): Promise<AgentSurface> {
+  const { runner, rehearser } = parts;
+  const records = parts.records.for({
+    agent,
+    signal: new AbortController().signal,
+    progress: () => undefined,
+  });
+  const listed = new Set((await records.classes()).map(({ className }) => className));
+  const tools = new Map<string, 'runs' | 'asks approval'>();
+  const perClass = new Map(classNames.map((name) => [name, new Map<string, Limits>()]));
+  for (const { name, inputSchema } of runner.list({ agent })) {
+    if (!takesClass(inputSchema)) {
+      const { asksApproval } = await rehearser.rehearse(agent, name, sampleArguments(inputSchema, ''));
+      tools.set(name, asksApproval ? 'asks approval' : 'runs');
+      continue;
+    }
+    for (const [className, allowed] of perClass) {
+      const call = await rehearser.rehearse(agent, name, sampleArguments(inputSchema, className));
+      tools.set(name, call.asksApproval ? 'asks approval' : 'runs');
+      if (permitted(call, className)) allowed.set(name, limitsOf(className, call.injected));
+    }
+  }
+  const classes = new Map<string, ClassSurface>();
+  for (const [className, allowed] of perClass) {
+    const surface = {
+      tools: allowed,
+      ...(await fieldsOf(records, className)),
+      listed: listed.has(className),
+    };
+    if (allowed.size > 0 || surface.listed) classes.set(className, surface);
+  }
+  return { tools, classes };
+}
+
+/** A write of nothing is refused for its arguments, but only after class and tenant let it pass. */
+function permitted({ allowed, refusal, passed }: Rehearsal, className: string): boolean {
+  if (allowed) return true;
+  const passes = (gate: string) => passed.some((entry) => entry.gate === gate && entry.subject === className);
+  return refusal?.code === 'invalid_argument' && passes('class') && passes('tenant');
+}
+
+function limitsOf(className: string, injected: Rehearsal['injected']): Limits {
+  const own = injected.filter((limit) => limit.className === className);
+  return new Map(own.map(({ origin, where }) => [origin, JSON.stringify(where)]));
+}
+
+async function fieldsOf(
+  records: GovernedRecords,
+  className: string,
+): Promise<Pick<ClassSurface, 'fields' | 'masks'>> {
+  try {
+    const { fields, masks, policy } = await records.describe(className);
+    return { fields: new Set([...fields, ...(policy.fields === null ? [EVERY_FIELD] : [])]), masks };
+  } catch (error) {
+    if (error instanceof Refused) return { fields: new Set(), masks: new Map() };
+    throw error;
+  }
+}
+
+/** One thing that an agent may do under one configuration and not, or differently, under the other. */
+export interface SurfaceChange {
+  readonly agent: string;
+  /** Absent when the change is about no class in particular. */
+  readonly className?: string;
+  /** `reach`: listings, joins and includes. `limit`: which rows exist for the agent. `mask`: what stands for values. */
+  readonly what: 'tool' | 'class' | 'operation' | 'field' | 'reach' | 'limit' | 'mask' | 'approval';
+  /** Of the tool, class or field, or the origin of the limit. */
+  readonly name: string;
+  /** A limit that goes is a gain. Of one that is worded differently nobody can say what it gives: `changed`. */
+  readonly effect: 'gained' | 'lost' | 'changed';
+  readonly before?: string;
+  readonly after?: string;
+}
+
+/** Whether the change could let an agent do or see more. */
+export function widens({ effect }: SurfaceChange): boolean {
+  return effect !== 'lost';
+}
+
+/** @param before by the names of the agents; one that is missing on a side may do nothing there */
+export function surfaceChanges(
+  before: ReadonlyMap<string, AgentSurface>,
+  after: ReadonlyMap<string, AgentSurface>,
+): SurfaceChange[] {
+  return allOf(before.keys(), after.keys()).flatMap((agent) => {
+    const [old, now] = [before.get(agent) ?? NO_SURFACE, after.get(agent) ?? NO_SURFACE];
+    return [
+      ...namesChanged(old.tools.keys(), now.tools.keys()).map(([name, effect]): SurfaceChange => ({
+        agent,
+        what: 'tool',
+        name,
+        effect,
+      })),
+      ...approvalChanges(agent, old, now),
+      ...allOf(old.classes.keys(), now.classes.keys()).flatMap((className) =>
+        classChanges(agent, className, old.classes.get(className), now.classes.get(className)),
+      ),
+    ];
+  });
+}
+
+function approvalChanges(agent: string, old: AgentSurface, now: AgentSurface): SurfaceChange[] {
+  return [...now.tools].flatMap(([name, after]): SurfaceChange[] => {
+    const before = old.tools.get(name);
+    if (before === undefined || before === after) return [];
+    return [{ agent, what: 'approval', name, effect: after === 'runs' ? 'gained' : 'lost', before, after }];
+  });
+}
+
+const NO_CLASS: ClassSurface = { tools: new Map(), fields: new Set(), masks: new Map(), listed: false };
+
+function classChanges(
+  agent: string,
+  className: string,
+  before: ClassSurface | undefined,
+  after: ClassSurface | undefined,
+): SurfaceChange[] {
+  const [old, now] = [before ?? NO_CLASS, after ?? NO_CLASS];
+  const of = (what: SurfaceChange['what'], name: string, effect: SurfaceChange['effect']): SurfaceChange => ({
+    agent,
+    className,
+    what,
+    name,
+    effect,
+  });
+  const effect = now.listed ? 'gained' : 'lost';
+  return [
+    ...(before === undefined ? [of('class', className, 'gained')] : []),
+    ...(after === undefined ? [of('class', className, 'lost')] : []),
+    ...namesChanged(old.tools.keys(), now.tools.keys()).map(([name, how]) => of('operation', name, how)),
+    ...namesChanged(old.fields, now.fields)
+      .filter(([name]) => !old.masks.has(name) && !now.masks.has(name))
+      .map(([name, how]) => of('field', name, how)),
+    ...maskChanges(old, now).map((mask) => ({ ...mask, agent, className })),
+    ...(old.listed === now.listed ? [] : [of('reach', 'listings, joins and includes', effect)]),
+    ...limitChanges(old, now).map((limit) => ({ ...limit, agent, className })),
+  ];
+}
+
+type LimitChange = Pick<SurfaceChange, 'what' | 'name' | 'effect' | 'before' | 'after'>;
+
+/** The stricter first. `clear` and `absent` are what a field is that no mask speaks of. */
+const STRICTNESS = ['absent', 'deny', 'mask', 'hash', 'clear'];
+
+function maskChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
+  const maskOf = ({ masks, fields }: ClassSurface, name: string) =>
+    masks.get(name) ?? (fields.has(name.split('.')[0] as string) ? 'clear' : 'absent');
+  return allOf(old.masks.keys(), now.masks.keys()).flatMap((name): LimitChange[] => {
+    const [before, after] = [maskOf(old, name), maskOf(now, name)];
+    if (before === after) return [];
+    const weaker = STRICTNESS.indexOf(formOf(after)) - STRICTNESS.indexOf(formOf(before));
+    const effect = weaker === 0 ? 'changed' : weaker > 0 ? 'gained' : 'lost';
+    return [{ what: 'mask', name, effect, before, after }];
+  });
+}
+
+/** An ending that stays is as much as a pseudonym. */
+function formOf(mask: string): string {
+  const [form = mask, more] = mask.split(',');
+  return form === 'mask' && more !== undefined ? 'hash' : form;
+}
+
+/** Compared tool by tool, because a filter may hold for one and not for another; told once. */
+function limitChanges(old: ClassSurface, now: ClassSurface): LimitChange[] {
+  const found = new Map<string, LimitChange>();
+  for (const [tool, after] of now.tools) {
+    const before = old.tools.get(tool);
+    for (const change of before ? limitsChanged(before, after) : [])
+      found.set(JSON.stringify(change), change);
+  }
+  return [...found.values()];
+}
+
+function limitsChanged(old: Limits, now: Limits): LimitChange[] {
+  return allOf(old.keys(), now.keys()).flatMap((name): LimitChange[] => {
+    const [before, after] = [old.get(name), now.get(name)];
+    if (before === after) return [];
+    if (before === undefined) return [{ what: 'limit', name, effect: 'lost', ...(after && { after }) }];
+    if (after === undefined) return [{ what: 'limit', name, effect: 'gained', before }];
+    return [{ what: 'limit', name, effect: 'changed', before, after }];
+  });
+}
+
+function namesChanged(before: Iterable<string>, after: Iterable<string>): [string, 'gained' | 'lost'][] {
+  const [old, now] = [new Set(before), new Set(after)];
+  return allOf(old, now)
+    .filter((name) => old.has(name) !== now.has(name))
+    .map((name) => [name, now.has(name) ? 'gained' : 'lost']);
+}
+
+function allOf<Name extends string>(one: Iterable<Name>, other: Iterable<Name>): Name[] {
+  return [...new Set([...one, ...other])].sort();
+}

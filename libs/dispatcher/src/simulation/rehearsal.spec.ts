@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest';
+import { compileAgentShape, refusals } from '#agent';
+import { smallTool, SmallToolRunner, succeeded } from '../contracts/kernel-under-test.js';
+import { GateTrace, RecordingStore } from './recording-store.js';
+import { Rehearser, rehearsingAgent, RehearsingApprover } from './simulation.js';
+
+const agent = rehearsingAgent(compileAgentShape('a', { rateLimit: 1 }));
+
+function room(refuse: () => ReturnType<typeof refusals.parseError> | null, asks: boolean) {
+  const store = new RecordingStore();
+  const runner = new SmallToolRunner().add(smallTool('read'), async () => {
+    if (asks) await store.find({ className: 'Post', where: {}, limit: 1 });
+    const refusal = refuse();
+    return refusal ? { ok: false, refusal } : succeeded({});
+  });
+  return new Rehearser(runner, store, new RehearsingApprover());
+}
+
+describe('a rehearsal', () => {
+  it('is allowed when only the empty answer of the store ended it', async () => {
+    const missing = () => refusals.objectNotFound('Post', 'p1');
+    expect(await room(missing, true).rehearse(agent, 'read', {})).toMatchObject({ allowed: true });
+    expect(await room(missing, false).rehearse(agent, 'read', {})).toMatchObject({ allowed: false });
+  });
+
+  it('is refused when a gate refused after the store was asked', async () => {
+    const call = await room(() => refusals.hiddenClass('Post'), true).rehearse(agent, 'read', {});
+    expect(call).toMatchObject({
+      allowed: false,
+      refusal: { gate: 'class' },
+      commands: [{ command: 'find' }],
+    });
+  });
+
+  it('tells the commands of its own call alone, however many went before', async () => {
+    const rehearser = room(() => null, true);
+    await rehearser.rehearse(agent, 'read', {});
+    expect((await rehearser.rehearse(agent, 'read', {})).commands).toHaveLength(1);
+  });
+
+  it('spends nothing of a rate limit', async () => {
+    const { rateLimiter } = agent.shape;
+    expect(await Promise.all([1, 2, 3].map(() => rateLimiter.check('x')))).toEqual([null, null, null]);
+  });
+});
+
+describe('a trace', () => {
+  it('keeps the order of gates and tells a repeated one once', () => {
+    const trace = new GateTrace();
+    trace.passed('class', 'Post');
+    trace.passed('tenant', 'Post');
+    trace.passed('class', 'Post');
+    trace.passed('class', 'Author');
+    expect(trace.passedGates.map(({ gate, subject }) => `${gate} ${subject}`)).toEqual([
+      'class Post',
+      'tenant Post',
+      'class Author',
+    ]);
+  });
+});
