@@ -116,7 +116,7 @@ export class ResultInterceptor implements NestInterceptor {
 /** Calls of a principal that run at once unless the configuration says otherwise. */
 const DEFAULT_RUNNING_CALLS = 20;
 /** Calls that wait, for each that may run: a burst of a well-behaved client is served, a flood is not. */
-const WAITING_FOR_EACH = 4;
+const WAITING_FOR_EACH = 2;
 /** Milliseconds that a call waits for one of its principal's to end. */
 const PATIENCE = 10_000;
 
@@ -129,7 +129,7 @@ export interface RunningCallsOptions {
 
 /**
  * Bounds how many calls of one principal run at the same time in this process, so that slow calls of one leave room for those
- * of others. Four times as many wait a while for an earlier one to end; what is more is refused. A call inside a call runs in the place
+ * of others. Twice as many wait a while for an earlier one to end; more are refused. A call inside a call runs in the place
  * of the outer one.
  */
 export class RunningCalls {
