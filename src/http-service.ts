@@ -11,8 +11,8 @@ import {
   fieldsOf,
   type LoadedService,
   mountEdges,
-  Neighbours,
-  neighboursOf,
+  HttpRoutes,
+  routesOf,
   ParleyInstance,
   type ReadableAgain,
 } from '#instance';
@@ -93,7 +93,7 @@ async function serveOverHttp(
   await instance.begin();
   const edge = app.get(McpEdge);
   const console = live && (await openedConsole(app, { ...setting, live, shared: instance.shared }));
-  const neighbours = new Neighbours(Object.values(neighboursOf(app)), edge.unread);
+  const neighbours = new HttpRoutes(Object.values(routesOf(app)), edge.unread);
   mountEdges(server, [edge, neighbours, ...(console ? [console] : [])], edge.unread);
   await listen(app, loaded.config.server);
   const configuration = instance.follow();

@@ -72,7 +72,7 @@ function shown(value: unknown): string {
   return terminalText(inspect(value, { depth: 8, maxStringLength: 10_000 }));
 }
 
-export interface ConsoleParts {
+interface ConsoleDependencies {
   readonly agent: OpenAgent;
   /** Null: no model can be asked. */
   readonly conversation: Conversation | null;
@@ -82,14 +82,14 @@ export interface ConsoleParts {
 type Helper = (...args: never[]) => unknown;
 
 /** What is bound at the prompt of `parley console`. `values` are looked up anew whenever their name is entered. */
-export interface ConsoleHelpers {
+interface ConsoleHelpers {
   readonly functions: Readonly<Record<string, Helper>>;
   readonly values: Readonly<Record<string, () => unknown>>;
 }
 
 const signal = new AbortController().signal;
 
-function consoleHelpers({ agent, conversation, print }: ConsoleParts): ConsoleHelpers {
+function consoleHelpers({ agent, conversation, print }: ConsoleDependencies): ConsoleHelpers {
   const t = async (name: string, args: JsonObject = {}) =>
     toolEnvelope(await agent.tools.call(String(name), asSent(args), { signal }));
   const dispatch = async (method: string, params: JsonObject = {}) => {

@@ -2,7 +2,7 @@ import { oneLine } from '#audit';
 import type { Rehearsal, StoreCommand } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
 import { UsageError, withConfig } from './command-options.js';
-import { agentNamed, openRehearsal } from './simulation.js';
+import { agentNamed, openConfiguredSimulation } from './simulation.js';
 import { textTable } from './text-output.js';
 
 export interface ExplainOptions {
@@ -16,7 +16,7 @@ export interface ExplainOptions {
 export async function runExplain(tool: string, text: string, options: ExplainOptions): Promise<void> {
   const args = readArguments(text);
   const env = withConfig(options.config);
-  const room = await openRehearsal(
+  const room = await openConfiguredSimulation(
     await loadWithPlugins(env),
     env,
     options.user === undefined ? {} : { user: options.user },

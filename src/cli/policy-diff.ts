@@ -23,7 +23,7 @@ import {
   type SchemaSnapshot,
 } from '#policy';
 import { withConfig } from './command-options.js';
-import { openRehearsal } from './simulation.js';
+import { openConfiguredSimulation } from './simulation.js';
 
 export interface DiffOptions {
   readonly json?: boolean;
@@ -59,7 +59,7 @@ async function surfacesOf(
   compared: readonly LoadedService[],
 ): Promise<Map<string, AgentSurface>> {
   let schemas: DeclaredSchemas | undefined;
-  const room = await openRehearsal(loaded, withConfig(file), {
+  const room = await openConfiguredSimulation(loaded, withConfig(file), {
     schemas: (read) => {
       schemas = new DeclaredSchemas(read, compared);
       return schemas;

@@ -5,7 +5,7 @@ import { judgeCase, type PolicyCase, readPolicyCases } from '#dispatcher';
 import { ConfigError } from '#config';
 import { loadWithPlugins, type RehearsalRoom } from '#instance';
 import { withConfig } from './command-options.js';
-import { openRehearsal } from './simulation.js';
+import { openConfiguredSimulation } from './simulation.js';
 
 export interface PolicyTestOptions {
   readonly config?: string;
@@ -23,7 +23,7 @@ interface CaseResult {
 export async function runPolicyTest(files: readonly string[], options: PolicyTestOptions): Promise<void> {
   const cases = files.flatMap((file) => readCases(file).map((policyCase) => ({ file, policyCase })));
   const env = withConfig(options.config);
-  const room = await openRehearsal(await loadWithPlugins(env), env);
+  const room = await openConfiguredSimulation(await loadWithPlugins(env), env);
   const results: CaseResult[] = [];
   try {
     for (const { file, policyCase } of cases)

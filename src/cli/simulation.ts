@@ -7,17 +7,17 @@ import {
   directoryOf,
   type LoadedWithPlugins,
   openDatabase,
-  openRehearsalRoom,
+  openSimulation,
   parseConnectionOf,
   type RehearsalRoom,
-  RehearsingDirectory,
+  SimulatedDirectory,
   toolsOfPlugins,
 } from '#instance';
 import { readEnvironmentGates } from '#policy';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './command-options.js';
 
-export interface RehearsalOptions {
+export interface SimulationOptions {
   /** What takes the place of the database's own catalogue. */
   readonly schemas?: (read: SchemaCatalogue) => SchemaCatalogue;
   /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
@@ -29,10 +29,10 @@ export interface RehearsalOptions {
 }
 
 /** A room over the database that the configuration names, for the command line and the console. */
-export async function openRehearsal(
+export async function openConfiguredSimulation(
   loaded: LoadedWithPlugins,
   env: Environment,
-  { connection, quiet = true, schemas, user }: RehearsalOptions = {},
+  { connection, quiet = true, schemas, user }: SimulationOptions = {},
 ): Promise<RehearsalRoom> {
   const database =
     connection === undefined
@@ -41,10 +41,10 @@ export async function openRehearsal(
   try {
     const connections = { mongo: database.connection, parse: parseConnectionOf(loaded.config.parse) };
     const read = catalogueOf(connections);
-    const room = await openRehearsalRoom(loaded, {
+    const room = await openSimulation(loaded, {
       gates: readEnvironmentGates(env),
       schemas: schemas?.(read) ?? read,
-      directory: new RehearsingDirectory(directoryOf(connections)),
+      directory: new SimulatedDirectory(directoryOf(connections)),
       tools: toolsOfPlugins(loaded.plugins),
       ...(user !== undefined && { user }),
       ...(quiet && { logger: new ServiceLogger({ logLevels: ['error', 'fatal'] }) }),

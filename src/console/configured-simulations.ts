@@ -7,7 +7,7 @@ import {
   type RehearsedTool,
 } from '#console';
 import { type Rehearsal, rehearsingAgent } from '#dispatcher';
-import { type RehearsalRoom, rehearsedIdentity } from '#instance';
+import { type RehearsalRoom, simulatedIdentity } from '#instance';
 
 /** Questions that may wait for the one that is answered. */
 const MOST_WAITING = 16;
@@ -20,7 +20,7 @@ interface Opened<Loaded> {
 }
 
 /** Rehearsals beside a service that runs: in a room of their own, opened when somebody asks, one question at a time. */
-export class ConfiguredRehearsals<Loaded extends LoadedConfig> extends RehearsalDesk {
+export class ConfiguredSimulations<Loaded extends LoadedConfig> extends RehearsalDesk {
   private opened: Opened<Loaded> | null = null;
   private turn: Promise<unknown> = Promise.resolve();
   private waiting = 0;
@@ -66,7 +66,7 @@ export class ConfiguredRehearsals<Loaded extends LoadedConfig> extends Rehearsal
       const known = room.agents.get(name);
       const shape = agents.get(name);
       if (!known || !shape) return undefined;
-      const identity = user === undefined ? undefined : rehearsedIdentity(identities.get(name), user);
+      const identity = user === undefined ? undefined : simulatedIdentity(identities.get(name), user);
       const agent = identity ? rehearsingAgent(shape, { identity }) : known;
       return room.rehearser.rehearse(agent, tool, args);
     });

@@ -31,8 +31,8 @@ import { ExportOverview } from '#exports';
 import { builtPage, type LoadedWithPlugins, type Mounted, productVersion, Readiness } from '#instance';
 import { TaskOverview } from '#jobs';
 import { McpEdge } from '#streaming';
-import { openRehearsal } from '../cli/simulation.js';
-import { ConfiguredRehearsals } from './configured-simulations.js';
+import { openConfiguredSimulation } from '../cli/simulation.js';
+import { ConfiguredSimulations } from './configured-simulations.js';
 
 export interface ConsoleSetting {
   readonly shared: SharedState;
@@ -101,7 +101,7 @@ export function openConsole(app: INestApplicationContext, setting: ConsoleSettin
 interface Desks {
   readonly notes: OperatorNotes;
   readonly streams: LiveStreams;
-  readonly rehearsals: ConfiguredRehearsals<ConfigVersion>;
+  readonly rehearsals: ConfiguredSimulations<ConfigVersion>;
 }
 
 function routesOf(
@@ -135,14 +135,14 @@ function routesOf(
 function rehearsalsOf(
   versions: ConfigVersions,
   { connection, plugins, env }: ConsoleSetting,
-): ConfiguredRehearsals<ConfigVersion> {
-  return new ConfiguredRehearsals(
+): ConfiguredSimulations<ConfigVersion> {
+  return new ConfiguredSimulations(
     () => versions.current,
-    (version) => openRehearsal({ ...version, plugins }, env, { connection, quiet: false }),
+    (version) => openConfiguredSimulation({ ...version, plugins }, env, { connection, quiet: false }),
   );
 }
 
-export interface StatusParts {
+interface StatusDependencies {
   readonly versions: Pick<ConfigVersions, 'current' | 'refused'>;
   readonly readiness: Pick<Readiness, 'look'>;
   readonly edge: Pick<McpEdge, 'activeDispatcherCount' | 'activeListeningStreamCount'>;
@@ -156,7 +156,7 @@ class ReplicaStatus extends ServiceStatus {
   private readonly replica = randomUUID().slice(0, 8);
   private readonly startedAt = new Date(Date.now() - process.uptime() * 1000).toISOString();
 
-  constructor(private readonly parts: StatusParts) {
+  constructor(private readonly parts: StatusDependencies) {
     super();
   }
 

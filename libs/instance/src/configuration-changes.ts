@@ -14,7 +14,7 @@ import { FilterNames, PromptRegistry } from '#dispatcher';
 import { type ChangingList, McpEdge, Wire } from '#streaming';
 import { PermittedTools, ToolRegistry } from '#tools';
 import { checkFilterNames } from './agent-names.js';
-import type { LoadedService } from './plugins/load-with-plugins.js';
+import type { LoadedService } from './plugins.js';
 
 /** A service whose configuration is read anew while it runs. */
 export interface ConfigurationReload {

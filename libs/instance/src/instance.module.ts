@@ -44,7 +44,7 @@ import { databaseTurnsOf, parseConnectionOf, StoresModule } from './data/stores.
 import { UngovernedData, ungovernedProvider } from './data/ungoverned-data.js';
 import { overrideProviders } from './overrides.js';
 import { builtPage, productVersion } from './package-files.js';
-import type { PluginModule } from './plugins/plugin-modules.js';
+import type { PluginModule } from './plugins.js';
 import { RoutesModule } from './routes/routes.module.js';
 
 /** What an instance is made of. Whoever opened a connection, the state or the queue closes it. */
@@ -147,7 +147,7 @@ class PluginAccessModule {
 
 /** The root of an instance: finds the tools, prompts and methods of its providers, once all of them are made. */
 @Module({})
-export class InstanceModule {}
+class InstanceModule {}
 
 /**
  * Puts the modules of one instance together: the same for the service, for commands, for simulations and for an application

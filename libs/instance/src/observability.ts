@@ -14,7 +14,7 @@ import {
   type ServiceMetrics,
 } from '#telemetry';
 import { productVersion } from './package-files.js';
-import { Readiness } from './routes/readiness.js';
+import { Readiness } from './routes/health.js';
 
 /** Loads what the configuration asks for, and nothing else. */
 export async function openObservability(

@@ -2,7 +2,7 @@ import type { DynamicModule, ForwardReference, InjectionToken, Provider, Type } 
 
 type Imported = Type<unknown> | DynamicModule | Promise<DynamicModule> | ForwardReference;
 
-export const tokenOf = (provider: Provider): InjectionToken =>
+const tokenOf = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
 /**

@@ -189,8 +189,12 @@ export type { AnsweredMessage, MessageOptions } from './module/answer-message.js
 export { ParleyHealthIndicator } from './module/health-indicator.js';
 export { getParleyToken, Parley } from './module/parley.js';
 export { ParleyModule } from './module/parley.module.js';
-export type { CodeAgentConfig, ParleyModuleExtras, ParleyModuleOptions } from './module/parley-options.js';
-export type { ParleyEndpoints } from './module/endpoints.js';
-export { AGENT_FACTORY } from './module/seams.js';
+export type {
+  CodeAgentConfig,
+  ParleyEndpoints,
+  ParleyModuleExtras,
+  ParleyModuleOptions,
+} from './module/parley-options.js';
+export { AGENT_FACTORY } from './module/overridable-providers.js';
 export type { StandaloneListener, StandaloneOptions } from './module/standalone-listener.js';
 export { refusals } from './tool-refusals.js';

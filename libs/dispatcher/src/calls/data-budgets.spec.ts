@@ -10,8 +10,7 @@ import {
   Refused,
 } from '#agent';
 import { ProcessBudgetLedger, SharedStateUnavailable } from '#cluster';
-import { BudgetedCall } from './data-budgets.js';
-import { DataBudgets } from './data-budgets.js';
+import { BudgetedCall, DataBudgets } from './data-budgets.js';
 
 const shape = compileAgentShape('analyst', { budget: { rows: 10, window: 60 } });
 const root = (principal = 'ada', tenantId: string | null = null) => new Agent({ shape, principal, tenantId });

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ERROR_CODES } from '#agent';
-import type { Gate } from './tool-pipeline.js';
-import { TOOL_GUARDS } from './tool-pipeline.js';
+import { type Gate, TOOL_GUARDS } from './tool-pipeline.js';
 
 const page = readFileSync(new URL('../../../../docs/life-of-a-call.md', import.meta.url), 'utf8');
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { LimitOrigin } from '#agent';
-import type { AgentSurface, ClassSurface } from './policy-surface.js';
-import { surfaceChanges, widens } from './policy-surface.js';
+import { type AgentSurface, type ClassSurface, surfaceChanges, widens } from './policy-surface.js';
 
 const surfaces = (tools: AgentSurface['tools'], classes: Record<string, ClassSurface>) =>
   new Map([['a', { tools, classes: new Map(Object.entries(classes)) }]]);

@@ -1,7 +1,17 @@
 import { readFileSync } from 'node:fs';
-import { loadSeed, MongoConnection, parseSeed, type Seed, SeedError } from '#data-mongo';
+import { ConfigError, type DatabaseConfig } from '#config';
+import type { RecordReader } from '#data';
+import {
+  DatabaseSnapshot,
+  loadSeed,
+  MongoConnection,
+  MongoRecordReader,
+  MongoSchemaCatalogue,
+  parseSeed,
+  type Seed,
+  SeedError,
+} from '#data-mongo';
 import { EmbeddedMongo } from '#embedded-mongo';
-import { type DatabaseConfig, ConfigError } from '#config';
 
 export interface OpenDatabase {
   /** Null: none is configured. */
@@ -58,4 +68,73 @@ export async function openDatabase({ uri, name, seed }: DatabaseConfig): Promise
     throw error;
   }
   return { connection, kind: 'embedded', close };
+}
+
+/** How an embedded database begins. */
+export interface EmbeddedDatabaseOptions {
+  /** Content of a seed file. Default: an empty database. */
+  readonly seed?: object;
+  /** Unix socket to listen on. Default: a free port of 127.0.0.1. */
+  readonly path?: string;
+  /** Name of the database. Default `parley`. */
+  readonly name?: string;
+}
+
+/** An embedded database of its own, in this thread and in memory, that can go back to its seed. For tests. */
+export class EmbeddedDatabase {
+  private readonly catalogue: MongoSchemaCatalogue;
+  private readonly reader: RecordReader;
+
+  private constructor(
+    private readonly server: EmbeddedMongo,
+    private readonly connection: MongoConnection,
+    private readonly seeded: DatabaseSnapshot,
+  ) {
+    this.catalogue = new MongoSchemaCatalogue(connection);
+    this.reader = new MongoRecordReader(connection, this.catalogue);
+  }
+
+  /** Begins one. @throws SeedError listing every fault of the seed */
+  static async start({
+    seed,
+    path,
+    name = 'parley',
+  }: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
+    const parsed = seed === undefined ? null : parseSeed(seed);
+    const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
+    // It is in this process: where it answers late, the machine is busy.
+    const connection = new MongoConnection({ uri: server.uri, database: name, patience: 30_000 });
+    try {
+      if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
+      return new EmbeddedDatabase(server, connection, await DatabaseSnapshot.take(connection));
+    } catch (error) {
+      // Left open, it would keep the process alive.
+      await connection.close();
+      await server.close();
+      throw error;
+    }
+  }
+
+  /** Connection string for `database.uri`. */
+  get uri(): string {
+    return this.server.uri;
+  }
+
+  /** The rows as they are stored, past every policy: for whoever owns the database, which is the test. */
+  get rows(): RecordReader {
+    // Others change classes behind its back.
+    this.catalogue.invalidate();
+    return this.reader;
+  }
+
+  /** Everything is as it was when it started. What a running instance remembers of it, it has to be told to forget. */
+  async reset(): Promise<void> {
+    await this.seeded.putBack();
+  }
+
+  /** Ends it and frees its port or socket. What was in it is gone. */
+  async close(): Promise<void> {
+    await this.connection.close();
+    await this.server.close();
+  }
 }

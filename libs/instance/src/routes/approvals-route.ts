@@ -5,8 +5,16 @@ import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from 
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
 import { McpEdge, NotServed, readSmallJson, UnusableBody } from '#streaming';
-import { callerOf, scopesLacking, tellRefused } from './caller.js';
-import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
+import {
+  callerOf,
+  isReading,
+  type HttpRoute,
+  notFound,
+  scopesLacking,
+  sendJson,
+  tellRefused,
+  wrongVerb,
+} from './http-routes.js';
 
 const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
   forbidden: [403, 'this agent may not decide approvals'],
@@ -28,7 +36,7 @@ function verdictOf({ decision, reason }: Readonly<Record<string, unknown>>): Ver
 
 /** Calls that wait for another person, for those who may decide them (docs/approvals.md). */
 @Injectable()
-export class ApprovalsRoute implements Neighbour {
+export class ApprovalsRoute implements HttpRoute {
   readonly path = '/approvals';
 
   constructor(

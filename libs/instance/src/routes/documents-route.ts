@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AuthenticationUnavailable } from '#auth';
 import { CurrentDocuments } from '../auth/oauth-rules.js';
-import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
+import { isReading, type HttpRoute, notFound, sendJson, wrongVerb } from './http-routes.js';
 
 /** These documents are for pages of any origin, and nothing else of this service is. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Cross-Origin-Resource-Policy': 'cross-origin' };
@@ -15,7 +15,7 @@ const PREFLIGHT = {
 };
 
 /** Where a client without a token finds its authorization server (docs/oauth.md). Asks for no credentials and takes none. */
-abstract class DocumentsRoute implements Neighbour {
+abstract class DocumentsRoute implements HttpRoute {
   abstract readonly path: string;
   private readonly logger = new Logger('Documents');
 

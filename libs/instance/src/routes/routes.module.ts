@@ -6,14 +6,13 @@ import {
 } from '@nestjs/common';
 import { ApprovalsRoute } from './approvals-route.js';
 import { AuthorizationServerRoute, ProtectedResourceRoute } from './documents-route.js';
-import { HealthRoute, ReadyRoute } from './health-route.js';
-import type { Neighbour } from './neighbour.js';
-import { Readiness } from './readiness.js';
+import { HealthRoute, Readiness, ReadyRoute } from './health.js';
+import type { HttpRoute } from './http-routes.js';
 import { ToolsRoute } from './tools-route.js';
 
 /** Every route beside MCP that is answered whole, by what it is for. */
-export type ServiceNeighbours = Readonly<
-  Record<'tools' | 'approvals' | 'health' | 'ready' | 'protectedResource' | 'authorizationServer', Neighbour>
+export type InstanceRoutes = Readonly<
+  Record<'tools' | 'approvals' | 'health' | 'ready' | 'protectedResource' | 'authorizationServer', HttpRoute>
 >;
 
 const ROUTES = [
@@ -34,7 +33,7 @@ export class RoutesModule {
   }
 }
 
-export function neighboursOf(app: INestApplicationContext): ServiceNeighbours {
+export function routesOf(app: INestApplicationContext): InstanceRoutes {
   return {
     tools: app.get(ToolsRoute),
     approvals: app.get(ApprovalsRoute),

@@ -4,14 +4,21 @@ import { Authenticator } from '#auth';
 import { describeTool, dialectOf, LEGACY_VERSIONS } from '#dispatcher';
 import { McpEdge, NotServed } from '#streaming';
 import { ToolRunner } from '#tools';
-import { callerOf, tellRefused } from './caller.js';
-import { isReading, type Neighbour, notFound, sendJson, wrongVerb } from './neighbour.js';
+import {
+  callerOf,
+  isReading,
+  type HttpRoute,
+  notFound,
+  sendJson,
+  tellRefused,
+  wrongVerb,
+} from './http-routes.js';
 
 const LATEST = dialectOf('legacy', LEGACY_VERSIONS[0]);
 
 /** The caller's tools as a bare list, for people and scripts. */
 @Injectable()
-export class ToolsRoute implements Neighbour {
+export class ToolsRoute implements HttpRoute {
   readonly path = '/tools';
 
   constructor(

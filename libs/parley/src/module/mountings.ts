@@ -1,3 +1,6 @@
+import { RequestMethod, VERSION_NEUTRAL, VersioningType } from '@nestjs/common';
+import { MODULE_PATH } from '@nestjs/common/constants.js';
+import type { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 
 type Serving = (request: IncomingMessage, response: ServerResponse) => void;
@@ -63,4 +66,96 @@ export class Mountings {
     }
     return undefined;
   }
+}
+
+/** `/a/b` of whatever slashes there are; empty for none. */
+const segments = (path: string) =>
+  path
+    .split('/')
+    .filter((part) => part !== '')
+    .map((part) => `/${part}`)
+    .join('');
+
+function versionsOf(config: ApplicationConfig, own: string | undefined): string[] {
+  const versioning = config.getVersioning();
+  if (versioning?.type !== VersioningType.URI) return [''];
+  const prefix = versioning.prefix === false ? '' : (versioning.prefix ?? 'v');
+  const given = own ?? versioning.defaultVersion;
+  const versions = given === undefined ? [] : Array.isArray(given) ? given : [given];
+  return versions.length === 0
+    ? ['']
+    : versions.map((one) => (one === VERSION_NEUTRAL ? '' : `/${prefix}${String(one)}`));
+}
+
+/** What MCP answers. */
+const VERBS = [RequestMethod.GET, RequestMethod.POST, RequestMethod.DELETE];
+
+/** @throws TypeError when it would be at one place for one verb and at another for the next */
+function isExcluded(config: ApplicationConfig, path: string): boolean {
+  const routes = config.getGlobalPrefixOptions().exclude ?? [];
+  const excluded = VERBS.filter((verb) =>
+    routes.some(
+      ({ requestMethod, pathRegex }) =>
+        [verb, RequestMethod.ALL, -1].includes(requestMethod) && pathRegex.test(path),
+    ),
+  );
+  if (excluded.length === 0 || excluded.length === VERBS.length) return excluded.length > 0;
+  throw new TypeError(
+    `the global prefix excludes ${path} of Parley for some verbs and not for others: exclude GET, POST and DELETE, or none`,
+  );
+}
+
+export interface MountedModule {
+  readonly config: ApplicationConfig;
+  readonly modules: ModulesContainer;
+  readonly module: object;
+  /** Of the module, where the application has versions in its URLs. */
+  readonly version: string | undefined;
+}
+
+/**
+ * What the application puts before a path of a module, as it does for its controllers; one for each version.
+ * @throws TypeError
+ */
+export function basesOf({ config, modules, module, version }: MountedModule, path: string): string[] {
+  const modulePath = Reflect.getMetadata(MODULE_PATH + modules.applicationId, module) as string | undefined;
+  const own = segments(modulePath ?? '');
+  // Like Nest, an exclusion is a path without prefix and version.
+  const prefix = isExcluded(config, `${own}${path}`) ? '' : segments(config.getGlobalPrefix());
+  return versionsOf(config, version).map((one) => `${prefix}${one}${own}`);
+}
+
+/** Of Fastify, as far as it is needed here; its types may not be installed. */
+interface Fastify {
+  addHook(name: 'onListen', hook: (done: () => void) => void): unknown;
+  addresses(): readonly unknown[];
+}
+
+interface Listening {
+  readonly adapter: HttpAdapterHost['httpAdapter'];
+  readonly mountings: Mountings;
+  readonly log: { error(line: string): void };
+}
+
+/** For a name with several addresses, as `localhost` may be, Fastify opens a server for each when it listens. */
+export function followFurtherServers({ adapter, mountings, log }: Listening): void {
+  if (adapter.getType() !== 'fastify') return;
+  const fastify = adapter.getInstance<Fastify>();
+  fastify.addHook('onListen', (done) => {
+    const further = furtherServersOf(fastify);
+    for (const server of further) mountings.attachTo(server);
+    if (fastify.addresses().length > further.length + 1)
+      log.error(
+        'the application listens at addresses where MCP is not served: give one address to listen on',
+      );
+    done();
+  });
+}
+
+/** Fastify keeps them under a symbol that only its description tells. */
+function furtherServersOf(fastify: object): readonly Server[] {
+  const key = Object.getOwnPropertySymbols(fastify).find(
+    ({ description }) => description === 'fastify.serverBindings',
+  );
+  return key === undefined ? [] : (Reflect.get(fastify, key) as Server[]);
 }

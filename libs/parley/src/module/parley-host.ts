@@ -1,36 +1,107 @@
 import {
+  type INestApplicationContext,
   Logger,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
   type OnModuleInit,
 } from '@nestjs/common';
-import type {
-  ApplicationConfig,
-  DiscoveryService,
-  ExternalContextCreator,
-  HttpAdapterHost,
-  ModulesContainer,
+import {
+  type ApplicationConfig,
+  type DiscoveryService,
+  type ExternalContextCreator,
+  type HttpAdapterHost,
+  type ModulesContainer,
+  NestFactory,
 } from '@nestjs/core';
+import { EventEmitter2 } from '@nestjs/event-emitter';
 import type { Server } from 'node:http';
-import { ConfigVersions } from '#config';
-import type { ParleyInstance } from '#instance';
+import { configOf, ConfigVersions } from '#config';
 import { promptsOf, ToolContext, toolsOf } from '#dispatcher';
+import { ParleyInstance } from '#instance';
+import type { ClassDeclaration } from '#policy';
 import { agentMethodsOf, MethodRegistry } from '#tools';
-import { publishEvents } from './application-events.js';
+import { basesOf, followFurtherServers } from './mountings.js';
 import { listedInstances, unlistedTools } from './features.js';
-import { followFurtherServers } from './further-servers.js';
-import { basesOf } from './mount-paths.js';
+import { configurationOf, type ParleyEndpoints, type ParleyModuleOptions } from './parley-options.js';
 import { Parley } from './parley.js';
-import type { ParleyEndpoints } from './endpoints.js';
+import type { BoundProviders } from './overridable-providers.js';
 import { serveInstance } from './serve-instance.js';
+
+interface Emitter {
+  emit(event: string | readonly string[], ...values: unknown[]): unknown;
+}
+
+const isEmitter = (value: unknown): value is Emitter =>
+  typeof (value as { emit?: unknown } | null | undefined)?.emit === 'function';
+
+/** By its name: the application may have a copy of the package of its own. */
+function emitterOf(discovery: DiscoveryService): Emitter | null {
+  for (const { name, instance } of discovery.getProviders()) {
+    const made = instance as unknown;
+    if (name === EventEmitter2.name && isEmitter(made)) return made;
+  }
+  return null;
+}
+
+/**
+ * Publishes the events of an instance (`parse.agent.*`, `parley.audit`) on the application's `EventEmitter2`, where it has one: what
+ * `@OnEvent` listens to. A listener that throws is logged and fails no call.
+ */
+function publishEvents(context: INestApplicationContext, discovery: DiscoveryService): void {
+  const application = emitterOf(discovery);
+  if (application === null) return;
+  const logger = new Logger('Parley');
+  context.get(EventEmitter2).onAny((event: string | string[], ...values: unknown[]) => {
+    try {
+      application.emit(event, ...values);
+    } catch (error) {
+      logger.error(`a listener to '${String(event)}' failed: ${String(error)}`);
+    }
+  });
+}
+
+interface Opening {
+  readonly name: string;
+  readonly declared: readonly ClassDeclaration[];
+  readonly bound: BoundProviders;
+}
+
+/**
+ * Opens an instance for an application, before anybody may use it. Its tasks wait until `begin`: the application's tools are
+ * registered when all of its modules are there.
+ * @throws ConfigError listing every error of the options
+ */
+export function openParley(
+  options: ParleyModuleOptions,
+  { name, declared, bound }: Opening,
+): Promise<ParleyInstance> {
+  const { configuration, filters, faults } = configurationOf(options, { name, admits: bound.admits });
+  const { environment = process.env, gates } = options;
+  const loaded = configOf(configuration, { declared, filters, environment, found: faults });
+  const { sharedState: shared, taskQueue: queue } = bound;
+  return ParleyInstance.open(
+    {
+      loaded,
+      environment,
+      holdsTasks: true,
+      overrides: bound.providers(),
+      stateOver: (opened) => bound.stateOver(opened),
+      ...(gates && { gates }),
+      ...(shared && { shared }),
+      ...(queue && { queue }),
+    },
+    // The application's logger speaks for it, and the application decides what a failed start means.
+    (module) => NestFactory.createApplicationContext(module, { abortOnError: false }),
+  );
+}
 
 export interface HostParts {
   readonly name: string;
   readonly version: string | undefined;
   readonly endpoints: ParleyEndpoints | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Whether options or seams say who may call. */
+  /** Whether options or bound say who may call. */
   readonly admits: boolean;
   /** Whose paths the application prefixes. */
   readonly module: object;

@@ -27,13 +27,12 @@ import {
 } from '#dispatcher';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { declaredClasses, FeatureList } from './features.js';
-import { ParleyHealthIndicator } from './health-indicator.js';
-import { openParley } from './open-parley.js';
-import { getParleyToken, Parley } from './parley.js';
 import { ParleyFeatureModule } from './parley-feature.module.js';
-import { ParleyHost } from './parley-host.js';
+import { ParleyHealthIndicator } from './health-indicator.js';
+import { openParley, ParleyHost } from './parley-host.js';
+import { getParleyToken, Parley } from './parley.js';
 import type { ParleyModuleExtras, ParleyModuleOptions } from './parley-options.js';
-import { BoundSeams, SEAM_TOKENS, UNBOUND } from './seams.js';
+import { BoundProviders, OVERRIDABLE_TOKENS, UNBOUND } from './overridable-providers.js';
 
 /** What the default instance shows of itself by class, for tools that inject it. */
 const SHOWN: readonly Provider[] = [
@@ -86,7 +85,7 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModule
 const tokenOf = (provider: Provider): InjectionToken =>
   typeof provider === 'function' ? provider : provider.provide;
 
-/** Opens the instance when its options and seams are there, which may take asking other modules. */
+/** Opens the instance when its options and bound are there, which may take asking other modules. */
 function hostProvider(name: string, version: string | undefined): Provider {
   return {
     provide: ParleyHost,
@@ -97,11 +96,11 @@ function hostProvider(name: string, version: string | undefined): Provider {
       http: HttpAdapterHost,
       config: ApplicationConfig,
       modules: ModulesContainer,
-      ...bound: unknown[]
+      ...values: unknown[]
     ) => {
       const declared = declaredClasses(name, discovery);
-      const seams = new BoundSeams(bound);
-      const opened = await openParley(options, { name, declared, seams });
+      const bound = new BoundProviders(values);
+      const opened = await openParley(options, { name, declared, bound });
       const module = ParleyModule;
       const { endpoints, environment = process.env } = options;
       return new ParleyHost({
@@ -109,7 +108,7 @@ function hostProvider(name: string, version: string | undefined): Provider {
         version,
         endpoints,
         environment,
-        admits: seams.admits || (options.auth ?? []).length > 0,
+        admits: bound.admits || (options.auth ?? []).length > 0,
         module,
         opened,
         discovery,
@@ -126,7 +125,7 @@ function hostProvider(name: string, version: string | undefined): Provider {
       HttpAdapterHost,
       ApplicationConfig,
       ModulesContainer,
-      ...SEAM_TOKENS,
+      ...OVERRIDABLE_TOKENS,
     ],
   };
 }

@@ -10,7 +10,7 @@ import {
   type CodeChoice,
   Readiness,
   type ReadyState,
-  rehearseInstance,
+  simulateInstance,
   type RehearsalRoom,
   UngovernedData,
 } from '#instance';
@@ -224,7 +224,7 @@ export class Parley {
    * configuration, tools, schema and roles as they are now, and is the caller's to close.
    */
   openRehearsals(): Promise<RehearsalRoom> {
-    return rehearseInstance(this.context);
+    return simulateInstance(this.context);
   }
 
   /** Whether calls should be sent here, and what of its dependencies answers. */

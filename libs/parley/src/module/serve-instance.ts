@@ -1,9 +1,9 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import { type Mounted, type Neighbour, Neighbours, neighboursOf, resourceUrlOf } from '#instance';
+import { type Mounted, type HttpRoute, HttpRoutes, routesOf, resourceUrlOf } from '#instance';
 import type { ParleyConfig } from '#config';
 import { McpEdge, ServedAt } from '#streaming';
-import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './endpoints.js';
+import { DEFAULT_ENDPOINTS, type ParleyEndpoints } from './parley-options.js';
 import { Mountings } from './mountings.js';
 
 export interface ServedInstance {
@@ -38,13 +38,13 @@ export function serveInstance(
   const mountings = Mountings.of(server);
   mountings.name(name);
   const edge = context.get(McpEdge);
-  const routes = neighboursOf(context);
-  const besides: Neighbour[] = [
+  const routes = routesOf(context);
+  const besides: HttpRoute[] = [
     ...(on.tools ? [routes.tools] : []),
     ...(on.approvals ? [routes.approvals] : []),
     ...(on.health ? [routes.health, routes.ready] : []),
   ];
-  const neighbours = new Neighbours(besides, edge.unread);
+  const neighbours = new HttpRoutes(besides, edge.unread);
   for (const base of bases) {
     const endpoint = `${base}${path}`;
     mountings.mount(endpoint, below(base, edge), { deep: true });
@@ -66,7 +66,7 @@ const definedOf = (given: ParleyEndpoints = {}): ParleyEndpoints =>
 /** At the root of the host, between it and the path, as RFC 9728 says: whatever prefix the application has. */
 function mountDocuments(
   mountings: Mountings,
-  { protectedResource, authorizationServer }: ReturnType<typeof neighboursOf>,
+  { protectedResource, authorizationServer }: ReturnType<typeof routesOf>,
   {
     resource,
     mcpAt,
@@ -83,7 +83,7 @@ function mountDocuments(
       `access tokens are meant for ${resource}, and MCP is served at ${mcpAt.join(', ')}: unless a proxy stands between, ` +
         'clients do not take one for the other (server.publicUrl)',
     );
-  const documents = new Neighbours([protectedResource, authorizationServer], unread);
+  const documents = new HttpRoutes([protectedResource, authorizationServer], unread);
   const serve = below('', documents);
   for (const place of new Set([known, ...mcpAt])) {
     mountings.mount(`${protectedResource.path}${place}`, serve, { deep: false });

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
-import { mountEdges, Neighbours, neighboursOf } from '#instance';
+import { mountEdges, HttpRoutes, routesOf } from '#instance';
 import { ConfigError, type ParleyConfig, startFaults } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
@@ -55,7 +55,7 @@ export async function openListener(
   server.requestTimeout = 60_000;
   server.maxConnections = config.server.maxConnections;
   const edge = context.get(McpEdge);
-  const neighbours = new Neighbours(Object.values(neighboursOf(context)), edge.unread);
+  const neighbours = new HttpRoutes(Object.values(routesOf(context)), edge.unread);
   mountEdges(server, [edge, neighbours], edge.unread);
   await listening(server, port, host);
   const { port: opened } = server.address() as AddressInfo;

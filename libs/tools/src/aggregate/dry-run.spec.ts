@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SampleRecords } from '../contracts/sample-records.js';
-import { distinct, groupBy, groupByDate, type Run } from '../contracts/sample-records.js';
+import { distinct, groupBy, groupByDate, type Run, type SampleRecords } from '../contracts/sample-records.js';
 
 describe('a dry run', () => {
   it.each<[string, { records: SampleRecords; run: Run }, object, object]>([

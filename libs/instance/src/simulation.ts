@@ -1,17 +1,10 @@
-import type { LoggerService } from '@nestjs/common';
+import type { INestApplicationContext, LoggerService, Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import type { Agent } from '#agent';
+import { type Agent, type Identity, sessionIdentity } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#cluster';
-import {
-  CachedPrincipalDirectory,
-  type PrincipalDirectory,
-  RecordReader,
-  RecordSearcher,
-  RecordWriter,
-  SchemaCatalogue,
-  SchemaWriter,
-} from '#data';
+import { type AgentIdentity, ConfigVersions, type LoadedConfig } from '#config';
+import { CachedPrincipalDirectory, type Embedding, EmbeddingProvider, estimatedTokens, PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue, SchemaWriter, type SessionOwner } from '#data';
 import { MongoConnection } from '#data-mongo';
 import {
   type AgentSurface,
@@ -29,11 +22,60 @@ import {
   surfaceOf,
 } from '#dispatcher';
 import type { EnvironmentGates } from '#policy';
-import { type SchemaReader, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
-import type { LoadedConfig } from '#config';
-import { ParleyInstance } from '../parley-instance.js';
-import { rehearsedEmbeddings } from './rehearsing-embeddings.js';
-import { rehearsedIdentity } from './rehearsing-directory.js';
+import { type SchemaReader, ToolEnvironment, type ToolRegistration, ToolRegistry, ToolRunner } from '#tools';
+import { ParleyInstance } from './parley-instance.js';
+
+/** Stands where the embeddings endpoint is: nothing is sent, and every text means the same. */
+class SimulatedEmbeddings extends EmbeddingProvider {
+  readonly model = 'rehearsal';
+
+  constructor(readonly dimensions: number) {
+    super();
+  }
+
+  embed(text: string): Promise<Embedding> {
+    const vector = Array.from({ length: this.dimensions }, (_, at) => (at === 0 ? 1 : 0));
+    return Promise.resolve({ vector, tokens: estimatedTokens(text) });
+  }
+}
+
+/** None where none are configured: what would be refused for that is refused here too. */
+function simulatedEmbeddings({ config: { embeddings } }: LoadedConfig): Provider[] {
+  if (!embeddings) return [];
+  return [{ provide: EmbeddingProvider, useValue: new SimulatedEmbeddings(embeddings.dimensions) }];
+}
+
+/** Nobody's id: a signed-in user without roles. */
+const SOMEBODY = 'rehearsal';
+
+/** The roles of the database; a session is whoever its token names. */
+export class SimulatedDirectory extends PrincipalDirectory {
+  constructor(private readonly roles: PrincipalDirectory) {
+    super();
+  }
+
+  ownerOfSession(token: string): Promise<SessionOwner | null> {
+    return Promise.resolve({ userId: token, expiresAt: null });
+  }
+
+  rolesOfUser(userId: string): Promise<readonly string[]> {
+    return userId === SOMEBODY ? Promise.resolve([]) : this.roles.rolesOfUser(userId);
+  }
+
+  rolesOfRole(name: string): Promise<readonly string[] | null> {
+    return this.roles.rolesOfRole(name);
+  }
+}
+
+/** @param user whose session is rehearsed, for an agent that reads with its caller's */
+export function simulatedIdentity(
+  identity: AgentIdentity | undefined,
+  user = SOMEBODY,
+): Identity | undefined {
+  if (identity === 'callerSession') return sessionIdentity(user);
+  if (identity?.kind === 'claimedUser') return { kind: 'aclUser', userId: user };
+  return identity?.kind === 'impersonate' ? sessionIdentity(identity.userId) : identity;
+}
 
 /** Rehearsed calls are nobody's, so they leave no record. */
 class NoAudit extends AuditSink {
@@ -67,7 +109,7 @@ export interface RehearsalRoom {
   close(): Promise<void>;
 }
 
-export interface RehearsalSetting {
+export interface SimulationSetting {
   readonly gates: EnvironmentGates;
   readonly schemas: SchemaCatalogue;
   /** Who holds which role, and whose a session is. */
@@ -84,9 +126,9 @@ export interface RehearsalSetting {
  * Composes the service over a connection that is closed: whatever an adapter would send has nowhere to go. Only the schema
  * catalogue and the directory of roles are given one that works.
  */
-export async function openRehearsalRoom(
+export async function openSimulation(
   loaded: LoadedConfig,
-  { gates, schemas, directory, tools = [], user, logger }: RehearsalSetting,
+  { gates, schemas, directory, tools = [], user, logger }: SimulationSetting,
 ): Promise<RehearsalRoom> {
   const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
   await closed.close();
@@ -108,7 +150,7 @@ export async function openRehearsalRoom(
       { provide: SchemaCatalogue, useValue: schemas },
       { provide: RecordReader, useValue: store },
       { provide: RecordSearcher, useValue: new RecordingSearcher(store) },
-      ...rehearsedEmbeddings(loaded),
+      ...simulatedEmbeddings(loaded),
       { provide: RecordWriter, useValue: new RecordingWriter(store) },
       { provide: SchemaWriter, useValue: new RecordingSchemaWriter(store) },
       { provide: CachedPrincipalDirectory, useValue: new CachedPrincipalDirectory(directory) },
@@ -142,7 +184,7 @@ export async function openRehearsalRoom(
   };
   const agents = new Map(
     [...loaded.agents].map(([name, shape]): [string, Agent] => {
-      const identity = rehearsedIdentity(loaded.identities.get(name), user);
+      const identity = simulatedIdentity(loaded.identities.get(name), user);
       return [name, rehearsingAgent(shape, identity && { identity })];
     }),
   );
@@ -159,4 +201,33 @@ export async function openRehearsalRoom(
     surfaceOf: (agent, classNames) => surfaceOf(parts, rehearsing(agent), classNames),
     close: () => instance.close(),
   };
+}
+
+/** Sessions as they are, and besides them those that stand for the callers of an agent which reads with its caller's. */
+class InstanceDirectory extends SimulatedDirectory {
+  constructor(
+    private readonly instance: PrincipalDirectory,
+    private readonly stand: ReadonlySet<string>,
+  ) {
+    super(instance);
+  }
+
+  override async ownerOfSession(token: string): Promise<SessionOwner | null> {
+    const owner = await this.instance.ownerOfSession(token);
+    return owner ?? (this.stand.has(token) ? super.ownerOfSession(token) : null);
+  }
+}
+
+/** A room beside an instance that runs: its edition, gates, tools, schema and roles as they are at this moment. */
+export function simulateInstance(context: INestApplicationContext): Promise<RehearsalRoom> {
+  const tools = context.get<ToolRegistry>(ToolRegistry).all();
+  const { current } = context.get(ConfigVersions);
+  const stand = [...current.identities.values()].map((own) => simulatedIdentity(own));
+  const tokens = stand.flatMap((identity) => (identity?.kind === 'sessionToken' ? [identity.token] : []));
+  return openSimulation(current, {
+    gates: context.get<EnvironmentGates>(ToolEnvironment),
+    schemas: context.get<SchemaCatalogue>(SchemaCatalogue),
+    directory: new InstanceDirectory(context.get<PrincipalDirectory>(PrincipalDirectory), new Set(tokens)),
+    tools: tools.filter(({ builtIn }) => !builtIn).map(({ definition }) => ({ definition, override: true })),
+  });
 }

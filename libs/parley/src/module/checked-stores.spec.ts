@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { contradicts } from './plain-constraints.js';
+import { contradicts } from './checked-stores.js';
 
 const scalar = fc.oneof(fc.string(), fc.integer(), fc.boolean());
 const column = fc.constantFrom('org', 'status', 'owner');

@@ -9,8 +9,7 @@ import { ConfigError, type ConfigFault } from '#config';
 import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
 import { Approver } from '#dispatcher';
 import { TaskQueue } from '#jobs';
-import { CheckedReader } from './checked-reader.js';
-import { CheckedSearcher } from './checked-searcher.js';
+import { CheckedReader, CheckedSearcher } from './checked-stores.js';
 
 /**
  * Token of the function that answers per request as whom it runs. While it is bound, no rule of `auth` is asked.
@@ -18,7 +17,7 @@ import { CheckedSearcher } from './checked-searcher.js';
  */
 export const AGENT_FACTORY = Symbol('parley:agent-factory');
 
-interface Seam {
+interface Overridable {
   readonly token: InjectionToken;
   readonly name: string;
   /** What must be there to be called; none: it is a function itself. */
@@ -26,32 +25,35 @@ interface Seam {
 }
 
 /** Ports that an application may bind anew in `providers`, or a test with `overrideProvider`. */
-const SEAMS: readonly Seam[] = [
-  seam(Authenticator, 'authenticate', 'challengeTo', 'scopeChallenge', 'stepsAbove'),
+const OVERRIDABLE: readonly Overridable[] = [
+  overridable(Authenticator, 'authenticate', 'challengeTo', 'scopeChallenge', 'stepsAbove'),
   { token: AGENT_FACTORY, name: 'AGENT_FACTORY', methods: [] },
-  seam(AuditSink, 'admit', 'record', 'recordApproval', 'recordEvent'),
-  seam(Approver, 'review'),
-  seam(RateLimiters, 'limiter'),
-  seam(RecordReader, 'forCall', 'find', 'count', 'aggregate', 'related', 'explain'),
-  seam(RecordWriter, 'forCall', 'create', 'update', 'delete'),
-  seam(RecordSearcher, 'forCall', 'text', 'facets', 'nearest'),
-  seam(SchemaCatalogue, 'snapshot', 'indexesOf', 'invalidate'),
-  seam(PrincipalDirectory, 'ownerOfSession', 'rolesOfUser', 'rolesOfRole', 'forgetRoles'),
-  seam(TaskQueue, 'push', 'work', 'isUp', 'waiting', 'drain', 'close'),
-  seam(SharedState, 'isUp', 'close'),
+  overridable(AuditSink, 'admit', 'record', 'recordApproval', 'recordEvent'),
+  overridable(Approver, 'review'),
+  overridable(RateLimiters, 'limiter'),
+  overridable(RecordReader, 'forCall', 'find', 'count', 'aggregate', 'related', 'explain'),
+  overridable(RecordWriter, 'forCall', 'create', 'update', 'delete'),
+  overridable(RecordSearcher, 'forCall', 'text', 'facets', 'nearest'),
+  overridable(SchemaCatalogue, 'snapshot', 'indexesOf', 'invalidate'),
+  overridable(PrincipalDirectory, 'ownerOfSession', 'rolesOfUser', 'rolesOfRole', 'forgetRoles'),
+  overridable(TaskQueue, 'push', 'work', 'isUp', 'waiting', 'drain', 'close'),
+  overridable(SharedState, 'isUp', 'close'),
 ];
 
-function seam(token: abstract new (...args: never[]) => unknown, ...methods: string[]): Seam {
+function overridable(token: abstract new (...args: never[]) => unknown, ...methods: string[]): Overridable {
   return { token, name: token.name, methods };
 }
 
-export const SEAM_TOKENS: readonly InjectionToken[] = SEAMS.map(({ token }) => token);
+export const OVERRIDABLE_TOKENS: readonly InjectionToken[] = OVERRIDABLE.map(({ token }) => token);
 
 /** In the application each is null until it is bound: what stands behind it then is what the options say. */
-export const UNBOUND: readonly Provider[] = SEAM_TOKENS.map((provide) => ({ provide, useValue: null }));
+export const UNBOUND: readonly Provider[] = OVERRIDABLE_TOKENS.map((provide) => ({
+  provide,
+  useValue: null,
+}));
 
 /** Null only ever means that nothing is bound: a factory that forgot to answer must not mean the default. */
-function shapeFault({ name, methods }: Seam, value: unknown): ConfigFault[] {
+function shapeFault({ name, methods }: Overridable, value: unknown): ConfigFault[] {
   const fault = (message: string) => [{ path: name, message: `is bound to ${message}` }];
   if (methods.length === 0) return typeof value === 'function' ? [] : fault('something that is no function');
   if (typeof value !== 'object' || value === null) return fault('something that is no object');
@@ -80,12 +82,12 @@ function withoutHooks<T extends object>(bound: T, instead: Partial<T> = {}): T {
 }
 
 /** What was bound, by token. */
-export class BoundSeams {
+export class BoundProviders {
   private readonly bound: ReadonlyMap<InjectionToken, object>;
 
-  /** @param values in the order of `SEAM_TOKENS`. @throws ConfigError listing every binding of a wrong shape */
+  /** @param values in the order of `OVERRIDABLE_TOKENS`. @throws ConfigError listing every binding of a wrong shape */
   constructor(values: readonly unknown[]) {
-    const given = SEAMS.map((one, index) => ({ one, value: values[index] })).filter(
+    const given = OVERRIDABLE.map((one, index) => ({ one, value: values[index] })).filter(
       ({ value }) => value !== null,
     );
     const faults = given.flatMap(({ one, value }) => shapeFault(one, value));

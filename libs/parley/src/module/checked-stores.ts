@@ -1,0 +1,202 @@
+import {
+  type AggregateQuery,
+  type CountQuery,
+  type FacetCounts,
+  type FacetQuery,
+  type FindQuery,
+  type IncludePlan,
+  type OperationContext,
+  type ParseRow,
+  type PipelineRoute,
+  type QueryPlan,
+  RecordReader,
+  RecordSearcher,
+  type RelatedQuery,
+  type SearchHit,
+  type StoreCall,
+  type TextSearchQuery,
+  type VectorSearchQuery,
+} from '#data';
+import type { Where } from '#policy';
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
+
+/** Columns of the row itself: what is dotted or begins with `$` is left to whoever reads. */
+const isColumn = (name: string) => /^[A-Za-z][A-Za-z0-9_]*$/.test(name);
+
+/** Every condition that a row has to meet, those of `$and` among them. */
+function* conditionsOf(where: Where): Generator<readonly [name: string, condition: unknown]> {
+  for (const [name, condition] of Object.entries(where)) {
+    if (name === '$and' && Array.isArray(condition))
+      for (const part of condition as unknown[]) yield* isObject(part) ? conditionsOf(part) : [];
+    else if (isColumn(name)) yield [name, condition];
+  }
+}
+
+/** A value as it can be compared; undefined: only the store can tell. */
+function plain(value: unknown): string | undefined {
+  if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return JSON.stringify(value);
+  if (!isObject(value) || value['__type'] !== 'Pointer') return undefined;
+  return JSON.stringify(['Pointer', value['className'], value['objectId']]);
+}
+
+/** The values of which a column must have one; null: it says nothing of the kind. */
+function admittedBy(condition: unknown): ReadonlySet<string> | null {
+  const isOperator = isObject(condition) && Object.keys(condition).some((name) => name.startsWith('$'));
+  const listed: unknown = isOperator
+    ? (condition['$in'] ?? ('$eq' in condition ? [condition['$eq']] : null))
+    : [condition];
+  if (!Array.isArray(listed)) return null;
+  const values = listed.map(plain);
+  return values.every((value) => value !== undefined) ? new Set(values as string[]) : null;
+}
+
+/** Columns that a row can be held against `where` by. */
+function comparedColumns(where: Where): string[] {
+  return [...conditionsOf(where)].flatMap(([name, condition]) => (admittedBy(condition) ? [name] : []));
+}
+
+/**
+ * Whether a row cannot be one that `where` admits. Equality alone is looked at, which is how a tenant and an id are said: for
+ * anything else whoever reads is believed.
+ */
+export function contradicts(row: Readonly<Record<string, unknown>>, where: Where): boolean {
+  for (const [name, condition] of conditionsOf(where)) {
+    const admitted = admittedBy(condition);
+    if (admitted && !hasOne(row[name], admitted)) return true;
+  }
+  return false;
+}
+
+/** A list has a value that is one of its entries; a column that is not there is null. */
+function hasOne(value: unknown, admitted: ReadonlySet<string>): boolean {
+  const values: unknown[] = Array.isArray(value) ? value : [value ?? null];
+  return values.some((one) => {
+    const told =
+      isObject(one) && one['__type'] === 'Object' ? plain({ ...one, __type: 'Pointer' }) : plain(one);
+    return told !== undefined && admitted.has(told);
+  });
+}
+
+const ALWAYS = ['objectId', 'createdAt', 'updatedAt'];
+/** What a row inside a row says of itself. */
+const OF_OBJECTS = ['__type', 'className'];
+
+const rootOf = (path: string) => path.split('.', 1)[0] ?? path;
+
+/** What was asked of a class. */
+type Wanted = Pick<FindQuery, 'where' | 'keys' | 'include'>;
+
+/** The question with what its rows are held against among its keys. */
+function comparable({ where, keys, include }: Wanted): Pick<FindQuery, 'keys' | 'include'> {
+  return {
+    ...(keys && { keys: [...new Set([...keys, ...comparedColumns(where)])] }),
+    ...(include && { include: include.map((plan) => ({ ...plan, ...comparable(plan) })) }),
+  };
+}
+
+const isAdmitted = (row: ParseRow, { where }: Wanted): boolean => isRow(row) && !contradicts(row, where);
+
+/** The row with the columns that were asked for, and of rows inside it likewise. */
+function cut(row: ParseRow, { keys, include = [] }: Wanted): ParseRow {
+  const kept = keys && new Set([...keys.map(rootOf), ...ALWAYS, ...OF_OBJECTS]);
+  const shown = kept ? Object.entries(row).filter(([name]) => kept.has(name)) : Object.entries(row);
+  const included = new Map(include.map((plan) => [plan.field, plan]));
+  return Object.fromEntries(shown.map(([name, value]) => [name, cutInside(value, included.get(name))]));
+}
+
+/** Without a plan there is nothing but a pointer. */
+function cutInside(value: unknown, plan: IncludePlan | undefined): unknown {
+  if (Array.isArray(value)) return value.map((entry: unknown) => cutInside(entry, plan));
+  if (!isRow(value) || value['__type'] !== 'Object') return value;
+  if (plan && isAdmitted(value, plan)) return cut(value, plan);
+  return { __type: 'Pointer', className: value['className'], objectId: value['objectId'] };
+}
+
+function isRow(value: unknown): value is ParseRow {
+  return value !== null && typeof value === 'object' && !Array.isArray(value);
+}
+
+/**
+ * A reader that the application bound is not believed where its rows can be held against the question: columns that were not
+ * asked for go, and so do rows that a plain constraint (a tenant, an id) does not admit.
+ */
+export class CheckedReader extends RecordReader {
+  constructor(private readonly bound: RecordReader) {
+    super();
+  }
+
+  override get pipelineRoute(): PipelineRoute {
+    return this.bound.pipelineRoute;
+  }
+
+  override forCall(call: StoreCall): RecordReader {
+    const own = this.bound.forCall(call);
+    return own === this.bound ? this : new CheckedReader(own);
+  }
+
+  async find(query: FindQuery, operation: OperationContext): Promise<ParseRow[]> {
+    const rows = await this.bound.find({ ...query, ...comparable(query) }, operation);
+    return rows
+      .filter((row) => isAdmitted(row, query))
+      .slice(0, query.limit)
+      .map((row) => cut(row, query));
+  }
+
+  count(query: CountQuery, operation: OperationContext): Promise<number> {
+    return this.bound.count(query, operation);
+  }
+
+  aggregate(query: AggregateQuery, operation: OperationContext): Promise<ParseRow[]> {
+    return this.bound.aggregate(query, operation);
+  }
+
+  async related(query: RelatedQuery, operation: OperationContext): Promise<string[]> {
+    return (await this.bound.related(query, operation)).slice(0, query.limit);
+  }
+
+  explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
+    return this.bound.explain(query, operation);
+  }
+}
+
+/** As `CheckedReader`, for a searcher that the application bound. */
+export class CheckedSearcher extends RecordSearcher {
+  constructor(private readonly bound: RecordSearcher) {
+    super();
+  }
+
+  override forCall(call: StoreCall): RecordSearcher {
+    const own = this.bound.forCall(call);
+    return own === this.bound ? this : new CheckedSearcher(own);
+  }
+
+  async text(query: TextSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
+    const hits = await this.bound.text({ ...query, ...comparable(query) }, operation);
+    return held(hits, query);
+  }
+
+  async nearest(query: VectorSearchQuery, operation: OperationContext): Promise<SearchHit[]> {
+    const hits = await this.bound.nearest({ ...query, ...comparable(query) }, operation);
+    return held(hits, query);
+  }
+
+  facets(query: FacetQuery, operation: OperationContext): Promise<FacetCounts> {
+    return this.bound.facets(query, operation);
+  }
+}
+
+type Searched = Pick<TextSearchQuery, 'where' | 'keys' | 'limit' | 'highlight'>;
+
+/** Passages come of the one column that was asked for. */
+function held(hits: readonly SearchHit[], query: Searched): SearchHit[] {
+  return hits
+    .filter(({ row }) => isAdmitted(row, query))
+    .slice(0, query.limit)
+    .map(({ row, score, highlights }) => ({
+      row: cut(row, query),
+      score,
+      highlights: highlights.filter(({ path }) => path === query.highlight),
+    }));
+}
