@@ -13,8 +13,8 @@ export interface ChatOptions {
 }
 
 /**
- * Talks with whoever sits at the terminal until they leave.
- * @throws ModelSettingsError when no model can be asked, before anything is opened
+ * Runs the conversation until the person leaves.
+ * @throws ModelSettingsError when no model can be used, before anything is opened
  */
 export async function runChat({ agent, config }: ChatOptions): Promise<void> {
   const env = withConfig(config);

@@ -19,7 +19,7 @@ export interface ConsoleOptions {
   readonly config?: string;
 }
 
-/** A JavaScript prompt with helpers around one agent. What it evaluates is code of whoever sits there. */
+/** A JavaScript prompt with helpers around one agent. It evaluates the user's own code. */
 export async function runConsole({ agent, config }: ConsoleOptions): Promise<void> {
   const env = withConfig(config);
   const print = (line: string) => process.stdout.write(`${line}\n`);
@@ -74,7 +74,7 @@ function shown(value: unknown): string {
 
 interface ConsoleDependencies {
   readonly agent: OpenAgent;
-  /** Null: no model can be asked. */
+  /** Null: no model is configured. */
   readonly conversation: Conversation | null;
   readonly print: (line: string) => void;
 }

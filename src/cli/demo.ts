@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { configPath, type Environment, OVERLAID_VARIABLES } from '#config';
 
-/** Where it listens says nothing of what it serves. */
+/** The address does not change what is served. */
 const SAYS_WHERE = ['HOST', 'PORT'];
 
 /** The demo beside what runs: so many folders up from the bundle, from the sources and from what was compiled of them. */

@@ -43,7 +43,7 @@ function readArguments(text: string): unknown {
   return args;
 }
 
-/** A rehearsal for people: verdict, gates in their order, what was injected, what the database would have been asked. */
+/** A simulated call as text: verdict, gates in their order, injected limits, the commands that the database would have received. */
 function describeRehearsal(rehearsal: Rehearsal): string {
   return [verdict(rehearsal), gates(rehearsal), limits(rehearsal), masks(rehearsal), commands(rehearsal)]
     .filter((part) => part !== '')
@@ -100,7 +100,7 @@ function commands(rehearsal: Rehearsal): string {
   );
 }
 
-/** Members of the query that say something. */
+/** Members of the query that have a value. */
 function details({ query }: StoreCommand): [string, unknown][] {
   return Object.entries(query).filter(
     ([name, value]) => name !== 'className' && !(Array.isArray(value) && value.length === 0),

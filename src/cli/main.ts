@@ -20,7 +20,7 @@ import { type StartOptions, UsageError, withStartOptions } from './command-optio
 import { runSeed } from './seed.js';
 import type { ToolOptions } from './tool.js';
 
-/** Commands that answer from data; the others look at what somebody configured, or take no configuration. */
+/** Commands that serve data; the others check an existing configuration, or take none. */
 const SHOWS_THE_DEMO = ['serve', 'stdio', 'explain', 'chat', 'console', 'tool'];
 
 const program = new Command('parley')
@@ -251,12 +251,12 @@ audit
   });
 
 try {
-  // A default of its own, so that a mistyped command is told as such.
+  // A default of its own, so that a mistyped command is reported as one.
   const asked = process.argv.slice(2);
   await program.parseAsync(asked.length > 0 ? asked : ['serve'], { from: 'user' });
 } catch (error) {
   process.exitCode = exitCodeOf(error);
-  // Commander has said it already.
+  // Commander has written the message already.
   if (!(error instanceof CommanderError)) process.stderr.write(`${told(error)}\n`);
 }
 

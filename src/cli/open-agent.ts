@@ -24,7 +24,7 @@ export interface OpenAgent {
 export interface AgentChoice {
   /** A name of the configuration; needs none where there is one agent only. */
   readonly agent: string | undefined;
-  /** Where a person can be asked. */
+  /** A terminal for the questions of calls. Default: none. */
   readonly person?: ClientLink;
 }
 
@@ -100,7 +100,7 @@ function admissionOf(agent: string, { identities }: LoadedService, env: Environm
   return { rule: { parseSession: true, agent }, headers: { 'x-parse-session-token': session } };
 }
 
-/** Records name who sits at the terminal, where no session says who it is. */
+/** Audit records name the account of the terminal where no session names a user. */
 function atTerminal(admitted: Agent): Agent {
   const { shape, identity, tenantId, principal, impersonatedUserId } = admitted;
   if (!principal.startsWith('anonymous:')) return admitted;

@@ -33,7 +33,7 @@ interface CheckReport {
   readonly warnings: readonly ConfigFault[];
 }
 
-/** Lists every fault (exit code 1) and every warning of a configuration. */
+/** Lists every error (exit code 1) and every warning of a configuration. */
 export async function runPolicyCheck({ config, json }: CheckOptions): Promise<void> {
   const report = await check(config);
   process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : describe(report));
@@ -62,7 +62,7 @@ function noFile(env: Environment): readonly ConfigFault[] {
 
 /**
  * What only the classes of the database can say: names and fields that stop a start once they are known, and what an operator may not
- * have meant. Without a database to ask, no class is judged, which is a warning.
+ * have meant. Without a database no class is checked, which is a warning.
  */
 export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckReport> {
   const schemas = await readSchemas(loaded);
@@ -83,7 +83,7 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckRe
   return { faults: [...errors, ...misfits.map(({ path, message }) => ({ path, message }))], warnings };
 }
 
-/** Null without a database to ask: an embedded one without a seed knows nothing, a real one may be down. */
+/** Null without a database: an embedded one without a seed has no classes, a real one may be down. */
 async function readSchemas({ config }: LoadedConfig): Promise<SchemaSnapshot | null> {
   if (config.database.uri === 'embedded' && config.database.seed === null) return null;
   const database = await openDatabase(config.database);

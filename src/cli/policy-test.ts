@@ -35,7 +35,7 @@ export async function runPolicyTest(files: readonly string[], options: PolicyTes
   if (results.some(({ faults }) => faults.length > 0)) process.exitCode = 1;
 }
 
-/** @throws ConfigError listing every fault of the file */
+/** @throws ConfigError listing every error of the file */
 function readCases(file: string): PolicyCase[] {
   let text: string;
   try {

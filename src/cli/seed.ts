@@ -3,7 +3,7 @@ import { loadSeed, MongoConnection } from '#data-mongo';
 import { loadConfig } from '#config';
 import { readSeedFile } from '#instance';
 
-/** What the operator is told of a load that the database ended. */
+/** The message for a load that the database ended. */
 function explained(error: unknown): Error {
   if (!(error instanceof StoreError)) return error as Error;
   if (error.code === 'duplicate')

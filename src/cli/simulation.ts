@@ -24,7 +24,7 @@ export interface SimulationOptions {
   readonly user?: string;
   /** A connection to the database that is open already. Default: one of its own. */
   readonly connection?: MongoConnection | null;
-  /** False leaves the log of the process as it is. Default true: faults alone. */
+  /** False leaves the log of the process as it is. Default true: errors alone. */
   readonly quiet?: boolean;
 }
 

@@ -9,9 +9,9 @@ import {
 import { type Rehearsal, rehearsingAgent } from '#dispatcher';
 import { type RehearsalRoom, simulatedIdentity } from '#instance';
 
-/** Questions that may wait for the one that is answered. */
+/** Requests that may wait for the running one. */
 const MOST_WAITING = 16;
-/** Milliseconds after which a room that nobody asks is given up. */
+/** Milliseconds without a request after which a simulation is closed. */
 const IDLE = 5 * 60_000;
 
 interface Opened<Loaded> {
@@ -19,7 +19,7 @@ interface Opened<Loaded> {
   readonly room: Promise<RehearsalRoom>;
 }
 
-/** Rehearsals beside a service that runs: in a room of their own, opened when somebody asks, one question at a time. */
+/** Simulated calls beside a running service: the simulation is opened with the first request and answers one at a time. */
 export class ConfiguredSimulations<Loaded extends LoadedConfig> extends RehearsalDesk {
   private opened: Opened<Loaded> | null = null;
   private turn: Promise<unknown> = Promise.resolve();
@@ -27,8 +27,8 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Rehearsa
   private idle: NodeJS.Timeout | null = null;
 
   /**
-   * @param current the configuration that is served at this moment: a room of an older one is given up
-   * @param open makes a room of it
+   * @param current the configuration that is served now: a simulation of an older one is closed
+   * @param open opens a simulation of it
    */
   constructor(
     private readonly current: () => Loaded,

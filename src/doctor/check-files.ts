@@ -53,7 +53,7 @@ export function checkFiles({ config, plugins, secrets, literalSecrets }: FilesIn
   ];
 }
 
-/** Whether nobody else may have put code into these files: running them to look at them would run it as us. */
+/** Whether only trusted users can write these files: checking them runs their code with our rights. */
 export function areTrusted(paths: readonly string[]): boolean {
   return paths.every((path) => writable('', path).every(({ level }) => level !== 'fail'));
 }

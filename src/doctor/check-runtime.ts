@@ -4,7 +4,7 @@ import type { LoadedConfig } from '#config';
 import { type LoadedWithPlugins, toolsOfPlugins } from '#instance';
 import { fail, type Finding, ok, warn } from './finding.js';
 
-/** What `engines` of the package asks for. */
+/** What `engines` of the package requires. */
 const OLDEST_NODE = [20, 19] as const;
 
 /** @param version such as `22.11.0` */
@@ -21,7 +21,7 @@ export function checkRuntime(version = process.versions.node, uid = process.getu
   ];
 }
 
-/** Root of a container with a user namespace is nobody outside. */
+/** Root of a container with a user namespace has no rights outside. */
 function isContained(): boolean {
   try {
     const [first = ''] = readFileSync('/proc/self/uid_map', 'utf8').trim().split(/\n/);

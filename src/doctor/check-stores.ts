@@ -69,7 +69,7 @@ function judgeMongo({ version, topology, search, clockAhead }: MongoFacts, liveQ
           'make it a replica set, of one member if need be, or set parse.liveQueryUrl',
         )
       : ok('mongodb.change_streams', topology === 'standalone' ? 'changes come from LiveQuery' : 'possible'),
-    // The plainest database has none, and tools say so when they are called.
+    // A plain database has none; the tools that need it report that.
     ok(
       'mongodb.search',
       {

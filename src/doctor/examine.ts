@@ -58,7 +58,7 @@ interface Examination {
   readonly secrets: readonly string[];
 }
 
-/** Looks at everything that a start would rely on. It writes nothing, and asks nobody but what is configured. */
+/** Checks everything that a start relies on. It writes nothing, and connects only to what is configured. */
 export async function examine(env: Environment, cwd: string): Promise<Examination> {
   const runtime = checkRuntime();
   try {
@@ -151,7 +151,7 @@ function pluginFiles({ raw }: ConfigSources, path: string): string[] {
 
 async function checkStores({ config }: LoadedWithPlugins): Promise<Finding[]> {
   const embedded = config.database.uri === 'embedded';
-  // Whether the seed can be loaded is told with the policy, which is compared with it.
+  // The check of the policy reports whether the seed can be loaded: it compares both.
   const database = await openDatabase({ ...config.database, ...(embedded && { seed: null }) });
   try {
     const found = await Promise.all([

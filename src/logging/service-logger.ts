@@ -66,7 +66,7 @@ function levelsDownTo(level: LoggingConfig['level']): LogLevel[] {
   return ORDER.slice(0, ORDER.indexOf(least ?? 'log') + 1);
 }
 
-/** Written by this thread itself: what was said before a crash is there after it. */
+/** Written synchronously, so that the lines before a crash are kept. */
 async function jsonOnStderr(): Promise<LineWriter> {
   const [{ jsonLines }, { pino }] = await Promise.all([import('./json-lines.js'), import('pino')]);
   return gatheredLines(jsonLines, pino.destination({ fd: process.stderr.fd, sync: true }));

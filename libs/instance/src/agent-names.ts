@@ -12,7 +12,7 @@ import {
 
 /**
  * Names in the limits of agents that nothing has: a warning each, or errors that stop the start where names are strict. Rules and row
- * filters on fields that their class does not have are errors always: nobody knows what they were to protect.
+ * filters on fields that their class does not have are always errors: what they should protect is unknown.
  * @throws ConfigError listing every strict one at once
  */
 export async function checkFilterNames(

@@ -26,7 +26,7 @@ export interface ConfigurationReload {
 /** What may be known of where a configuration came from; without both nothing is read anew. */
 export type ReadableAgain = Partial<Pick<LoadedService, 'file' | 'reread'>>;
 
-/** Serves what the file says, from now on. To be called once everything of the start is in place. */
+/** Serves the configuration of the file from now on. Call it at the end of a start. */
 export function followConfiguration(
   app: INestApplicationContext,
   { file, reread }: ReadableAgain,

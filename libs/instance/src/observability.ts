@@ -16,7 +16,7 @@ import {
 import { productVersion } from './package-files.js';
 import { Readiness } from './routes/health.js';
 
-/** Loads what the configuration asks for, and nothing else. */
+/** Loads only the telemetry that the configuration switches on. */
 export async function openObservability(
   { traces, metrics }: Pick<ParleyConfig, 'traces' | 'metrics'>,
   env: Environment,

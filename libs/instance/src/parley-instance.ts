@@ -28,7 +28,7 @@ export interface InstanceSetting extends Composed {
   readonly environment: Environment;
   /** Default: what the environment opens. */
   readonly gates?: InstanceOptions['gates'];
-  /** Whether clients or an application use it: it is observed, and says what its operator should know. False for commands. Default true. */
+  /** Whether clients or an application use it: it is observed and logs security warnings. False for commands. Default true. */
   readonly serves?: boolean;
   /** Default: that of the configuration, opened here. */
   readonly connection?: MongoConnection | null;

@@ -62,7 +62,7 @@ function providerClasses(modules: readonly PluginModule[]): Type<unknown>[] {
   return modules.flatMap((module) => [...providersOf(module, seen)]);
 }
 
-/** What the providers of plugins say about Parse classes, before any of them is made. */
+/** What the providers of plugins declare about Parse classes, before any of them is made. */
 function declarationsOf(modules: readonly PluginModule[]): ClassDeclaration[] {
   return providerClasses(modules).flatMap((provider) => classDeclarationOf(provider) ?? []);
 }
@@ -87,7 +87,7 @@ export interface LoadedService extends LoadedWithPlugins {
 
 /** What a configuration is loaded for. */
 export interface LoadOptions {
-  /** What the configuration is to be served by. Default: nothing, and what only a start needs is not asked. */
+  /** What the configuration is to be served by. Default: nothing; what only a start needs is not checked. */
   readonly start?: StartKind;
   /**
    * Whether the tools that the code of plugins declares are all that they bring. A start asks the tools themselves, once there
@@ -153,7 +153,7 @@ function toolFaults(plugins: readonly PluginModule[]): {
   return { tools: new Set([...names, ...brought]), faults };
 }
 
-/** A file that is gone or empty would mean the defaults, which nobody asks for by losing what was written. */
+/** A file that is missing or empty is an error: the defaults would be wider than what was configured. */
 function reread(
   path: string,
   paths: readonly string[],
@@ -169,7 +169,7 @@ function reread(
   return checkedConfig({ ...asked, env: { ...env, PARLEY_CONFIG: path }, found: moved });
 }
 
-/** Only what looks like paths: a list of another shape is a fault of the file, told with its others. */
+/** Only what looks like paths: the check of the file reports a list of anything else. */
 function pathsOf(path: string, env: Environment): readonly string[] {
   if (!existsSync(path)) return [];
   const { value } = configFile(path, environmentFiles(env).env);

@@ -48,7 +48,7 @@ function simulatedEmbeddings({ config: { embeddings } }: LoadedConfig): Provider
 /** Nobody's id: a signed-in user without roles. */
 const SOMEBODY = 'rehearsal';
 
-/** The roles of the database; a session is whoever its token names. */
+/** The roles of the database; a session belongs to the user that its token names. */
 export class SimulatedDirectory extends PrincipalDirectory {
   constructor(private readonly roles: PrincipalDirectory) {
     super();
@@ -67,7 +67,7 @@ export class SimulatedDirectory extends PrincipalDirectory {
   }
 }
 
-/** @param user whose session is rehearsed, for an agent that reads with its caller's */
+/** @param user whose session is simulated, for an agent that reads with its caller's */
 export function simulatedIdentity(
   identity: AgentIdentity | undefined,
   user = SOMEBODY,
@@ -77,12 +77,12 @@ export function simulatedIdentity(
   return identity?.kind === 'impersonate' ? sessionIdentity(identity.userId) : identity;
 }
 
-/** Rehearsed calls are nobody's, so they leave no record. */
+/** Simulated calls are nobody's, so they leave no record. */
 class NoAudit extends AuditSink {
   record(_entry: AuditRecord): void {}
 }
 
-/** Code of an application may do anything, so a rehearsal ends where it would begin. */
+/** Code of an application may do anything, so a simulation ends where it would begin. */
 const notRun = () => ({ rehearsed: 'the gates only: code of an application is not run' });
 
 /** Stands for the schema of a result that there is none of. */
@@ -103,9 +103,9 @@ export interface RehearsalRoom {
    * @param agent one of `agents`, or any other
    */
   rehearse(agent: Agent, tool: string, args: object): Promise<Rehearsal>;
-  /** What an agent may do with these classes: a rehearsal for each of its tools and each class. */
+  /** What an agent may do with these classes: one simulated call for each of its tools and each class. */
   surfaceOf(agent: Agent, classNames: readonly string[]): Promise<AgentSurface>;
-  /** Ends it; rehearsals after that fail. */
+  /** Closes it; calls after that fail. */
   close(): Promise<void>;
 }
 
@@ -114,7 +114,7 @@ export interface SimulationSetting {
   readonly schemas: SchemaCatalogue;
   /** Who holds which role, and whose a session is. */
   readonly directory: PrincipalDirectory;
-  /** Of the application: their gates are rehearsed, their code is not run. Default none. */
+  /** Of the application: their gates are simulated, their code is not run. Default none. */
   readonly tools?: readonly Omit<ToolRegistration, 'handler'>[];
   /** Id of the user whose session an agent reads with that reads with its caller's. Default: a user without roles. */
   readonly user?: string;
@@ -134,7 +134,7 @@ export async function openSimulation(
   await closed.close();
   const store = new RecordingStore();
   const approver = new RehearsingApprover();
-  // A rehearsal is nobody's call: replicas hear nothing of it.
+  // A simulated call is nobody's: other replicas receive nothing of it.
   const shared = processState();
   // And nothing of it is kept.
   const audit = { ...loaded.config.audit, sinks: [] };
@@ -189,7 +189,7 @@ export async function openSimulation(
     }),
   );
   const own = new Set(agents.values());
-  // Another's budget is not a rehearsal's to spend.
+  // A simulation spends nobody's budget.
   const rehearsing = (agent: Agent) =>
     own.has(agent)
       ? agent
@@ -218,7 +218,7 @@ class InstanceDirectory extends SimulatedDirectory {
   }
 }
 
-/** A room beside an instance that runs: its edition, gates, tools, schema and roles as they are at this moment. */
+/** A simulation beside an instance that runs: its configuration version, gates, tools, schema and roles as they are at this moment. */
 export function simulateInstance(context: INestApplicationContext): Promise<RehearsalRoom> {
   const tools = context.get<ToolRegistry>(ToolRegistry).all();
   const { current } = context.get(ConfigVersions);

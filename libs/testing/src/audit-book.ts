@@ -39,7 +39,7 @@ export class AuditBook {
 
   /**
    * What was written down of a call, its own calls of other tools not among it.
-   * @throws Error when there is nothing: whether a gate refused could not be told
+   * @throws Error when there is nothing: it is unknown then whether a gate refused
    */
   async ofCall(tool: string, correlationId: string): Promise<AuditRecord> {
     const trail = this.parley.get<AuditTrail>(AuditTrail);

@@ -3,10 +3,17 @@ import { randomUUID } from 'node:crypto';
 import type { Agent, Gate, LogEntry, Parley, ProgressUpdate, Rehearsal } from '@parley/server';
 import type { AuditBook } from './audit-book.js';
 import { assertClass, assertNames, assertTool, isKind, type RefusalCode } from './known-names.js';
-import type { ThrownErrors } from './thrown-errors.js';
+import {
+  type Attempt,
+  attemptOf,
+  CallRefused,
+  described,
+  type ThrownErrors,
+  type Told,
+  type ToldRefusal,
+} from './call-results.js';
 import type { Rehearsals } from './rehearsals.js';
 import { type Question, ScriptedPerson } from './scripted-person.js';
-import { type Attempt, attemptOf, CallRefused, described, type Told, type ToldRefusal } from './told.js';
 
 /** The latest revision with sessions: it asks people while a call runs. */
 const PROTOCOL = { era: 'legacy', version: '2025-11-25' } as const;
@@ -61,7 +68,7 @@ export class Caller {
 
   /**
    * Calls a tool that is expected to be allowed.
-   * @returns what the agent is told
+   * @returns what the agent receives
    * @throws CallRefused saying which gate refused, and why
    */
   async call<Data = Record<string, unknown>>(
@@ -102,7 +109,7 @@ export class Caller {
 
   /**
    * Calls a tool that is expected to be refused, with this code or kind and by this gate.
-   * @returns what the agent is told, and what only the record knows
+   * @returns what the agent receives, and what only the record holds
    * @throws AssertionError when it is allowed, refused by another gate or for something else, or fails; and for codes, gates,
    * tools and classes that do not exist
    */

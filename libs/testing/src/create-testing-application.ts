@@ -1,13 +1,21 @@
 import {
   type DynamicModule,
   type INestApplicationContext,
+  Logger,
+  type LoggerService,
   Module,
   type ModuleMetadata,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { getParleyToken, Parley, ParleyModule, type ParleyModuleOptions } from '@parley/server';
-import { type ConfigurationRead, readConfiguration } from './configuration-file.js';
-import { logTo } from './quiet-logging.js';
+import {
+  getParleyToken,
+  type LoadedConfig,
+  loadWithPlugins,
+  Parley,
+  ParleyModule,
+  type ParleyModuleOptions,
+} from '@parley/server';
+import { resolve } from 'node:path';
 import { TestingApplication } from './testing-application.js';
 import { TestingDatabase } from './testing-database.js';
 import { gatesOf, type TestingOptions } from './testing-options.js';
@@ -21,7 +29,7 @@ class TestingRoot {}
 /**
  * Starts an application with Parley in it: every gate, the audit and the real driver over a database in memory. It listens
  * nowhere; its database is reached over a unix socket.
- * @throws ConfigError listing every fault of the options or the configuration file. @throws Error for a seed that cannot be
+ * @throws ConfigError listing every error of the options or the configuration file. @throws Error for a seed that cannot be
  */
 export async function createTestingApplication(options: TestingOptions = {}): Promise<TestingApplication> {
   const { seed: seedOfFile, ...sections } = await readConfiguration(options);
@@ -33,7 +41,7 @@ export async function createTestingApplication(options: TestingOptions = {}): Pr
     const { uri } = database;
     const given = moduleOptions(options, sections, uri);
     const context = await NestFactory.createApplicationContext(rootOf(options, given), {
-      // A start that fails is told to the test; it must not end its process.
+      // A start that fails rejects; it must not end the process of the test.
       abortOnError: false,
     });
     const opened = database;
@@ -101,4 +109,79 @@ function rootOf(options: TestingOptions, parley: ParleyModuleOptions): DynamicMo
       ParleyModule.forFeature(tools, { providers, imports: modules }),
     ],
   };
+}
+
+/** Of a file: what a test is about. */
+type ConfigurationRead = Pick<
+  TestingOptions,
+  'policy' | 'agents' | 'server' | 'approvals' | 'tasks' | 'exports' | 'seed'
+>;
+
+/**
+ * What a configuration file says of policy and agents, and of what is decided by them.
+ * @throws ConfigError listing every error of the file. @throws TypeError for plugins that nobody listed
+ */
+async function readConfiguration({
+  config,
+  env = {},
+  pluginsAreListed = false,
+}: TestingOptions): Promise<ConfigurationRead> {
+  if (config === undefined) return {};
+  const { PARLEY_SEED: _, ...given } = env;
+  const loaded = await loadWithPlugins({ ...given, PARLEY_CONFIG: resolve(config) });
+  if (loaded.plugins.length > 0 && !pluginsAreListed)
+    throw new TypeError(
+      `${config} has plugins: list their classes in tools, and say so with pluginsAreListed: true`,
+    );
+  const { policy, server, approvals, tasks, exports, database } = loaded.config;
+  return {
+    policy,
+    agents: agentsOf(loaded),
+    server: { approvalTimeout: server.approvalTimeout },
+    // Nothing is sent to anybody.
+    approvals: { ...approvals, webhook: null },
+    tasks,
+    exports,
+    ...(database.seed !== null && { seed: database.seed }),
+  };
+}
+
+/** Whom an agent reads as may follow from the auth rules, which are left out: it is said here, lest it be the master key. */
+function agentsOf({ config, identities }: LoadedConfig): NonNullable<ParleyModuleOptions['agents']> {
+  return Object.fromEntries(
+    Object.entries(config.agents).map(([name, agent]) => {
+      const byCaller = identities.get(name) === 'callerSession' && agent.identity === undefined;
+      return [name, byCaller ? { ...agent, identity: { session: 'caller' } } : agent];
+    }),
+  );
+}
+
+const NOWHERE: LoggerService = {
+  log: () => undefined,
+  error: () => undefined,
+  warn: () => undefined,
+};
+
+/** Nest has one logger for the process: what it was is put back when the last application has ended. */
+class ProcessLogger extends Logger {
+  private static before: LoggerService | undefined;
+  private static users = 0;
+
+  static use(logger: LoggerService): () => void {
+    if (ProcessLogger.users === 0) ProcessLogger.before = Logger.staticInstanceRef;
+    ProcessLogger.users += 1;
+    Logger.overrideLogger(logger);
+    let released = false;
+    return () => {
+      if (released) return;
+      released = true;
+      ProcessLogger.users -= 1;
+      if (ProcessLogger.users === 0) Logger.staticInstanceRef = ProcessLogger.before;
+    };
+  }
+}
+
+/** Log lines go there, or nowhere, until the returned function is called. */
+function logTo(logger: LoggerService = NOWHERE): () => void {
+  return ProcessLogger.use(logger);
 }

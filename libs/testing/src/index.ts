@@ -1,7 +1,7 @@
 /** What an application tests its tools, policies and agents with (docs/testing.md). */
-export type { AccessRow } from './access-table.js';
+export type { AccessRow } from './testing-application.js';
 export type { AuditBook } from './audit-book.js';
-export { CallRefused, type Attempt, type Told, type ToldRefusal } from './told.js';
+export { CallRefused, type Attempt, type Told, type ToldRefusal } from './call-results.js';
 export type { Caller } from './caller.js';
 export { createTestingApplication, testingOver } from './create-testing-application.js';
 export { policyMatrix, refused, type Cell, type MatrixRow, type Refusing } from './policy-matrix.js';
@@ -10,4 +10,4 @@ export type { Question } from './scripted-person.js';
 export { TestingDatabase } from './testing-database.js';
 export type { As, TestingApplication } from './testing-application.js';
 export type { SeedSource, TestingOptions } from './testing-options.js';
-export type { UngovernedRows } from './ungoverned-rows.js';
+export type { UngovernedRows } from './testing-application.js';

@@ -3,7 +3,7 @@ import type { Gate } from '@parley/server';
 import type { Caller } from './caller.js';
 import { assertNames, assertTool, type RefusalCode } from './known-names.js';
 import type { TestingApplication } from './testing-application.js';
-import { described } from './told.js';
+import { described } from './call-results.js';
 
 /** That a call is refused with this code or kind, by this gate. */
 export interface Refusing {

@@ -1,6 +1,6 @@
 import type { Agent, Parley, Rehearsal, RehearsalRoom } from '@parley/server';
 
-/** One room for all rehearsals of an application, opened when somebody asks, one question at a time. */
+/** One simulation for all calls that a test explains, opened with the first, one call at a time. */
 export class Rehearsals {
   private opened: { readonly version: number; readonly room: Promise<RehearsalRoom> } | null = null;
   private turn: Promise<unknown> = Promise.resolve();

@@ -46,7 +46,7 @@ export class ScriptedPerson implements ClientLink {
     this.asked.push({ method, params: JSON.parse(JSON.stringify(params)) as Question['params'] });
     const reaction = this.script.shift();
     if (reaction === undefined) return Promise.reject(new ClientUnreachable('not-delivered'));
-    // The limit of time is told and not waited for.
+    // The time limit is reported and not waited for.
     if (reaction === 'silence') return Promise.reject(new ClientUnreachable('timed-out'));
     return Promise.resolve(reaction);
   }

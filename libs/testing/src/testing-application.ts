@@ -1,17 +1,19 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import {
   type AgentShapeOptions,
+  type AgentSurface,
   CachedPrincipalDirectory,
+  type ClassSurface,
   type Parley,
+  type ParseRow,
+  type RecordReader,
   SchemaCatalogue,
 } from '@parley/server';
-import { type AccessRow, tableOf } from './access-table.js';
 import { AuditBook } from './audit-book.js';
+import { ThrownErrors } from './call-results.js';
 import { Caller } from './caller.js';
 import { Rehearsals } from './rehearsals.js';
 import type { TestingDatabase } from './testing-database.js';
-import { ThrownErrors } from './thrown-errors.js';
-import { UngovernedRows } from './ungoverned-rows.js';
 
 /** Who is behind an agent. At most one of `user`, `role` and `session`; without any the agent reads as the policy has it. */
 export interface As {
@@ -78,14 +80,14 @@ export class TestingApplication {
         ...(identity && { identity }),
         ...(tenantId !== undefined && { tenantId }),
       });
-    // What cannot be is told here, and not by the first call.
+    // An agent that cannot be made fails here, and not in the first call.
     admit();
     return this.callerOf(name, admit);
   }
 
   /**
    * Who may do what with which class, for a snapshot: found out as `parley policy diff` does, by asking the gates.
-   * Takes a rehearsal for each agent, class and tool.
+   * Simulates a call for each agent, class and tool.
    */
   matrix(): Promise<readonly AccessRow[]> {
     return this.rehearsals.in(async (room) => {
@@ -143,5 +145,93 @@ export class TestingApplication {
     const caller = new Caller({ name, parley, audit, rehearsals, thrown, admit, classes });
     this.callers.add(new WeakRef(caller));
     return caller;
+  }
+}
+
+/** What one agent may do with one class. Lists are sorted and separated by spaces, so that a snapshot shows what changed. */
+export interface AccessRow {
+  /** By its name in the configuration. */
+  readonly agent: string;
+  /** `*`: tools that are about no class in particular. */
+  readonly class: string;
+  /** Those that no gate refuses; a `?` behind one: a person is asked first. */
+  readonly tools: string;
+  /** `*`: every field, those to come included. */
+  readonly fields: string;
+  /** What stands for the value of a field. */
+  readonly masked: string;
+  /** Which rows exist for the agent, by who limits them, and for which tools it is otherwise. */
+  readonly rows: string;
+  /** Listings name the class, and joins and includes may reach it. */
+  readonly listed: boolean;
+}
+
+const listed = (names: Iterable<string>): string => [...names].sort().join(' ');
+
+/** One row for each class that the agent may use in any way, and one for its other tools. */
+function tableOf(agent: string, { tools, classes }: AgentSurface): AccessRow[] {
+  const asking = (name: string) => (tools.get(name) === 'asks approval' ? `${name}?` : name);
+  const ofClasses = new Set([...classes.values()].flatMap((surface) => [...surface.tools.keys()]));
+  const others = [...tools.keys()].filter((name) => !ofClasses.has(name));
+  const byName = [...classes].sort(([one], [other]) => (one < other ? -1 : 1));
+  return [
+    { agent, class: '*', tools: listed(others.map(asking)), fields: '', masked: '', rows: '', listed: false },
+    ...byName.map(([className, surface]) => ({
+      agent,
+      class: className,
+      tools: listed([...surface.tools.keys()].map(asking)),
+      fields: listed(surface.fields),
+      masked: listed([...surface.masks].map(([field, mask]) => `${field}: ${mask};`)),
+      rows: rowsOf(surface.tools),
+      listed: surface.listed,
+    })),
+  ];
+}
+
+/** What holds for most tools, and after that what holds for others alone. */
+function rowsOf(tools: ClassSurface['tools']): string {
+  const byLimits = new Map<string, string[]>();
+  for (const [tool, limits] of tools) {
+    const told = [...limits].map(([origin, where]) => `${origin} ${where}`).join(', ') || 'all';
+    byLimits.set(told, [...(byLimits.get(told) ?? []), tool]);
+  }
+  const [most, ...others] = [...byLimits].sort(
+    ([one, few], [other, many]) => many.length - few.length || (one < other ? -1 : 1),
+  );
+  return [most?.[0] ?? '', ...others.map(([told, names]) => `${told} for ${listed(names)}`)].join('; ');
+}
+
+const OPERATION = { maxTimeMS: 10_000, comment: 'parley testing' };
+const MOST_ROWS = 10_000;
+
+/** The rows as they are stored, whatever the policy says: for assertions about what happened, never for an agent. */
+export class UngovernedRows {
+  /** @internal Made by the application. */
+  constructor(private readonly database: { readonly rows: RecordReader } | null) {}
+
+  /** At most 10 000 rows, in the order of their ids. @param where a constraint in Parse's words. Default: all */
+  find(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<ParseRow[]> {
+    const order = [{ field: 'objectId', descending: false }];
+    return this.reader.find({ className, where, order, limit: MOST_ROWS }, this.operation);
+  }
+
+  /** Null: there is none. */
+  async get(className: string, objectId: string): Promise<ParseRow | null> {
+    const [row] = await this.reader.find({ className, where: { objectId }, limit: 1 }, this.operation);
+    return row ?? null;
+  }
+
+  /** How many there are. @param where as in `find` */
+  count(className: string, where: Readonly<Record<string, unknown>> = {}): Promise<number> {
+    return this.reader.count({ className, where }, this.operation);
+  }
+
+  private get reader(): RecordReader {
+    if (!this.database) throw new Error('ungoverned: give the TestingDatabase of the application along');
+    return this.database.rows;
+  }
+
+  private get operation() {
+    return { ...OPERATION, signal: new AbortController().signal };
   }
 }

@@ -19,7 +19,7 @@ export class TestingDatabase {
   /**
    * Begins one.
    * @param seed default: an empty database
-   * @throws Error when the file cannot be read, and listing every fault of the seed
+   * @throws Error when the file cannot be read, and listing every error of the seed
    */
   static async start(seed?: SeedSource): Promise<TestingDatabase> {
     const content = typeof seed === 'string' ? await readSeed(seed) : seed;

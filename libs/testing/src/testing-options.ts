@@ -27,7 +27,7 @@ export interface TestingOptions extends Sections {
   readonly providers?: readonly Provider[];
   /** Modules whose exports these inject. Default none. */
   readonly imports?: NonNullable<ModuleMetadata['imports']> | readonly DynamicModule[];
-  /** Bind seams of Parley anew (docs/module.md#seams). Default none. */
+  /** Override providers of Parley (docs/module.md#seams). Default none. */
   readonly seams?: readonly Provider[];
   /** Which environment gates are open. Default: none; `process.env` is not asked. */
   readonly gates?: 'open' | Partial<EnvironmentGates>;

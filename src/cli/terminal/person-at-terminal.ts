@@ -24,7 +24,7 @@ function questionLines(params: JsonObject): string[] {
   return [oneLine(asked), ...shown, oneLine(`May ${operation} run as shown?`)];
 }
 
-/** Where a person can be asked. */
+/** A terminal that can put a question to a person. */
 export interface AskingTerminal {
   /** A person sits here: what pipes send counts for no decision. */
   readonly isPerson: boolean;
@@ -44,10 +44,10 @@ export class PersonAtTerminal implements ClientLink {
   constructor(private readonly terminal: AskingTerminal) {}
 
   notify(): void {
-    // Nothing that a person at a terminal has to know.
+    // Not shown to the person.
   }
 
-  /** Whoever is being asked is asked no longer. */
+  /** Withdraws the open question. */
   giveUp(): void {
     this.asking?.abort(new ClientUnreachable('aborted'));
   }

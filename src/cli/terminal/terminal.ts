@@ -26,7 +26,7 @@ function movesCursor(stream: ColourStream, env: NodeJS.ProcessEnv = process.env)
   return stream.isTTY === true && env['TERM'] !== 'dumb';
 }
 
-/** `interrupted`: Ctrl-C while nothing else was to be interrupted, or nobody waits for it any longer. */
+/** `interrupted`: Ctrl-C while nothing else could be interrupted, or the wait was aborted. */
 export type Entered =
   | { readonly kind: 'line'; readonly text: string }
   | { readonly kind: 'interrupted' }
@@ -67,7 +67,7 @@ interface Key {
 const QUIET = 40;
 const MAX_WAITS = 25;
 
-/** Asks the terminal to say where pasted text begins and ends, and to say so no longer. */
+/** Switches the terminal's marks around pasted text on and off. */
 const MARK_PASTES = '\u001b[?2004h';
 const MARK_NO_PASTES = '\u001b[?2004l';
 
@@ -221,7 +221,7 @@ export class Terminal implements AskingTerminal {
     this.write(`${text}\n`);
   }
 
-  /** What goes on at this moment; gone with the next text. Not shown where lines cannot be taken back. */
+  /** A status line, removed with the next text. Not shown where lines cannot be removed. */
   status(text: string): void {
     if (!this.movesCursor) return;
     this.clearStatus();

@@ -116,13 +116,13 @@ function chosenIdentity(agent: string, identity: NonNullable<AgentChoice['identi
   return { kind: 'aclRole', role };
 }
 
-/** Answers per request as whom it runs; null: nobody, which the caller is told with 401. */
+/** Returns for each request the agent it runs as; null admits nobody: the caller receives 401. */
 export type AgentChooser = (request: CredentialSource) => AgentChoice | null | Promise<AgentChoice | null>;
 
 const isRefusal = (error: unknown) =>
   error instanceof HttpException && (error.getStatus() === 401 || error.getStatus() === 403);
 
-/** Makes agents of what the application's own code chooses. What it chooses badly is our own fault and admits nobody. */
+/** Makes agents of what the application's own code chooses. A choice that cannot be is an internal error and admits nobody. */
 type AgentOf = (choice: AgentChoice) => Agent;
 
 class ChosenAgents extends Authenticator {
@@ -135,7 +135,7 @@ class ChosenAgents extends Authenticator {
 
   async authenticate(request: CredentialSource): Promise<Agent> {
     const choice = await unlessRefused(async () => this.choose(request));
-    // Code without types may answer with nothing at all.
+    // Code without types may return undefined.
     if (!choice) throw new Unauthorized();
     return this.agentOf(choice);
   }
@@ -172,7 +172,7 @@ class AdmittedAgents extends OuterAuthenticator {
     return agent;
   }
 
-  /** Objects that were bound before there was this question do not answer it. */
+  /** Authenticators written for earlier versions lack this method. */
   override showsCredential(request: Pick<CredentialSource, 'headers'>): boolean {
     return 'showsCredential' in this.bound
       ? this.bound.showsCredential(request)
@@ -184,7 +184,7 @@ class AdmittedAgents extends OuterAuthenticator {
   }
 }
 
-/** Null where the application's code says no in Nest's words. */
+/** Null where the application's code throws a 401 or 403 of Nest. */
 async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   try {
     return await ask();
@@ -194,7 +194,7 @@ async function unlessRefused<T>(ask: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** Who is not let in is written down, whoever says so. */
+/** Records every refused caller, whichever code refused it. */
 function recorded(source: string, of: (agentOf: AgentOf) => Authenticator): Provider {
   return {
     provide: Authenticator,

@@ -42,7 +42,7 @@ class DirectorySessions extends SessionOwners {
   }
 }
 
-/** The caller is told no more than that it is not let in; the operator, why. */
+/** The caller learns only that it is not admitted; the log says why. */
 class FoundSessions extends ImpersonatedSessions {
   private readonly logger = new Logger('Impersonation');
 
@@ -66,7 +66,7 @@ interface Sessions {
   readonly impersonated: ImpersonatedSessions;
 }
 
-/** Replaced by a session, the caller's own or a found one; were it not, the empty token admits nobody. */
+/** Stands until a session replaces it; the empty token admits nobody. */
 const NOBODY = sessionIdentity('');
 
 type OtherRule = Exclude<AuthRuleConfig, { readonly oauth: unknown } | { readonly parseSession: true }>;

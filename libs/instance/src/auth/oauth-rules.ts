@@ -116,7 +116,7 @@ export class OAuthRules {
     });
   }
 
-  /** What is known of an issuer, whoever asks. */
+  /** Keys and documents of an issuer, shared by all rules. */
   trustOf(oauth: OAuthConfig): IssuerTrust {
     const key = JSON.stringify([oauth.issuer, oauth.jwksUri, oauth.keyOutage]);
     let trust = this.trusts.get(key);
@@ -143,7 +143,7 @@ export function resourceUrlOf(config: ParleyConfig): string | null {
   return url.replace(/\/$/, '');
 }
 
-/** What the least of all agents needs, whoever issued the token. */
+/** Scopes that every token needs, whoever issued it. */
 export function requiredScopesOf(config: ParleyConfig): string[] {
   return [...new Set(oauthOf(config).flatMap(({ requiredScopes = [] }) => requiredScopes))];
 }

@@ -20,7 +20,7 @@ export interface OpenDatabase {
   close(): Promise<void>;
 }
 
-/** @throws ConfigError listing every fault of the seed file */
+/** @throws ConfigError listing every error of the seed file */
 export function readSeedFile(path: string): Seed {
   let text: string;
   try {
@@ -94,7 +94,7 @@ export class EmbeddedDatabase {
     this.reader = new MongoRecordReader(connection, this.catalogue);
   }
 
-  /** Begins one. @throws SeedError listing every fault of the seed */
+  /** Begins one. @throws SeedError listing every error of the seed */
   static async start({
     seed,
     path,
@@ -102,7 +102,7 @@ export class EmbeddedDatabase {
   }: EmbeddedDatabaseOptions = {}): Promise<EmbeddedDatabase> {
     const parsed = seed === undefined ? null : parseSeed(seed);
     const server = await EmbeddedMongo.start({ inProcess: true, ...(path !== undefined && { path }) });
-    // It is in this process: where it answers late, the machine is busy.
+    // The server runs in this process: a late answer means a busy machine.
     const connection = new MongoConnection({ uri: server.uri, database: name, patience: 30_000 });
     try {
       if (parsed) await loadSeed(connection, parsed, { onlyIfEmpty: false });
@@ -127,7 +127,7 @@ export class EmbeddedDatabase {
     return this.reader;
   }
 
-  /** Everything is as it was when it started. What a running instance remembers of it, it has to be told to forget. */
+  /** Everything is as it was when it started. A running instance keeps what it has cached of it until its caches are cleared. */
   async reset(): Promise<void> {
     await this.seeded.putBack();
   }

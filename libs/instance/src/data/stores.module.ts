@@ -43,7 +43,7 @@ import {
 import type { DatabaseConfig, LiveQueryConfig, ParseConfig } from '#config';
 import { ChangeSources, FeedSource } from '#subscriptions';
 
-/** Sessions of others are looked for in the database alone: without it nobody can be acted as. */
+/** Sessions of other users are found in the database only: without it impersonation is not possible. */
 class NoUserSessions extends UserSessions {
   newest(): Promise<null> {
     return Promise.resolve(null);
@@ -60,7 +60,7 @@ export interface Connections {
   readonly parse: ParseConnection | null;
 }
 
-/** Sessions end at Parse Server, which tells us nothing: the store is asked again as often as about roles. */
+/** Sessions end at Parse Server without notice: they are looked up again as often as roles. */
 const SESSIONS_OF_THE_DATABASE = { identitySeconds: 30 };
 
 export function parseConnectionOf({
@@ -147,7 +147,7 @@ export class StoresModule {
   }
 }
 
-/** LiveQuery where it is configured, else change streams where there is a database. A server that does not answer yet is asked again later. */
+/** LiveQuery where it is configured, else change streams where there is a database. A server that does not answer yet is probed again later. */
 async function changeSources(
   mongo: MongoConnection | null,
   { url, appId, restApiKey, masterKey }: LiveQueryConfig,

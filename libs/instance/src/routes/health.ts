@@ -16,21 +16,21 @@ type Dependencies = Readonly<Record<string, 'up' | 'down'>>;
 export interface ReadyState {
   /** Whether calls should be sent here. */
   readonly ready: boolean;
-  /** `draining`: it answers what it has begun, and takes nothing more. */
+  /** `draining`: it finishes running calls and takes no new ones. */
   readonly status: 'ready' | 'unavailable' | 'draining';
   readonly dependencies: Dependencies;
 }
 
-/** What can be asked whether it answers. */
+/** A dependency that can be probed. */
 interface Probed {
   /** Rejects when it does not. */
   ping(timeoutMs: number): Promise<void>;
 }
 
-/** Whether the service can serve, by what it depends on. What is not configured is not told. */
+/** Whether the service can serve, by what it depends on. What is not configured is left out. */
 @Injectable()
 export class Readiness {
-  /** Requests at the same time share one look: however many ask, no dependency is asked more often for it. */
+  /** Concurrent requests share one probe of each dependency. */
   private looking: Promise<Dependencies> | null = null;
 
   constructor(
@@ -96,7 +96,7 @@ async function probe(name: string, connection: Probed | null): Promise<[string, 
 
 const READING = 'GET, HEAD';
 
-/** Liveness, without credentials. It asks nothing of any dependency: a process that answers is not to be restarted because its database is away. */
+/** Liveness, without credentials. It probes no dependency: a process must not be restarted because its database is down. */
 @Injectable()
 export class HealthRoute implements HttpRoute {
   readonly path = '/health';

@@ -15,7 +15,7 @@ export interface HttpRoute {
   /** `/approvals`; what lies below is its own as well. */
   readonly path: string;
   /**
-   * Answers one request. What it throws is a fault of ours.
+   * Answers one request. What it throws is an internal error.
    * @param below what follows `path`, without a query: empty, or from a slash on
    */
   answer(request: IncomingMessage, response: ServerResponse, below: string): Promise<void>;
@@ -23,7 +23,7 @@ export interface HttpRoute {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** To HEAD Node sends no body by itself. */
+/** Node sends no body in answer to HEAD. */
 export function sendJson(
   response: ServerResponse,
   status: number,
@@ -85,9 +85,9 @@ export class HttpRoutes implements Mounted {
   }
 }
 
-/** What answers some paths by itself, without the framework. */
+/** A handler of some paths before the framework. */
 export interface Mounted {
-  /** Whether a request target is its own, if only to answer with 404. */
+  /** Whether it handles a request target, if only with 404. */
   claims(url: string): boolean;
   /** Never rejects. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
@@ -115,7 +115,7 @@ export function mountEdges(
   });
 }
 
-/** Tells whoever asked why they are not served. */
+/** Sends the reason of a refusal. */
 export function tellRefused(response: ServerResponse, { status, message, headers }: NotServed): void {
   sendJson(response, status, { error: message }, headers);
 }
@@ -151,7 +151,7 @@ function refusedCredentials(
 }
 
 /**
- * Who asks, for routes beside MCP: what stands before authentication there stands here as well.
+ * Authenticates the caller of a route beside MCP, after the same checks that precede authentication of MCP.
  * @throws NotServed
  */
 export async function callerOf(

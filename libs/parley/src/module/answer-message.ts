@@ -12,15 +12,15 @@ import {
 export interface MessageOptions {
   /** Revision of MCP that the message is written in, one with sessions. Default `2025-11-25`. */
   readonly version?: string;
-  /** Ends the call. Default: nothing does but its time-out. */
+  /** Aborts the call. Default: only its timeout does. */
   readonly signal?: AbortSignal;
   /** `[A-Za-z0-9._-]{1,128}`: threads audit records and database comments. Default none. */
   readonly correlationId?: string;
   /** Receives the progress of the call. Default: nobody. */
   readonly progress?: (update: ProgressUpdate) => void;
-  /** What the client could be asked, as in `initialize`. Default: nothing. */
+  /** Capabilities of the client, as in `initialize`. Default: nothing. */
   readonly clientCapabilities?: Readonly<Record<string, unknown>>;
-  /** How the client is asked (elicitation, sampling, approvals). Default: it cannot be. */
+  /** Sends requests to the client (elicitation, sampling, approvals). Default: it cannot be asked. */
   readonly link?: ClientLink;
 }
 

@@ -23,7 +23,7 @@ function* listedFor(name: string, discovery: DiscoveryService) {
   }
 }
 
-/** What the listed classes say of Parse classes, before any of them is made. */
+/** What the listed classes declare about Parse classes, before any of them is made. */
 export function declaredClasses(name: string, discovery: DiscoveryService): ClassDeclaration[] {
   return [...listedFor(name, discovery)].flatMap(({ type }) => classDeclarationOf(type) ?? []);
 }
@@ -62,7 +62,7 @@ const RECORD =
   'it lacks @Injectable(), or the compiler (esbuild and tsx always, tsc and SWC without emitDecoratorMetadata) ' +
   'leaves them out; @Inject(Token) on each parameter works everywhere';
 
-/** Classes of the application whose tools nobody listed, and so nobody can call. */
+/** Names of classes with tools that no `forFeature` lists: these tools cannot be called. */
 export function unlistedTools(discovery: DiscoveryService): string[] {
   const wrappers = discovery.getProviders();
   const listed = new Set<unknown>(

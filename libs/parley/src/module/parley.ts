@@ -220,7 +220,7 @@ export class Parley {
   }
 
   /**
-   * A room in which calls are rehearsed as `parley explain` does: through every gate, up to the door of the store. It knows
+   * A simulation in which calls are explained as by `parley explain`: through every gate, up to the store. It knows
    * configuration, tools, schema and roles as they are now, and is the caller's to close.
    */
   openRehearsals(): Promise<RehearsalRoom> {
@@ -239,7 +239,7 @@ export class Parley {
 
   /**
    * Any other part of it, by its class.
-   * @throws TypeError for the ports to rows: a call has governed doors, and past the policy there is `ungoverned` alone
+   * @throws TypeError for the ports to rows: a call has governed access, and past the policy there is `ungoverned` alone
    */
   get<T>(token: Type<T> | (abstract new (...args: never[]) => T)): T {
     if (PAST_THE_POLICY.includes(token))

@@ -1,24 +1,27 @@
+import {
+  type Agent,
+  type AuditRecord,
+  type DenialKind,
+  type ErrorCode,
+  type KernelReply,
+  type LogEntry,
+  type Parley,
+  type ProgressUpdate,
+  ToolCallbacks,
+} from '@parley/server';
 import { AssertionError } from 'node:assert';
 import { inspect } from 'node:util';
-import type {
-  AuditRecord,
-  DenialKind,
-  ErrorCode,
-  KernelReply,
-  LogEntry,
-  ProgressUpdate,
-} from '@parley/server';
 
 interface Beside {
-  /** What the tool told of its progress, in order. */
+  /** Progress that the tool reported, in order. */
   readonly progress: readonly ProgressUpdate[];
-  /** Lines that the tool told its client. */
+  /** Lines that the tool logged to its client. */
   readonly log: readonly LogEntry[];
   /** What was written down of the call. */
   readonly record: AuditRecord;
 }
 
-/** What an agent is told of a call that was allowed, as it crosses the wire. */
+/** The result of a call that was allowed, as it crosses the wire. */
 export interface Told<Data = Record<string, unknown>> extends Beside {
   /** The structured content; without it, the text as JSON; without that, the text. */
   readonly data: Data;
@@ -28,7 +31,7 @@ export interface Told<Data = Record<string, unknown>> extends Beside {
   readonly content: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** What an agent is told of a call that was refused or failed, and what only the record knows. */
+/** The result of a call that was refused or failed, with what only the audit record holds. */
 export interface ToldRefusal extends Beside {
   /** What a model reads. */
   readonly text: string;
@@ -36,17 +39,17 @@ export interface ToldRefusal extends Beside {
   readonly code: ErrorCode;
   /** Which access rule it was; absent for refusals of other gates. */
   readonly kind?: DenialKind;
-  /** `parse.details` as they are told. */
+  /** `parse.details` as the agent receives them. */
   readonly details?: Readonly<Record<string, unknown>>;
   /** Seconds. */
   readonly retryAfter?: number;
-  /** The check that refused. Not told to the agent. */
+  /** The check that refused. The agent does not receive it. */
   readonly gate: string;
   /** Why, for the operator alone. */
   readonly cause?: string;
   /** Something was thrown that is no refusal: the call failed, and no rule said no. */
   readonly isFault: boolean;
-  /** What was thrown. Neither told nor recorded. */
+  /** What was thrown. It is neither returned nor recorded. */
   readonly thrown?: unknown;
 }
 
@@ -137,5 +140,21 @@ function parsed(text: string): unknown {
     return JSON.parse(text);
   } catch {
     return text;
+  }
+}
+
+/** Errors that calls threw and the agent does not receive. Each call has an agent of its own. */
+export class ThrownErrors {
+  private readonly byAgent = new WeakMap<Agent, unknown>();
+
+  constructor(parley: Pick<Parley, 'get'>) {
+    parley.get(ToolCallbacks).onError((error, { agent }) => this.byAgent.set(agent, error));
+  }
+
+  /** Undefined: nothing. */
+  take(agent: Agent): unknown {
+    const error = this.byAgent.get(agent);
+    this.byAgent.delete(agent);
+    return error;
   }
 }
