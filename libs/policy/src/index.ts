@@ -1,7 +1,6 @@
 export { bindPolicy, BoundPolicy, type PolicyBinding } from './compile/bind-policy.js';
 export { type BindingFault, missingColumns, type MissingColumn } from './compile/bind-class.js';
 export {
-  compileClass,
   type CompiledPolicy,
   compilePolicy,
   constraintFault,
@@ -26,13 +25,7 @@ export {
   unknownAgentNames,
   type UnknownName,
 } from './lint/lint-policy.js';
-export {
-  columnOf,
-  type ColumnMasks,
-  describeMasks,
-  type PathMask,
-  toldMasks,
-} from './masking/column-masks.js';
+export { type ColumnMasks, describeMasks, type PathMask, toldMasks } from './masking/column-masks.js';
 export type { MaskConfig, MaskForm, MasksConfig } from './masking/compile-masks.js';
 export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
 export { holdsWithheld, redact, type Withheld, withholdUnreadable } from './masking/redact.js';

@@ -121,8 +121,8 @@ export function compilePolicy(
   environment: { readonly strictPointerShapes?: boolean } = {},
 ): CompiledPolicy {
   const issues: PolicyIssue[] = [];
-  const { maskingKey = null, ...told } = config;
-  const { classes: declared = {}, tenantBudget, ...switches } = told;
+  const { maskingKey = null, ...publicConfig } = config;
+  const { classes: declared = {}, tenantBudget, ...switches } = publicConfig;
   const classes = new Map<string, DeclaredClass>();
   for (const [name, classConfig] of Object.entries(declared)) {
     if (classes.has(canonicalClassName(name))) {
@@ -147,7 +147,7 @@ export function compilePolicy(
   issues.push(...keylessHashes(classes, maskingKey));
   const policy: Policy = Object.freeze({
     version: createHash('sha256')
-      .update(JSON.stringify({ ...told, maskingKey: pseudonyms?.of(null, KEY_MARK) }, withFunctions))
+      .update(JSON.stringify({ ...publicConfig, maskingKey: pseudonyms?.of(null, KEY_MARK) }, withFunctions))
       .digest('hex')
       .slice(0, 16),
     switches: Object.freeze({

@@ -67,7 +67,7 @@ export interface ColumnMasks {
   /** Columns outside the allowlist, or dropped as a whole: refused like columns that do not exist. */
   readonly secret: ReadonlySet<string>;
   /** Columns whose masks the agent may know. */
-  readonly told: ReadonlySet<string>;
+  readonly disclosed: ReadonlySet<string>;
 }
 
 interface MaskedClass {
@@ -113,9 +113,9 @@ export function maskedColumns(
     shown.add(root);
     if (needsValue(whole)) fetched.add(root);
   }
-  const told = new Set([...columns.keys()].filter((root) => !secret.has(root)));
+  const disclosed = new Set([...columns.keys()].filter((root) => !secret.has(root)));
   const fetchable = new Set([...readable, ...fetched]);
-  return { readable, masks: { columns, shown, fetchable, secret, told } };
+  return { readable, masks: { columns, shown, fetchable, secret, disclosed } };
 }
 
 /**
@@ -127,28 +127,28 @@ export function withoutColumns(
   { hidden, perRow }: { readonly hidden: ReadonlySet<string>; readonly perRow: boolean },
 ): ColumnMasks {
   const others = (names: ReadonlySet<string>) => new Set([...names].filter((name) => !hidden.has(name)));
-  const told = others(masks.told);
-  if (perRow) return { ...masks, told };
-  return { ...masks, told, shown: others(masks.shown), fetchable: others(masks.fetchable) };
+  const disclosed = others(masks.disclosed);
+  if (perRow) return { ...masks, disclosed };
+  return { ...masks, disclosed, shown: others(masks.shown), fetchable: others(masks.fetchable) };
 }
 
 /** The masked paths with a description of each, as far as the agent may know them. */
-export function toldMasks({ columns, shown, told: tellable }: ColumnMasks): ReadonlyMap<string, string> {
-  const told = new Map<string, string>();
+export function toldMasks({ columns, shown, disclosed }: ColumnMasks): ReadonlyMap<string, string> {
+  const described = new Map<string, string>();
   for (const [root, paths] of columns) {
-    if (!tellable.has(root)) continue;
+    if (!disclosed.has(root)) continue;
     for (const { path, rule } of paths) {
       if (rule.kind === 'drop' || (rule.kind !== 'deny' && !shown.has(root))) continue;
-      told.set(path, describeMask(rule));
+      described.set(path, describeMask(rule));
     }
   }
-  return told;
+  return described;
 }
 
 const POINTER_PREFIX = '_p_';
 
 /** The column of a name that may be a field or its storage column. */
-export function columnOf(root: string): string {
+export function logicalColumn(root: string): string {
   return root.startsWith(POINTER_PREFIX) ? root.slice(POINTER_PREFIX.length) : root;
 }
 
@@ -159,7 +159,7 @@ export function storedPointerColumn(field: string): string {
 
 /** Whether the existence of the column must not be disclosed to the agent. */
 export function isSecretColumn({ secret }: ColumnMasks, root: string): boolean {
-  return secret.has(columnOf(root));
+  return secret.has(logicalColumn(root));
 }
 
 /** All masked paths with a description of each, for operators. */
@@ -168,8 +168,8 @@ export function describeMasks({ columns }: ColumnMasks): ReadonlyMap<string, str
 }
 
 /** Whether the path is, or lies within, a field whose mask is `deny` and disclosed to the agent. */
-export function isDeniedPath({ columns, told }: ColumnMasks, path: string): boolean {
-  if (!told.has(rootOf(path))) return false;
+export function isDeniedPath({ columns, disclosed }: ColumnMasks, path: string): boolean {
+  if (!disclosed.has(rootOf(path))) return false;
   const masks = columns.get(rootOf(path)) ?? [];
   return masks.some(({ path: masked, rule }) => rule.kind === 'deny' && `${path}.`.startsWith(`${masked}.`));
 }

@@ -1,6 +1,6 @@
 import { type Refusal, refusals } from '#agent';
 import type { ClassSchema } from './class-schema.js';
-import { columnOf, type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
+import { logicalColumn, type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';
 import type { WithheldNames } from '../masking/redact.js';
 import { type FieldNames, rootOf } from './field-names.js';
@@ -34,6 +34,14 @@ export interface GuardedColumns extends ProtectedColumns {
   readonly fetchable: ReadonlySet<string> | null;
 }
 
+/** System classes that a join may reach, whatever the policy. */
+export const JOINABLE_SYSTEM_CLASSES: ReadonlySet<string> = new Set([
+  '_User',
+  '_Role',
+  '_Installation',
+  '_Session',
+]);
+
 /**
  * How another class is reached. Class-level permissions must allow `get` for single rows (`include`, `owner` of a relation) and
  * `find` for searches; they are not checked for a `pointer` that is only compared.
@@ -45,8 +53,8 @@ export interface ClassReach {
   reach(className: string, site: ReachSite): ClassAccess | Refusal;
 }
 
-export function isRefusal(answer: ClassAccess | Refusal): answer is Refusal {
-  return 'gate' in answer;
+export function isRefusal<T extends object>(answer: T | Refusal | null): answer is Refusal {
+  return answer !== null && 'gate' in answer;
 }
 
 /** Why a column may not be named; null when it may. */
@@ -86,7 +94,7 @@ export function shownColumns(access: ClassAccess): readonly string[] | null {
 
 /** Whether the column is masked for the caller, wholly or in part: its values may not be compared. */
 export function isMasked({ masks }: ClassAccess, root: string): boolean {
-  return masks?.columns.has(columnOf(root)) ?? false;
+  return masks?.columns.has(logicalColumn(root)) ?? false;
 }
 
 /** A class behind a column that is withheld from the agent, and the refusal for it. */
@@ -97,5 +105,5 @@ export interface WithheldTarget {
 
 /** The withheld class behind the root of a wire path, named by field or by storage column. */
 export function withheldTarget(path: string, access: ClassAccess): WithheldTarget | undefined {
-  return access.withheld?.get(columnOf(rootOf(path)));
+  return access.withheld?.get(logicalColumn(rootOf(path)));
 }

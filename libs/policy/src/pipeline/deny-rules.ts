@@ -1,11 +1,9 @@
 import { canonicalClassName, isClassName } from '#agent';
+import { JOINABLE_SYSTEM_CLASSES } from '../model/class-access.js';
 import { hasInternalSegment, isMagicName, rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
 import { regexIssue } from '../where/regex-safety.js';
 import { pipelineBlocked } from './stages.js';
-
-/** System classes that a join may name, whatever the policy. */
-const JOINABLE_SYSTEM_CLASSES = new Set(['_User', '_Role', '_Installation', '_Session']);
 
 /** Atlas stages must come first and see every indexed column: only the server builds them. */
 const ATLAS_STAGES = /^\$(search|listSearchIndexes|vectorSearch|rankFusion|scoreFusion)/;

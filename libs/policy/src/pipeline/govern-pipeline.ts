@@ -1,10 +1,10 @@
 import { type Refusal, refusals, Refused } from '#agent';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
-import type { ClassAccess } from '../model/class-access.js';
+import { type ClassAccess, isRefusal } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { allOf, type GovernedPipeline, isPlainObject, type PlainObject, type Where } from '../model/where.js';
 import { asksOtherClasses } from '../where/cross-class.js';
-import { readsWholeDocument } from './expression.js';
+import { mapMembers, readsWholeDocument } from './expression.js';
 import { hasExpression, hasMemberCondition } from './match.js';
 import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';
 import { joinedClass, openStage, type Pipeline, type Stage, subPipelines } from './stages.js';
@@ -32,7 +32,7 @@ export function governPipeline(
   const scopes = new Map<string, JoinScope>();
   const scopeOf = (className: string): JoinScope => {
     const scope = scopes.get(className) ?? reachJoin(className);
-    if (isRefused(scope)) throw new Refused(scope);
+    if (isRefusal(scope)) throw new Refused(scope);
     scopes.set(className, scope);
     return scope;
   };
@@ -116,7 +116,9 @@ function withLimitedJoins(stages: Pipeline, scopeOf: ScopeOf): Stage[] {
     if (name === '$facet') {
       return [
         {
-          $facet: mapValues(value as PlainObject, (branch) => withLimitedJoins(branch as Pipeline, scopeOf)),
+          $facet: mapMembers(value as PlainObject, (_, branch) =>
+            withLimitedJoins(branch as Pipeline, scopeOf),
+          ),
         },
       ];
     }
@@ -174,12 +176,4 @@ function holdsOperator(value: unknown, operators: ReadonlySet<string>): boolean 
     isPlainObject(value) &&
     Object.entries(value).some(([key, member]) => operators.has(key) || holdsOperator(member, operators))
   );
-}
-
-function isRefused(answer: JoinScope | Refusal): answer is Refusal {
-  return 'gate' in answer;
-}
-
-function mapValues(object: PlainObject, map: (value: unknown) => unknown): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value)]));
 }

@@ -4,7 +4,7 @@ import { isPlainObject, type Where } from '../model/where.js';
 import { assertComparable, noneWithheldOn } from '../masking/withheld-objects.js';
 import {
   type Column,
-  columnOf,
+  columnAt,
   columnValue,
   columnValues,
   isTyped,
@@ -89,7 +89,7 @@ function fieldClause(
   const fromSource = frame.sourceAddressable && !frame.isIntroduced(rootOf(path));
   if (fromSource) assertNotWithheld(resolved, value, frame.access, rules.judgeClass);
   const column: Column = fromSource
-    ? columnOf(resolved, frame.access)
+    ? columnAt(resolved, frame.access)
     : { className: frame.access.className, path: resolved };
   const condition = conditionValue(value, column, rules);
   if (fromSource && frame.access.mayHold?.columns.has(rootOf(resolved)))

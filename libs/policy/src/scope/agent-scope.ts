@@ -12,7 +12,13 @@ import {
 import type { BindingFault } from '../compile/bind-class.js';
 import { BoundPolicy } from '../compile/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';
-import { type ClassAccess, type ClassReach, isRefusal, type ReachSite } from '../model/class-access.js';
+import {
+  type ClassAccess,
+  type ClassReach,
+  isRefusal,
+  JOINABLE_SYSTEM_CLASSES,
+  type ReachSite,
+} from '../model/class-access.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { ALWAYS_KEEP, suggestNames } from '../model/field-names.js';
 import type { ClassPolicy, Policies, Policy } from '../model/policy.js';
@@ -20,9 +26,6 @@ import type { Where } from '../model/where.js';
 import { AccessRights } from '../rights/access-rights.js';
 import type { ClassOperation, ReadOperation } from '../rights/class-permissions.js';
 import { DeclaredScope } from './declared-scope.js';
-
-/** System classes that may be joined, whatever the policy. */
-const JOINABLE_SYSTEM_CLASSES = new Set(['_User', '_Role', '_Installation', '_Session']);
 
 const FILTER_SITES: Record<ReachSite, ClassFilterSite> = {
   include: 'Pointer-include target',
@@ -50,21 +53,17 @@ const MASTER_EXCEPTION: ReadonlySet<ReachSite> = new Set(['constraint', 'owner',
 export class AgentScope {
   private readonly accesses = new Map<string, ClassAccess>();
 
+  readonly policy: Policy;
+  readonly schemas: SchemaSnapshot;
+  readonly shape: AgentShape;
+
   constructor(
     private readonly declared: DeclaredScope,
     readonly rights: AccessRights,
-  ) {}
-
-  get policy(): Policy {
-    return this.declared.policy;
-  }
-
-  get schemas(): SchemaSnapshot {
-    return this.declared.schemas;
-  }
-
-  get shape(): AgentShape {
-    return this.declared.shape;
+  ) {
+    this.policy = declared.policy;
+    this.schemas = declared.schemas;
+    this.shape = declared.shape;
   }
 
   classPolicy(className: string): ClassPolicy {

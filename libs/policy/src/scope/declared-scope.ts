@@ -34,19 +34,17 @@ export class DeclaredScope {
   private readonly filters = new Map<string, Where | null>();
   private namesWithheld: WithheldNames | null | undefined;
 
+  readonly policy: Policy;
+  readonly schemas: SchemaSnapshot;
+
   constructor(
     private readonly bound: BoundPolicy,
     readonly shape: AgentShape,
     /** The scope of the parent of a sub-agent. */
     private readonly outer: DeclaredScope | null = null,
-  ) {}
-
-  get policy(): Policy {
-    return this.bound.policy;
-  }
-
-  get schemas(): SchemaSnapshot {
-    return this.bound.schemas;
+  ) {
+    this.policy = bound.policy;
+    this.schemas = bound.schemas;
   }
 
   /** With declared names resolved to columns. */

@@ -1,16 +1,13 @@
 import { type Agent, type Refusal, refusals } from '#agent';
-import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } from '../model/policy.js';
+import { isRefusal } from '../model/class-access.js';
 import type { FieldNames } from '../model/field-names.js';
+import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } from '../model/policy.js';
 import type { Where } from '../model/where.js';
 
 /** The tenant that an agent is bound to on one class. */
 export interface TenantBinding {
   readonly field: string;
   readonly value: string | number;
-}
-
-function isRefusal(value: TenantBinding | Refusal | null): value is Refusal {
-  return value !== null && 'gate' in value;
 }
 
 /** Null for blank, missing and non-scalar values, and for functions that throw. */

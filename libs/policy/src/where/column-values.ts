@@ -151,7 +151,7 @@ export interface ValueRules {
   readonly judgeClass: (className: string) => Refusal | null;
 }
 
-export function columnOf(path: string, access: ClassAccess): Column {
+export function columnAt(path: string, access: ClassAccess): Column {
   const column = { className: access.className, path };
   if (path.includes('.')) return column;
   const field = access.schema?.fields.get(path);

@@ -220,10 +220,10 @@ function checkedField(
   const withheld = withheldTarget(path, access);
   if (withheld) throw new Refused(withheld.refusal);
   const type = access.schema?.fields.get(rootOf(path))?.type;
-  const told = written.slice(0, 128);
+  const shownName = written.slice(0, 128);
   if (type === undefined)
-    throw new Refused(refusals.invalidArgument(`${argument}: there is no field '${told}'`));
-  if (!types.has(type)) throw new Refused(refusals.invalidArgument(`${argument}: '${told}' ${issue}`));
+    throw new Refused(refusals.invalidArgument(`${argument}: there is no field '${shownName}'`));
+  if (!types.has(type)) throw new Refused(refusals.invalidArgument(`${argument}: '${shownName}' ${issue}`));
   return path;
 }
 

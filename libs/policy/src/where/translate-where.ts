@@ -3,7 +3,7 @@ import { besideCondition } from '../masking/withheld-objects.js';
 import { type ClassAccess, type ClassReach, isRefusal } from '../model/class-access.js';
 import { blocked } from '../model/security-reason.js';
 import { isPlainObject, type PlainObject, type Where } from '../model/where.js';
-import { columnOf, isScalar } from './column-values.js';
+import { columnAt, isScalar } from './column-values.js';
 import { crossClassCondition, type CrossClassRules, relatedTo } from './cross-class.js';
 import { type ConditionRules, fieldConditions } from './field-condition.js';
 import { assertFieldPath, assertNoTextOfOthers, assertNotWithheld, resolveFieldPath } from './field-path.js';
@@ -101,13 +101,13 @@ class Translation {
   private field(key: string, value: unknown, access: ClassAccess, level: number): Where[] {
     const path = resolveFieldPath(key, access, 'where field', this.checkFields);
     assertNotWithheld(path, value, access, (className) => this.judgeClass(className));
-    const root = columnOf(path.split('.', 1)[0] ?? path, access);
+    const root = columnAt(path.split('.', 1)[0] ?? path, access);
     if (path !== root.path && root.type === 'Pointer') {
       throw refused(
         `'${root.path}' points to another class: compare it with a Pointer, or ask with $inQuery`,
       );
     }
-    const conditions = fieldConditions(value, columnOf(path, access), this.conditionRules(access, level));
+    const conditions = fieldConditions(value, columnAt(path, access), this.conditionRules(access, level));
     if (!this.checkFields || !access.mayHold) return conditions;
     const besides = conditions
       .flatMap((condition) => Object.entries(condition))
