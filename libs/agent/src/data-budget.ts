@@ -1,4 +1,4 @@
-import { SHORTEST_RETRY } from './rate-limiter.js';
+import { MIN_RETRY_AFTER } from './rate-limiter.js';
 
 /** The data and database time that a call used. */
 export interface DataUse {
@@ -76,5 +76,5 @@ export function compileBudget(options: BudgetOptions | null | undefined): DataBu
 /** The verdict on an exhausted quantity. */
 export function exhausted(budget: DataBudget, quantity: Quantity, retryAfter: number): BudgetVerdict {
   const limit = budget.limits[quantity] ?? 0;
-  return { quantity, limit, window: budget.window, retryAfter: Math.max(retryAfter, SHORTEST_RETRY) };
+  return { quantity, limit, window: budget.window, retryAfter: Math.max(retryAfter, MIN_RETRY_AFTER) };
 }

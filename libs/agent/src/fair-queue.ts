@@ -1,5 +1,5 @@
 /** How much work runs at once and how much may wait. */
-export interface FairTurnsOptions {
+export interface FairQueueOptions {
   /** Tasks that run at once. */
   readonly atOnce: number;
   /** Tasks of one key that run at once. Default: `atOnce`. */
@@ -38,7 +38,7 @@ export class FairTurns {
   /** In the order in which the keys are served. */
   private readonly queues = new Map<string, Waiting[]>();
 
-  constructor(private readonly options: FairTurnsOptions) {}
+  constructor(private readonly options: FairQueueOptions) {}
 
   /** @throws NoTurn; the reason of the signal when it aborts while the task waits */
   async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {

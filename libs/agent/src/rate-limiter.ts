@@ -19,7 +19,7 @@ export interface RateLimit {
 export const DEFAULT_RATE_LIMIT: RateLimit = { limit: 60, window: 60 };
 
 /** The shortest `retryAfter` that is returned, in seconds. */
-export const SHORTEST_RETRY = 0.1;
+export const MIN_RETRY_AFTER = 0.1;
 
 /**
  * Counts the calls of one principal. A limiter that throws is treated as exhausted (fail closed).
@@ -66,13 +66,13 @@ export abstract class SlidingRateLimiter extends RateLimiter {
   /** The result of `usage`. @param retryAfter seconds; raised to 0.1 when shorter */
   protected usageOf(used: number, retryAfter: number | null): RateUsage {
     const { limit, window } = this.rate;
-    const wait = retryAfter === null ? null : Math.max(retryAfter, SHORTEST_RETRY);
+    const wait = retryAfter === null ? null : Math.max(retryAfter, MIN_RETRY_AFTER);
     return { limit, window, used, remaining: Math.max(limit - used, 0), retryAfter: wait };
   }
 
   /** The result of `check` when it refuses. @param retryAfter seconds; raised to 0.1 when shorter */
   protected refusal(retryAfter: number): RateVerdict {
-    return { retryAfter: Math.max(retryAfter, SHORTEST_RETRY), ...this.rate };
+    return { retryAfter: Math.max(retryAfter, MIN_RETRY_AFTER), ...this.rate };
   }
 }
 

@@ -1,6 +1,6 @@
 import type { BudgetVerdict, Quantity } from '../data-budget.js';
 import type { Tier } from '../identity.js';
-import { SHORTEST_RETRY } from '../rate-limiter.js';
+import { MIN_RETRY_AFTER } from '../rate-limiter.js';
 import type { Refusal } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented } from './general.js';
 
@@ -88,7 +88,7 @@ export function methodEnvClosed(what: 'Write' | 'Admin', qualified: string, gate
 }
 
 export function rateLimited(limit: number, window: number, retryAfter: number): Refusal {
-  const seconds = Math.max(retryAfter, SHORTEST_RETRY);
+  const seconds = Math.max(retryAfter, MIN_RETRY_AFTER);
   return {
     code: 'rate_limited',
     gate: 'rate_limit',
@@ -138,7 +138,7 @@ const QUANTITY_WORDS: Readonly<Record<Quantity, string>> = {
 
 /** A quantity of the data budget is exhausted. */
 export function budgetExhausted({ quantity, limit, window, retryAfter }: BudgetVerdict): Refusal {
-  const seconds = Math.max(retryAfter, SHORTEST_RETRY);
+  const seconds = Math.max(retryAfter, MIN_RETRY_AFTER);
   return {
     code: 'rate_limited',
     gate: 'budget',

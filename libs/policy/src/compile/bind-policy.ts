@@ -86,7 +86,7 @@ export function bindPolicy(
     ...[...shape.filters.keys()]
       .filter((name) => name !== DEFAULT_FILTER)
       .flatMap((name) => bound.filterIssues(withoutDefault(shape), canonicalClassName(name))),
-    ...defaultFilterFaults(shape, bound),
+    ...defaultFilterIssues(shape, bound),
   ]);
   return { classes, errors: [...bound.issues, ...errors] };
 }
@@ -97,7 +97,7 @@ const withoutDefault = (shape: AgentShape): AgentShape => ({
 });
 
 /** The `default` filter is an error when it matches no class; a class that it does not match is refused to the agent. */
-function defaultFilterFaults(shape: AgentShape, bound: BoundPolicy): readonly BindingFault[] {
+function defaultFilterIssues(shape: AgentShape, bound: BoundPolicy): readonly BindingFault[] {
   const entry = shape.filters.get(DEFAULT_FILTER);
   if (!entry || typeof entry === 'function') return [];
   const alone = { ...shape, filters: new Map([[DEFAULT_FILTER, entry]]) };

@@ -31,7 +31,7 @@ export function lintPolicy(
       ...unreadable(declared, shapes),
     ]),
     ...shapes.flatMap((shape) => lenientNames(shape, policy, tools, schemas)),
-    ...shapes.flatMap((shape) => (schemas ? unknownInShape(shape, schemas) : [])),
+    ...shapes.flatMap((shape) => (schemas ? unknownInDefinition(shape, schemas) : [])),
     ...(schemas ? undeclared(policy, schemas) : []),
   ];
 }
@@ -128,7 +128,7 @@ function lenientNames(
     .map(({ agent, path, message }) => ({ path: `agents.${agent}.${path}`, message }));
 }
 
-function unknownInShape(shape: AgentShape, schemas: SchemaSnapshot): PolicyIssue[] {
+function unknownInDefinition(shape: AgentShape, schemas: SchemaSnapshot): PolicyIssue[] {
   const path = `agents.${shape.name}`;
   const named = [...(shape.classes.except ?? [])].filter((name) => !schemas.get(name));
   return named.map((name) => ({

@@ -143,7 +143,7 @@ export interface PolicyIssue {
  * it ends. A policy never changes.
  */
 export class Policies {
-  private readonly ofShapes = new WeakMap<AgentShape, Policy>();
+  private readonly ofDefinitions = new WeakMap<AgentShape, Policy>();
   private readonly ofAgents = new WeakMap<Agent, Policy>();
   private latest: Policy;
 
@@ -160,14 +160,14 @@ export class Policies {
 
   /** Makes this policy the current one. @param shapes its agent definitions; none may belong to an earlier policy */
   adopt(policy: Policy, shapes: Iterable<AgentShape>): void {
-    for (const shape of shapes) this.ofShapes.set(shape, policy);
+    for (const shape of shapes) this.ofDefinitions.set(shape, policy);
     this.latest = policy;
   }
 
   /** The policy of an agent. Sub-agents have that of their root agent; an agent without a configured definition keeps its first. */
   of(agent: Agent): Policy {
     const root = rootAgentOf(agent);
-    const known = this.ofShapes.get(root.shape) ?? this.ofAgents.get(root);
+    const known = this.ofDefinitions.get(root.shape) ?? this.ofAgents.get(root);
     if (known) return known;
     this.ofAgents.set(root, this.latest);
     return this.latest;

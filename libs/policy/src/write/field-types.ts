@@ -3,7 +3,7 @@ import { FIELD_TYPES, type FieldSchema, type FieldType } from '../model/class-sc
 import type { PropertyPolicy } from '../model/policy.js';
 import { isPlainObject } from '../model/where.js';
 import { isTyped } from '../where/column-values.js';
-import { isNeverGiven, isOperation, type JudgeClass, refuseFields } from './written-value.js';
+import { isNeverGiven, isOperation, type CheckClass, refuseFields } from './written-value.js';
 
 export interface FieldRules {
   /** The column in the database; undefined for a new one. */
@@ -131,13 +131,13 @@ const TYPES: ReadonlySet<string> = new Set(FIELD_TYPES.filter((type) => type !==
 
 /**
  * The columns of a new class: `{ name: 'String' }` or `{ name: { type: 'Pointer', targetClass: 'Author' } }`.
- * @param judge the class gate, called for every target except the new class itself
+ * @param checkClass the class gate, called for every target except the new class itself
  * @throws Refused `invalid_argument`
  */
 export function readNewClassFields(
   className: string,
   given: unknown,
-  judge: JudgeClass,
+  checkClass: CheckClass,
 ): ReadonlyMap<string, FieldSchema> {
   const fields = new Map<string, FieldSchema>();
   if (given === undefined || given === null) return fields;
@@ -150,7 +150,7 @@ export function readNewClassFields(
     fields.set(name, fieldOf(name, declared));
   }
   for (const { targetClass } of fields.values())
-    if (targetClass !== undefined && targetClass !== className) judge(targetClass);
+    if (targetClass !== undefined && targetClass !== className) checkClass(targetClass);
   return fields;
 }
 

@@ -8,7 +8,7 @@ import { withheldClassIn } from '../masking/redact.js';
 import { blocked } from '../model/security-reason.js';
 import type { TenantBinding } from '../scope/tenant.js';
 import { assertFits, type FieldRules } from './field-types.js';
-import { isNeverGiven, isOperation, type JudgeClass, refuseFields, writtenValue } from './written-value.js';
+import { isNeverGiven, isOperation, type CheckClass, refuseFields, writtenValue } from './written-value.js';
 
 /** The maximum size of the `fields` argument as JSON, in bytes. */
 const MAX_BYTES = 65_536;
@@ -23,7 +23,7 @@ export interface WriteContext {
   /** All indexes of the class. Used when some field is masked for the agent. */
   readonly indexes: readonly IndexSchema[];
   /** The class gate for classes that pointers name. @throws Refused */
-  readonly judgeClass: JudgeClass;
+  readonly judgeClass: CheckClass;
 }
 
 /** A permitted write, in wire names. */
@@ -78,7 +78,7 @@ export function planWrite(given: unknown, context: WriteContext): WritePlan {
 /** Checks names and values that no class could take, before the rules of the class. */
 function readValues(given: PlainObject, { access, judgeClass }: WriteContext): PlainObject {
   const deferred: string[] = [];
-  const judge: JudgeClass = (className) => deferred.push(className);
+  const deferCheck: CheckClass = (className) => deferred.push(className);
   const values: Record<string, unknown> = {};
   const operator = Object.keys(given).find((key) => key.startsWith('$'));
   if (operator !== undefined) throw blocked('arguments', 'operator_in_value', operator);
@@ -88,7 +88,7 @@ function readValues(given: PlainObject, { access, judgeClass }: WriteContext): P
         'field names are a letter, then letters, digits and _, at most 128; no dots, no leading _',
       );
     }
-    values[name] = writtenValue(name, value, judge);
+    values[name] = writtenValue(name, value, deferCheck);
     // A list operation reveals whether the list contained the value, a unique index whether another row has it.
     const guessed = access.mayHold ? withheldClassIn(value, access.mayHold.names) : null;
     if (guessed !== null) deferred.push(guessed);

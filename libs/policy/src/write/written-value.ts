@@ -8,7 +8,7 @@ import { isTyped, reduceTyped, typedDate, type TypedValue } from '../where/colum
 const MAX_DEPTH = 8;
 
 /** Checks the class of a pointer with the class gate. @throws Refused */
-export type JudgeClass = (className: string) => void;
+export type CheckClass = (className: string) => void;
 
 export function refuseFields(message: string): never {
   throw new Refused(refusals.invalidArgument(message, 'fields'));
@@ -34,9 +34,9 @@ export function isOperation(value: unknown): value is WriteOperation {
  * operations. A key like a database operator is a security refusal, at any depth.
  * @throws Refused
  */
-export function writtenValue(field: string, value: unknown, judge: JudgeClass): unknown {
+export function writtenValue(field: string, value: unknown, checkClass: CheckClass): unknown {
   refuseOperators(value, field, 0);
-  return isOperation(value) ? operation(field, value, judge) : plainValue(field, value, judge);
+  return isOperation(value) ? operation(field, value, checkClass) : plainValue(field, value, checkClass);
 }
 
 /** Runs before all other checks and before anything is copied; also limits the depth. */
@@ -49,7 +49,7 @@ function refuseOperators(value: unknown, path: string, depth: number): void {
   }
 }
 
-function operation(field: string, value: WriteOperation, judge: JudgeClass): unknown {
+function operation(field: string, value: WriteOperation, checkClass: CheckClass): unknown {
   const { __op: name } = value;
   const members = Object.hasOwn(OPERATIONS, String(name)) ? OPERATIONS[String(name)] : undefined;
   if (!members) return refuseFields(`${field}: __op must be one of ${Object.keys(OPERATIONS).join(', ')}`);
@@ -64,20 +64,20 @@ function operation(field: string, value: WriteOperation, judge: JudgeClass): unk
   }
   const objects = value['objects'];
   if (!Array.isArray(objects)) return refuseFields(`${field}: ${name} needs a list as objects`);
-  return { __op: name, objects: objects.map((entry) => plainValue(field, entry, judge)) };
+  return { __op: name, objects: objects.map((entry) => plainValue(field, entry, checkClass)) };
 }
 
-function plainValue(field: string, value: unknown, judge: JudgeClass): unknown {
+function plainValue(field: string, value: unknown, checkClass: CheckClass): unknown {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value;
   if (typeof value === 'number' && Number.isFinite(value)) return value;
   if (value instanceof Date && !Number.isNaN(value.getTime())) return typedDate(value);
-  if (Array.isArray(value)) return value.map((entry) => plainValue(field, entry, judge));
-  if (isTyped(value)) return typedValue(field, value, judge);
-  if (isPlainObject(value)) return plainMembers(field, value, judge);
+  if (Array.isArray(value)) return value.map((entry) => plainValue(field, entry, checkClass));
+  if (isTyped(value)) return typedValue(field, value, checkClass);
+  if (isPlainObject(value)) return plainMembers(field, value, checkClass);
   return refuseFields(`${field} holds something that is not JSON`);
 }
 
-function plainMembers(field: string, value: PlainObject, judge: JudgeClass): PlainObject {
+function plainMembers(field: string, value: PlainObject, checkClass: CheckClass): PlainObject {
   const kept: Record<string, unknown> = {};
   for (const [key, member] of Object.entries(value)) {
     if (key === '__op') refuseFields(`${field}: an __op stands for a whole field, not inside one`);
@@ -85,17 +85,17 @@ function plainMembers(field: string, value: PlainObject, judge: JudgeClass): Pla
       refuseFields(`${field}: keys must not be empty or hold '.', '$' or NUL`);
     if (key === '__type') refuseFields(`${field}: __type must be text`);
     if (isCredentialOrRight(key)) refuseFields(`${field}: '${key}' may not be written`);
-    kept[key] = plainValue(field, member, judge);
+    kept[key] = plainValue(field, member, checkClass);
   }
   return kept;
 }
 
-function typedValue(field: string, value: TypedValue, judge: JudgeClass): TypedValue {
+function typedValue(field: string, value: TypedValue, checkClass: CheckClass): TypedValue {
   if (value.__type === 'Relation') refuseFields(`${field}: relations are not changed by raw writes`);
   const reduced = ownMembers(field, value);
   if (reduced.__type === 'Pointer') {
     if (!isObjectId(reduced['objectId'])) refuseFields(`${field}: the objectId of a Pointer is not an id`);
-    judge(reduced['className'] as string);
+    checkClass(reduced['className'] as string);
   }
   return reduced;
 }
