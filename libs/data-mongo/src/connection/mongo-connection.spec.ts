@@ -83,6 +83,11 @@ describe('a connection', PATIENT, () => {
     await database.close();
   });
 
+  it('ends a write that the driver never settles, and does not know its outcome', async () => {
+    const hanging = connection.sendWrite({ maxTimeMS: 50 }, () => new Promise<never>(() => undefined));
+    await expect(hanging).rejects.toMatchObject({ code: 'timeout', outcome: 'unknown' });
+  });
+
   it('never repeats a URI it cannot read', () => {
     const attempt = () => new MongoConnection({ uri: 'mongodb://user:hunter2@[bad', database: 'x' });
     expect(attempt).toThrow(TypeError);

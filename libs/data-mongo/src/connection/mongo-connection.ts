@@ -1,5 +1,5 @@
 import { type Collection, type Db, type Document, MongoClient, MongoWriteConcernError } from 'mongodb';
-import { StoreError, type StoreErrorCode } from '#data';
+import { type OperationContext, StoreError, type StoreErrorCode } from '#data';
 import { asSearchOperation, asStoreOperation, storeErrorOf } from '../errors.js';
 
 export interface MongoConnectionOptions {
@@ -17,6 +17,12 @@ export interface MongoConnectionOptions {
 export interface StoredDocument extends Document {
   _id: string;
 }
+
+/** A write that ends so may have happened: its answer was lost, or the server had not finished with it. */
+const AMBIGUOUS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
+
+/** Milliseconds that a server which was unreachable has to answer a probe. */
+const PROBE_MS = 3_000;
 
 /** Milliseconds between two checks of a server by the driver: its own default. */
 const HEARTBEAT_MS = 10_000;
@@ -38,6 +44,8 @@ export class MongoConnection {
   /** When the check of a server that is under way must have ended, by its address. */
   private readonly checks = new Map<string, NodeJS.Timeout>();
   private readonly retired = new Map<MongoClient, NodeJS.Timeout>();
+  /** A write failed for want of a server, and none was answered since. */
+  private suspected = false;
 
   constructor(private readonly options: MongoConnectionOptions) {
     this.patience = options.patience ?? 3000;
@@ -70,6 +78,45 @@ export class MongoConnection {
       await asStoreOperation(undefined, () => this.db.command({ ping: 1, maxTimeMS: timeoutMs }, { signal }));
     } catch (error) {
       throw signal.aborted ? new StoreError('unavailable', { cause: error }) : error;
+    }
+  }
+
+  /**
+   * Runs the command that writes. A server that was unreachable is probed first, so that what is not sent is known not to have
+   * happened.
+   * @throws StoreError with `outcome: 'unknown'` when it was sent and its outcome is not known
+   */
+  async sendWrite<T>(
+    { maxTimeMS }: Pick<OperationContext, 'maxTimeMS'>,
+    command: () => Promise<T>,
+  ): Promise<T> {
+    if (this.suspected) {
+      await this.ping(PROBE_MS);
+      this.suspected = false;
+    }
+    try {
+      return await this.settled(command, maxTimeMS);
+    } catch (error) {
+      const storeError = storeErrorOf(error);
+      if (storeError.code === 'unavailable') this.suspected = true;
+      const unconfirmed = error instanceof MongoWriteConcernError;
+      if (!unconfirmed && !AMBIGUOUS.has(storeError.code)) throw storeError;
+      throw new StoreError(storeError.code, { cause: storeError.cause, outcome: 'unknown' });
+    }
+  }
+
+  /** The driver may wait for ever on a connection that closed as it wrote to it, and a write has no signal that would end it. */
+  private async settled<T>(command: () => Promise<T>, maxTimeMS: number): Promise<T> {
+    // The driver tries twice, and waits for a server and for a connection each time.
+    const limit = 2 * (maxTimeMS + 2 * this.patience) + 1000;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new StoreError('timeout')), limit);
+    });
+    try {
+      return await Promise.race([command(), late]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -140,35 +187,6 @@ function clientFor(uri: string, options: ConstructorParameters<typeof MongoClien
     return new MongoClient(uri, options);
   } catch {
     throw new TypeError('database.uri: not a MongoDB connection string');
-  }
-}
-
-/** A write that ends so may have happened: its answer was lost, or the server had not finished with it. */
-const AMBIGUOUS = new Set<StoreErrorCode>(['unavailable', 'timeout', 'cancelled']);
-
-/** Milliseconds that a server which was unreachable has to answer a probe. */
-const PROBE_MS = 3_000;
-
-/** Connections on which an operation failed for want of a server, until one answered again. */
-const suspected = new WeakSet<MongoConnection>();
-
-/**
- * Runs the command that writes. A server that was away is asked first, so that what is not sent is known not to have happened.
- * @throws StoreError with `outcome: 'unknown'` when it was sent and its outcome is not known
- */
-export async function sentWrite<T>(connection: MongoConnection, command: () => Promise<T>): Promise<T> {
-  if (suspected.has(connection)) {
-    await connection.ping(PROBE_MS);
-    suspected.delete(connection);
-  }
-  try {
-    return await command();
-  } catch (error) {
-    const fault = storeErrorOf(error);
-    if (fault.code === 'unavailable') suspected.add(connection);
-    const unconfirmed = error instanceof MongoWriteConcernError;
-    if (!unconfirmed && !AMBIGUOUS.has(fault.code)) throw fault;
-    throw new StoreError(fault.code, { cause: fault.cause, outcome: 'unknown' });
   }
 }
 

@@ -8,7 +8,7 @@ import {
   StoreError,
 } from '#data';
 import type { FieldSchema } from '#policy';
-import { type MongoConnection, sentWrite, type StoredDocument } from '../connection/mongo-connection.js';
+import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { pointerColumn } from '../storage/storage-names.js';
 import { schemaRow, storedType } from './schema-row.js';
@@ -122,7 +122,7 @@ export class MongoSchemaWriter extends SchemaWriter {
   createClass({ className, fields }: NewClass, operation: OperationContext): Promise<void> {
     return this.change(operation, async () => {
       const row = schemaRow({ className, fields, classLevelPermissions: NO_PERMISSIONS, indexes: [] });
-      await sentWrite(this.connection, () =>
+      await this.connection.sendWrite(operation, () =>
         this.schemas.insertOne(row as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
       );
       await makeGeoIndexes(this.connection, className, fields, operation);
@@ -142,7 +142,7 @@ export class MongoSchemaWriter extends SchemaWriter {
   deleteClass(className: string, operation: OperationContext): Promise<'deleted' | 'not_empty' | 'absent'> {
     return this.change(operation, async () => {
       if (await this.hasRows(className, operation)) return 'not_empty';
-      const row: Document | null = await sentWrite(this.connection, () =>
+      const row: Document | null = await this.connection.sendWrite(operation, () =>
         this.schemas.findOneAndDelete({ _id: className }, limits(operation)),
       );
       if (!row) return 'absent';

@@ -1,7 +1,7 @@
 import type { Document, OptionalUnlessRequiredId } from 'mongodb';
 import { type OperationContext, type ParseRow, RecordWriter, type SchemaCatalogue, StoreError } from '#data';
 import type { ClassSchema, Where } from '#policy';
-import { type MongoConnection, sentWrite, type StoredDocument } from '../connection/mongo-connection.js';
+import type { MongoConnection, StoredDocument } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';
 import { classWhereToQuery } from '../query/where-to-query.js';
 import { addColumns, withdrawColumns } from '../schema/mongo-schema-writer.js';
@@ -40,7 +40,7 @@ export class MongoRecordWriter extends RecordWriter {
         const values = withDefaults(valuesOnCreate(fields), names.schema);
         const row = { objectId, ...values, createdAt: at, updatedAt: at };
         const document = rowToDocument(withOwnAcl(row, className), names);
-        await sentWrite(this.connection, () =>
+        await this.connection.sendWrite(operation, () =>
           this.connection
             .collection(className)
             .insertOne(document as OptionalUnlessRequiredId<StoredDocument>, limits(operation)),
@@ -62,7 +62,7 @@ export class MongoRecordWriter extends RecordWriter {
       this.widened(className, fields, operation, async (names) => {
         const at = updatedAt === undefined ? this.now() : new Date(updatedAt);
         const changes = updateOf(fields, names, at);
-        const document: Document | null = await sentWrite(this.connection, () =>
+        const document: Document | null = await this.connection.sendWrite(operation, () =>
           this.connection.collection(className).findOneAndUpdate(rowFilter(objectId, where, names), changes, {
             ...limits(operation),
             returnDocument: 'after',
@@ -76,7 +76,7 @@ export class MongoRecordWriter extends RecordWriter {
   delete(className: string, objectId: string, where: Where, operation: OperationContext): Promise<boolean> {
     return this.write(operation, async () => {
       const names = await this.names(className);
-      const { deletedCount } = await sentWrite(this.connection, () =>
+      const { deletedCount } = await this.connection.sendWrite(operation, () =>
         this.connection.collection(className).deleteOne(rowFilter(objectId, where, names), limits(operation)),
       );
       return deletedCount === 1;
