@@ -189,11 +189,11 @@ export type StoreErrorCode =
   | 'search_not_configured'
   | 'search_index_missing'
   | 'search_invalid'
-  /** The store's own permissions deny it. */
+  /** The store's own permissions say no. */
   | 'denied'
   /** The session that the store was asked with is none, or none any more. */
   | 'session_ended'
-  /** Code of the application, such as a trigger, refused it. */
+  /** Code of the application, a trigger say, refused it. */
   | 'rejected'
   /** The answer is larger than any that is read. */
   | 'too_large'

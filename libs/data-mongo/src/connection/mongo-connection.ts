@@ -165,7 +165,8 @@ export class MongoConnection {
   }
 
   private forgetChecks(): void {
-    for (const address of [...this.checks.keys()]) this.checkEnded(address);
+    for (const timer of this.checks.values()) clearTimeout(timer);
+    this.checks.clear();
   }
 
   private replaceClient(): void {

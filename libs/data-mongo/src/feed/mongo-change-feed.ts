@@ -242,10 +242,10 @@ export class MongoChangeFeed extends ChangeFeed {
   private fail(error: unknown): void {
     const { code } = storeErrorOf(error);
     // A server without change streams rejects the stage; no query of a caller is involved here.
-    const fault = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
+    const storeError = new StoreError(code === 'invalid_query' ? 'unsupported' : code, { cause: error });
     const subjects = [...this.watched.values()];
     this.watched.clear();
-    this.opened.next(fault);
-    for (const subject of subjects) subject.error(fault);
+    this.opened.next(storeError);
+    for (const subject of subjects) subject.error(storeError);
   }
 }

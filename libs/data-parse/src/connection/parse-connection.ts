@@ -262,8 +262,8 @@ function mayHaveHappened(error: StoreError): boolean {
 /** The code of the socket's error, such as ECONNREFUSED; never the request, whose headers hold credentials. */
 function networkReason(error: unknown): string {
   const { cause, name } = error as { cause?: { code?: unknown }; name?: unknown };
-  const told = [cause?.code, name].find((one) => typeof one === 'string');
-  return `no connection (${told ?? 'unknown'})`;
+  const reason = [cause?.code, name].find((one) => typeof one === 'string');
+  return `no connection (${reason ?? 'unknown'})`;
 }
 
 /** What an operator should know of the Parse Server that is configured. */

@@ -131,7 +131,7 @@ export class LiveQueryClient {
   private socket: LiveQuerySocket | null = null;
   private retry: NodeJS.Timeout | null = null;
   private current: ClientState = 'disconnected';
-  private told = false;
+  private lossLogged = false;
 
   /** @throws TypeError naming the option that cannot be used */
   constructor(
@@ -152,7 +152,7 @@ export class LiveQueryClient {
       strategy: settings.backpressureStrategy,
       consume: ({ requestId, op, objectId }) =>
         this.registered.get(requestId)?.subscriber.next({ op, objectId }),
-      onDrop: () => this.tellAll({ op: 'lost' }),
+      onDrop: () => this.emitToAll({ op: 'lost' }),
       onFull: () => this.socket?.pause(),
       onRoom: () => this.socket?.resume(),
     });
@@ -259,8 +259,8 @@ export class LiveQueryClient {
     this.current = 'connected';
     this.breaker.succeeded();
     this.delay.reset();
-    if (this.told) this.log.warn('[LiveQuery] connected again');
-    this.told = false;
+    if (this.lossLogged) this.log.warn('[LiveQuery] connected again');
+    this.lossLogged = false;
     for (const [requestId, { query }] of this.registered) this.socket?.send(subscribeFrame(requestId, query));
   }
 
@@ -287,8 +287,8 @@ export class LiveQueryClient {
     if (this.current === 'closed') return;
     this.current = 'disconnected';
     this.breaker.failed();
-    if (!this.told) this.log.warn(`[LiveQuery] connection lost (${reason}); trying again`);
-    this.told = true;
+    if (!this.lossLogged) this.log.warn(`[LiveQuery] connection lost (${reason}); trying again`);
+    this.lossLogged = true;
     // Who is not served yet need not wait: there may be another source.
     this.fail(({ taken }) => !taken, new StoreError('unavailable'));
     if (this.registered.size === 0) return;
@@ -304,7 +304,7 @@ export class LiveQueryClient {
     }, milliseconds).unref();
   }
 
-  private tellAll(news: LiveQueryEvent): void {
+  private emitToAll(news: LiveQueryEvent): void {
     for (const { subscriber } of this.registered.values()) subscriber.next(news);
   }
 

@@ -101,14 +101,14 @@ export function liveQuerySettings(options: LiveQueryOptions): LiveQuerySettings 
     'url'
   >;
   for (const name of POSITIVE) {
-    if (!(Number.isFinite(settings[name]) && settings[name] > 0)) fault(name, 'expected a positive number');
+    if (!(Number.isFinite(settings[name]) && settings[name] > 0)) invalid(name, 'expected a positive number');
   }
   const { reconnectJitter: jitter } = settings;
-  if (!(jitter >= 0 && jitter <= 1)) fault('reconnectJitter', 'expected a number from 0 to 1');
-  if (!STRATEGIES.has(settings.backpressureStrategy)) fault('backpressureStrategy', 'unknown');
-  if (!TLS_VERSIONS.has(settings.sslMinVersion)) fault('sslMinVersion', 'unknown');
+  if (!(jitter >= 0 && jitter <= 1)) invalid('reconnectJitter', 'expected a number from 0 to 1');
+  if (!STRATEGIES.has(settings.backpressureStrategy)) invalid('backpressureStrategy', 'unknown');
+  if (!TLS_VERSIONS.has(settings.sslMinVersion)) invalid('sslMinVersion', 'unknown');
   if (settings.sslMaxVersion !== null && !TLS_VERSIONS.has(settings.sslMaxVersion))
-    fault('sslMaxVersion', 'unknown');
+    invalid('sslMaxVersion', 'unknown');
   return Object.freeze({ ...settings, url: socketUrl(url ?? derived(serverUrl), settings.allowInsecure) });
 }
 
@@ -123,7 +123,7 @@ export function socketUrlIssue(url: string): string | null {
 }
 
 function derived(serverUrl: string | null | undefined): string {
-  if (!serverUrl || !URL.canParse(serverUrl)) return fault('url', 'expected a ws:// or wss:// URL');
+  if (!serverUrl || !URL.canParse(serverUrl)) return invalid('url', 'expected a ws:// or wss:// URL');
   const { protocol, host } = new URL(serverUrl);
   return `${protocol === 'https:' ? 'wss' : 'ws'}://${host}/`;
 }
@@ -132,13 +132,13 @@ function derived(serverUrl: string | null | undefined): string {
 function socketUrl(text: string, allowInsecure: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (!url || (url.protocol !== 'ws:' && url.protocol !== 'wss:'))
-    return fault('url', 'expected a ws:// or wss:// URL');
+    return invalid('url', 'expected a ws:// or wss:// URL');
   if (url.protocol === 'ws:' && !allowInsecure && !THIS_MACHINE.has(url.hostname)) {
-    return fault('url', 'ws:// sends tokens in the clear: use wss:// for another machine');
+    return invalid('url', 'ws:// sends tokens in the clear: use wss:// for another machine');
   }
   return url.href;
 }
 
-function fault(option: string, message: string): never {
+function invalid(option: string, message: string): never {
   throw new TypeError(`${option}: ${message}`);
 }

@@ -92,7 +92,7 @@ export class LiveQuerySource extends ChangeSource {
     const client = this.clientFor(agent);
     if (!client || !view.declared) throw new SourceRefused('not carried');
     const { identity } = agent;
-    const told = client
+    const events = client
       .watch({
         className: view.className,
         where: view.declared,
@@ -100,8 +100,8 @@ export class LiveQuerySource extends ChangeSource {
         ...(identity.kind === 'sessionToken' && { sessionToken: identity.token }),
       })
       .pipe(map(toSourceEvents()));
-    if (!client.isAdmin) return told;
-    return this.honoured.pipe(concatMap(() => told));
+    if (!client.isAdmin) return events;
+    return this.honoured.pipe(concatMap(() => events));
   }
 
   close(): void {

@@ -123,8 +123,8 @@ export class ParseRecordReader extends RecordReader {
 
   async explain(query: CountQuery, operation: OperationContext): Promise<QueryPlan> {
     const { results } = await this.explained(query, operation);
-    const told: unknown = Array.isArray(results) ? results[0] : results;
-    const planner = isPlainObject(told) ? told['queryPlanner'] : undefined;
+    const answer: unknown = Array.isArray(results) ? results[0] : results;
+    const planner = isPlainObject(answer) ? answer['queryPlanner'] : undefined;
     const plan = isPlainObject(planner) ? planner['winningPlan'] : undefined;
     if (!isPlainObject(plan)) return {};
     return isPlainObject(plan['queryPlan']) ? plan['queryPlan'] : plan;

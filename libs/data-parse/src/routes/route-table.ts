@@ -113,6 +113,6 @@ export function authModeOf({ identity, shape }: Pick<Agent, 'identity' | 'shape'
   }
 }
 
-export function routesFor(operation: RoutedOperation, posture: AuthMode): readonly Route[] {
-  return ROUTE_TABLE[operation].routes[posture];
+export function routesFor(operation: RoutedOperation, mode: AuthMode): readonly Route[] {
+  return ROUTE_TABLE[operation].routes[mode];
 }

@@ -216,7 +216,7 @@ export class AnswerInFlight {
     this.size += size;
     this.weight += small ? size : Math.max(size, weigh());
     const most = Math.min(limit, this.memory.maxAnswerBytes);
-    if (this.weight > most) throw this.fault('too_large', `the answer counts for more than ${most} bytes`);
+    if (this.weight > most) throw this.error('too_large', `the answer counts for more than ${most} bytes`);
     if (this.weight <= this.reserved) return;
     this.memory.take(this.principal, this.weight - this.reserved);
     this.reserved = this.weight;
@@ -225,7 +225,7 @@ export class AnswerInFlight {
   /** Asked before another part is requested. @throws StoreError `busy` when others fill the memory for answers */
   assertRoom(): void {
     if (this.size > SMALL_ANSWER_BYTES && this.memory.full)
-      throw this.fault('busy', 'other answers fill the memory for answers');
+      throw this.error('busy', 'other answers fill the memory for answers');
   }
 
   /**
@@ -250,7 +250,7 @@ export class AnswerInFlight {
     this.memory.giveBack(this.principal, this.reserved);
   }
 
-  private fault(code: 'too_large' | 'busy', reason: string): StoreError {
+  private error(code: 'too_large' | 'busy', reason: string): StoreError {
     return new StoreError(code, { store: this.store, cause: new Error(reason) });
   }
 }

@@ -64,7 +64,7 @@ export class KeyedWrites {
   async run<T>(key: unknown, action: KeyedAction<T>): Promise<T> {
     const checked = checkedKey(key);
     const digest = digestOf(action.named);
-    const known = await this.reached(() => this.keys.begin(this.principal, checked, digest));
+    const known = await this.atKeys(() => this.keys.begin(this.principal, checked, digest));
     if (known && known.digest !== digest) throw otherArguments();
     if (known?.state === 'done') return action.again(known.objectId ?? '');
     if (known && !known.mark && !action.repeatable) throw new Refused(refusals.keyedOutcomeUnknown());
@@ -85,7 +85,7 @@ export class KeyedWrites {
       sending: async (objectId, stamps) => {
         const next = stamps && nextMark(stamps, known?.mark);
         const write = { digest, objectId, ...(next && { mark: next }) };
-        if (!(await this.reached(() => keys.sending(principal, key, write, mark))))
+        if (!(await this.atKeys(() => keys.sending(principal, key, write, mark))))
           throw new Refused(refusals.keyedOutcomeUnknown());
         mark = next;
       },
@@ -103,7 +103,8 @@ export class KeyedWrites {
     }
   }
 
-  private async reached<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs an operation of the key store; its errors become refusals. */
+  private async atKeys<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {

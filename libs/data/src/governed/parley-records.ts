@@ -19,7 +19,7 @@ import type {
 import type { OperationContext, ParseRow, QueryPlan } from '../record-store.js';
 import { GovernedAggregation, readOptOut, readPage } from './governed-aggregation.js';
 import { explain, refuseCollectionScan, readableIndexes } from './query-plan.js';
-import { IncludeResolver, narrowing, walked, widened } from './read-plan.js';
+import { IncludeResolver, narrowing, readOrder, widened } from './read-plan.js';
 import { CallerConstraints, enterClass, type GovernedCall, RowRules } from './row-rules.js';
 import { shownClass, shownRows } from './shown-rows.js';
 import { atStore } from './store-refusals.js';
@@ -46,7 +46,7 @@ export class ParleyRecords implements GovernedRecords {
       operation: 'find',
     });
     const { limit, skip } = readPage(options);
-    const { where, order } = walked(admitted, options, access);
+    const { where, order } = readOrder(admitted, options, access);
     const keys = parseKeys(options.keys, access);
     const includes = await this.includes(options.include, access, keys);
     const scans = options.expectsScan ?? Object.keys(asked).length === 0;

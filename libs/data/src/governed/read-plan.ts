@@ -280,7 +280,7 @@ const BY_ID: readonly SortKey[] = [{ field: 'objectId', descending: false }];
  * What a find reads, and in which order. A class that is read in parts is ordered by id: that order is total and has an index,
  * and rows that are created or removed meanwhile move no other row from one part to the next.
  */
-export function walked(
+export function readOrder(
   where: Where,
   { after, order, skip }: Pick<FindOptions, 'after' | 'order' | 'skip'>,
   access: ClassAccess,

@@ -1,5 +1,4 @@
 import {
-  type Agent,
   type CallTrace,
   type LimitOrigin,
   orThrow,
@@ -10,7 +9,6 @@ import {
   type Tier,
 } from '#agent';
 import {
-  type AgentScope,
   allOf,
   asksOtherClasses,
   type ClassAccess,

@@ -1,7 +1,6 @@
 import { Logger } from '@nestjs/common';
-import { type Agent, TIERS } from '#agent';
+import { TIERS } from '#agent';
 import {
-  type AgentScope,
   type ClassAccess,
   fetchableColumns,
   isTenantRefusal,

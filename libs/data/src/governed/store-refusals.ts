@@ -26,9 +26,9 @@ function geoIndexMissing(where: unknown): Refusal {
   );
 }
 
-function refusalOf(fault: StoreError, operation: OperationContext, where: unknown): Refusal {
-  const cause = fault.cause instanceof Error ? fault.cause.message : undefined;
-  switch (fault.code) {
+function refusalOf(error: StoreError, operation: OperationContext, where: unknown): Refusal {
+  const cause = error.cause instanceof Error ? error.cause.message : undefined;
+  switch (error.code) {
     case 'timeout':
       return refusals.databaseTimedOut(operation.maxTimeMS);
     case 'cancelled':
@@ -36,7 +36,7 @@ function refusalOf(fault: StoreError, operation: OperationContext, where: unknow
     case 'invalid_query':
       return {
         ...refusals.invalidQuery(
-          `${capitalised(fault.store)} refused the query: an operator or value does not fit its field`,
+          `${capitalised(error.store)} refused the query: an operator or value does not fit its field`,
         ),
         ...(cause && { cause }),
       };
@@ -66,18 +66,18 @@ function refusalOf(fault: StoreError, operation: OperationContext, where: unknow
     case 'duplicate':
       return refusals.parseError('A row with this unique value already exists', cause);
     case 'unavailable':
-      return refusals.parseError(`${fault.store} is unavailable`, cause);
+      return refusals.parseError(`${error.store} is unavailable`, cause);
     case 'denied':
-      return { ...refusals.storeDenied(fault.store), ...(cause && { cause }) };
+      return { ...refusals.storeDenied(error.store), ...(cause && { cause }) };
     case 'rejected':
       return refusals.parseError('code of the application refused this', cause);
     case 'too_large':
-      return withCause(refusals.answerTooLarge(fault.store), cause);
+      return withCause(refusals.answerTooLarge(error.store), cause);
     case 'busy':
       return refusals.answersBusy();
     case 'session_ended':
     case 'failed':
-      return refusals.parseError(`${fault.store} could not complete the operation`, cause);
+      return refusals.parseError(`${error.store} could not complete the operation`, cause);
   }
 }
 

@@ -86,9 +86,9 @@ async function metered<T>(
     const result = await (turn ? turn(work, signal) : work());
     ends?.(rowsOf(result));
     return result;
-  } catch (fault) {
-    ends?.(0, fault);
-    throw fault;
+  } catch (error) {
+    ends?.(0, error);
+    throw error;
   }
 }
 
