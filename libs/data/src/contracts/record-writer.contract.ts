@@ -72,6 +72,16 @@ export function recordWriterContract(
       expect(row).not.toHaveProperty('extra');
     });
 
+    it('gives an update the time stamp that it is given, where it takes ids', async () => {
+      if (!store.writer.takesObjectIds) return;
+      const at = '2031-02-03T04:05:06.789Z';
+      const row = await store.writer.update('Album', 'a1', { title: 'At' }, {}, unhurried(), at);
+      expect(row?.['updatedAt']).toBe(at);
+      const is = { updatedAt: { __type: 'Date', iso: at } };
+      expect(await update({ title: 'Later' }, is)).toMatchObject({ title: 'Later' });
+      expect(await update({ title: 'Never' }, is)).toBeNull();
+    });
+
     it('applies values and operations to one row and stamps it', async () => {
       const before = await stored('Album', 'a1');
       const row = await update({
