@@ -1,5 +1,5 @@
 import type { ResolveHost } from '#agent';
-import { askForJson, AuthenticationUnavailable, IssuerDocuments } from '#auth';
+import { requestJson, AuthenticationUnavailable, IssuerDocuments } from '#auth';
 import { type Finding, fail, ok } from './finding.js';
 
 interface Issuer {
@@ -57,7 +57,7 @@ async function describesItself(documents: IssuerDocuments): Promise<boolean> {
 /** How many keys there are; 0 where the service would read none. */
 async function keysAt(address: Promise<string>, resolve: ResolveHost | undefined): Promise<number> {
   try {
-    const { status, value } = await askForJson(await address, { resolve });
+    const { status, value } = await requestJson(await address, { resolve });
     const keys = value?.['keys'];
     return status === 200 && Array.isArray(keys) ? keys.length : 0;
   } catch (error) {

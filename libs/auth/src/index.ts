@@ -15,7 +15,7 @@ export {
   withOwnSession,
 } from './session-rules.js';
 export { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
-export { askForJson, isTrustworthyUrl } from './oauth/issuer-request.js';
+export { requestJson, isTrustworthyUrl } from './oauth/issuer-request.js';
 export { type ClaimPath, isScopeName, type TenantClaim } from './oauth/claims.js';
 export {
   type Admission,

@@ -1,7 +1,7 @@
 import type { CryptoKey, JSONWebKeySet, JWSHeaderParameters } from 'jose';
 import type { ResolveHost } from '#agent';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
-import { askForJson, isLoopbackUrl, isTrustworthyUrl } from './issuer-request.js';
+import { requestJson, isLoopbackUrl, isTrustworthyUrl } from './issuer-request.js';
 
 export type IssuerDocument = Readonly<Record<string, unknown>>;
 
@@ -23,14 +23,14 @@ export function wellKnownUrls(issuer: string): string[] {
 
 /** The metadata of an issuer. It is accepted only when its `issuer` equals the configured one. */
 export class IssuerDocuments {
-  private readonly document: KeptFresh<IssuerDocument>;
+  private readonly document: RefreshedValue<IssuerDocument>;
 
   /** @param resolve default: as the system resolves names */
   constructor(
     private readonly issuer: string,
     private readonly resolve?: ResolveHost,
   ) {
-    this.document = new KeptFresh(() => this.discover(), FRESHNESS);
+    this.document = new RefreshedValue(() => this.discover(), FRESHNESS);
   }
 
   /** @throws AuthenticationUnavailable */
@@ -53,7 +53,7 @@ export class IssuerDocuments {
     let failure = 'no document';
     for (const url of wellKnownUrls(this.issuer)) {
       try {
-        const { status, value } = await askForJson(url, { resolve: this.resolve });
+        const { status, value } = await requestJson(url, { resolve: this.resolve });
         if (status === 200 && value?.['issuer'] === this.issuer) return value;
         failure = status === 200 ? 'a document of another issuer' : `status ${status}`;
       } catch (error) {
@@ -89,11 +89,11 @@ const REFRESH = 600_000;
 
 /** The public keys of an issuer, with rotation and outages. */
 export class KeyRing {
-  private readonly keys: KeptFresh<Keys>;
+  private readonly keys: RefreshedValue<Keys>;
 
   constructor({ jwksUri, outage, cooldown = 30_000, now }: KeyRingOptions) {
     const fetchKeys = async () => keysOf(await fetchedSet(await jwksUri()));
-    this.keys = new KeptFresh(fetchKeys, {
+    this.keys = new RefreshedValue(fetchKeys, {
       refreshAfter: Math.min(REFRESH, outage * 1000),
       usableFor: outage * 1000,
       cooldown,
@@ -116,7 +116,7 @@ export class KeyRing {
 }
 
 async function fetchedSet(url: string): Promise<JSONWebKeySet> {
-  const { status, value } = await askForJson(url);
+  const { status, value } = await requestJson(url);
   const keys = value?.['keys'];
   if (status !== 200 || !Array.isArray(keys) || keys.length === 0 || keys.length > MAX_KEYS)
     throw new AuthenticationUnavailable(`no usable key set at ${new URL(url).host}`);
@@ -163,7 +163,7 @@ const SHORT_COOLDOWN = 1_000;
  * A fetched value with a bounded lifetime. During an outage of its source the last value is used up to `usableFor`,
  * and none after that.
  */
-class KeptFresh<T> {
+class RefreshedValue<T> {
   private known: { readonly value: T; readonly at: number } | null = null;
   private lastAttempt = -Infinity;
   private fetching: Promise<void> | null = null;

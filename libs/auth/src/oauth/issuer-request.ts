@@ -40,7 +40,7 @@ export interface JsonRequest {
   readonly resolve?: ResolveHost | undefined;
 }
 
-export interface JsonAnswer {
+export interface JsonResponse {
   readonly status: number;
   /** Null when the response is not a JSON object. */
   readonly value: Readonly<Record<string, unknown>> | null;
@@ -50,7 +50,7 @@ export interface JsonAnswer {
  * Requests a JSON object from an authorization server, bounded in time and size. Redirects are not followed.
  * @throws AuthenticationUnavailable when there is no answer within the bounds
  */
-export async function askForJson(url: string, request: JsonRequest = {}): Promise<JsonAnswer> {
+export async function requestJson(url: string, request: JsonRequest = {}): Promise<JsonResponse> {
   if (!isTrustworthyUrl(url))
     throw new AuthenticationUnavailable('an address that is neither https nor loopback');
   const { host } = new URL(url);
@@ -90,7 +90,7 @@ async function boundedText({ body }: Response, host: string): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function objectOf(text: string): JsonAnswer['value'] {
+function objectOf(text: string): JsonResponse['value'] {
   try {
     const value: unknown = JSON.parse(text);
     return value !== null && typeof value === 'object' && !Array.isArray(value)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { type Claims, clientOf } from './claims.js';
-import { askForJson } from './issuer-request.js';
+import { requestJson } from './issuer-request.js';
 
 /** Whether a verified token has been revoked. Checked on every request, also for cached tokens. */
 export interface Revocations {
@@ -49,7 +49,7 @@ export class Introspection implements Revocations {
   private async ask(token: string) {
     const { clientId, clientSecret } = this.options;
     const encoded = [clientId, clientSecret].map((part) => encodeURIComponent(part)).join(':');
-    return askForJson(await this.options.endpoint(), {
+    return requestJson(await this.options.endpoint(), {
       method: 'POST',
       headers: {
         Authorization: `Basic ${Buffer.from(encoded).toString('base64')}`,

@@ -7,7 +7,7 @@ import {
   type ModelTurn,
   type StopReason,
 } from './language-model.js';
-import { type GatheredAnswer, type ModelWire, WiredModel } from './model-client.js';
+import { type AnswerCollector, type ModelClient, HttpModel } from './model-client.js';
 import { CallCollector, countOf, textOf } from './model-json.js';
 
 /** The request of the messages API. It refuses empty texts, so they are omitted. */
@@ -20,7 +20,7 @@ function anthropicRequest(
     model,
     max_tokens: maxTokens,
     ...(system !== '' && { system }),
-    messages: messages.map(wireMessage).filter(({ content }) => content.length > 0),
+    messages: messages.map(apiMessage).filter(({ content }) => content.length > 0),
     ...(tools.length > 0 && {
       tools: tools.map(({ name, description, parameters }) => ({
         name,
@@ -32,14 +32,14 @@ function anthropicRequest(
   };
 }
 
-interface WireMessage {
+interface ApiMessage {
   readonly role: 'user' | 'assistant';
   readonly content: readonly JsonObject[];
 }
 
 const textBlocks = (text: string) => (text.trim() === '' ? [] : [{ type: 'text', text }]);
 
-function wireMessage(message: ModelMessage): WireMessage {
+function apiMessage(message: ModelMessage): ApiMessage {
   switch (message.role) {
     case 'user':
       return { role: 'user', content: textBlocks(message.text) };
@@ -70,7 +70,7 @@ const STOPS: Readonly<Record<string, StopReason>> = { max_tokens: 'cut-off', ref
 const TRANSIENT = new Set(['overloaded_error', 'api_error', 'rate_limit_error', 'timeout_error']);
 
 /** Collects an answer of the messages API from its events. */
-class AnthropicAnswer implements GatheredAnswer {
+class AnthropicAnswer implements AnswerCollector {
   private readonly calls = new CallCollector();
   /** Index of the block that the latest text belongs to. */
   private textBlock: unknown;
@@ -178,22 +178,22 @@ function reportedError(error: unknown): LanguageModelError {
 }
 
 /** Models behind Anthropic's messages API. */
-export class AnthropicModel extends WiredModel {
+export class AnthropicModel extends HttpModel {
   readonly provider = 'anthropic';
 
   constructor(
     readonly model: string,
     private readonly maxTokens: number,
-    wire: ModelWire,
+    client: ModelClient,
   ) {
-    super(wire);
+    super(client);
   }
 
   protected requestOf(request: ModelRequest): JsonObject {
     return anthropicRequest(this.model, this.maxTokens, request);
   }
 
-  protected answer(onText: (text: string) => void): GatheredAnswer {
+  protected answer(onText: (text: string) => void): AnswerCollector {
     return new AnthropicAnswer(onText);
   }
 }

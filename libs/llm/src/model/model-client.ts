@@ -12,16 +12,16 @@ import type { ModelEndpoint } from './model-endpoint.js';
 import { EventJson, objectOf } from './model-json.js';
 
 /** Maximum delay in seconds. A request is not repeated when the server asks for more. */
-const MOST = 60;
-const FIRST = 0.5;
+const MAX_DELAY = 60;
+const FIRST_DELAY = 0.5;
 
 /**
  * Seconds until a request is repeated: the delay that the server asks for, else exponential with jitter.
  * @returns null when the server asks for a longer delay than the maximum
  */
 function retryDelay(attempt: number, asked: number | undefined, random = Math.random): number | null {
-  if (asked !== undefined) return asked > MOST ? null : asked;
-  return Math.min(MOST, FIRST * 2 ** attempt * (0.5 + random()));
+  if (asked !== undefined) return asked > MAX_DELAY ? null : asked;
+  return Math.min(MAX_DELAY, FIRST_DELAY * 2 ** attempt * (0.5 + random()));
 }
 
 interface ServerSentEvent {
@@ -85,7 +85,7 @@ export class EventReader {
   }
 }
 
-export interface WireOptions {
+export interface ModelClientOptions {
   /** Name in error messages: `LLM call`. */
   readonly label: string;
   /** Path below the endpoint. */
@@ -104,7 +104,7 @@ export interface WireOptions {
 }
 
 /** A successful response, to be read once as a stream or as text. */
-interface WireAnswer {
+interface ModelResponse {
   readonly isStream: boolean;
   events(): AsyncIterable<ServerSentEvent>;
   text(): Promise<string>;
@@ -115,12 +115,12 @@ const MAX_QUOTED = 2_000;
 const MAX_ERROR_PAGE = 16_384;
 
 /** Posts JSON requests to one endpoint and reads the answers, bounded in time and size. */
-export class ModelWire {
-  readonly #options: WireOptions;
+export class ModelClient {
+  readonly #options: ModelClientOptions;
 
   constructor(
     private readonly endpoint: ModelEndpoint,
-    options: WireOptions,
+    options: ModelClientOptions,
   ) {
     this.#options = options;
   }
@@ -141,7 +141,7 @@ export class ModelWire {
   async send<T>(
     body: object,
     { signal, onRetry }: TurnWatch,
-    read: (answer: WireAnswer) => Promise<T>,
+    read: (answer: ModelResponse) => Promise<T>,
     received: () => boolean,
   ): Promise<T> {
     const { retries } = this.#options;
@@ -162,7 +162,7 @@ export class ModelWire {
   private async attempt<T>(
     body: string,
     signal: AbortSignal,
-    read: (answer: WireAnswer) => Promise<T>,
+    read: (answer: ModelResponse) => Promise<T>,
   ): Promise<T> {
     signal.throwIfAborted();
     const { label, path, headers, maxDuration, timeout } = this.#options;
@@ -200,7 +200,7 @@ export class ModelWire {
     }
   }
 
-  private answer(response: Response, idle: IdleTimeout): WireAnswer {
+  private answer(response: Response, idle: IdleTimeout): ModelResponse {
     const chunks = () => this.chunks(response, idle, this.#options.maxBytes);
     return {
       isStream: (response.headers.get('content-type') ?? '').includes('text/event-stream'),
@@ -307,7 +307,7 @@ function networkCode(error: unknown): string {
 }
 
 /** Collects an answer of a provider, complete or from the events of a stream. */
-export interface GatheredAnswer {
+export interface AnswerCollector {
   /** The payload, not JSON, that ends the stream. */
   readonly ending?: string;
   /** @returns whether the answer is complete @throws LanguageModelError for an error that the server reports */
@@ -322,16 +322,16 @@ export interface GatheredAnswer {
  * Base of models behind an HTTP API: a turn is one request, which is not repeated once a part of the answer was
  * received.
  */
-export abstract class WiredModel extends LanguageModel {
-  constructor(private readonly wire: ModelWire) {
+export abstract class HttpModel extends LanguageModel {
+  constructor(private readonly client: ModelClient) {
     super();
   }
 
   protected abstract requestOf(request: ModelRequest): JsonObject;
-  protected abstract answer(onText: (text: string) => void): GatheredAnswer;
+  protected abstract answer(onText: (text: string) => void): AnswerCollector;
 
   withoutSecrets(text: string): string {
-    return this.wire.withoutSecrets(text);
+    return this.client.withoutSecrets(text);
   }
 
   turn(request: ModelRequest, watch: TurnWatch): Promise<ModelTurn> {
@@ -340,18 +340,18 @@ export abstract class WiredModel extends LanguageModel {
       received = true;
       watch.onText?.(text);
     };
-    const read = (answer: WireAnswer) => this.read(answer, this.answer(onText));
-    return this.wire.send(this.requestOf(request), watch, read, () => received);
+    const read = (answer: ModelResponse) => this.read(answer, this.answer(onText));
+    return this.client.send(this.requestOf(request), watch, read, () => received);
   }
 
-  private async read(answer: WireAnswer, gathered: GatheredAnswer): Promise<ModelTurn> {
-    if (!answer.isStream) return gathered.takeWhole(objectOf(await answer.text(), this.wire.label));
+  private async read(answer: ModelResponse, collector: AnswerCollector): Promise<ModelTurn> {
+    if (!answer.isStream) return collector.takeWhole(objectOf(await answer.text(), this.client.label));
     const json = new EventJson();
     for await (const { data } of answer.events()) {
-      if (data === gathered.ending) return gathered.finished(true);
+      if (data === collector.ending) return collector.finished(true);
       const event = json.read(data);
-      if (event && gathered.take(event)) return gathered.finished(true);
+      if (event && collector.take(event)) return collector.finished(true);
     }
-    return gathered.finished(false);
+    return collector.finished(false);
   }
 }

@@ -1,7 +1,7 @@
 import type { ResolveHost } from '#agent';
 import { AnthropicModel } from './anthropic.js';
 import { type LanguageModel, ModelSettingsError } from './language-model.js';
-import { ModelWire, type WireOptions } from './model-client.js';
+import { ModelClient, type ModelClientOptions } from './model-client.js';
 import { ModelEndpoint } from './model-endpoint.js';
 import { OpenAiModel } from './openai.js';
 
@@ -54,7 +54,7 @@ export function openModel(settings: ModelSettings): LanguageModel {
     allowed: settings.allowedEndpoints ?? null,
     ...(settings.resolve && { resolve: settings.resolve }),
   });
-  const limits: Omit<WireOptions, 'label' | 'path' | 'headers'> = {
+  const limits: Omit<ModelClientOptions, 'label' | 'path' | 'headers'> = {
     secret: key === PLACEHOLDER_KEY ? '' : key,
     timeout: settings.timeout ?? 90,
     maxDuration: settings.maxDuration ?? 600,
@@ -64,12 +64,12 @@ export function openModel(settings: ModelSettings): LanguageModel {
   const named = settings.model ?? model;
   if (provider === 'anthropic') {
     const headers = { 'x-api-key': key, 'anthropic-version': '2023-06-01' };
-    const wire = new ModelWire(place, { ...limits, label: 'Anthropic call', path: '/messages', headers });
-    return new AnthropicModel(named, settings.maxTokens ?? 1024, wire);
+    const client = new ModelClient(place, { ...limits, label: 'Anthropic call', path: '/messages', headers });
+    return new AnthropicModel(named, settings.maxTokens ?? 1024, client);
   }
   const headers = { Authorization: `Bearer ${key}` };
-  const wire = new ModelWire(place, { ...limits, label: 'LLM call', path: '/chat/completions', headers });
-  return new OpenAiModel(provider, named, wire);
+  const client = new ModelClient(place, { ...limits, label: 'LLM call', path: '/chat/completions', headers });
+  return new OpenAiModel(provider, named, client);
 }
 
 function providerOf(named: string | null): Provider {

@@ -8,7 +8,7 @@ import {
   type StopReason,
   type TokenCount,
 } from './language-model.js';
-import { type GatheredAnswer, type ModelWire, WiredModel } from './model-client.js';
+import { type AnswerCollector, type ModelClient, HttpModel } from './model-client.js';
 import { CallCollector, countOf, textOf } from './model-json.js';
 
 /** The request of the chat completions API. */
@@ -17,7 +17,7 @@ function openAiRequest(model: string, { system, messages, tools }: ModelRequest)
     model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
-      ...messages.flatMap(wireMessages),
+      ...messages.flatMap(apiMessages),
     ],
     ...(tools.length > 0 && {
       tools: tools.map(({ name, description, parameters }) => ({
@@ -31,7 +31,7 @@ function openAiRequest(model: string, { system, messages, tools }: ModelRequest)
   };
 }
 
-function wireMessages(message: ModelMessage): JsonObject[] {
+function apiMessages(message: ModelMessage): JsonObject[] {
   switch (message.role) {
     case 'user':
     case 'system':
@@ -62,7 +62,7 @@ const STOPS: Readonly<Record<string, StopReason>> = {
 };
 
 /** Collects an answer of the chat completions API, complete or in chunks. */
-class OpenAiAnswer implements GatheredAnswer {
+class OpenAiAnswer implements AnswerCollector {
   readonly ending = '[DONE]';
   private readonly calls = new CallCollector();
   private text = '';
@@ -72,13 +72,13 @@ class OpenAiAnswer implements GatheredAnswer {
   constructor(private readonly onText: (text: string) => void) {}
 
   take(chunk: JsonObject): boolean {
-    this.gather(chunk);
+    this.collect(chunk);
     // The usage follows the last text.
     return false;
   }
 
   takeWhole(answer: JsonObject): ModelTurn {
-    this.gather(answer);
+    this.collect(answer);
     return this.finished(true);
   }
 
@@ -91,7 +91,7 @@ class OpenAiAnswer implements GatheredAnswer {
   }
 
   /** @throws LanguageModelError for an error that the server reports in a successful response */
-  private gather(chunk: JsonObject): void {
+  private collect(chunk: JsonObject): void {
     const { error, usage } = chunk;
     if (error !== undefined && error !== null) throw reportedError(error);
     if (isJsonObject(usage))
@@ -140,20 +140,20 @@ function reportedError(error: unknown): LanguageModelError {
 }
 
 /** Models behind OpenAI's chat completions API, also of LM Studio, Ollama and vLLM. */
-export class OpenAiModel extends WiredModel {
+export class OpenAiModel extends HttpModel {
   constructor(
     readonly provider: string,
     readonly model: string,
-    wire: ModelWire,
+    client: ModelClient,
   ) {
-    super(wire);
+    super(client);
   }
 
   protected requestOf(request: ModelRequest): JsonObject {
     return openAiRequest(this.model, request);
   }
 
-  protected answer(onText: (text: string) => void): GatheredAnswer {
+  protected answer(onText: (text: string) => void): AnswerCollector {
     return new OpenAiAnswer(onText);
   }
 }
