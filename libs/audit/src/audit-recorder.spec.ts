@@ -3,11 +3,11 @@ import { describe, expect, it, vi } from 'vitest';
 import { ProcessVersionedStore } from '#cluster';
 import type { AuditRecord } from './audit-record.js';
 import { AuditBook, type AuditRecorderOptions } from './audit-recorder.js';
+import { RecentAuditTrail } from './audit-trail.js';
 import { RecordSeal } from './chain/audit-chain.js';
 import { SharedChainRegister } from './chain/chain-anchors.js';
 import { RecordingLog, SwitchableDelivery } from './delivery/deliveries.fixture.js';
 import { RefusingKeeper } from './delivery/sink-writers.js';
-import { RecentAuditTrail } from './search/audit-trail.js';
 import type { RecordSource } from './verify/record-source.js';
 import { verifyRecords } from './verify/verify-records.js';
 

@@ -6,15 +6,15 @@ import {
   type ChainHead,
   type OutageEvent,
 } from './audit-record.js';
+import type { AuditEntry, RecentAuditTrail } from './audit-trail.js';
 import { AuditChain, type RecordSeal } from './chain/audit-chain.js';
-import { type ChainRegister, ChainAnchor } from './chain/chain-anchors.js';
+import { ChainAnchor, type ChainRegister } from './chain/chain-anchors.js';
 import {
   type DeliveryLog,
   type KeeperState,
   type RecordKeeper,
   RecordNotKept,
 } from './delivery/record-delivery.js';
-import type { AuditEntry, RecentAuditTrail } from './search/audit-trail.js';
 
 export interface AuditRecorderOptions {
   /** Receive every record as it was made; their failures are ignored. */

@@ -56,7 +56,7 @@ export {
   pageOf,
   readCursor,
   RecentAuditTrail,
-} from './search/audit-trail.js';
+} from './audit-trail.js';
 export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from './verify/record-source.js';
 export {
   type ChainFault,

@@ -1,6 +1,6 @@
 import type { ChainHead } from '../audit-record.js';
+import { type AuditPage, type AuditQuery, AuditTrail } from '../audit-trail.js';
 import type { Sealed, SealedLine } from '../chain/audit-chain.js';
-import { type AuditPage, type AuditQuery, AuditTrail } from '../search/audit-trail.js';
 import type { RecordDelivery } from './record-delivery.js';
 
 /** A database collection of records. Records are only added. */

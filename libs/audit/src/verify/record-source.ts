@@ -1,7 +1,5 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { readSealed } from '../chain/audit-chain.js';
-import type { AuditCollection } from '../delivery/audit-collection.js';
 import {
   type AuditEntry,
   type AuditPage,
@@ -11,7 +9,9 @@ import {
   matching,
   newestFirst,
   pageOf,
-} from '../search/audit-trail.js';
+} from '../audit-trail.js';
+import { readSealed } from '../chain/audit-chain.js';
+import type { AuditCollection } from '../delivery/audit-collection.js';
 
 /** A value that should be a record, and its position. */
 interface FoundRecord {

@@ -1,4 +1,4 @@
-import type { ApprovalRecord, AuditEvent, AuditRecord } from '../audit-record.js';
+import type { ApprovalRecord, AuditEvent, AuditRecord } from './audit-record.js';
 
 /** Position of an entry in the chain of its process, starting at 0. */
 export interface AuditPosition {
