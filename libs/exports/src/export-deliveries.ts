@@ -29,7 +29,7 @@ interface Part {
   readonly next: WalkStart | undefined;
 }
 
-export interface ExportResourcesParts {
+export interface ExportResourcesDependencies {
   readonly files: ExportFiles;
   readonly office: TicketOffice;
   /** Of the places where parts begin: clients carry them. */
@@ -42,7 +42,7 @@ export interface ExportResourcesParts {
 export class ExportResources implements ResourceProvider {
   readonly scheme = EXPORT_SCHEME;
 
-  constructor(private readonly parts: ExportResourcesParts) {}
+  constructor(private readonly parts: ExportResourcesDependencies) {}
 
   async list(call: ResourceCall): Promise<ListedResource[]> {
     const { files, office } = this.parts;

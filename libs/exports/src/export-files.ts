@@ -41,7 +41,7 @@ export interface ExportedLine {
   readonly text: string;
 }
 
-export interface ExportFileParts {
+export interface ExportFileDependencies {
   readonly id: string;
   readonly ticket: ExportTicket;
   readonly reader: Reader;
@@ -56,7 +56,7 @@ export interface ExportFileParts {
 
 /** An export as its owner reads it now. Making one reads nothing. */
 export class ExportFile {
-  constructor(private readonly parts: ExportFileParts) {}
+  constructor(private readonly parts: ExportFileDependencies) {}
 
   get head(): string {
     return this.parts.writer.head;
@@ -78,7 +78,7 @@ export class ExportFile {
     let rows = 0;
     let bytes = 0;
     let ended = false;
-    let fault: unknown;
+    let failure: unknown;
     let phrase: string | undefined;
     try {
       const walker = { ...reader, signal: reader.signal, proceed: () => this.stillPromised() };
@@ -93,13 +93,13 @@ export class ExportFile {
       }
       ended = true;
     } catch (error) {
-      fault = error;
+      failure = error;
       throw error;
     } finally {
       const { agent, correlationId } = reader;
       const milliseconds = performance.now() - began;
-      ended ||= !whole && fault === undefined;
-      journal.record({ agent, correlationId, rows, bytes, milliseconds, ended, fault, phrase });
+      ended ||= !whole && failure === undefined;
+      journal.record({ agent, correlationId, rows, bytes, milliseconds, ended, error: failure, phrase });
     }
   }
 

@@ -12,7 +12,7 @@ export interface ExportReading {
   readonly milliseconds: number;
   /** Whether it ended by itself. */
   readonly ended: boolean;
-  readonly fault?: unknown;
+  readonly error?: unknown;
   /** The operator's phrase that was found in it. */
   readonly phrase?: string | undefined;
 }
@@ -33,7 +33,7 @@ export class ExportJournal {
   }
 
   /** What has left cannot be taken back: nobody waits for its record. */
-  record({ agent, correlationId, rows, bytes, milliseconds, ended, fault, phrase }: ExportReading): void {
+  record({ agent, correlationId, rows, bytes, milliseconds, ended, error, phrase }: ExportReading): void {
     const { version, switches } = this.policies.of(agent);
     const entry = {
       at: new Date().toISOString(),
@@ -47,7 +47,7 @@ export class ExportJournal {
       rows,
       ...(phrase !== undefined && { prompt_injection_phrase: phrase }),
       duration_ms: Math.round(milliseconds * 100) / 100,
-      ...(!ended && failure(fault)),
+      ...(!ended && failure(error)),
     };
     try {
       this.audit.record(entry)?.catch(() => undefined);
@@ -57,13 +57,13 @@ export class ExportJournal {
   }
 }
 
-function failure(fault: unknown) {
-  if (fault instanceof Refused) return auditedRefusal(fault.refusal, 'Refused');
+function failure(error: unknown) {
+  if (error instanceof Refused) return auditedRefusal(error.refusal, 'Refused');
   // Ended from outside, by whoever read it.
-  if (fault === undefined) return auditedRefusal(refusals.cancelled(), 'Refused');
-  const error_class = fault instanceof Error ? fault.constructor.name : typeof fault;
-  const cause = fault instanceof Error ? fault.message : 'not an error';
-  if (fault instanceof Unauthorized)
+  if (error === undefined) return auditedRefusal(refusals.cancelled(), 'Refused');
+  const error_class = error instanceof Error ? error.constructor.name : typeof error;
+  const cause = error instanceof Error ? error.message : 'not an error';
+  if (error instanceof Unauthorized)
     return {
       error_code: 'access_denied' as const,
       error_class,

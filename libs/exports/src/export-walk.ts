@@ -34,7 +34,7 @@ export interface WalkedRow {
 }
 
 /**
- * Walks the rows of an order in the order of their ids. Every batch is a call of its own through the governed door: who asks,
+ * Walks the rows of an order in the order of their ids. Every batch is a call of its own through governed data access: who asks,
  * what they may read and which rows exist for them is settled anew each time.
  */
 @Injectable()
@@ -47,7 +47,7 @@ export class ExportWalk {
 
   /** @throws Refused when the class is closed to the agent */
   admit({ className }: ExportOrder, walker: Omit<Walker, 'proceed'>): Promise<GovernedClass> {
-    return withinTime(walker.signal, (signal) => this.door(walker, signal).admit(className));
+    return withinTime(walker.signal, (signal) => this.recordsFor(walker, signal).admit(className));
   }
 
   /**
@@ -63,7 +63,9 @@ export class ExportWalk {
       await walker.proceed();
       const options: FindOptions = { where, keys, include, after, limit: wanted, expectsScan: true };
       const found = await this.paid(walker, (meter) =>
-        withinTime(walker.signal, (signal) => this.door(walker, signal, meter).find(className, options)),
+        withinTime(walker.signal, (signal) =>
+          this.recordsFor(walker, signal, meter).find(className, options),
+        ),
       );
       rows += found.length;
       if (rows > this.settings.maxRows) throw new Refused(tooMany(this.settings.maxRows));
@@ -100,7 +102,7 @@ export class ExportWalk {
     if (budgeted) await budgets.charge(budgeted, budgeted.settle(bytes));
   }
 
-  private door(
+  private recordsFor(
     { agent, correlationId, telemetry }: Omit<Walker, 'proceed'>,
     signal: AbortSignal,
     budgeted?: DataMeter,

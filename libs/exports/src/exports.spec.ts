@@ -6,7 +6,7 @@ import { processSecret } from '#dispatcher';
 import {
   agentOf,
   download,
-  openRoom,
+  exportsUnderTest,
   orderOf,
   promise,
   readParts,
@@ -24,7 +24,7 @@ describe('an export', () => {
     await fc.assert(
       fc.asyncProperty(counts, limits, async (count, limit) => {
         const rows = songs(count);
-        const room = openRoom(rows);
+        const room = exportsUnderTest(rows);
         const text = (await download(room, await promise(room, ANN, orderOf({ limit })), ANN)).join('');
         const titles = rows.slice(0, limit ?? count).map(({ title }) => title);
         expect(text.split('\r\n')).toEqual(['title', ...titles, '']);
@@ -46,7 +46,7 @@ describe('an export', () => {
         fc.boolean(),
         async (titles, partBytes, format, chosen) => {
           const rows = songs(titles.length, (index) => titles[index] as string);
-          const room = openRoom(rows, { partBytes });
+          const room = exportsUnderTest(rows, { partBytes });
           const order = orderOf({ format, ...(!chosen && { columns: [] }) });
           const id = await promise(room, ANN, order);
           const whole = (await download(room, id, ANN)).join('');
@@ -62,7 +62,7 @@ describe('an export', () => {
   });
 
   it('asks nothing of the store before its first piece, and nothing more while no further one is taken', async () => {
-    const room = openRoom(songs(5000));
+    const room = exportsUnderTest(songs(5000));
     const id = await promise(room, ANN);
     const opened = await room.downloads.open(id, { agent: ANN, signal: new AbortController().signal });
     expect(room.reader.queries).toEqual([]);
@@ -74,7 +74,7 @@ describe('an export', () => {
   });
 
   it('ends with the session of its reader, between two batches', async () => {
-    const room = openRoom(songs(3000));
+    const room = exportsUnderTest(songs(3000));
     const reader = agentOf('ann', {}, sessionIdentity('r:1'));
     room.sessions.open.add('r:1');
     const id = await promise(room, reader);
@@ -92,13 +92,13 @@ describe('an export', () => {
       { code: 'security_blocked' },
     ],
   ])('is broken off for %s', async (_, options, refusal) => {
-    const room = openRoom(songs(3000), options);
+    const room = exportsUnderTest(songs(3000), options);
     await expect(download(room, await promise(room, ANN), ANN)).rejects.toMatchObject(refusedWith(refusal));
     expect(room.audit.entries).toMatchObject([{ success: false, error_code: refusal.code, rows: 1000 }]);
   });
 
   it('is broken off when the data budget of its owner is used up, and begun no more', async () => {
-    const room = openRoom(songs(5000));
+    const room = exportsUnderTest(songs(5000));
     const modest = agentOf('ann', { budget: { rows: 1500 } });
     const id = await promise(room, modest);
     const exhausted = refusedWith({ code: 'rate_limited', gate: 'budget' });
@@ -109,7 +109,7 @@ describe('an export', () => {
   });
 
   it('is charged with its bytes', async () => {
-    const room = openRoom(songs(2000));
+    const room = exportsUnderTest(songs(2000));
     const modest = agentOf('ann', { budget: { bytes: 100 } });
     await expect(download(room, await promise(room, modest), modest)).rejects.toMatchObject(
       refusedWith({ gate: 'budget' }),
@@ -118,21 +118,21 @@ describe('an export', () => {
   });
 
   it('tells the operator of a canary that does not refuse', async () => {
-    const room = openRoom(songs(10), { policy: { promptInjectionCanaries: ['song 3'] } });
+    const room = exportsUnderTest(songs(10), { policy: { promptInjectionCanaries: ['song 3'] } });
     await download(room, await promise(room, ANN), ANN);
     expect(room.canaries).toEqual(['song 3']);
     expect(room.audit.entries).toMatchObject([{ success: true, prompt_injection_phrase: 'song 3' }]);
   });
 
   it('is broken off when it is taken back', async () => {
-    const room = openRoom(songs(3000));
+    const room = exportsUnderTest(songs(3000));
     const id = await promise(room, ANN);
     room.reader.before = () => void room.office.revoke(id, ANN);
     await expect(download(room, id, ANN)).rejects.toMatchObject(refusedWith({ code: 'cancelled' }));
   });
 
   it('is broken off when its reader is gone', async () => {
-    const room = openRoom(songs(3000));
+    const room = exportsUnderTest(songs(3000));
     const reading = new AbortController();
     room.reader.before = () => reading.abort();
     const id = await promise(room, ANN);
@@ -143,14 +143,14 @@ describe('an export', () => {
   });
 
   it('never goes round in circles when a store does not walk on', async () => {
-    const room = openRoom(songs(2000));
+    const room = exportsUnderTest(songs(2000));
     const find = room.reader.find.bind(room.reader);
     room.reader.find = (query) => find({ ...query, where: {} });
     await expect(download(room, await promise(room, ANN), ANN)).rejects.toThrow('order of their ids');
   });
 
   it('is refused when the tool, the class or the rate is closed to its owner by then', async () => {
-    const room = openRoom(songs(3));
+    const room = exportsUnderTest(songs(3));
     const id = await promise(room, ANN);
     const signal = new AbortController().signal;
     const open = (agent: ReturnType<typeof agentOf>) => room.downloads.open(id, { agent, signal });
@@ -169,8 +169,8 @@ describe('an export', () => {
   it('whose columns changed between two parts is not put together', async () => {
     const [store, keys] = [new ProcessVersionedStore(), processSecret()];
     const common = { partBytes: 300, store, keys };
-    const wide = openRoom(songs(30), { ...common, policy: { classes: { Song: {} } } });
-    const narrow = openRoom(songs(30), common);
+    const wide = exportsUnderTest(songs(30), { ...common, policy: { classes: { Song: {} } } });
+    const narrow = exportsUnderTest(songs(30), common);
     const id = await promise(wide, ANN, orderOf({ columns: [] }));
     const call = { agent: ANN, signal: new AbortController().signal, progress: () => undefined };
     const read = ({ resources, records }: typeof wide, uri: string) =>
@@ -185,7 +185,7 @@ describe('an export', () => {
 
 describe('the ticket of an export', () => {
   it('that was taken back makes room for another', async () => {
-    const room = openRoom([], { settings: { maxPerOwner: 2 } });
+    const room = exportsUnderTest([], { settings: { maxPerOwner: 2 } });
     const [kept, back] = [await promise(room, ANN), await promise(room, ANN)];
     await room.office.revoke(back, ANN);
     await promise(room, ANN);
@@ -194,7 +194,7 @@ describe('the ticket of an export', () => {
   });
 
   it('is found by its owner alone: same principal, tenant and agent, and no sub-agent', async () => {
-    const { office } = openRoom([]);
+    const { office } = exportsUnderTest([]);
     const agent = agentOf('ann', { tenantId: 'acme' });
     const id = (await office.promise(orderOf(), { agent })).uri.slice('export://'.length);
     expect(await office.find(id, agentOf('ann', { tenantId: 'acme' }))).toBeDefined();
@@ -221,7 +221,7 @@ describe('the ticket of an export', () => {
         fc.integer({ min: 1, max: 5 }),
         fc.integer({ min: 0, max: 12 }),
         async (most, asked) => {
-          const { office } = openRoom([], { settings: { maxPerOwner: most } });
+          const { office } = exportsUnderTest([], { settings: { maxPerOwner: most } });
           const uris: string[] = [];
           for (let n = 0; n < asked; n += 1) uris.push((await office.promise(orderOf(), { agent: ANN })).uri);
           const open = (await office.open(ANN)).map(({ uri }) => uri);

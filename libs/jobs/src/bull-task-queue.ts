@@ -19,9 +19,9 @@ const NAME = 'tasks';
 /** Deaths of workers that one run survives. */
 const MAX_DEATHS = 5;
 /** Milliseconds that adding a job may take. */
-const PATIENCE = 500;
+const COMMAND_TIMEOUT = 500;
 /** Milliseconds that runs have to end in at the close, and then again the connections. */
-const FAREWELL = 1_500;
+const SHUTDOWN_TIMEOUT = 1_500;
 
 /** A queue on BullMQ, for every replica that is given the same Redis. */
 export class BullTaskQueue extends TaskQueue {
@@ -35,7 +35,7 @@ export class BullTaskQueue extends TaskQueue {
     this.connection = this.connect({
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
-      commandTimeout: PATIENCE,
+      commandTimeout: COMMAND_TIMEOUT,
     });
     this.queue = new Queue(NAME, {
       connection: this.connection,
@@ -103,10 +103,10 @@ export class BullTaskQueue extends TaskQueue {
 
   /** Within a few seconds, whatever Redis does: what it is not told of, other workers find stalled. */
   async close(): Promise<void> {
-    await Promise.race([Promise.allSettled(this.runs), pause(FAREWELL)]);
+    await Promise.race([Promise.allSettled(this.runs), pause(SHUTDOWN_TIMEOUT)]);
     const force = !(await this.isUp());
     const closed = Promise.allSettled([this.worker?.close(force), this.queue.close()]);
-    await Promise.race([closed, pause(FAREWELL)]);
+    await Promise.race([closed, pause(SHUTDOWN_TIMEOUT)]);
     this.connection.disconnect();
   }
 

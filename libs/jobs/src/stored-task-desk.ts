@@ -26,7 +26,7 @@ import {
   unanswered,
 } from './task-records.js';
 
-export interface TaskDeskParts {
+export interface TaskServiceDependencies {
   readonly records: TaskRecords;
   readonly queue: TaskQueue;
   readonly bus: MessageBus;
@@ -34,7 +34,7 @@ export interface TaskDeskParts {
   readonly settings: TaskSettings;
   /** How many tasks a principal may begin: each is kept for its lifetime. */
   readonly begun: RateLimiter;
-  /** Hears of tasks that end while nothing runs. */
+  /** Records tasks that end while nothing runs. */
   readonly calls: Pick<BackgroundCalls, 'recordUnfinished' | 'recordOrphaned'>;
 }
 
@@ -43,25 +43,25 @@ const LOST = 5;
 
 /** Tasks as records, run by whichever replica's worker is free. */
 export class StoredTaskDesk extends TaskDesk {
-  constructor(private readonly parts: TaskDeskParts) {
+  constructor(private readonly dependencies: TaskServiceDependencies) {
     super();
   }
 
   /** @throws Refused for the call of a sub-agent, under whose limits no worker could run, and for one task too many */
-  async start(call: TaskCall, patience: number): Promise<TaskState> {
-    const { records, queue, agents, bus, begun } = this.parts;
+  async start(call: TaskCall, timeout: number): Promise<TaskState> {
+    const { records, queue, agents, bus, begun } = this.dependencies;
     const taskId = randomUUID();
     const agent = await agents.write(call.agent, taskId);
     if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
     const record = newRecord(call, agent);
     const refusal = await refusalOf(begun, call.agent.principal);
     if (refusal) {
-      this.parts.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
+      this.dependencies.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
       throw new Refused(refusal);
     }
     await records.create(taskId, record);
     // Heard from before the job is there: a quick run ends before a slow listener begins.
-    const settled = patience > 0 ? endOf(bus, taskId, patience) : undefined;
+    const settled = timeout > 0 ? endOf(bus, taskId, timeout) : undefined;
     try {
       await queue.push({ taskId, run: record.run });
     } catch (error) {
@@ -83,8 +83,10 @@ export class StoredTaskDesk extends TaskDesk {
     const record = await this.owned(taskId, owner);
     if (!record) return false;
     const fitting = fittingResponses(unanswered(record), responses);
-    const changed = await this.parts.records.change(taskId, (current) => withAnswers(current, fitting));
-    if (changed?.status === 'working') await this.parts.queue.push({ taskId, run: changed.run });
+    const changed = await this.dependencies.records.change(taskId, (current) =>
+      withAnswers(current, fitting),
+    );
+    if (changed?.status === 'working') await this.dependencies.queue.push({ taskId, run: changed.run });
     return true;
   }
 
@@ -92,40 +94,40 @@ export class StoredTaskDesk extends TaskDesk {
     const record = await this.owned(taskId, owner);
     if (!record) return false;
     let waited = false;
-    const changed = await this.parts.records.change(taskId, (current) => {
+    const changed = await this.dependencies.records.change(taskId, (current) => {
       waited = current.status === 'input_required' || !current.begun;
       return hasEnded(current) ? null : { ...current, status: 'cancelled' };
     });
     if (!changed) return true;
-    await this.parts.bus.publish(CANCELLED, { taskId });
+    await this.dependencies.bus.publish(CANCELLED, { taskId });
     // A run that is going on hears of it, and records how it ended.
     if (waited) await this.recordCancelled(taskId, changed);
     return true;
   }
 
   private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
-    const agent = await this.parts.agents.read(record.agent, taskId);
-    if (!agent) return this.parts.calls.recordOrphaned({ ...record, taskId });
-    this.parts.calls.recordUnfinished(
+    const agent = await this.dependencies.agents.read(record.agent, taskId);
+    if (!agent) return this.dependencies.calls.recordOrphaned({ ...record, taskId });
+    this.dependencies.calls.recordUnfinished(
       { ...record, agent, begun: false },
       refusals.cancelled('task_cancelled'),
     );
   }
 
   private async owned(taskId: string, owner: TaskOwner): Promise<TaskRecord | undefined> {
-    const record = await this.parts.records.find(taskId);
+    const record = await this.dependencies.records.find(taskId);
     return record && isOwnedBy(record, owner) ? record : undefined;
   }
 
   /** A run whose job was lost, between a record and its job or with a worker, is queued again when somebody asks. */
   private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
     const silence = Date.now() - lastUpdatedAt;
-    if (status !== 'working' || silence < this.parts.settings.heartbeat * LOST) return;
-    await this.parts.queue.push({ taskId, run });
+    if (status !== 'working' || silence < this.dependencies.settings.heartbeat * LOST) return;
+    await this.dependencies.queue.push({ taskId, run });
   }
 
   private state(taskId: string, record: TaskRecord): TaskState {
-    const { lifetime: ttl, pollInterval: poll } = this.parts.settings;
+    const { lifetime: ttl, pollInterval: poll } = this.dependencies.settings;
     return taskState(taskId, record, { ttl, poll });
   }
 }
@@ -164,9 +166,9 @@ function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
   return { ...record, responses, status: 'working', run: record.run + 1, begun: false };
 }
 
-function endOf(bus: MessageBus, taskId: string, patience: number): Promise<unknown> {
+function endOf(bus: MessageBus, taskId: string, timeout: number): Promise<unknown> {
   const ended = bus.messages(ENDED).pipe(filter((message) => message['taskId'] === taskId));
-  return firstValueFrom(merge(ended, timer(patience)));
+  return firstValueFrom(merge(ended, timer(timeout)));
 }
 
 /** Null: one more task may begin. A limit that cannot be counted lets none begin. */

@@ -14,7 +14,7 @@ import {
   type TaskSettings,
 } from './task-records.js';
 
-export interface TaskWorkerParts {
+export interface TaskWorkerDependencies {
   readonly records: TaskRecords;
   readonly calls: BackgroundCalls;
   readonly registry: Pick<ToolRegistry, 'get'>;
@@ -42,8 +42,8 @@ export class TaskWorker {
   private readonly running = new Map<string, RunningTask>();
   private readonly listening: Subscription;
 
-  constructor(private readonly parts: TaskWorkerParts) {
-    this.listening = parts.bus
+  constructor(private readonly dependencies: TaskWorkerDependencies) {
+    this.listening = dependencies.bus
       .messages(CANCELLED)
       .pipe(filter(({ taskId }) => typeof taskId === 'string'))
       .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
@@ -58,7 +58,7 @@ export class TaskWorker {
   async handle({ taskId, run }: TaskJob): Promise<void> {
     // Handed to this worker while it closed.
     if (this.closing) throw new HandedOver();
-    const { records } = this.parts;
+    const { records } = this.dependencies;
     const seen = await records.find(taskId);
     if (!seen || !isDue(seen, run)) return;
     if (seen.begun && !this.mayRunAgain(seen)) return this.giveUp(taskId, seen);
@@ -79,7 +79,7 @@ export class TaskWorker {
   /** The worker of its run is gone, and with it whoever would have recorded how it ended. */
   private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
     if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
-    const { agents, calls } = this.parts;
+    const { agents, calls } = this.dependencies;
     const agent = await agents.read(record.agent, taskId);
     if (!agent) return calls.recordOrphaned({ ...record, taskId });
     calls.recordUnfinished(
@@ -89,7 +89,7 @@ export class TaskWorker {
   }
 
   private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
-    const { agents, calls, oneTime } = this.parts;
+    const { agents, calls, oneTime } = this.dependencies;
     const agent = await agents.read(record.agent, taskId);
     if (!agent) {
       calls.recordOrphaned({ ...record, taskId });
@@ -97,7 +97,10 @@ export class TaskWorker {
     }
     const controller = new AbortController();
     this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
-    const heartbeat = setInterval(() => void this.beat(taskId, record.run), this.parts.settings.heartbeat);
+    const heartbeat = setInterval(
+      () => void this.beat(taskId, record.run),
+      this.dependencies.settings.heartbeat,
+    );
     try {
       const { tool, args, version, capabilities, correlationId, began, soFar, responses, approver } = record;
       const outcome = await calls.run({
@@ -113,7 +116,8 @@ export class TaskWorker {
         ...(began !== undefined && { began }),
         ...(approver !== undefined && { approver }),
         signal: controller.signal,
-        useOnce: (name) => oneTime.claim(`decision:${name}`, this.parts.settings.lifetime, agent.principal),
+        useOnce: (name) =>
+          oneTime.claim(`decision:${name}`, this.dependencies.settings.lifetime, agent.principal),
         progress: () => undefined,
       });
       return this.closing && controller.signal.aborted ? INTERRUPTED : outcome;
@@ -126,7 +130,7 @@ export class TaskWorker {
 
   /** @throws HandedOver, which gives the run to another worker */
   private async handOver(taskId: string, { run }: TaskRecord): Promise<void> {
-    const record = await this.parts.records.find(taskId);
+    const record = await this.dependencies.records.find(taskId);
     if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
     throw new HandedOver();
   }
@@ -134,7 +138,9 @@ export class TaskWorker {
   /** Tells that the run is alive, and learns of a cancellation that was not heard. */
   private async beat(taskId: string, run: number): Promise<void> {
     try {
-      const alive = await this.parts.records.change(taskId, (record) => (isDue(record, run) ? record : null));
+      const alive = await this.dependencies.records.change(taskId, (record) =>
+        isDue(record, run) ? record : null,
+      );
       if (!alive) this.running.get(taskId)?.controller.abort('task_cancelled');
     } catch {
       // Told by the next one.
@@ -143,16 +149,16 @@ export class TaskWorker {
 
   /** @returns whether this was how the run ended */
   private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<boolean> {
-    const settled = await this.parts.records.change(taskId, (record) =>
+    const settled = await this.dependencies.records.change(taskId, (record) =>
       isDue(record, run) ? { ...record, ...settledBy(outcome) } : null,
     );
     // For a caller that still waits; everybody else asks.
-    if (settled) await this.parts.bus.publish(ENDED, { taskId }).catch(() => undefined);
+    if (settled) await this.dependencies.bus.publish(ENDED, { taskId }).catch(() => undefined);
     return settled !== undefined;
   }
 
   private mayRunAgain({ tool }: TaskRecord): boolean {
-    const definition = this.parts.registry.get(tool)?.definition;
+    const definition = this.dependencies.registry.get(tool)?.definition;
     return definition?.permission === 'readonly' && !definition.needs?.length;
   }
 }

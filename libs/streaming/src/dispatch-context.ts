@@ -22,14 +22,14 @@ import {
   StreamedResult,
 } from '#dispatcher';
 import type { MessageEnding, SaidMessage } from '#telemetry';
-import type { Speech, Spoken } from './message.js';
+import type { ProtocolSession, CheckedMessage } from './message.js';
 import type { Call } from './sessions/cancellation.js';
 import type { Wire } from './sessions/wire.js';
 import { notification } from './sse/event-stream.js';
-import { type Carrier, progressTokenOf } from './sse/response-stream.js';
+import { type ResponseStream, progressTokenOf } from './sse/response-stream.js';
 
-/** Told without being asked, where a session has not said what it wants. */
-const UNASKED: LogLevel = 'info';
+/** Sent without a request, where a session has not said what it wants. */
+const DEFAULT_LEVEL: LogLevel = 'info';
 /** Revisions from which log lines are sent and progress only where it was asked for. */
 const ADDITIONS = '2025-11-25';
 /** Revisions from which the progress of a token has to rise. */
@@ -41,27 +41,27 @@ function tokenOf(params: unknown, version: string): unknown {
   return progressTokenOf(params) ?? (version < ADDITIONS ? randomUUID() : undefined);
 }
 
-function wantedLevel(params: unknown, { era, version, logLevel }: Speech): LogLevel | null {
-  if (era === 'legacy') return version < ADDITIONS ? null : (logLevel ?? UNASKED);
+function wantedLevel(params: unknown, { era, version, logLevel }: ProtocolSession): LogLevel | null {
+  if (era === 'legacy') return version < ADDITIONS ? null : (logLevel ?? DEFAULT_LEVEL);
   const asked = member(member(params, '_meta'), LOG_LEVEL_KEY);
   return isLogLevel(asked) ? asked : null;
 }
 
-/** What a running call says beside its answer. */
-class CallVoice {
+/** Sends progress and log lines of a running call. */
+class ProgressReporter {
   private readonly token: unknown;
   private readonly level: LogLevel | null;
   private readonly rising: boolean;
   private last = -Infinity;
 
   constructor(
-    private readonly carrier: Carrier,
+    private readonly responseStream: ResponseStream,
     params: unknown,
-    speech: Speech,
+    protocol: ProtocolSession,
   ) {
-    this.token = tokenOf(params, speech.version);
-    this.level = wantedLevel(params, speech);
-    this.rising = speech.version >= RISING;
+    this.token = tokenOf(params, protocol.version);
+    this.level = wantedLevel(params, protocol);
+    this.rising = protocol.version >= RISING;
   }
 
   /** A report without a finite `progress` is passed over. */
@@ -69,13 +69,15 @@ class CallVoice {
     const report = readProgress(update);
     if (!report || this.token === undefined || (this.rising && report.progress <= this.last)) return;
     this.last = report.progress;
-    this.carrier.send(notification('notifications/progress', { progressToken: this.token, ...report }));
+    this.responseStream.send(
+      notification('notifications/progress', { progressToken: this.token, ...report }),
+    );
   }
 
   log({ level, data, logger }: LogEntry): void {
     if (this.level === null || rank(level) < rank(this.level)) return;
     const params: JsonObject = { level, ...(logger !== undefined && { logger }), data };
-    this.carrier.send(notification('notifications/message', params));
+    this.responseStream.send(notification('notifications/message', params));
   }
 }
 
@@ -83,9 +85,9 @@ class CallVoice {
 export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC.internalError });
 
 /** A message in the words of telemetry. @param session the caller's own */
-export function saidBy(
+export function measuredMessage(
   { message, label }: Pick<Call, 'message' | 'label'>,
-  { era, version, edge: { kernel } }: Pick<Spoken, 'era' | 'version' | 'edge'>,
+  { era, version, edge: { kernel } }: Pick<CheckedMessage, 'era' | 'version' | 'edge'>,
   session: string | undefined,
 ): SaidMessage {
   const { method, params, id } = message;
@@ -109,12 +111,12 @@ class CallLink implements ClientLink {
     private readonly wire: Wire,
     private readonly call: Call,
     private readonly session: string | undefined,
-    private readonly carrier: Carrier | null,
+    private readonly responseStream: ResponseStream | null,
   ) {}
 
   notify(method: string, params?: JsonObject): void {
     const message = notification(method, params);
-    if (this.carrier?.send(message) || this.session === undefined) return;
+    if (this.responseStream?.send(message) || this.session === undefined) return;
     void this.wire.listening.deliver(this.session, JSON.stringify(message), this.owner);
   }
 
@@ -124,46 +126,50 @@ class CallLink implements ClientLink {
   }
 
   async request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {
-    const { call, carrier, owner, session } = this;
+    const { call, responseStream, owner, session } = this;
     if (session === undefined) throw new ClientUnreachable('no-session');
-    const onOwnStream = (request: JsonObject) => carrier?.carriesRequests === true && carrier.send(request);
-    return this.wire.asks.ask({ owner, session, method, params, timeout, call, onOwnStream });
+    const onOwnStream = (request: JsonObject) =>
+      responseStream?.carriesRequests === true && responseStream.send(request);
+    return this.wire.clientRequests.ask({ owner, session, method, params, timeout, call, onOwnStream });
   }
 }
 
-export interface ContextParts {
+export interface DispatchContextOptions {
   readonly wire: Wire;
   readonly call: Call;
-  readonly speech: Speech;
+  readonly protocol: ProtocolSession;
   /** The caller's own session. */
   readonly session: string | undefined;
   /** `null`: nothing leaves but the answer. */
-  readonly carrier: Carrier | null;
+  readonly responseStream: ResponseStream | null;
   readonly setLogLevel: ((level: LogLevel) => Promise<void>) | undefined;
   readonly parameterHeader: ((name: string) => string | undefined) | undefined;
   readonly telemetry: CallTelemetry | undefined;
 }
 
 /** What the kernel is told of a call. */
-export function dispatchContext(parts: ContextParts): DispatchContext {
-  const { wire, call, speech, session, carrier, setLogLevel, parameterHeader, telemetry } = parts;
+export function dispatchContext(dependencies: DispatchContextOptions): DispatchContext {
+  const { wire, call, protocol, session, responseStream, setLogLevel, parameterHeader, telemetry } =
+    dependencies;
   const { agent, label, message } = call;
   // What the application chose for its caller wins over what the client sent.
   const correlationId = agent.correlationId ?? label;
-  const voice = carrier && new CallVoice(carrier, message.params, speech);
+  const reporter = responseStream && new ProgressReporter(responseStream, message.params, protocol);
   return {
     agent,
-    era: speech.era,
-    version: speech.version,
-    clientCapabilities: speech.clientCapabilities,
+    era: protocol.era,
+    version: protocol.version,
+    clientCapabilities: protocol.clientCapabilities,
     // An own getter: most answers never ask for the signal, and a copy of this context still has it.
     get signal() {
       return call.signal;
     },
-    progress: voice ? (update) => voice.progress(update) : ignoreProgress,
-    ...(voice && { log: (entry) => voice.log(entry) }),
-    ...(carrier?.endStream && { endStream: carrier.endStream }),
-    ...((carrier !== null || session !== undefined) && { link: new CallLink(wire, call, session, carrier) }),
+    progress: reporter ? (update) => reporter.progress(update) : ignoreProgress,
+    ...(reporter && { log: (entry) => reporter.log(entry) }),
+    ...(responseStream?.endStream && { endStream: responseStream.endStream }),
+    ...((responseStream !== null || session !== undefined) && {
+      link: new CallLink(wire, call, session, responseStream),
+    }),
     ...(correlationId !== undefined && { correlationId }),
     ...(session !== undefined && { sessionId: session }),
     ...(message.id !== undefined && { requestId: message.id }),

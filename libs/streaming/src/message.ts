@@ -109,8 +109,8 @@ export function readBatch(values: readonly unknown[], limit: number): Message[] 
   return messages;
 }
 
-/** How a client speaks: by its session, or by each request. */
-export interface Speech {
+/** The protocol of a client: by its session, or by each request. */
+export interface ProtocolSession {
   readonly era: Era;
   readonly version: string;
   readonly clientCapabilities: JsonObject;
@@ -118,8 +118,8 @@ export interface Speech {
   readonly logLevel?: LogLevel | undefined;
 }
 
-/** A message whose way of speaking is being found out. */
-export interface Spoken {
+/** A message whose version is being determined. */
+export interface CheckedMessage {
   readonly message: Message;
   /** None on a transport without. */
   readonly headers: IncomingHttpHeaders;

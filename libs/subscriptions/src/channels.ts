@@ -10,29 +10,29 @@ import {
 } from 'rxjs';
 import { type Agent, type Refusal, refusals, Refused } from '#agent';
 import { type ChangeSource, type RowView, type SourceNews, SourceRefused, StoreError } from '#data';
-import { ChangedRows, Turns, ViewWatch } from './view-watch.js';
+import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 
 /** No source may ever tell this agent of the class. @param cause for the log alone */
-export function neverTold(cause?: string): Refusal {
+export function watchDenied(cause?: string): Refusal {
   const refusal = refusals.accessDenied('subscription', 'Changes of this class cannot be told to this agent');
   return cause === undefined ? refusal : { ...refusal, cause };
 }
 
 /** It may be asked again. @param cause for the log alone */
-export function notToldNow(cause?: string): Refusal {
+export function watchUnavailable(cause?: string): Refusal {
   return refusals.parseError('changes cannot be told at the moment', cause);
 }
 
 /** Somebody to whom news of a channel matter. */
 export interface ChannelMember {
   /** There is news. Not called again until `settled`. */
-  stir(): void;
+  wake(): void;
   /** The source tells nothing more. */
   cutOff(): void;
 }
 
 /** Milliseconds a source may take to begin. */
-const PATIENCE = 10_000;
+const TIMEOUT = 10_000;
 
 /** One watch of a source, and everybody it serves. */
 export class Channel {
@@ -48,22 +48,22 @@ export class Channel {
   constructor(
     readonly key: string,
     news: Observable<SourceNews>,
-    private readonly turns: Turns,
+    private readonly turns: ConcurrencyLimit,
     private readonly onEmpty: () => void,
   ) {
     this.subscription = news
       .pipe(
-        catchError((fault: unknown) => {
-          this.lost(fault);
+        catchError((error: unknown) => {
+          this.lost(error);
           return EMPTY;
         }),
       )
-      .subscribe((piece) => this.hear(piece));
+      .subscribe((piece) => this.handle(piece));
   }
 
   /** Resolves once nothing is missed. @throws SourceRefused; TimeoutError for a source that does not begin */
   ready(): Promise<void> {
-    return firstValueFrom(this.listening.pipe(timeout({ first: PATIENCE })));
+    return firstValueFrom(this.listening.pipe(timeout({ first: TIMEOUT })));
   }
 
   join(member: ChannelMember): void {
@@ -102,7 +102,7 @@ export class Channel {
     if (known.users === 0) this.views.delete(key);
   }
 
-  private hear(news: SourceNews): void {
+  private handle(news: SourceNews): void {
     if (news.kind === 'listening') {
       this.listening.next();
       return;
@@ -110,27 +110,27 @@ export class Channel {
     if (news.kind === 'gap') this.changes.addGap();
     else this.changes.add(news);
     if (this.settledMembers.size === 0) return;
-    const stirred = [...this.settledMembers];
+    const woken = [...this.settledMembers];
     this.settledMembers.clear();
-    for (const member of stirred) member.stir();
+    for (const member of woken) member.wake();
   }
 
-  private lost(fault: unknown): void {
-    this.listening.error(fault instanceof SourceRefused ? fault : new SourceRefused(fault));
+  private lost(error: unknown): void {
+    this.listening.error(error instanceof SourceRefused ? error : new SourceRefused(error));
     this.onEmpty();
     for (const member of this.members) member.cutOff();
   }
 }
 
 /** Questions to the database that run at a time, for all subscriptions together. */
-const QUESTIONS_AT_ONCE = 8;
+const MAX_CONCURRENT_QUERIES = 8;
 
 const UNCARRIED = 'no source of changes can carry the rights of this agent';
 
 /** The channels that are open, and the choice of a source for each. */
 export class Channels {
   private readonly open = new Map<string, Channel>();
-  private readonly turns = new Turns(QUESTIONS_AT_ONCE);
+  private readonly turns = new ConcurrencyLimit(MAX_CONCURRENT_QUERIES);
 
   /** @param sources in the order in which they are preferred */
   constructor(private readonly sources: readonly ChangeSource[]) {}
@@ -141,7 +141,7 @@ export class Channels {
 
   /** @throws Refused `access_denied` when no source could ever tell this agent */
   assertCarried(agent: Agent, view: RowView): void {
-    if (this.candidates(agent, view).length === 0) throw new Refused(neverTold(UNCARRIED));
+    if (this.candidates(agent, view).length === 0) throw new Refused(watchDenied(UNCARRIED));
   }
 
   /** Keys of the channels that could carry this view for this agent, the preferred one first. */
@@ -162,13 +162,15 @@ export class Channels {
       try {
         await channel.ready();
         return channel;
-      } catch (fault) {
+      } catch (error) {
         channel.leave(member);
-        if (isForNow(fault)) passing = fault;
-        else final = fault;
+        if (isForNow(error)) passing = error;
+        else final = error;
       }
     }
-    throw new Refused(passing === undefined ? neverTold(causeOf(final)) : notToldNow(causeOf(passing)));
+    throw new Refused(
+      passing === undefined ? watchDenied(causeOf(final)) : watchUnavailable(causeOf(passing)),
+    );
   }
 
   private candidates(agent: Agent, view: RowView): { source: ChangeSource; key: string }[] {
@@ -189,14 +191,14 @@ export class Channels {
   }
 }
 
-function isForNow(fault: unknown): boolean {
-  if (fault instanceof TimeoutError) return true;
+function isForNow(error: unknown): boolean {
+  if (error instanceof TimeoutError) return true;
   return (
-    fault instanceof SourceRefused && fault.cause instanceof StoreError && fault.cause.code !== 'unsupported'
+    error instanceof SourceRefused && error.cause instanceof StoreError && error.cause.code !== 'unsupported'
   );
 }
 
-function causeOf(fault: unknown): string {
-  const cause = fault instanceof SourceRefused ? fault.cause : fault;
+function causeOf(error: unknown): string {
+  const cause = error instanceof SourceRefused ? error.cause : error;
   return cause instanceof Error ? cause.message : String(cause);
 }

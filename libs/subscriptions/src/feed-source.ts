@@ -29,7 +29,7 @@ export class FeedSource extends ChangeSource {
       const changes = this.feed.changes(className).subscribe({
         next: ({ objectId, kind }) =>
           subscriber.next({ kind: 'change', objectId, created: kind === 'create' }),
-        error: (fault: unknown) => subscriber.error(fault),
+        error: (error: unknown) => subscriber.error(error),
       });
       this.feed.listening().then(
         () => {
@@ -37,16 +37,16 @@ export class FeedSource extends ChangeSource {
           begun = true;
           subscriber.next({ kind });
         },
-        (fault: unknown) => subscriber.error(fault),
+        (error: unknown) => subscriber.error(error),
       );
       return changes;
     });
     return watch.pipe(
       retry({
         resetOnSuccess: true,
-        delay: (fault: unknown, attempt) => {
-          const hopeless = fault instanceof StoreError && fault.code === 'unsupported';
-          if (hopeless || !begun) throw new SourceRefused(fault);
+        delay: (error: unknown, attempt) => {
+          const hopeless = error instanceof StoreError && error.code === 'unsupported';
+          if (hopeless || !begun) throw new SourceRefused(error);
           return timer(Math.min(FIRST_DELAY * 2 ** Math.min(attempt - 1, 10), LONGEST_DELAY));
         },
       }),

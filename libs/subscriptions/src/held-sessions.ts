@@ -2,7 +2,7 @@ import { admittedAs, type Agent } from '#agent';
 import type { SessionStreams, SubscriptionBook } from '#cluster';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
-import type { WatchDesk, WatchedResource } from './watching.js';
+import type { WatchService, WatchedResource } from './watching.js';
 
 /** One subscribing of a session that is under way. */
 export interface Attempt {
@@ -38,8 +38,8 @@ interface Held {
   readonly watchers: Map<string, Promise<WatchHandle>>;
 }
 
-export interface HeldSessionsParts {
-  readonly desk: WatchDesk;
+export interface HeldSessionsDependencies {
+  readonly service: WatchService;
   readonly streams: SessionStreams;
   readonly book: SubscriptionBook;
   readonly log?: WarningLog | undefined;
@@ -49,7 +49,7 @@ export interface HeldSessionsParts {
 export class HeldSessions {
   private readonly held = new Map<string, Held>();
 
-  constructor(private readonly parts: HeldSessionsParts) {}
+  constructor(private readonly dependencies: HeldSessionsDependencies) {}
 
   has(session: string): boolean {
     return this.held.has(session);
@@ -110,18 +110,21 @@ export class HeldSessions {
     if (opening) close(opening);
   }
 
-  tell(session: string, uri: string): void {
-    void this.parts.streams.notify(session, { method: 'notifications/resources/updated', params: { uri } });
+  notify(session: string, uri: string): void {
+    void this.dependencies.streams.notify(session, {
+      method: 'notifications/resources/updated',
+      params: { uri },
+    });
   }
 
   private open(session: string, held: Held, resource: WatchedResource, agent: Agent): Promise<WatchHandle> {
     const { uri } = resource;
-    const opening = this.parts.desk.watch(resource, agent, {
-      updated: () => this.tell(session, uri),
+    const opening = this.dependencies.service.watch(resource, agent, {
+      updated: () => this.notify(session, uri),
       ended: () => {
         if (held.watchers.get(uri) === opening) held.watchers.delete(uri);
-        this.parts.book.remove(session, uri).catch((fault: unknown) => {
-          this.parts.log?.warn(faultLine('[Subscriptions]', fault));
+        this.dependencies.book.remove(session, uri).catch((error: unknown) => {
+          this.dependencies.log?.warn(faultLine('[Subscriptions]', error));
         });
       },
     });

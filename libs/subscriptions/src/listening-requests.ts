@@ -2,16 +2,20 @@ import { Observable, type Subscriber } from 'rxjs';
 import { type Agent, Refused, Unauthorized } from '#agent';
 import { type ListenEvent, ProtocolFault } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
-import type { WatchDesk } from './watching.js';
+import type { WatchService } from './watching.js';
 
 /** Refusals that pass: not this agent's lack of a right. */
 const PASSING: ReadonlySet<string> = new Set(['parse_error', 'timeout', 'cancelled']);
 
 /** The resources of one listening request, watched while it is listened to. */
-export function listening(desk: WatchDesk, uris: readonly string[], agent: Agent): Observable<ListenEvent> {
+export function listening(
+  service: WatchService,
+  uris: readonly string[],
+  agent: Agent,
+): Observable<ListenEvent> {
   return new Observable((subscriber) => {
-    const request = new Listening(desk, agent, subscriber);
-    request.open(uris).catch((fault: unknown) => subscriber.error(fault));
+    const request = new Listening(service, agent, subscriber);
+    request.open(uris).catch((error: unknown) => subscriber.error(error));
     return () => request.close();
   });
 }
@@ -23,7 +27,7 @@ class Listening {
   private closed = false;
 
   constructor(
-    private readonly desk: WatchDesk,
+    private readonly service: WatchService,
     private readonly agent: Agent,
     private readonly subscriber: Subscriber<ListenEvent>,
   ) {}
@@ -46,26 +50,26 @@ class Listening {
 
   private async watch(uri: string): Promise<void> {
     try {
-      const resource = await this.desk.admit(uri, this.agent);
-      const watcher = await this.desk.watch(resource, this.agent, {
-        updated: () => this.tell(uri),
+      const resource = await this.service.admit(uri, this.agent);
+      const watcher = await this.service.watch(resource, this.agent, {
+        updated: () => this.notify(uri),
         ended: () => this.watchers.delete(uri),
       });
       if (this.closed) watcher.close();
       else this.watchers.set(uri, watcher);
-    } catch (fault) {
-      if (!isDenial(fault)) throw fault;
+    } catch (error) {
+      if (!isDenial(error)) throw error;
     }
   }
 
-  private tell(uri: string): void {
+  private notify(uri: string): void {
     if (this.early) this.early.add(uri);
     else this.subscriber.next({ updated: uri });
   }
 }
 
 /** What the agent may not watch, or nobody could, is left out; that is all it is told. */
-function isDenial(fault: unknown): boolean {
-  if (fault instanceof Refused) return !PASSING.has(fault.refusal.code);
-  return fault instanceof ProtocolFault || fault instanceof Unauthorized;
+function isDenial(error: unknown): boolean {
+  if (error instanceof Refused) return !PASSING.has(error.refusal.code);
+  return error instanceof ProtocolFault || error instanceof Unauthorized;
 }

@@ -4,7 +4,7 @@ import type { BusMessage, MessageBus } from '#cluster';
 
 const TOPIC = 'subscriptions';
 /** Milliseconds another replica may take to begin a watch. */
-const PATIENCE = 12_000;
+const TIMEOUT = 12_000;
 
 /** How asking another replica came out. */
 export type WatchOutcome = 'watching' | 'denied' | 'failed';
@@ -28,7 +28,7 @@ const MEMBERS: Readonly<Record<ReplicaMessage['do'], readonly string[]>> = {
 const OUTCOMES: ReadonlySet<unknown> = new Set<WatchOutcome>(['watching', 'denied', 'failed']);
 
 /** Messages between replicas. What does not look like one of ours is not one. */
-export class ReplicaWire {
+export class ReplicaMessages {
   readonly messages: Observable<ReplicaMessage>;
 
   constructor(private readonly bus: MessageBus) {
@@ -48,18 +48,18 @@ export class ReplicaWire {
    * Asks whoever holds the session's stream to watch.
    * @returns null when nobody answers in time. @throws SharedStateUnavailable
    */
-  async askToWatch(session: string, uri: string): Promise<WatchOutcome | null> {
+  async requestWatch(session: string, uri: string): Promise<WatchOutcome | null> {
     const ask = randomUUID();
     const answer = firstValueFrom(
       this.messages.pipe(
         filter((message) => message.do === 'watched'),
         filter((message) => message.ask === ask),
         map(({ outcome }) => outcome),
-        timeout({ first: PATIENCE }),
+        timeout({ first: TIMEOUT }),
       ),
-    ).catch((fault: unknown) => {
-      if (fault instanceof TimeoutError) return null;
-      throw fault;
+    ).catch((error: unknown) => {
+      if (error instanceof TimeoutError) return null;
+      throw error;
     });
     await this.publish({ do: 'watch', session, uri, ask });
     return answer;

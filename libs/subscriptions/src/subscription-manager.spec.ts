@@ -15,18 +15,18 @@ const SOON = { timeout: 20_000, interval: 10 };
 const POSTS = 'parse://Post/count';
 const SAMPLES = 'parse://Post/samples';
 
-let newsroom: Newsroom;
+let subscriptionsUnderTest: Newsroom;
 let here: Replica;
 beforeEach(async () => {
-  newsroom = await Newsroom.open();
-  here = await newsroom.replica();
+  subscriptionsUnderTest = await Newsroom.open();
+  here = await subscriptionsUnderTest.replica();
 });
 afterEach(async () => {
-  await newsroom.close();
-  if (newsroom.warnings.length > 0) throw new Error(newsroom.warnings.join('\n'));
+  await subscriptionsUnderTest.close();
+  if (subscriptionsUnderTest.warnings.length > 0) throw new Error(subscriptionsUnderTest.warnings.join('\n'));
 });
 
-const updates = (session: string) => newsroom.streams.updatesOf(session);
+const updates = (session: string) => subscriptionsUnderTest.streams.updatesOf(session);
 const expectUpdates = (session: string, count: number) =>
   vi.waitFor(() => expect(updates(session)).toHaveLength(count), SOON);
 
@@ -36,20 +36,20 @@ async function subscribed(
   agent: Parameters<Replica['subscribe']>[2],
   uri = POSTS,
 ): Promise<void> {
-  newsroom.streams.listen(session, agent);
+  subscriptionsUnderTest.streams.listen(session, agent);
   expect(await here.subscribe(session, uri, agent)).toBe(true);
 }
 
 describe('a subscription', () => {
   it('tells of rows that come, change and go, and nothing but the address', async () => {
     await subscribed('s', admin());
-    const id = await newsroom.create('Post', { title: 'one' });
+    const id = await subscriptionsUnderTest.create('Post', { title: 'one' });
     await expectUpdates('s', 1);
-    await newsroom.update('Post', id, { title: 'two' });
+    await subscriptionsUnderTest.update('Post', id, { title: 'two' });
     await expectUpdates('s', 2);
-    await newsroom.delete('Post', id);
+    await subscriptionsUnderTest.delete('Post', id);
     await expectUpdates('s', 3);
-    expect(newsroom.streams.sent[0]).toEqual({
+    expect(subscriptionsUnderTest.streams.sent[0]).toEqual({
       session: 's',
       notice: { method: 'notifications/resources/updated', params: { uri: POSTS } },
     });
@@ -58,9 +58,9 @@ describe('a subscription', () => {
   it('is one however often it is asked for', async () => {
     await subscribed('s', admin());
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 2);
   });
 
@@ -69,7 +69,7 @@ describe('a subscription', () => {
     await subscribed('s', admin(), SAMPLES);
     await here.unsubscribe('s', POSTS);
     await here.unsubscribe('s', POSTS);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
     expect(updates('s')).toEqual([SAMPLES]);
   });
@@ -77,41 +77,41 @@ describe('a subscription', () => {
   it('ends when the session is left without a stream, and leaves nothing behind', async () => {
     await subscribed('s', admin());
     await subscribed('t', admin());
-    newsroom.streams.hangUp('s');
-    newsroom.streams.listen('s', admin());
-    await newsroom.create('Post', {});
+    subscriptionsUnderTest.streams.hangUp('s');
+    subscriptionsUnderTest.streams.listen('s', admin());
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('t', 1);
     expect(updates('s')).toEqual([]);
-    expect(await newsroom.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
   });
 
   it('asked for before there is a stream begins with it', async () => {
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
-    newsroom.streams.listen('s', admin());
+    subscriptionsUnderTest.streams.listen('s', admin());
     await vi.waitFor(async () => {
-      await newsroom.create('Post', {});
+      await subscriptionsUnderTest.create('Post', {});
       expect(updates('s').length).toBeGreaterThan(0);
     }, SOON);
   });
 
   it('is not told as made when the session ended while it was', async () => {
-    newsroom.streams.listen('s', admin());
+    subscriptionsUnderTest.streams.listen('s', admin());
     const asking = here.subscribe('s', POSTS, admin());
-    const add = newsroom.book.add.bind(newsroom.book);
-    vi.spyOn(newsroom.book, 'add').mockImplementation(async (...entry) => {
+    const add = subscriptionsUnderTest.book.add.bind(subscriptionsUnderTest.book);
+    vi.spyOn(subscriptionsUnderTest.book, 'add').mockImplementation(async (...entry) => {
       const outcome = await add(...entry);
-      newsroom.streams.hangUp('s');
+      subscriptionsUnderTest.streams.hangUp('s');
       return outcome;
     });
     expect(await asking).toBe(false);
-    expect(await newsroom.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
   });
 
   it('gathers what happens within the interval in one update', async () => {
-    here = await newsroom.replica({ debounce: 0.25 });
-    newsroom.streams.listen('d', admin(), 1);
+    here = await subscriptionsUnderTest.replica({ debounce: 0.25 });
+    subscriptionsUnderTest.streams.listen('d', admin(), 1);
     await here.subscribe('d', POSTS, admin());
-    const made = Promise.all(Array.from({ length: 20 }, () => newsroom.create('Post', {})));
+    const made = Promise.all(Array.from({ length: 20 }, () => subscriptionsUnderTest.create('Post', {})));
     await made;
     await vi.waitFor(() => expect(updates('d').length).toBeGreaterThan(0), SOON);
     expect(updates('d').length).toBeLessThan(20);
@@ -151,9 +151,9 @@ describe('who may subscribe', () => {
     ['a class that permits it to nobody', 'parse://Payroll/count', signedIn('ada'), 'access_denied'],
     ['a role that does not exist', POSTS, acting({ kind: 'aclRole', role: 'none' }), 'access_denied'],
   ])('no agent to %s, as reading would refuse it', async (_, uri, agent, code) => {
-    newsroom.streams.listen('s', agent);
+    subscriptionsUnderTest.streams.listen('s', agent);
     await expect(here.subscribe('s', uri, agent)).rejects.toMatchObject({ refusal: { code } });
-    expect(await newsroom.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
   });
 
   it('nobody whose session token is not known', async () => {
@@ -164,12 +164,12 @@ describe('who may subscribe', () => {
 
   it('users and roles that an agent acts for, over the changes of the database', async () => {
     await subscribed('u', acting({ kind: 'aclUser', userId: 'ada' }));
-    await newsroom.create('Post', { title: 'x', ACL: { ada: { read: true } } });
+    await subscriptionsUnderTest.create('Post', { title: 'x', ACL: { ada: { read: true } } });
     await expectUpdates('u', 1);
   });
 
   it('up to the limit of a session, and of sessions', async () => {
-    here = await newsroom.replica({ maxPerSession: 1, maxSessions: 1 });
+    here = await subscriptionsUnderTest.replica({ maxPerSession: 1, maxSessions: 1 });
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
     await expect(here.subscribe('s', SAMPLES, admin())).rejects.toMatchObject({
       message: 'Session subscription limit reached (1). Unsubscribe from a resource before adding another.',
@@ -182,7 +182,7 @@ describe('who may subscribe', () => {
   });
 
   it('leaves no residue of an attempt that failed', async () => {
-    here = await newsroom.replica({ maxSessions: 1 });
+    here = await subscriptionsUnderTest.replica({ maxSessions: 1 });
     await expect(here.subscribe('s', 'parse://Secret/count', admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
     });
@@ -219,22 +219,25 @@ describe('a row that an agent may not read', () => {
     await expectSilence(
       's',
       [
-        async () => (foreign = await newsroom.create('Post', { org: 'globex' })),
-        () => newsroom.update('Post', foreign, { title: 'x' }),
-        () => newsroom.delete('Post', foreign),
+        async () => (foreign = await subscriptionsUnderTest.create('Post', { org: 'globex' })),
+        () => subscriptionsUnderTest.update('Post', foreign, { title: 'x' }),
+        () => subscriptionsUnderTest.delete('Post', foreign),
       ],
-      () => newsroom.create('Post', { org: 'acme' }),
+      () => subscriptionsUnderTest.create('Post', { org: 'acme' }),
     );
   });
 
   it('by the canonical filter never shows, not even to the master key', async () => {
     await subscribed('s', admin());
     for (let made = 0; made < 10; made += 1) {
-      await newsroom.delete('Post', await newsroom.create('Post', { archived: true }));
+      await subscriptionsUnderTest.delete(
+        'Post',
+        await subscriptionsUnderTest.create('Post', { archived: true }),
+      );
     }
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 2);
   });
 
@@ -244,12 +247,13 @@ describe('a row that an agent may not read', () => {
     await expectSilence(
       's',
       [
-        async () => (private_ = await newsroom.create('Post', { ACL: { ada: { read: true } } })),
-        () => newsroom.update('Post', private_, { title: 'x' }),
-        () => newsroom.update('Post', private_, { ACL: {} }),
-        () => newsroom.delete('Post', private_),
+        async () =>
+          (private_ = await subscriptionsUnderTest.create('Post', { ACL: { ada: { read: true } } })),
+        () => subscriptionsUnderTest.update('Post', private_, { title: 'x' }),
+        () => subscriptionsUnderTest.update('Post', private_, { ACL: {} }),
+        () => subscriptionsUnderTest.delete('Post', private_),
       ],
-      () => newsroom.create('Post', { ACL: { bob: { read: true } } }),
+      () => subscriptionsUnderTest.create('Post', { ACL: { bob: { read: true } } }),
     );
   });
 
@@ -257,28 +261,28 @@ describe('a row that an agent may not read', () => {
     const owner = (objectId: string) => ({ owner: { __type: 'Pointer', className: '_User', objectId } });
     await subscribed('s', signedIn('bob'), 'parse://Diary/samples');
     await subscribed('w', admin(), 'parse://Diary/samples');
-    const foreign = await newsroom.create('Diary', owner('ada'));
+    const foreign = await subscriptionsUnderTest.create('Diary', owner('ada'));
     await expectUpdates('w', 1);
-    await newsroom.delete('Diary', foreign);
+    await subscriptionsUnderTest.delete('Diary', foreign);
     await expectUpdates('w', 2);
     expect(updates('s')).toEqual([]);
-    await newsroom.create('Diary', owner('bob'));
+    await subscriptionsUnderTest.create('Diary', owner('bob'));
     await expectUpdates('s', 1);
   });
 
   it('shows when its rights make it visible, and when they take it away', async () => {
     await subscribed('s', signedIn('bob'));
-    const id = await newsroom.create('Post', { ACL: { ada: { read: true } } });
-    await newsroom.update('Post', id, { ACL: { bob: { read: true } } });
+    const id = await subscriptionsUnderTest.create('Post', { ACL: { ada: { read: true } } });
+    await subscriptionsUnderTest.update('Post', id, { ACL: { bob: { read: true } } });
     await expectUpdates('s', 1);
-    await newsroom.update('Post', id, { ACL: { ada: { read: true } } });
+    await subscriptionsUnderTest.update('Post', id, { ACL: { ada: { read: true } } });
     await expectUpdates('s', 2);
   });
 
   it('shows when a row that could be read is deleted', async () => {
-    const id = await newsroom.create('Post', { org: 'acme' });
+    const id = await subscriptionsUnderTest.create('Post', { org: 'acme' });
     await subscribed('s', tenant('acme'));
-    await newsroom.delete('Post', id);
+    await subscriptionsUnderTest.delete('Post', id);
     await expectUpdates('s', 1);
   });
 });
@@ -286,13 +290,13 @@ describe('a row that an agent may not read', () => {
 describe('rights', () => {
   it('are asked anew before anything is told: a session that has ended hears nothing more', async () => {
     await subscribed('s', signedIn('bob'));
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
-    await newsroom.endSession('r:bob');
+    await subscriptionsUnderTest.endSession('r:bob');
     await subscribed('witness', admin());
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
-    await vi.waitFor(async () => expect(await newsroom.book.of('s')).toEqual([]), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.of('s')).toEqual([]), SOON);
     expect(updates('s')).toHaveLength(1);
   });
 });
@@ -301,88 +305,88 @@ describe('a session whose stream a weaker agent of the same person holds', () =>
   const PAYROLL = 'parse://Payroll/count';
 
   it('watches nothing for the stronger one that the listener may not read', async () => {
-    newsroom.streams.listen('s', signedIn('ada'));
+    subscriptionsUnderTest.streams.listen('s', signedIn('ada'));
     await expect(here.subscribe('s', PAYROLL, admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
     });
-    expect(await newsroom.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
   });
 
   it('watches on only what the newer listener may read', async () => {
     await subscribed('s', admin(), PAYROLL);
     await here.subscribe('s', POSTS, admin());
-    newsroom.streams.listen('s', signedIn('ada'));
-    await vi.waitFor(async () => expect(await newsroom.book.of('s')).toEqual([POSTS]), SOON);
+    subscriptionsUnderTest.streams.listen('s', signedIn('ada'));
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.of('s')).toEqual([POSTS]), SOON);
     await vi.waitFor(() => expect(here.manager.watches).toBe(1), SOON);
   });
 });
 
 describe('replicas', () => {
   it('watch where the stream is, whichever of them is asked', async () => {
-    const there = await newsroom.replica();
-    newsroom.streams.listen('s', admin(), 1);
-    await vi.waitFor(async () => expect(await newsroom.book.holder('s')).toBeDefined(), SOON);
+    const there = await subscriptionsUnderTest.replica();
+    subscriptionsUnderTest.streams.listen('s', admin(), 1);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.holder('s')).toBeDefined(), SOON);
     expect(await here.subscribe('s', POSTS, admin())).toBe(true);
     here.manager.close();
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 1);
     await there.unsubscribe('s', POSTS);
     await subscribedThere(there);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('t', 1);
     expect(updates('s')).toHaveLength(1);
   });
 
   const subscribedThere = async (there: Replica) => {
-    newsroom.streams.listen('t', admin(), 1);
+    subscriptionsUnderTest.streams.listen('t', admin(), 1);
     await there.subscribe('t', POSTS, admin());
   };
 
   it('refuse for each other what the owner of the stream may not watch', async () => {
-    await newsroom.replica();
-    newsroom.streams.listen('s', signedIn('ada'), 1);
-    await vi.waitFor(async () => expect(await newsroom.book.holder('s')).toBeDefined(), SOON);
+    await subscriptionsUnderTest.replica();
+    subscriptionsUnderTest.streams.listen('s', signedIn('ada'), 1);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.holder('s')).toBeDefined(), SOON);
     await expect(here.subscribe('s', 'parse://Payroll/count', admin())).rejects.toMatchObject({
       refusal: { code: 'access_denied' },
     });
-    expect(await newsroom.book.of('s')).toEqual([]);
+    expect(await subscriptionsUnderTest.book.of('s')).toEqual([]);
   });
 
   it('end for each other what is unsubscribed', async () => {
-    await newsroom.replica();
-    newsroom.streams.listen('s', admin(), 1);
-    await vi.waitFor(async () => expect(await newsroom.book.holder('s')).toBeDefined(), SOON);
+    await subscriptionsUnderTest.replica();
+    subscriptionsUnderTest.streams.listen('s', admin(), 1);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.holder('s')).toBeDefined(), SOON);
     await here.subscribe('s', POSTS, admin());
     await here.subscribe('s', SAMPLES, admin());
     await here.unsubscribe('s', POSTS);
     await vi.waitFor(async () => {
       const before = updates('s').length;
-      await newsroom.create('Post', {});
+      await subscriptionsUnderTest.create('Post', {});
       await expectUpdates('s', before + 1);
     }, SOON);
     expect(updates('s').at(-1)).toBe(SAMPLES);
   });
 
   it('carry on for one that died, and tell that something may have been missed', async () => {
-    newsroom.streams.listen('s', admin());
+    subscriptionsUnderTest.streams.listen('s', admin());
     await here.subscribe('s', POSTS, admin());
     here.manager.close();
-    await newsroom.replica();
-    newsroom.streams.listen('s', admin(), 1);
+    await subscriptionsUnderTest.replica();
+    subscriptionsUnderTest.streams.listen('s', admin(), 1);
     await expectUpdates('s', 1);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 2);
   });
 
   it('leave a session to the one where its newer stream is', async () => {
-    newsroom.streams.listen('s', admin());
+    subscriptionsUnderTest.streams.listen('s', admin());
     await here.subscribe('s', POSTS, admin());
-    await newsroom.replica();
-    newsroom.streams.listen('s', admin(), 1);
+    await subscriptionsUnderTest.replica();
+    subscriptionsUnderTest.streams.listen('s', admin(), 1);
     await expectUpdates('s', 1);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 2);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 3);
   });
 });
@@ -403,15 +407,15 @@ describe('listening', () => {
       SAMPLES,
     );
     await vi.waitFor(() => expect(events).toEqual([{ watched: [POSTS, SAMPLES] }]), SOON);
-    await newsroom.create('Post', { org: 'globex' });
-    await newsroom.create('Post', { org: 'acme' });
+    await subscriptionsUnderTest.create('Post', { org: 'globex' });
+    await subscriptionsUnderTest.create('Post', { org: 'acme' });
     await vi.waitFor(() => expect(events).toHaveLength(3), SOON);
     expect(events.slice(1)).toEqual(expect.arrayContaining([{ updated: POSTS }, { updated: SAMPLES }]));
     subscription.unsubscribe();
   });
 
   it('watches no more addresses than a session could, and refuses too many requests', async () => {
-    here = await newsroom.replica({ maxPerSession: 1, maxSessions: 1 });
+    here = await subscriptionsUnderTest.replica({ maxPerSession: 1, maxSessions: 1 });
     const { events, subscription } = listen(admin(), POSTS, SAMPLES);
     await vi.waitFor(() => expect(events).toEqual([{ watched: [POSTS] }]), SOON);
     expect(() => listen(admin(), POSTS)).toThrow(
@@ -428,27 +432,27 @@ describe('an agent that changes while it is subscribed', () => {
   let asNow: (agent: Agent) => Agent | null;
   beforeEach(async () => {
     asNow = (agent) => agent;
-    here = await newsroom.replica({ debounce: 0 }, [], (agent) => asNow(agent));
+    here = await subscriptionsUnderTest.replica({ debounce: 0 }, [], (agent) => asNow(agent));
   });
   /** On the replica that asks. */
   async function subscribedThere(session: string, agent: Parameters<Replica['subscribe']>[2]) {
-    newsroom.streams.listen(session, agent, 1);
+    subscriptionsUnderTest.streams.listen(session, agent, 1);
     expect(await here.subscribe(session, POSTS, agent)).toBe(true);
   }
 
   it('is told what it may know as it is now', async () => {
     await subscribedThere('s', tenant('acme'));
     await subscribedThere('witness', admin());
-    await newsroom.create('Post', { org: 'acme' });
+    await subscriptionsUnderTest.create('Post', { org: 'acme' });
     await expectUpdates('s', 1);
     await expectUpdates('witness', 1);
     asNow = (agent) => (agent.principal === 'acme' ? new Agent(tenant('globex')) : agent);
-    await newsroom.create('Post', { org: 'globex' });
+    await subscriptionsUnderTest.create('Post', { org: 'globex' });
     await expectUpdates('s', 2);
     await expectUpdates('witness', 2);
-    await newsroom.create('Post', { org: 'acme' });
+    await subscriptionsUnderTest.create('Post', { org: 'acme' });
     await expectUpdates('witness', 3);
-    await newsroom.create('Post', { org: 'globex' });
+    await subscriptionsUnderTest.create('Post', { org: 'globex' });
     await expectUpdates('witness', 4);
     await expectUpdates('s', 3);
   });
@@ -457,9 +461,9 @@ describe('an agent that changes while it is subscribed', () => {
     await subscribedThere('s', admin('s'));
     await subscribedThere('witness', admin('witness'));
     asNow = (agent) => (agent.principal === 's' ? null : agent);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
-    await vi.waitFor(async () => expect(await newsroom.book.of('s')).toEqual([]), SOON);
+    await vi.waitFor(async () => expect(await subscriptionsUnderTest.book.of('s')).toEqual([]), SOON);
     expect(updates('s')).toEqual([]);
     await expect(here.subscribe('s', SAMPLES, admin('s'))).rejects.toMatchObject({ name: 'Unauthorized' });
   });
@@ -469,14 +473,14 @@ describe('a session whose stream was ended on this side', () => {
   it('finds its subscriptions again when its client comes back, and is told that it may have missed something', async () => {
     await subscribed('s', admin());
     await subscribed('witness', admin());
-    newsroom.streams.sendBack('s');
-    await newsroom.create('Post', {});
+    subscriptionsUnderTest.streams.sendBack('s');
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('witness', 1);
     expect(updates('s')).toEqual([]);
-    expect(await newsroom.book.of('s')).toEqual([POSTS]);
-    newsroom.streams.listen('s', admin());
+    expect(await subscriptionsUnderTest.book.of('s')).toEqual([POSTS]);
+    subscriptionsUnderTest.streams.listen('s', admin());
     await expectUpdates('s', 1);
-    await newsroom.create('Post', {});
+    await subscriptionsUnderTest.create('Post', {});
     await expectUpdates('s', 2);
   });
 });

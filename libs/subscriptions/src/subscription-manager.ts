@@ -10,11 +10,11 @@ import {
   ProtocolFault,
   ResourceSubscriptions,
 } from '#dispatcher';
-import { neverTold, notToldNow } from './channels.js';
+import { watchDenied, watchUnavailable } from './channels.js';
 import { HeldSessions, RunningAttempts } from './held-sessions.js';
 import { listening } from './listening-requests.js';
-import { type ReplicaMessage, ReplicaWire, type WatchOutcome } from './replica-messages.js';
-import { WatchDesk, type WatchDeskParts } from './watching.js';
+import { type ReplicaMessage, ReplicaMessages, type WatchOutcome } from './replica-messages.js';
+import { WatchService, type WatchServiceDependencies } from './watching.js';
 
 export interface SubscriptionOptions {
   /** Seconds from the first change to the one update that tells it and all that follow until then; 0 or less: one update per change. Default 0.25. */
@@ -62,7 +62,7 @@ function positive(value: number, option: string): number {
   return value;
 }
 
-export interface SubscriptionParts extends WatchDeskParts {
+export interface SubscriptionDependencies extends WatchServiceDependencies {
   readonly streams: SessionStreams;
   readonly book: SubscriptionBook;
   readonly bus: MessageBus;
@@ -79,33 +79,33 @@ const TOUCH = 600_000;
 export class SubscriptionManager extends ResourceSubscriptions {
   private readonly replica = randomUUID();
   private readonly limits: SubscriptionLimits;
-  private readonly desk: WatchDesk;
+  private readonly service: WatchService;
   private readonly held: HeldSessions;
-  private readonly wire: ReplicaWire;
+  private readonly replicas: ReplicaMessages;
   private readonly subscribing = new RunningAttempts();
-  private readonly hearing: Subscription[];
+  private readonly subscriptions: Subscription[];
   private readonly touching: NodeJS.Timeout;
   private listeners = 0;
 
   /** @throws TypeError naming the option that cannot be used */
   constructor(
-    private readonly parts: SubscriptionParts,
+    private readonly dependencies: SubscriptionDependencies,
     options: SubscriptionOptions = {},
   ) {
     super();
     this.limits = subscriptionLimits(options);
-    this.desk = new WatchDesk(parts, this.limits.debounce);
-    this.held = new HeldSessions({ ...parts, desk: this.desk });
-    this.wire = new ReplicaWire(parts.bus);
-    this.hearing = [
-      parts.streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
-      parts.streams.left.subscribe((session) => this.inBackground(this.left(session))),
+    this.service = new WatchService(dependencies, this.limits.debounce);
+    this.held = new HeldSessions({ ...dependencies, service: this.service });
+    this.replicas = new ReplicaMessages(dependencies.bus);
+    this.subscriptions = [
+      dependencies.streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
+      dependencies.streams.left.subscribe((session) => this.inBackground(this.left(session))),
       // Written in the book still: whoever gets the stream carries them on.
-      parts.streams.returning.subscribe((session) => this.held.release(session)),
-      this.wire.messages.subscribe((message) => this.inBackground(this.hear(message))),
+      dependencies.streams.returning.subscribe((session) => this.held.release(session)),
+      this.replicas.messages.subscribe((message) => this.inBackground(this.handle(message))),
     ];
     this.touching = setInterval(
-      () => this.inBackground(parts.book.touch(this.held.watching())),
+      () => this.inBackground(dependencies.book.touch(this.held.watching())),
       TOUCH,
     ).unref();
   }
@@ -116,26 +116,26 @@ export class SubscriptionManager extends ResourceSubscriptions {
   }
 
   get supported(): boolean {
-    return this.desk.available;
+    return this.service.available;
   }
 
   async subscribe(uri: string, { agent, sessionId }: DispatchContext): Promise<boolean> {
     if (sessionId === undefined || sessionId === '') {
       throw invalidParams('resources/subscribe: no session; initialize first and send its Mcp-Session-Id');
     }
-    await this.desk.admit(uri, agent);
+    await this.service.admit(uri, agent);
     const attempt = this.subscribing.begin(sessionId);
     try {
       if (!(await this.enter(sessionId, uri, agent.principal))) return true;
       try {
         await this.watchWhereHeld(sessionId, uri);
-      } catch (fault) {
-        await this.parts.book.remove(sessionId, uri);
-        throw fault;
+      } catch (error) {
+        await this.dependencies.book.remove(sessionId, uri);
+        throw error;
       }
       if (!attempt.left) return true;
       this.held.unwatch(sessionId, uri);
-      await this.parts.book.remove(sessionId, uri);
+      await this.dependencies.book.remove(sessionId, uri);
       return false;
     } finally {
       this.subscribing.end(sessionId, attempt);
@@ -145,8 +145,8 @@ export class SubscriptionManager extends ResourceSubscriptions {
   async unsubscribe(uri: string, { sessionId }: DispatchContext): Promise<void> {
     if (sessionId === undefined) return;
     this.held.unwatch(sessionId, uri);
-    await this.parts.book.remove(sessionId, uri);
-    if (!this.held.has(sessionId)) await this.wire.publish({ do: 'unwatch', session: sessionId, uri });
+    await this.dependencies.book.remove(sessionId, uri);
+    if (!this.held.has(sessionId)) await this.replicas.publish({ do: 'unwatch', session: sessionId, uri });
   }
 
   listen(uris: readonly string[], { agent }: DispatchContext): Observable<ListenEvent> {
@@ -154,22 +154,22 @@ export class SubscriptionManager extends ResourceSubscriptions {
     const some = uris.slice(0, this.limits.maxPerSession);
     return defer(() => {
       this.listeners += 1;
-      return listening(this.desk, some, agent).pipe(finalize(() => (this.listeners -= 1)));
+      return listening(this.service, some, agent).pipe(finalize(() => (this.listeners -= 1)));
     });
   }
 
   /** Ends every watch; what the book says stays, for another replica to carry on. */
   close(): void {
     clearInterval(this.touching);
-    for (const subscription of this.hearing) subscription.unsubscribe();
+    for (const subscription of this.subscriptions) subscription.unsubscribe();
     this.held.releaseAll();
-    this.desk.close();
+    this.service.close();
   }
 
   /** @returns false when the session has subscribed to it already. @throws ProtocolFault when there is no room */
   private async enter(session: string, uri: string, owner: string): Promise<boolean> {
     const share = { owner, maxSessions: this.limits.maxPerPrincipal };
-    const entry = await this.parts.book.add(session, uri, { ...this.limits, share });
+    const entry = await this.dependencies.book.add(session, uri, { ...this.limits, share });
     if (entry === 'full') throw this.full();
     if (entry === 'owner-full') {
       throw invalidParams(
@@ -193,45 +193,45 @@ export class SubscriptionManager extends ResourceSubscriptions {
   /** Without a stream anywhere nothing is watched yet: updates would reach nobody. */
   private async watchWhereHeld(session: string, uri: string): Promise<void> {
     if (this.held.has(session)) return this.watchHere(session, uri);
-    const holder = await this.parts.book.holder(session);
+    const holder = await this.dependencies.book.holder(session);
     // It may have opened here while the book was asked.
     if (this.held.has(session)) return this.watchHere(session, uri);
-    if (holder !== undefined && holder !== this.replica) await this.askHolder(session, uri);
+    if (holder !== undefined && holder !== this.replica) await this.requestFromHolder(session, uri);
   }
 
   /** With the rights of whoever listens, which is where updates go, wherever they were asked for. */
   private async watchHere(session: string, uri: string): Promise<void> {
     const listener = this.held.agentOf(session);
-    if (listener) await this.held.watch(session, this.desk.resource(uri, listener), listener);
+    if (listener) await this.held.watch(session, this.service.resource(uri, listener), listener);
   }
 
   /** A holder that does not answer has died: who takes the stream over finds the subscription in the book. */
-  private async askHolder(session: string, uri: string): Promise<void> {
-    const outcome = await this.wire.askToWatch(session, uri);
+  private async requestFromHolder(session: string, uri: string): Promise<void> {
+    const outcome = await this.replicas.requestWatch(session, uri);
     if (outcome === null || outcome === 'watching') return;
-    throw new Refused(outcome === 'denied' ? neverTold() : notToldNow());
+    throw new Refused(outcome === 'denied' ? watchDenied() : watchUnavailable());
   }
 
   private async opened({ session, agent }: OpenedStream): Promise<void> {
     if (!this.held.take(session, agent)) return;
-    const before = await this.parts.book.hold(session, this.replica);
-    await this.wire.publish({ do: 'hold', session, replica: this.replica });
+    const before = await this.dependencies.book.hold(session, this.replica);
+    await this.replicas.publish({ do: 'hold', session, replica: this.replica });
     const carriedOn = before !== undefined;
-    for (const uri of await this.parts.book.of(session)) {
+    for (const uri of await this.dependencies.book.of(session)) {
       const outcome = await this.tryToWatch(session, uri);
-      if (outcome === 'denied') await this.parts.book.remove(session, uri);
+      if (outcome === 'denied') await this.dependencies.book.remove(session, uri);
       // Nobody can say what happened while nobody watched, and that is all that is said.
-      else if (carriedOn && outcome === 'watching') this.held.tell(session, uri);
+      else if (carriedOn && outcome === 'watching') this.held.notify(session, uri);
     }
   }
 
   private async left(session: string): Promise<void> {
     this.subscribing.leave(session);
     this.held.release(session);
-    await this.parts.book.forget(session);
+    await this.dependencies.book.forget(session);
   }
 
-  private async hear(message: ReplicaMessage): Promise<void> {
+  private async handle(message: ReplicaMessage): Promise<void> {
     switch (message.do) {
       case 'hold':
         if (message.replica !== this.replica) this.held.release(message.session);
@@ -242,7 +242,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
       case 'watch': {
         if (!this.held.has(message.session)) return;
         const outcome = await this.tryToWatch(message.session, message.uri);
-        await this.wire.publish({ do: 'watched', ask: message.ask, outcome });
+        await this.replicas.publish({ do: 'watched', ask: message.ask, outcome });
         return;
       }
       case 'watched':
@@ -253,17 +253,17 @@ export class SubscriptionManager extends ResourceSubscriptions {
     try {
       await this.watchHere(session, uri);
       return 'watching';
-    } catch (fault) {
-      if (fault instanceof ProtocolFault || fault instanceof Unauthorized) return 'denied';
-      return fault instanceof Refused &&
-        fault.refusal.code !== 'parse_error' &&
-        fault.refusal.code !== 'timeout'
+    } catch (error) {
+      if (error instanceof ProtocolFault || error instanceof Unauthorized) return 'denied';
+      return error instanceof Refused &&
+        error.refusal.code !== 'parse_error' &&
+        error.refusal.code !== 'timeout'
         ? 'denied'
         : 'failed';
     }
   }
 
   private inBackground(work: Promise<void>): void {
-    work.catch((fault: unknown) => this.parts.log?.warn(faultLine('[Subscriptions]', fault)));
+    work.catch((error: unknown) => this.dependencies.log?.warn(faultLine('[Subscriptions]', error)));
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RowView } from '#data';
-import { ChangedRows, Turns, ViewWatch } from './view-watch.js';
+import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 
 const change = fc.record({ objectId: fc.constantFrom('a', 'b', 'c', 'd'), created: fc.boolean() });
 
@@ -75,7 +75,7 @@ describe('a view of a class', () => {
         const rows = new Rows();
         rows.set('a', true);
         rows.set('b', false);
-        const watch = new ViewWatch(rows.changes, new Turns(1), rows.changes.last);
+        const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), rows.changes.last);
         await watch.measure(rows.view);
         let seen = rows.changes.last;
         for (const batch of batches) {
@@ -102,7 +102,7 @@ describe('a view of a class', () => {
 
   it('shows nothing that the database cannot judge, and judges it at the next occasion', async () => {
     const rows = new Rows();
-    const watch = new ViewWatch(rows.changes, new Turns(1), 0);
+    const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
     await watch.measure(rows.view);
     rows.set('a', true);
     const broken: RowView = { ...rows.view, holdsAny: () => Promise.reject(new Error('down')) };
@@ -112,7 +112,7 @@ describe('a view of a class', () => {
 
   it('tells after a gap, whatever happened', async () => {
     const rows = new Rows();
-    const watch = new ViewWatch(rows.changes, new Turns(1), 0);
+    const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
     await watch.measure(rows.view);
     rows.changes.addGap();
     expect(await watch.shows(rows.view, 0)).toMatchObject({ shown: true });
@@ -120,7 +120,7 @@ describe('a view of a class', () => {
 
   it('asks nothing twice for those who share it', async () => {
     const rows = new Rows();
-    const watch = new ViewWatch(rows.changes, new Turns(1), 0);
+    const watch = new ViewWatch(rows.changes, new ConcurrencyLimit(1), 0);
     await watch.measure(rows.view);
     let questions = 0;
     const view: RowView = {

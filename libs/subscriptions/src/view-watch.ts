@@ -57,7 +57,7 @@ export class ChangedRows {
 }
 
 /** Lets so many through at a time, in the order they came. */
-export class Turns {
+export class ConcurrencyLimit {
   private readonly waiting: (() => void)[] = [];
   private running = 0;
 
@@ -98,7 +98,7 @@ export class ViewWatch {
   /** @param judged changes up to this number need no judgement */
   constructor(
     private readonly changes: ChangedRows,
-    private readonly turns: Turns,
+    private readonly turns: ConcurrencyLimit,
     private judged: number,
   ) {}
 

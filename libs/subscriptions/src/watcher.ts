@@ -64,13 +64,13 @@ export class Debouncer<T> {
   }
 }
 
-export interface WatcherParts {
+export interface WatcherDependencies {
   readonly views: RowViews;
   readonly channels: Channels;
   readonly debouncer: Debouncer<Watcher>;
   /** Updates are not gathered: one for each change, where changes can be told apart. */
   readonly perChange: boolean;
-  /** Hears of faults that are ours. */
+  /** Hears of errors that are ours. */
   readonly log?: WarningLog | undefined;
 }
 
@@ -109,14 +109,14 @@ export class Watcher implements ChannelMember, WatchHandle {
   private seen = 0;
   private failures = 0;
   private settling = false;
-  private stirred = false;
+  private woken = false;
   private closed = false;
 
   private constructor(
     private readonly resource: WatchedRows,
     /** As it is at that moment. @throws Unauthorized */
     private readonly context: () => CallContext,
-    private readonly parts: WatcherParts,
+    private readonly dependencies: WatcherDependencies,
     private readonly events: WatcherEvents,
   ) {}
 
@@ -124,27 +124,27 @@ export class Watcher implements ChannelMember, WatchHandle {
   static async open(
     resource: WatchedRows,
     context: () => CallContext,
-    parts: WatcherParts,
+    dependencies: WatcherDependencies,
     events: WatcherEvents,
   ): Promise<Watcher> {
-    const watcher = new Watcher(resource, context, parts, events);
+    const watcher = new Watcher(resource, context, dependencies, events);
     try {
       await watcher.watch(await watcher.view());
       return watcher;
-    } catch (fault) {
+    } catch (error) {
       watcher.close();
-      throw fault;
+      throw error;
     }
   }
 
   close(): void {
     this.closed = true;
-    this.parts.debouncer.cancel(this);
+    this.dependencies.debouncer.cancel(this);
     this.release();
   }
 
-  stir(): void {
-    if (!this.closed) this.parts.debouncer.touch(this);
+  wake(): void {
+    if (!this.closed) this.dependencies.debouncer.touch(this);
   }
 
   /** Its source is lost: another one may carry it on. */
@@ -157,15 +157,15 @@ export class Watcher implements ChannelMember, WatchHandle {
   /** Judges what has happened since the last time, and tells once if any of it shows. */
   async settle(): Promise<void> {
     if (this.settling) {
-      this.stirred = true;
+      this.woken = true;
       return;
     }
     this.settling = true;
     try {
       do {
-        this.stirred = false;
+        this.woken = false;
         await this.judge();
-      } while (this.stirred && !this.closed);
+      } while (this.woken && !this.closed);
     } finally {
       this.settling = false;
     }
@@ -173,11 +173,11 @@ export class Watcher implements ChannelMember, WatchHandle {
 
   private async view(): Promise<RowView> {
     const { className, operation } = this.resource;
-    return this.parts.views.open(this.context(), className, operation);
+    return this.dependencies.views.open(this.context(), className, operation);
   }
 
   private async watch(view: RowView): Promise<void> {
-    const channel = await this.parts.channels.join(this.context().agent, view, this);
+    const channel = await this.dependencies.channels.join(this.context().agent, view, this);
     if (this.closed) {
       channel.leave(this);
       return;
@@ -204,10 +204,10 @@ export class Watcher implements ChannelMember, WatchHandle {
       for (let told = 0; told < updates && !this.closed; told += 1) this.events.updated(this.resource.uri);
       this.failures = 0;
       this.rest();
-    } catch (fault) {
+    } catch (error) {
       if (this.closed) return;
-      if (isPassing(fault)) this.askAgain();
-      else this.end(fault);
+      if (isPassing(error)) this.askAgain();
+      else this.end(error);
     }
   }
 
@@ -216,7 +216,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     const watching = this.now;
     if (
       !watching ||
-      !this.parts.channels.keysFor(this.context().agent, view).includes(watching.channel.key)
+      !this.dependencies.channels.keysFor(this.context().agent, view).includes(watching.channel.key)
     ) {
       // Other rights, another watch: it begins where it begins. Without the old one something may have been missed.
       this.release();
@@ -232,7 +232,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     }
     const changes = channel.changes.last - this.seen;
     this.seen = channel.changes.last;
-    return this.parts.perChange ? changes : Math.min(changes, 1);
+    return this.dependencies.perChange ? changes : Math.min(changes, 1);
   }
 
   /** The watch for the view as it is now: rights may have changed since. */
@@ -248,25 +248,25 @@ export class Watcher implements ChannelMember, WatchHandle {
   private rest(): void {
     if (!this.now) return;
     const { channel } = this.now;
-    if (channel.changes.last > this.seen) this.stir();
+    if (channel.changes.last > this.seen) this.wake();
     else channel.settled(this);
   }
 
   private askAgain(): void {
     this.failures += 1;
-    if (this.failures < ATTEMPTS) this.stir();
+    if (this.failures < ATTEMPTS) this.wake();
     else this.now?.channel.settled(this);
   }
 
-  private end(fault: unknown): void {
-    if (!(fault instanceof Refused) && !(fault instanceof Unauthorized)) {
-      this.parts.log?.warn(faultLine('[Subscriptions]', fault));
+  private end(error: unknown): void {
+    if (!(error instanceof Refused) && !(error instanceof Unauthorized)) {
+      this.dependencies.log?.warn(faultLine('[Subscriptions]', error));
     }
     this.close();
     this.events.ended(this.resource.uri);
   }
 }
 
-function isPassing(fault: unknown): boolean {
-  return fault instanceof Refused && PASSING.has(fault.refusal.code);
+function isPassing(error: unknown): boolean {
+  return error instanceof Refused && PASSING.has(error.refusal.code);
 }

@@ -89,11 +89,11 @@ describe('a resource that is asked for anew', () => {
 
   it('ends when it cannot be asked for any more', () => {
     const renewals = new Subject<void>();
-    let fault: unknown;
+    let error: unknown;
     renewed(new Subject(), renewals, () => {
       throw new Error('nobody');
-    }).subscribe({ error: (thrown) => (fault = thrown) });
+    }).subscribe({ error: (thrown) => (error = thrown) });
     renewals.next();
-    expect(fault).toEqual(new Error('nobody'));
+    expect(error).toEqual(new Error('nobody'));
   });
 });

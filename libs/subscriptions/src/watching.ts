@@ -15,7 +15,14 @@ import { type Agent, type CallContext, Unauthorized } from '#agent';
 import type { ChangeSource, RowViews, WatchedOperation } from '#data';
 import { invalidParams, type WarningLog } from '#dispatcher';
 import { Channels } from './channels.js';
-import { Debouncer, Watcher, type WatcherEvents, type WatcherParts, type WatchHandle, type WatchedRows } from './watcher.js';
+import {
+  Debouncer,
+  Watcher,
+  type WatcherEvents,
+  type WatcherDependencies,
+  type WatchHandle,
+  type WatchedRows,
+} from './watcher.js';
 
 /** A resource whose provider tells by itself, for one agent, when it has changed. */
 export interface ProvidedResource {
@@ -79,7 +86,7 @@ function watchedRows(uri: string): WatchedRows {
   return { uri, className, operation };
 }
 
-export interface WatchDeskParts {
+export interface WatchServiceDependencies {
   readonly views: RowViews;
   /** In the order in which they are preferred. */
   readonly sources: readonly ChangeSource[];
@@ -96,17 +103,17 @@ export interface WatchDeskParts {
 }
 
 /** Where watching begins: everything that watchers of this replica share. */
-export class WatchDesk {
-  private readonly parts: WatcherParts;
+export class WatchService {
+  private readonly dependencies: WatcherDependencies;
   private readonly channels: Channels;
-  private readonly provided: NonNullable<WatchDeskParts['provided']>;
-  private readonly asNow: NonNullable<WatchDeskParts['asNow']>;
+  private readonly provided: NonNullable<WatchServiceDependencies['provided']>;
+  private readonly asNow: NonNullable<WatchServiceDependencies['asNow']>;
   private readonly renewals: Observable<unknown>;
   private readonly closing = new AbortController();
 
   /** @param debounce milliseconds */
   constructor(
-    { views, sources, provided, asNow, renewals, log }: WatchDeskParts,
+    { views, sources, provided, asNow, renewals, log }: WatchServiceDependencies,
     private readonly debounce: number,
   ) {
     this.provided = provided ?? (() => undefined);
@@ -114,7 +121,7 @@ export class WatchDesk {
     this.renewals = renewals ?? NEVER;
     this.channels = new Channels(sources);
     const debouncer = new Debouncer<Watcher>(debounce, (watcher) => void watcher.settle());
-    this.parts = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };
+    this.dependencies = { views, channels: this.channels, debouncer, perChange: debounce <= 0, log };
   }
 
   /** Whether anything could be watched at this moment. */
@@ -129,7 +136,11 @@ export class WatchDesk {
   async admit(uri: string, agent: Agent): Promise<WatchedResource> {
     const resource = this.resource(uri, agent);
     if ('changes' in resource) return resource;
-    const view = await this.parts.views.open(this.contextOf(agent), resource.className, resource.operation);
+    const view = await this.dependencies.views.open(
+      this.contextOf(agent),
+      resource.className,
+      resource.operation,
+    );
     this.channels.assertCarried(agent, view);
     return resource;
   }
@@ -145,7 +156,7 @@ export class WatchDesk {
   /** @throws as `admit` */
   async watch(resource: WatchedResource, agent: Agent, events: WatcherEvents): Promise<WatchHandle> {
     if ('changes' in resource) return watchProvided(resource, this.debounce, events);
-    return Watcher.open(resource, () => this.contextOf(agent), this.parts, events);
+    return Watcher.open(resource, () => this.contextOf(agent), this.dependencies, events);
   }
 
   /** Ends the questions that run. */

@@ -19,7 +19,7 @@ interface Held {
 export class ProcessApprovalDesk extends ApprovalDesk {
   private readonly cases = new Map<string, Held>();
   /** By subject. */
-  private readonly open_ = new Map<string, string>();
+  private readonly openBySubject = new Map<string, string>();
   /** Ids of the decided cases of each requester, the one decided longest ago first. */
   private readonly decided = new Map<string, Set<string>>();
 
@@ -37,7 +37,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
   }
 
   open(draft: ApprovalDraft, ttl: number): Promise<{ opened: ApprovalCase; isNew: boolean }> {
-    const id = this.open_.get(draft.subject);
+    const id = this.openBySubject.get(draft.subject);
     const open = id === undefined ? undefined : this.live(id);
     if (open) return Promise.resolve({ opened: open.known, isNew: false });
     this.forgetExpired();
@@ -52,7 +52,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
       status: 'pending' as const,
     });
     this.cases.set(opened.id, { known: opened, ttl });
-    this.open_.set(draft.subject, opened.id);
+    this.openBySubject.set(draft.subject, opened.id);
     return Promise.resolve({ opened, isNew: true });
   }
 
@@ -92,7 +92,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
     const held = this.live(id);
     if (held?.known.status !== 'approved') return Promise.resolve(false);
     this.change(held, { status: 'used' });
-    if (this.open_.get(held.known.subject) === id) this.open_.delete(held.known.subject);
+    if (this.openBySubject.get(held.known.subject) === id) this.openBySubject.delete(held.known.subject);
     return Promise.resolve(true);
   }
 
@@ -147,6 +147,6 @@ export class ProcessApprovalDesk extends ApprovalDesk {
     const decided = this.decided.get(principal);
     decided?.delete(id);
     if (decided?.size === 0) this.decided.delete(principal);
-    if (this.open_.get(subject) === id) this.open_.delete(subject);
+    if (this.openBySubject.get(subject) === id) this.openBySubject.delete(subject);
   }
 }

@@ -3,14 +3,14 @@ import { finalize, Observable, Subject } from 'rxjs';
 /** What travels between replicas: plain JSON. */
 export type BusMessage = Readonly<Record<string, unknown>>;
 
-/** Tells every replica at once. Nothing is stored: who does not listen at that moment does not hear. */
+/** Publishes to every replica at once. Nothing is stored: a replica that does not listen at that moment misses it. */
 export abstract class MessageBus {
   /**
    * Reaches every listener on every replica, this one included.
    * @throws SharedStateUnavailable when the replicas cannot be reached
    */
   abstract publish(topic: string, message: BusMessage): Promise<void>;
-  /** Hot; every subscription hears all messages of the topic from then on. It survives an outage of the shared state. */
+  /** Hot; every subscription receives all messages of the topic from then on. It survives an outage of the shared state. */
   abstract messages(topic: string): Observable<BusMessage>;
 }
 
@@ -36,7 +36,7 @@ export class TopicListeners {
     return this.topics.has(topic);
   }
 
-  tell(topic: string, message: BusMessage): void {
+  publish(topic: string, message: BusMessage): void {
     this.topics.get(topic)?.next(message);
   }
 
@@ -48,14 +48,14 @@ export class TopicListeners {
   }
 }
 
-/** A bus within this process: it tells one process only. Listeners hear after `publish` has returned, as over a network. */
+/** A bus within this process: it reaches one process only. Listeners receive after `publish` has returned, as over a network. */
 export class ProcessMessageBus extends MessageBus {
   private readonly listeners = new TopicListeners();
 
   publish(topic: string, message: BusMessage): Promise<void> {
     const text = JSON.stringify(message);
     setImmediate(() => {
-      if (this.listeners.has(topic)) this.listeners.tell(topic, JSON.parse(text) as BusMessage);
+      if (this.listeners.has(topic)) this.listeners.publish(topic, JSON.parse(text) as BusMessage);
     });
     return Promise.resolve();
   }

@@ -34,8 +34,8 @@ class RedisMessageBus extends MessageBus {
   ) {
     super();
     this.channel = connections.commands.channel('bus');
-    connections.subscriptions.subscribe(this.channel, (text) => this.hear(text));
-    this.heartbeat = setInterval(() => void this.feelPulse(), HEARTBEAT);
+    connections.subscriptions.subscribe(this.channel, (text) => this.receive(text));
+    this.heartbeat = setInterval(() => void this.checkConnection(), HEARTBEAT);
     this.heartbeat.unref();
   }
 
@@ -54,16 +54,16 @@ class RedisMessageBus extends MessageBus {
     this.listeners.close();
   }
 
-  private hear(text: string): void {
+  private receive(text: string): void {
     const end = text.indexOf('\n');
     const topic = text.slice(0, Math.max(end, 0));
     if (end >= 0 && !this.listeners.has(topic)) return;
     const message = end < 0 ? undefined : parseStoredObject(text.slice(end + 1));
-    if (message) this.listeners.tell(topic, message);
+    if (message) this.listeners.publish(topic, message);
     else this.log.warn('[Redis] a message on the bus was no message of ours');
   }
 
-  private async feelPulse(): Promise<void> {
+  private async checkConnection(): Promise<void> {
     const { subscriptions } = this.connections;
     // Without an answer `send` gives the connection up, and it opens again.
     if (subscriptions.isUsable) await subscriptions.send((redis) => redis.ping()).catch(() => undefined);

@@ -48,7 +48,7 @@ export interface RedisSettings {
 }
 
 /** Milliseconds Redis has to answer. Then it is taken for gone, so that the next command fails at once. */
-const PATIENCE = 400;
+const ANSWER_TIMEOUT = 400;
 const LONGEST_RECONNECT_PAUSE = 1_000;
 
 const OPTIONS: RedisOptions = {
@@ -90,7 +90,7 @@ export class RedisConnection {
   private away = false;
   private ended = false;
   /** Undefined while it is to hear none. */
-  private channelHeard: boolean | undefined;
+  private isSubscribed: boolean | undefined;
   private whenUsable: (() => void) | undefined;
   private readonly returnListeners: (() => void)[] = [];
 
@@ -101,23 +101,23 @@ export class RedisConnection {
   ) {
     this.prefix = prefix;
     this.redis = createClient(url, `parley-${role}`);
-    this.redis.on('error', (error: Error) => this.tellLoss(error.message));
-    this.redis.on('close', () => this.tellLoss('connection closed'));
+    this.redis.on('error', (error: Error) => this.logLoss(error.message));
+    this.redis.on('close', () => this.logLoss('connection closed'));
     this.redis.on('ready', () => {
-      if (this.channelHeard === undefined) this.tellReturn();
+      if (this.isSubscribed === undefined) this.logReturn();
     });
   }
 
   /** Whether it can be used at this moment; one that was to hear a channel must hear it. */
   get isUsable(): boolean {
-    return this.redis.status === 'ready' && (this.channelHeard ?? true);
+    return this.redis.status === 'ready' && (this.isSubscribed ?? true);
   }
 
   /** Begins to connect and waits at most `patience` milliseconds for it; a Redis that is away is tried again for ever. */
-  async open(patience: number): Promise<void> {
+  async open(timeout: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const settled = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, patience);
+      timer = setTimeout(resolve, timeout);
       this.whenUsable = resolve;
     });
     this.redis.connect().catch(() => undefined);
@@ -146,11 +146,11 @@ export class RedisConnection {
     const silence = new Promise<never>((_, reject) => {
       const giveUp = () => {
         if (!waiting) return;
-        reject(new Error(`no answer within ${PATIENCE} ms`));
+        reject(new Error(`no answer within ${ANSWER_TIMEOUT} ms`));
         this.redis.disconnect(true);
       };
       // A process that was busy itself first reads what has arrived, twice round its event loop.
-      timer = setTimeout(() => setImmediate(() => setImmediate(giveUp)), PATIENCE);
+      timer = setTimeout(() => setImmediate(() => setImmediate(giveUp)), ANSWER_TIMEOUT);
     });
     try {
       return await Promise.race([command(this.redis), silence]);
@@ -163,15 +163,15 @@ export class RedisConnection {
   }
 
   /** Hears a channel, again after every outage. One channel for each connection, named before it is opened. */
-  subscribe(channel: string, hear: (text: string) => void): void {
-    this.channelHeard = false;
-    this.redis.on('message', (_from: string, text: string) => hear(text));
-    this.redis.on('close', () => (this.channelHeard = false));
+  subscribe(channel: string, receive: (text: string) => void): void {
+    this.isSubscribed = false;
+    this.redis.on('message', (_from: string, text: string) => receive(text));
+    this.redis.on('close', () => (this.isSubscribed = false));
     this.redis.on('ready', () => {
       this.send((redis) => redis.subscribe(channel)).then(
         () => {
-          this.channelHeard = true;
-          this.tellReturn();
+          this.isSubscribed = true;
+          this.logReturn();
         },
         () => this.redis.disconnect(true),
       );
@@ -188,13 +188,13 @@ export class RedisConnection {
     this.redis.disconnect();
   }
 
-  private tellLoss(reason: string): void {
+  private logLoss(reason: string): void {
     if (this.away || this.ended) return;
     this.away = true;
     this.log.warn(`[Redis] ${this.role}: unavailable (${reason}); trying again`);
   }
 
-  private tellReturn(): void {
+  private logReturn(): void {
     this.whenUsable?.();
     if (!this.away) return;
     this.away = false;

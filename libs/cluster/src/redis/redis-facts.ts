@@ -2,7 +2,7 @@ import type { RedisFacts } from '../open-shared-state.js';
 import { RedisConnection } from './redis-connection.js';
 
 /** Milliseconds that a first connection may take. */
-const PATIENCE = 2_000;
+const ANSWER_TIMEOUT = 2_000;
 
 /** `name:value` lines of INFO. */
 function readInfo(text: string): Map<string, string> {
@@ -18,7 +18,7 @@ function readInfo(text: string): Map<string, string> {
 export async function readRedisFacts(url: string): Promise<RedisFacts> {
   const connection = new RedisConnection({ url }, 'commands', { warn: () => undefined });
   try {
-    await connection.open(PATIENCE);
+    await connection.open(ANSWER_TIMEOUT);
     const asked = Date.now();
     const [seconds, micros] = await connection.send((redis) => redis.time());
     const answered = Date.now();

@@ -113,7 +113,7 @@ export function agentOf(
   });
 }
 
-export interface RoomOptions {
+export interface ExportsUnderTestOptions {
   readonly settings?: Partial<ExportSettings>;
   readonly policy?: Partial<PolicyConfig>;
   readonly partBytes?: number;
@@ -122,8 +122,8 @@ export interface RoomOptions {
   readonly keys?: StateKeys;
 }
 
-/** Everything of exports over the real governed door, with rows in memory. */
-export function openRoom(rows: readonly ParseRow[], options: RoomOptions = {}) {
+/** Everything of exports over the real governed data access, with rows in memory. */
+export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnderTestOptions = {}) {
   const settings = { ...DEFAULT_EXPORTS, ...options.settings };
   const policies = new Policies(
     compilePolicy({ classes: { Song: { fields: ['title'] } }, ...options.policy }).policy,
@@ -155,7 +155,7 @@ export function openRoom(rows: readonly ParseRow[], options: RoomOptions = {}) {
   return { reader, sessions, audit, office, canaries, resources, downloads, records };
 }
 
-export type Room = ReturnType<typeof openRoom>;
+export type Room = ReturnType<typeof exportsUnderTest>;
 
 export const orderOf = (changes: Partial<ExportOrder> = {}): ExportOrder => ({
   className: 'Song',

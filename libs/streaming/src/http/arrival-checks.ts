@@ -1,7 +1,7 @@
 import type { RateLimiter } from '#agent';
 import { oneLine } from '#audit';
 import { remoteNetwork } from '#auth';
-import { namesTwoHosts, type Rung } from './http-exchange.js';
+import { namesTwoHosts, type RequestCheck } from './http-exchange.js';
 import {
   CLOSING,
   CUSTOM_HEADER_MISSING,
@@ -22,7 +22,7 @@ const HEALTHY = reply(200, '{"status":"ok"}');
 const UNCOUNTABLE = 5;
 
 /** Only the exact path, with or without one trailing slash, is MCP. */
-export const path: Rung = {
+export const path: RequestCheck = {
   name: 'path',
   check: ({ path: asked, verb, edge: { settings } }) => {
     const served = asked === settings.path || asked === `${settings.path}/`;
@@ -30,7 +30,7 @@ export const path: Rung = {
   },
 };
 
-export const host: Rung = {
+export const host: RequestCheck = {
   name: 'host',
   check: ({ headers, request, edge: { settings } }) => {
     // Which of two a proxy in front went by is not known here.
@@ -42,13 +42,13 @@ export const host: Rung = {
 };
 
 /** Tells a load balancer that the process answers, and nothing else. */
-export const health: Rung = {
+export const health: RequestCheck = {
   name: 'health',
   check: ({ path: asked, verb, edge: { settings } }) =>
     verb === 'GET' && asked === settings.healthPath ? HEALTHY : null,
 };
 
-export const accepting: Rung = {
+export const accepting: RequestCheck = {
   name: 'accepting',
   check: ({ edge }) => (edge.accepting ? null : CLOSING),
 };
@@ -65,7 +65,7 @@ async function spend(limiter: RateLimiter, address: string): Promise<Reply | nul
 }
 
 /** Before anything that costs an authentication. */
-export const preAuthLimit: Rung = {
+export const preAuthLimit: RequestCheck = {
   name: 'pre-auth-limit',
   check: ({
     request,
@@ -78,7 +78,7 @@ export const preAuthLimit: Rung = {
 const JSON_TYPE = 'application/json';
 
 /** A body without a declared length cannot be refused before it is read. */
-export const lengthRequired: Rung = {
+export const lengthRequired: RequestCheck = {
   name: 'length-required',
   check: ({ headers, edge: { settings } }) => {
     if (!settings.requireContentLength) return null;
@@ -87,7 +87,7 @@ export const lengthRequired: Rung = {
   },
 };
 
-export const declaredLength: Rung = {
+export const declaredLength: RequestCheck = {
   name: 'declared-length',
   check: ({ headers, edge: { settings } }) =>
     Number(headers['content-length'] ?? 0) > settings.maxBodySize
@@ -95,7 +95,7 @@ export const declaredLength: Rung = {
       : null,
 };
 
-export const mediaType: Rung = {
+export const mediaType: RequestCheck = {
   name: 'media-type',
   check: ({ headers }) => {
     const type = headers['content-type'] ?? '';
@@ -106,7 +106,7 @@ export const mediaType: Rung = {
   },
 };
 
-export const origin: Rung = {
+export const origin: RequestCheck = {
   name: 'origin',
   check: ({ headers, edge: { settings, log } }) => {
     if (settings.origins.permits(headers.origin)) return null;
@@ -116,7 +116,7 @@ export const origin: Rung = {
 };
 
 /** A header that no web form can set and that makes a browser ask first. */
-export const customHeader: Rung = {
+export const customHeader: RequestCheck = {
   name: 'custom-header',
   check: ({ headers, edge: { settings } }) => {
     const wanted = settings.customHeader;

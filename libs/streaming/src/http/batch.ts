@@ -6,8 +6,8 @@ import { isNotification, type Message } from '../message.js';
 import type { Call } from '../sessions/cancellation.js';
 import { jsonOf } from '../sse/response-stream.js';
 import { insufficientScope, takeSilently } from './caller-checks.js';
-import type { EdgeParts } from './edge-dependencies.js';
-import { type Exchange, type Rung, type RungVerdict } from './http-exchange.js';
+import type { EdgeDependencies } from './edge-dependencies.js';
+import { type HttpExchange, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { batchNeedsScopes, batchScopeMissing, internalError, NOT_A_MESSAGE } from './refusals.js';
 import { ACCEPTED, type Reply, reply } from './reply.js';
 import {
@@ -31,7 +31,7 @@ interface BatchStepUp {
  * The nearest scopes with which everything in the batch that scopes could permit is permitted, and nothing is lost that is
  * permitted now; null when no call lacks any, or no single step would do.
  */
-function batchStepUpOf(calls: readonly Call[], edge: EdgeParts, agent: Agent): BatchStepUp | null {
+function batchStepUpOf(calls: readonly Call[], edge: EdgeDependencies, agent: Agent): BatchStepUp | null {
   const lacking = calls.filter(({ message }) => stepUpOf(message, edge, agent) !== null);
   if (lacking.length === 0) return null;
   const wanted = calls.filter((call) => lacking.includes(call) || isPermitted(call.message, edge, agent));
@@ -50,7 +50,7 @@ function insufficientForBatch(
   { step, lacking }: BatchStepUp,
   outcomes: ReadonlyMap<Call, Outcome>,
   calls: readonly Call[],
-  edge: EdgeParts,
+  edge: EdgeDependencies,
 ): Reply | null {
   for (const call of lacking) {
     const outcome = outcomes.get(call);
@@ -65,7 +65,7 @@ function insufficientForBatch(
 /** The only revision whose clients may send several messages in one body. */
 const BATCHING = '2025-03-26';
 
-export const batchSession: Rung = {
+export const batchSession: RequestCheck = {
   name: 'batch-session',
   check: ({ batch, session }) => (batch && session?.version !== BATCHING ? NOT_A_MESSAGE : null),
 };
@@ -76,9 +76,9 @@ export const batchSession: Rung = {
  */
 export async function answerBatch(
   batch: readonly Message[],
-  exchange: Exchange,
+  exchange: HttpExchange,
   agent: Agent,
-): Promise<RungVerdict> {
+): Promise<CheckVerdict> {
   const { edge } = exchange;
   const requests = batch.filter((message) => !takeSilently(message, exchange) && !isNotification(message));
   if (requests.length === 0) return ACCEPTED;

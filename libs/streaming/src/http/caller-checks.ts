@@ -3,8 +3,8 @@ import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, In
 import { SharedStateUnavailable } from '#cluster';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
 import type { Message } from '../message.js';
-import type { EdgeParts } from './edge-dependencies.js';
-import { type Exchange, headerText, type Rung, type RungVerdict } from './http-exchange.js';
+import type { EdgeDependencies } from './edge-dependencies.js';
+import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { VERSION_HEADER } from './message-checks.js';
 import {
   AUTHENTICATION_UNAVAILABLE,
@@ -25,13 +25,13 @@ const challenging = (challenge: string | undefined) =>
   challenge === undefined ? undefined : { 'WWW-Authenticate': challenge };
 
 /** The one answer to credentials that were not recognised, with the challenge where there is one. */
-export function unauthorized(exchange: Exchange): Reply {
+export function unauthorized(exchange: HttpExchange): Reply {
   return unauthenticated(null, challenging(exchange.edge.authenticator.challengeTo(exchange)));
 }
 
 /** A caller is known and would be let further with these scopes. */
 export function insufficientScope(
-  { authenticator }: EdgeParts,
+  { authenticator }: EdgeDependencies,
   scopes: readonly string[],
   id: unknown = null,
 ): Reply {
@@ -39,29 +39,29 @@ export function insufficientScope(
 }
 
 /** @returns null for what is no refusal of credentials. The caller is told no reason; the log is. */
-function refusedCredentials(fault: unknown, exchange: Exchange): Reply | null {
+function refusedCredentials(error: unknown, exchange: HttpExchange): Reply | null {
   const { edge } = exchange;
-  if (fault instanceof InsufficientScope) {
+  if (error instanceof InsufficientScope) {
     edge.log.warn('[McpEdge] Insufficient scope');
-    return insufficientScope(edge, fault.scopes);
+    return insufficientScope(edge, error.scopes);
   }
-  if (fault instanceof AuthenticationUnavailable) {
-    edge.log.warn(faultLine('[McpEdge]', fault));
+  if (error instanceof AuthenticationUnavailable) {
+    edge.log.warn(faultLine('[McpEdge]', error));
     return AUTHENTICATION_UNAVAILABLE;
   }
-  if (!(fault instanceof Unauthorized)) return null;
+  if (!(error instanceof Unauthorized)) return null;
   edge.log.warn(
-    fault instanceof InvalidToken ? `[McpEdge] Unauthorized: ${fault.cause}` : '[McpEdge] Unauthorized',
+    error instanceof InvalidToken ? `[McpEdge] Unauthorized: ${error.cause}` : '[McpEdge] Unauthorized',
   );
   return unauthorized(exchange);
 }
 
 /** What a request shows of who is calling. */
-export function credentialsOf({ headers, request, verb }: Exchange): CredentialSource {
+export function credentialsOf({ headers, request, verb }: HttpExchange): CredentialSource {
   return { headers, remoteAddress: request.socket.remoteAddress, method: verb };
 }
 
-export const authenticate: Rung = {
+export const authenticate: RequestCheck = {
   name: 'authenticate',
   check: async (exchange) => {
     const { edge } = exchange;
@@ -69,17 +69,17 @@ export const authenticate: Rung = {
       exchange.agent = await edge.authenticator.authenticate(credentialsOf(exchange));
       edge.unread.own(exchange.response, exchange.agent.principal);
       return null;
-    } catch (fault) {
-      const refused = refusedCredentials(fault, exchange);
+    } catch (error) {
+      const refused = refusedCredentials(error, exchange);
       if (refused) return refused;
-      edge.log.warn(faultLine('[McpEdge] authenticator failed:', fault));
+      edge.log.warn(faultLine('[McpEdge] authenticator failed:', error));
       return internalError();
     }
   },
 };
 
 /** Only its owner may use a session; for anybody else its id is a label. An ended one is not found by its owner. */
-async function useSession(exchange: Exchange, id: string): Promise<RungVerdict> {
+async function useSession(exchange: HttpExchange, id: string): Promise<CheckVerdict> {
   const { edge } = exchange;
   const session = await edge.sessions.find(id);
   const owned = session?.owner === exchange.agent?.principal ? session : undefined;
@@ -95,7 +95,7 @@ async function useSession(exchange: Exchange, id: string): Promise<RungVerdict> 
 }
 
 /** Adopts the session of a legacy message. The stateless era has none, and `initialize` only opens one. */
-export const session: Rung = {
+export const session: RequestCheck = {
   name: 'session',
   check: (exchange) => {
     const { edge } = exchange;
@@ -110,7 +110,7 @@ export const session: Rung = {
 };
 
 /** A version named by the request itself outranks the negotiated one. */
-export const spokenVersion: Rung = {
+export const spokenVersion: RequestCheck = {
   name: 'spoken-version',
   check: (exchange) => {
     if (exchange.era !== 'legacy') return null;
@@ -131,22 +131,22 @@ function isCounted({ method, params }: Message): boolean {
 
 /** @throws SharedStateUnavailable. A limiter that fails in any other way counts as exhausted. */
 export async function spendRequest(
-  { settings, log }: Pick<EdgeParts, 'settings' | 'log'>,
+  { settings, log }: Pick<EdgeDependencies, 'settings' | 'log'>,
   principal: string,
 ): Promise<number | null> {
   let verdict: RateVerdict | null | undefined;
   try {
     verdict = await settings.requestLimiter?.check(principal);
-  } catch (fault) {
-    if (fault instanceof SharedStateUnavailable) throw fault;
-    log.warn(faultLine('[McpEdge] the limiter of requests failed:', fault));
+  } catch (error) {
+    if (error instanceof SharedStateUnavailable) throw error;
+    log.warn(faultLine('[McpEdge] the limiter of requests failed:', error));
     return UNCOUNTED;
   }
   return verdict ? Math.max(1, Math.ceil(verdict.retryAfter)) : null;
 }
 
 /** What a principal may ask for besides calls of tools: opening sessions, lists, streams, cancellations. */
-export const requestLimit: Rung = {
+export const requestLimit: RequestCheck = {
   name: 'request-limit',
   check: async ({ agent, batch, message, verb, edge }) => {
     if (!agent || !edge.settings.requestLimiter) return null;
@@ -164,15 +164,15 @@ export const requestLimit: Rung = {
  * was waiting is told to nobody.
  * @returns whether the message was one of these
  */
-export function takeSilently(message: Message, exchange: Exchange): boolean {
+export function takeSilently(message: Message, exchange: HttpExchange): boolean {
   const { wire, log } = exchange.edge;
   const { agent, correlationId, session } = exchange;
   const owner = agent?.principal ?? '';
   if (message.isResponse) {
     if (agent && session && correlationId !== undefined)
-      wire.asks
+      wire.clientRequests
         .deliver({ owner: admittedAs(agent), session: correlationId }, message)
-        .catch((fault: unknown) => log.warn(faultLine('[McpEdge] a reply was lost:', fault)));
+        .catch((error: unknown) => log.warn(faultLine('[McpEdge] a reply was lost:', error)));
     return true;
   }
   if (message.method !== 'notifications/cancelled') return false;
@@ -183,7 +183,7 @@ export function takeSilently(message: Message, exchange: Exchange): boolean {
 }
 
 /** Messages that are taken without an answer; cancellation always is, so that it tells nobody what is running. */
-export const acknowledge: Rung = {
+export const acknowledge: RequestCheck = {
   name: 'acknowledge',
   check: (exchange) => {
     const { era, message } = exchange;
@@ -193,7 +193,7 @@ export const acknowledge: Rung = {
 };
 
 /** Begins when the answers to earlier requests of the connection have left; cancellations and replies never wait. */
-function turnOf(busy: (id: unknown) => Reply): Rung {
+function turnOf(busy: (id: unknown) => Reply): RequestCheck {
   return {
     name: 'turn',
     check: ({ request, response, message, edge }) => {

@@ -121,20 +121,20 @@ describe('messages that are sent on one connection without waiting', () => {
   };
   const client = ({ port }: EdgeUnderTest) => {
     const socket = connect({ port, host: '127.0.0.1' }).on('error', () => undefined);
-    const heard = { text: '' };
-    socket.setEncoding('utf8').on('data', (text: string) => (heard.text += text));
-    return { socket, heard };
+    const received = { text: '' };
+    socket.setEncoding('utf8').on('data', (text: string) => (received.text += text));
+    return { socket, received };
   };
 
   it('are worked on one after another, and cancelled at once', async () => {
     const edge = await serving();
     const session = await sessionOf(edge);
-    const { socket, heard } = client(edge);
+    const { socket, received } = client(edge);
     socket.write(
       [call('wait', 'w'), call('echo', 'e'), cancel('w')].map((message) => posted(message, session)).join(''),
     );
-    await until(() => statuses(heard.text).length === 3);
-    expect(statuses(heard.text)).toEqual(['200', '200', '202']);
+    await until(() => statuses(received.text).length === 3);
+    expect(statuses(received.text)).toEqual(['200', '200', '202']);
     expect(edge.tools.contexts).toHaveLength(2);
     expect(edge.tools.contexts[0]?.signal.reason).toBe('notifications_cancelled');
     socket.destroy();
@@ -142,7 +142,7 @@ describe('messages that are sent on one connection without waiting', () => {
 
   it('are refused with 503 beyond a hundred that wait, and the others answered in their order', async () => {
     const edge = await serving();
-    const { socket, heard } = client(edge);
+    const { socket, received } = client(edge);
     socket.write(
       Array.from({ length: 150 }, (_, at) => posted(call(at === 0 ? 'wait' : 'echo', at))).join(''),
     );
@@ -150,13 +150,13 @@ describe('messages that are sent on one connection without waiting', () => {
     await until(() => edge.edge.answering === 101);
     expect(edge.tools.contexts).toHaveLength(1);
     edge.tools.release();
-    await until(() => statuses(heard.text).length === 150);
-    expect(statuses(heard.text).filter((status) => status === '503')).toHaveLength(49);
-    expect(heard.text).toContain(
+    await until(() => statuses(received.text).length === 150);
+    expect(statuses(received.text).filter((status) => status === '503')).toHaveLength(49);
+    expect(received.text).toContain(
       '"error":{"code":-32000,"message":"server busy: too many requests wait on this connection"}',
     );
     expect(edge.tools.contexts).toHaveLength(101);
-    const ids = [...heard.text.matchAll(/"jsonrpc":"2.0","id":(\d+)/g)].map(([, id]) => Number(id));
+    const ids = [...received.text.matchAll(/"jsonrpc":"2.0","id":(\d+)/g)].map(([, id]) => Number(id));
     expect(ids).toEqual(Array.from({ length: 150 }, (_, at) => at));
     socket.destroy();
   });
@@ -197,8 +197,8 @@ describe('messages that are sent on one connection without waiting', () => {
     expect(edge.tools.contexts).toHaveLength(4);
     const after = client(edge);
     after.socket.write(large);
-    await until(() => statuses(after.heard.text).length === 1);
-    expect(statuses(after.heard.text)).toEqual(['200']);
+    await until(() => statuses(after.received.text).length === 1);
+    expect(statuses(after.received.text)).toEqual(['200']);
     after.socket.destroy();
   });
 });

@@ -2,22 +2,28 @@ import type { Agent } from '#agent';
 import { SharedStateUnavailable } from '#cluster';
 import { faultLine, StreamedResult } from '#dispatcher';
 import type { Call } from '../sessions/cancellation.js';
-import { chooseCarrier, eventStream, isFull } from '../sse/choose-stream.js';
+import { chooseResponseStream, eventStream, isFull } from '../sse/choose-stream.js';
 import { OpenAnswer } from '../sse/open-streams.js';
-import type { Carrier } from '../sse/response-stream.js';
+import type { ResponseStream } from '../sse/response-stream.js';
 import { answerBatch } from './batch.js';
 import { credentialsOf, unauthorized } from './caller-checks.js';
-import type { EdgeParts } from './edge-dependencies.js';
-import { type Exchange, type Rung, type RungVerdict } from './http-exchange.js';
+import type { EdgeDependencies } from './edge-dependencies.js';
+import { type HttpExchange, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { internalError, notAcceptable, serverBusy, stateUnavailable } from './refusals.js';
 import type { Reply } from './reply.js';
 import { answerStepUp, callOf, type Outcome, runCall, stepUpOf } from './run-call.js';
 
-const isReply = (chosen: Carrier | Reply | null): chosen is Reply => chosen !== null && 'status' in chosen;
+const isReply = (chosen: ResponseStream | Reply | null): chosen is Reply =>
+  chosen !== null && 'status' in chosen;
 
 /** The client is gone: what runs for it ends, unless it may come back. */
-function onGone(call: Call, carrier: Carrier | null, edge: EdgeParts, isRunning: () => boolean): void {
-  if (carrier?.left()) return;
+function onGone(
+  call: Call,
+  responseStream: ResponseStream | null,
+  edge: EdgeDependencies,
+  isRunning: () => boolean,
+): void {
+  if (responseStream?.left()) return;
   const running = isRunning();
   call.abort('client_disconnect');
   if (running) edge.counts.abandonedDispatchers += 1;
@@ -28,22 +34,26 @@ function onGone(call: Call, carrier: Carrier | null, edge: EdgeParts, isRunning:
   });
 }
 
-async function answerWhole(call: Call, exchange: Exchange): Promise<RungVerdict> {
+async function answerWhole(call: Call, exchange: HttpExchange): Promise<CheckVerdict> {
   const outcome = await runCall(call, exchange, null);
   if (exchange.isGone) return 'gone';
   return outcome instanceof StreamedResult ? notAcceptable(call.message.id) : outcome;
 }
 
-async function answerStreaming(call: Call, exchange: Exchange, carrier: Carrier): Promise<RungVerdict> {
+async function answerStreaming(
+  call: Call,
+  exchange: HttpExchange,
+  responseStream: ResponseStream,
+): Promise<CheckVerdict> {
   const { edge } = exchange;
   edge.counts.dispatchers += 1;
   let outcome: Outcome;
   try {
-    outcome = await runCall(call, exchange, carrier);
-  } catch (fault) {
-    edge.log.warn(faultLine('[McpEdge]', fault));
+    outcome = await runCall(call, exchange, responseStream);
+  } catch (error) {
+    edge.log.warn(faultLine('[McpEdge]', error));
     outcome =
-      fault instanceof SharedStateUnavailable
+      error instanceof SharedStateUnavailable
         ? stateUnavailable(call.message.id)
         : internalError(call.message.id);
   } finally {
@@ -51,16 +61,16 @@ async function answerStreaming(call: Call, exchange: Exchange, carrier: Carrier)
   }
   if (outcome instanceof StreamedResult) {
     // From now on the answer says by itself that it is alive.
-    carrier.left();
+    responseStream.left();
     return keepOpen(outcome, call, exchange);
   }
   const unanswered = call.abortedBecause === 'notifications_cancelled' && exchange.version >= '2025-11-25';
-  if (unanswered) carrier.drop();
-  else carrier.finish(outcome);
+  if (unanswered) responseStream.drop();
+  else responseStream.finish(outcome);
   return 'streamed';
 }
 
-function keepOpen(result: StreamedResult, call: Call, exchange: Exchange): RungVerdict {
+function keepOpen(result: StreamedResult, call: Call, exchange: HttpExchange): CheckVerdict {
   const { edge } = exchange;
   const { counts, openStreams, keepAlives, log } = edge;
   if (exchange.isGone) return 'gone';
@@ -76,24 +86,26 @@ function keepOpen(result: StreamedResult, call: Call, exchange: Exchange): RungV
   return 'streamed';
 }
 
-async function answer(exchange: Exchange, agent: Agent): Promise<RungVerdict> {
+async function answer(exchange: HttpExchange, agent: Agent): Promise<CheckVerdict> {
   const { edge } = exchange;
   const stepUp = stepUpOf(exchange.message, edge, agent);
   if (stepUp) return answerStepUp(stepUp, exchange, agent);
-  const carrier = chooseCarrier(exchange);
-  if (isReply(carrier)) return carrier;
+  const responseStream = chooseResponseStream(exchange);
+  if (isReply(responseStream)) return responseStream;
   const call = callOf(agent, exchange.message, exchange);
   let running = true;
-  exchange.onGone = () => onGone(call, carrier, edge, () => running);
+  exchange.onGone = () => onGone(call, responseStream, edge, () => running);
   if (exchange.isGone) exchange.onGone();
   try {
-    return await (carrier ? answerStreaming(call, exchange, carrier) : answerWhole(call, exchange));
+    return await (responseStream
+      ? answerStreaming(call, exchange, responseStream)
+      : answerWhole(call, exchange));
   } finally {
     running = false;
   }
 }
 
-export const dispatch: Rung = {
+export const dispatch: RequestCheck = {
   name: 'dispatch',
   check: (exchange) => {
     const { agent } = exchange;

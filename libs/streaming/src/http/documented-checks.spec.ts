@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { LADDER } from './request-checks.js';
+import { REQUEST_CHECKS } from './request-checks.js';
 
 const page = readFileSync(new URL('../../../../docs/life-of-a-call.md', import.meta.url), 'utf8');
 
@@ -11,6 +11,6 @@ describe('the page on the life of a call', () => {
     const told = [...rows].flatMap(([, cell = '']) =>
       [...cell.matchAll(/`([\w-]+)`/g)].map(([, name]) => name),
     );
-    expect(told).toEqual(LADDER.map(({ name }) => name));
+    expect(told).toEqual(REQUEST_CHECKS.map(({ name }) => name));
   });
 });

@@ -48,10 +48,10 @@ async function* three() {
 async function* endless() {
   for (;;) yield 'x'.repeat(65_536);
 }
-const failing = (fault: unknown, first?: string): Pieces =>
+const failing = (error: unknown, first?: string): Pieces =>
   async function* () {
     if (first !== undefined) yield first;
-    throw fault;
+    throw error;
   };
 
 let running: EdgeUnderTest[] = [];
@@ -148,8 +148,8 @@ describe('a file', () => {
     ['an ended session', new Unauthorized('gone'), 401, 'Unauthorized'],
     ['a shared state that is away', new SharedStateUnavailable('redis.internal'), 503, 'server busy'],
     ['a fault', new Error('secret of db.internal'), 500, 'Internal error'],
-  ])('answers %s before the first piece, and no cause', async (_, fault, status, word) => {
-    const { edge, asked } = await setUp(failing(fault));
+  ])('answers %s before the first piece, and no cause', async (_, error, status, word) => {
+    const { edge, asked } = await setUp(failing(error));
     const answer = await edge.ask(asked());
     expect(answer.status).toBe(status);
     expect(answer.text).toContain(word);

@@ -6,7 +6,7 @@ import { isFull } from '../sse/choose-stream.js';
 import { accepting, customHeader, host, origin, preAuthLimit } from './arrival-checks.js';
 import { authenticate, credentialsOf, fileTurn, requestLimit, unauthorized } from './caller-checks.js';
 import type { Download } from './edge-dependencies.js';
-import { type Exchange, headerText, type Rung, type RungVerdict } from './http-exchange.js';
+import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRefused } from './refusals.js';
 import { type Reply, reply } from './reply.js';
 
@@ -19,15 +19,15 @@ const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 ]);
 
 /** Why no file is sent, before any of it was. */
-function refusalReply(fault: unknown, exchange: Exchange): Reply {
+function refusedDownload(error: unknown, exchange: HttpExchange): Reply {
   const { edge } = exchange;
-  if (fault instanceof Unauthorized) return unauthorized(exchange);
-  if (fault instanceof SharedStateUnavailable) return FILE_BUSY;
-  if (!(fault instanceof Refused)) {
-    edge.log.warn(faultLine('[Downloads]', fault));
+  if (error instanceof Unauthorized) return unauthorized(exchange);
+  if (error instanceof SharedStateUnavailable) return FILE_BUSY;
+  if (!(error instanceof Refused)) {
+    edge.log.warn(faultLine('[Downloads]', error));
     return FILE_FAILED;
   }
-  const { code, message, opaque, retryAfter } = fault.refusal;
+  const { code, message, opaque, retryAfter } = error.refusal;
   const told = opaque ? null : { error: message, error_code: code };
   const wait = retryAfter !== undefined ? { 'Retry-After': String(Math.ceil(retryAfter)) } : undefined;
   if (code === 'rate_limited') return fileRefused(429, told, wait);
@@ -36,15 +36,15 @@ function refusalReply(fault: unknown, exchange: Exchange): Reply {
 }
 
 /**
- * Sends a file as fast as its reader takes it: the next piece is made when the last one has left. A fault in the middle
+ * Sends a file as fast as its reader takes it: the next piece is made when the last one has left. An error in the middle
  * breaks the connection, so that no reader takes a part for the whole.
  * @throws whatever the first piece throws, when nothing was sent yet
  */
 async function sendDownload(
-  { response, edge: { settings, log } }: Exchange,
+  { response, edge: { settings, log } }: HttpExchange,
   { fileName, mimeType, pieces }: Download,
   running: AbortController,
-): Promise<RungVerdict> {
+): Promise<CheckVerdict> {
   const first = await pieces.next();
   if (response.destroyed) {
     await pieces.return();
@@ -69,8 +69,8 @@ async function sendDownload(
     if (await ended(response, settings.downloadPatience)) return 'streamed';
     response.destroy();
     return 'gone';
-  } catch (fault) {
-    if (!running.signal.aborted) log.warn(faultLine('[Downloads] broken off:', fault));
+  } catch (error) {
+    if (!running.signal.aborted) log.warn(faultLine('[Downloads] broken off:', error));
     response.destroy();
     return 'gone';
   } finally {
@@ -112,12 +112,12 @@ const ID = /^[A-Za-z0-9_-]{1,128}$/;
 
 const REVOKED: Reply = reply(204, '');
 
-const verb: Rung = {
+const verb: RequestCheck = {
   name: 'verb',
   check: ({ verb: asked }) => (asked === 'GET' || asked === 'DELETE' ? null : FILE_METHOD_NOT_ALLOWED),
 };
 
-const download: Rung = {
+const download: RequestCheck = {
   name: 'download',
   check: async (exchange) => {
     const { edge } = exchange;
@@ -136,15 +136,15 @@ const download: Rung = {
   },
 };
 
-async function revoke(revoking: Promise<boolean>, exchange: Exchange): Promise<Reply> {
+async function revoke(revoking: Promise<boolean>, exchange: HttpExchange): Promise<Reply> {
   try {
     return (await revoking) ? REVOKED : FILE_NOT_FOUND;
-  } catch (fault) {
-    return refusalReply(fault, exchange);
+  } catch (error) {
+    return refusedDownload(error, exchange);
   }
 }
 
-async function send(id: string, exchange: Exchange): Promise<RungVerdict> {
+async function send(id: string, exchange: HttpExchange): Promise<CheckVerdict> {
   const { agent, edge } = exchange;
   if (!agent || !edge.downloads) return FILE_NOT_FOUND;
   const running = new AbortController();
@@ -164,15 +164,15 @@ async function send(id: string, exchange: Exchange): Promise<RungVerdict> {
       ...(telemetry && { telemetry }),
     });
     return opened ? await sendDownload(exchange, opened, running) : FILE_NOT_FOUND;
-  } catch (fault) {
-    return refusalReply(fault, exchange);
+  } catch (error) {
+    return refusedDownload(error, exchange);
   } finally {
     edge.openStreams.remove(stream);
   }
 }
 
-/** What stands before a file: the edge's own rungs, in its order, as far as they do not concern messages. */
-export const DOWNLOAD_LADDER: readonly Rung[] = [
+/** What stands before a file: the edge's own checks, in its order, as far as they do not concern messages. */
+export const DOWNLOAD_CHECKS: readonly RequestCheck[] = [
   host,
   accepting,
   preAuthLimit,

@@ -61,8 +61,8 @@ export interface AbandonedDispatch {
   readonly request_id: unknown;
 }
 
-/** What the rungs work with. */
-export interface EdgeParts {
+/** What the checks work with. */
+export interface EdgeDependencies {
   readonly settings: EdgeSettings;
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;

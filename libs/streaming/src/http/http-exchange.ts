@@ -4,7 +4,7 @@ import type { Session } from '#cluster';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { type Message, NO_MESSAGE } from '../message.js';
-import type { EdgeParts } from './edge-dependencies.js';
+import type { EdgeDependencies } from './edge-dependencies.js';
 import type { Reply } from './reply.js';
 import { onceClosed } from './unread-answers.js';
 
@@ -68,8 +68,8 @@ export function pathOf(url: string): string {
   return query < 0 ? url : url.slice(0, query);
 }
 
-/** One request on its way through the ladder: what is known of it so far. Rungs fill it from top to bottom. */
-export class Exchange {
+/** One request on its way through the checks: what is known of it so far. Checks fill it from top to bottom. */
+export class HttpExchange {
   readonly verb: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -103,7 +103,7 @@ export class Exchange {
     readonly request: IncomingMessage,
     readonly response: ServerResponse,
     /** The edge that it came to. */
-    readonly edge: EdgeParts,
+    readonly edge: EdgeDependencies,
   ) {
     this.verb = request.method ?? '';
     this.path = pathOf(request.url ?? '');
@@ -126,10 +126,10 @@ export class Exchange {
  * Answers a request that goes no further, or `null` to let it pass. `'gone'`: there is nobody left to answer.
  * `'streamed'`: the answer leaves, or left, by itself.
  */
-export type RungVerdict = Reply | 'gone' | 'streamed' | null;
+export type CheckVerdict = Reply | 'gone' | 'streamed' | null;
 
-/** One named check of the ladder. */
-export interface Rung {
+/** One named check of the checks. */
+export interface RequestCheck {
   readonly name: string;
-  readonly check: (exchange: Exchange) => RungVerdict | Promise<RungVerdict>;
+  readonly check: (exchange: HttpExchange) => CheckVerdict | Promise<CheckVerdict>;
 }

@@ -23,11 +23,11 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 /** Sends raw bytes and returns everything that comes back until the server closes. */
-function exchangeBytes(port: number, parts: readonly string[]): Promise<string> {
+function exchangeBytes(port: number, dependencies: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     let received = '';
     const socket = connect(port, '127.0.0.1', () => {
-      for (const part of parts) socket.write(part);
+      for (const part of dependencies) socket.write(part);
     });
     socket.setEncoding('utf8').on('data', (text: string) => (received += text));
     socket.on('close', () => resolve(received)).on('error', reject);

@@ -9,14 +9,19 @@ import { KeepAlives } from '../sse/event-stream.js';
 import { OpenStreams } from '../sse/open-streams.js';
 import { authenticate, spendRequest } from './caller-checks.js';
 import { dispatch } from './dispatch.js';
-import { DOWNLOAD_LADDER, DOWNLOADS } from './downloads.js';
-import { type AbandonedDispatch, type Downloads, EdgeCounts, type EdgeParts } from './edge-dependencies.js';
+import { DOWNLOAD_CHECKS, DOWNLOADS } from './downloads.js';
+import {
+  type AbandonedDispatch,
+  type Downloads,
+  EdgeCounts,
+  type EdgeDependencies,
+} from './edge-dependencies.js';
 import { compileEdgeOptions, type McpEdgeOptions } from './edge-options.js';
-import { Exchange, pathOf, type Rung, type RungVerdict } from './http-exchange.js';
+import { HttpExchange, pathOf, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { internalError, stateUnavailable } from './refusals.js';
 import { sendWhole } from './reply.js';
 import { PendingBodies } from './request-body.js';
-import { LADDER, NEIGHBOUR_LADDER } from './request-checks.js';
+import { REQUEST_CHECKS, ROUTE_CHECKS } from './request-checks.js';
 import { type NotServed, notServed } from './routes.js';
 import { UnreadAnswers } from './unread-answers.js';
 
@@ -29,16 +34,16 @@ export interface McpEdgeDependencies {
   readonly wire?: Wire;
   /** Files that are served beside MCP, under `/exports/`. Default: none. */
   readonly downloads?: Downloads;
-  /** Hears of every client that left before its answer. Default: nobody hears. */
+  /** Called for every client that left before its answer. Default: nothing is logged. */
   readonly onAbandoned?: (dispatch: AbandonedDispatch) => void;
   /** Default: nothing is measured. */
   readonly telemetry?: Telemetry | undefined;
-  /** Default: nobody hears. */
+  /** Default: nothing is logged. */
   readonly log?: WarningLog;
 }
 
 /** Milliseconds that aborted calls have to say so to their clients. */
-const FAREWELL = 1_000;
+const ABORT_GRACE = 1_000;
 
 /** A log that fails must not fail the request. */
 function harmless(log: WarningLog | undefined): WarningLog {
@@ -54,22 +59,26 @@ function harmless(log: WarningLog | undefined): WarningLog {
 }
 
 /** What a call came to is told with the call; any other answer is the refusal of a check. */
-function answered(verdict: RungVerdict, rung: Rung, { observed }: Exchange): RungVerdict {
+function answered(
+  verdict: CheckVerdict,
+  requestCheck: RequestCheck,
+  { observed }: HttpExchange,
+): CheckVerdict {
   if (
     observed &&
-    rung !== dispatch &&
+    requestCheck !== dispatch &&
     verdict !== null &&
     typeof verdict === 'object' &&
     verdict.status >= 400
   )
-    observed.refused(rung.name);
+    observed.refused(requestCheck.name);
   return verdict;
 }
 
 /** MCP over HTTP, on plain Node requests: whatever framework stands around it hands them over unread. */
 export class McpEdge {
-  private readonly parts: EdgeParts & { accepting: boolean };
-  private readonly running = new Set<Exchange>();
+  private readonly dependencies: EdgeDependencies & { accepting: boolean };
+  private readonly running = new Set<HttpExchange>();
   private whenIdle: (() => void) | null = null;
 
   /** @throws TypeError naming the option that cannot be used */
@@ -79,7 +88,7 @@ export class McpEdge {
     const settings = compileEdgeOptions(options);
     if (settings.maxConcurrentDispatchers === null)
       log.warn('[McpEdge] maxConcurrentDispatchers is null: nothing bounds how many streams are open');
-    this.parts = {
+    this.dependencies = {
       settings,
       kernel,
       authenticator,
@@ -100,17 +109,17 @@ export class McpEdge {
 
   /** Streamed answers that are being worked on, those whose client left included. */
   get activeDispatcherCount(): number {
-    return this.parts.counts.dispatchers;
+    return this.dependencies.counts.dispatchers;
   }
 
   /** Streams that stay open by themselves. */
   get activeListeningStreamCount(): number {
-    return this.parts.counts.listeningStreams;
+    return this.dependencies.counts.listeningStreams;
   }
 
   /** Calls that still ran when their client left, since the start. */
   get abandonedDispatcherCount(): number {
-    return this.parts.counts.abandonedDispatchers;
+    return this.dependencies.counts.abandonedDispatchers;
   }
 
   /**
@@ -118,29 +127,29 @@ export class McpEdge {
    * @returns whether a stream took it. @throws TypeError for an empty method
    */
   notify(session: string, notice: SessionNotice): Promise<boolean> {
-    return this.parts.wire.listening.notify(session, notice);
+    return this.dependencies.wire.listening.notify(session, notice);
   }
 
   /** Whether a request target is this edge's to answer, if only with 404. */
   claims(url: string): boolean {
     const asked = pathOf(url);
-    const { path, healthPath } = this.parts.settings;
+    const { path, healthPath } = this.dependencies.settings;
     return (
       asked === path ||
       asked.startsWith(`${path}/`) ||
       asked === healthPath ||
-      (this.parts.downloads !== undefined && asked.startsWith(DOWNLOADS))
+      (this.dependencies.downloads !== undefined && asked.startsWith(DOWNLOADS))
     );
   }
 
   /** Answers of this process that wait for their readers: routes beside MCP count theirs here as well. */
   get unread(): UnreadAnswers {
-    return this.parts.unread;
+    return this.dependencies.unread;
   }
 
   /** False from the moment it begins to close. */
   get isAccepting(): boolean {
-    return this.parts.accepting;
+    return this.dependencies.accepting;
   }
 
   /** Requests that have come in and are not answered yet. */
@@ -149,13 +158,13 @@ export class McpEdge {
   }
 
   /**
-   * What stands before authentication, for neighbouring routes that tell something: host, limit, origin.
+   * What stands before authentication, for routes beside MCP that return data: host, limit, origin.
    * @returns the refusal, or null to let the request pass
    */
   async refusalFor(request: IncomingMessage, response: ServerResponse): Promise<NotServed | null> {
-    const exchange = new Exchange(request, response, this.parts);
-    for (const rung of NEIGHBOUR_LADDER) {
-      const verdict = await rung.check(exchange);
+    const exchange = new HttpExchange(request, response, this.dependencies);
+    for (const requestCheck of ROUTE_CHECKS) {
+      const verdict = await requestCheck.check(exchange);
       if (verdict !== null && typeof verdict === 'object') return notServed(verdict.status, verdict.headers);
     }
     return null;
@@ -166,23 +175,23 @@ export class McpEdge {
    * @returns seconds to wait, or null to let it pass. @throws SharedStateUnavailable
    */
   spendRequest(principal: string): Promise<number | null> {
-    return spendRequest(this.parts, principal);
+    return spendRequest(this.dependencies, principal);
   }
 
   /** Answers one request. Never rejects. */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.parts.unread.watch(request);
-    const exchange = new Exchange(request, response, this.parts);
+    this.dependencies.unread.watch(request);
+    const exchange = new HttpExchange(request, response, this.dependencies);
     this.running.add(exchange);
     this.observe(exchange);
     try {
-      const verdict = await this.climb(exchange);
+      const verdict = await this.runChecks(exchange);
       if (verdict !== 'streamed' && verdict && verdict !== 'gone') sendWhole(exchange, verdict);
-      this.parts.unread.wrote(response);
+      this.dependencies.unread.wrote(response);
       if (verdict === 'streamed') await this.flushed(exchange);
-    } catch (fault) {
+    } catch (error) {
       // An answer that cannot be sent, as with a challenge no header can carry: better none than half of one.
-      this.parts.log.warn(faultLine('[McpEdge]', fault));
+      this.dependencies.log.warn(faultLine('[McpEdge]', error));
       response.destroy();
     } finally {
       exchange.observed?.ends(exchange.isGone ? null : response.statusCode);
@@ -192,17 +201,17 @@ export class McpEdge {
   }
 
   /**
-   * Refuses new requests, ends open streams with a last word, lets running calls finish, and aborts those that are still
+   * Refuses new requests, ends open streams with a final message, lets running calls finish, and aborts those that are still
    * running after the grace period.
    * @param grace milliseconds. Default 5,000
    */
   async close(grace = 5_000): Promise<void> {
-    this.parts.accepting = false;
-    this.parts.openStreams.shutDown(({ finite }) => !finite);
+    this.dependencies.accepting = false;
+    this.dependencies.openStreams.shutDown(({ finite }) => !finite);
     await this.idleWithin(grace);
-    this.parts.openStreams.shutDown(() => true);
-    this.parts.wire.calls.endAll('server_shutdown');
-    await this.idleWithin(FAREWELL);
+    this.dependencies.openStreams.shutDown(() => true);
+    this.dependencies.wire.calls.endAll('server_shutdown');
+    await this.idleWithin(ABORT_GRACE);
   }
 
   /**
@@ -210,7 +219,7 @@ export class McpEdge {
    * downloads among them, go on.
    */
   endStreamsOf(whose: (agent: Agent) => boolean): void {
-    this.parts.openStreams.shutDown((stream, agent) => !stream.finite && whose(agent));
+    this.dependencies.openStreams.shutDown((stream, agent) => !stream.finite && whose(agent));
   }
 
   private async idleWithin(milliseconds: number): Promise<void> {
@@ -224,38 +233,38 @@ export class McpEdge {
   }
 
   /** A streamed answer counts as running until its client has it. Streams that stay open are told apart when they end. */
-  private flushed({ response }: Exchange): Promise<void> | void {
+  private flushed({ response }: HttpExchange): Promise<void> | void {
     if (!response.writableEnded || response.writableFinished || response.destroyed) return;
     return new Promise((resolve) => response.once('close', resolve));
   }
 
-  private observe(exchange: Exchange): void {
-    const { telemetry, settings } = this.parts;
+  private observe(exchange: HttpExchange): void {
+    const { telemetry, settings } = this.dependencies;
     if (!telemetry) return;
     const { verb, headers, request } = exchange;
-    const isFile = this.ladderOf(exchange) === DOWNLOAD_LADDER;
+    const isFile = this.checksOf(exchange) === DOWNLOAD_CHECKS;
     const route = isFile ? `${DOWNLOADS}{id}` : settings.path;
     exchange.observed = telemetry.request({ verb, route, headers, httpVersion: request.httpVersion });
   }
 
-  private ladderOf({ path: asked }: Exchange): readonly Rung[] {
-    const { downloads, settings } = this.parts;
+  private checksOf({ path: asked }: HttpExchange): readonly RequestCheck[] {
+    const { downloads, settings } = this.dependencies;
     const isMcp = asked === settings.path || asked.startsWith(`${settings.path}/`);
-    return downloads && !isMcp && asked.startsWith(DOWNLOADS) ? DOWNLOAD_LADDER : LADDER;
+    return downloads && !isMcp && asked.startsWith(DOWNLOADS) ? DOWNLOAD_CHECKS : REQUEST_CHECKS;
   }
 
-  private async climb(exchange: Exchange): Promise<RungVerdict> {
+  private async runChecks(exchange: HttpExchange): Promise<CheckVerdict> {
     try {
-      for (const rung of this.ladderOf(exchange)) {
-        const told = rung === authenticate ? exchange.observed?.authenticating() : undefined;
-        const verdict = rung.check(exchange);
+      for (const requestCheck of this.checksOf(exchange)) {
+        const told = requestCheck === authenticate ? exchange.observed?.authenticating() : undefined;
+        const verdict = requestCheck.check(exchange);
         const settled = verdict instanceof Promise ? await verdict : verdict;
         told?.(settled === null);
-        if (settled) return answered(settled, rung, exchange);
+        if (settled) return answered(settled, requestCheck, exchange);
       }
-    } catch (fault) {
-      this.parts.log.warn(faultLine('[McpEdge]', fault));
-      if (fault instanceof SharedStateUnavailable) return stateUnavailable(exchange.message.id);
+    } catch (error) {
+      this.dependencies.log.warn(faultLine('[McpEdge]', error));
+      if (error instanceof SharedStateUnavailable) return stateUnavailable(exchange.message.id);
     }
     return internalError(exchange.message.id);
   }

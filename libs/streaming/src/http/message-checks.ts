@@ -14,8 +14,15 @@ import {
   PROTOCOL_VERSION_KEY,
   type ProtocolFault,
 } from '#dispatcher';
-import { claimedVersion, type Message, readBatch, readJson, readMessage, type Spoken } from '../message.js';
-import { type Exchange, headerText, NO_BODY, type Rung } from './http-exchange.js';
+import {
+  claimedVersion,
+  type Message,
+  readBatch,
+  readJson,
+  readMessage,
+  type CheckedMessage,
+} from '../message.js';
+import { type HttpExchange, headerText, NO_BODY, type RequestCheck } from './http-exchange.js';
 import {
   BODY_TIMED_OUT,
   malformedEnvelope,
@@ -43,7 +50,7 @@ function eraOf(message: Message, header: string | undefined): Era {
   return message.method === 'initialize' && !isServedModernVersion(header) ? 'legacy' : 'modern';
 }
 
-export const era: Rung = {
+export const era: RequestCheck = {
   name: 'era',
   check: (exchange) => {
     exchange.era = eraOf(exchange.message, headerText(exchange.headers, VERSION_HEADER));
@@ -52,13 +59,13 @@ export const era: Rung = {
 };
 
 /** Messages that may precede, or do without, a negotiated version. */
-function needsNoVersion({ message }: Exchange): boolean {
+function needsNoVersion({ message }: HttpExchange): boolean {
   return (
     message.isResponse || message.method === 'initialize' || message.method === 'notifications/cancelled'
   );
 }
 
-export const legacyVersion: Rung = {
+export const legacyVersion: RequestCheck = {
   name: 'legacy-version',
   check: (exchange) => {
     if (exchange.era !== 'legacy' || needsNoVersion(exchange)) return null;
@@ -68,7 +75,7 @@ export const legacyVersion: Rung = {
   },
 };
 
-export const body: Rung = {
+export const body: RequestCheck = {
   name: 'body',
   check: async (exchange) => {
     const { settings, pendingBodies } = exchange.edge;
@@ -80,8 +87,8 @@ export const body: Rung = {
       maxBodySize,
       bodyTimeout,
       (bytes) => held.grow(bytes),
-      (tell) => {
-        exchange.onGone = tell;
+      (publish) => {
+        exchange.onGone = publish;
       },
     );
     if (reading.outcome === 'no-room') return NO_ROOM;
@@ -93,7 +100,7 @@ export const body: Rung = {
   },
 };
 
-export const json: Rung = {
+export const json: RequestCheck = {
   name: 'json',
   check: (exchange) => {
     const reading = readJson(exchange.body);
@@ -105,12 +112,12 @@ export const json: Rung = {
 };
 
 /** Without a session there is no revision that has batches: nobody needs to be asked who is calling. */
-function mayHoldBatch({ headers }: Exchange): boolean {
+function mayHoldBatch({ headers }: HttpExchange): boolean {
   return headerText(headers, 'mcp-session-id') !== undefined;
 }
 
 /** A request, a notification, the answer to a request of ours, or where a session may be of that revision several of them. */
-export const messageShape: Rung = {
+export const messageShape: RequestCheck = {
   name: 'message-shape',
   check: (exchange) => {
     const { settings } = exchange.edge;
@@ -138,24 +145,24 @@ const NAMED_PARAM: Readonly<Record<string, string>> = {
   'tasks/cancel': 'taskId',
 };
 
-function refuse({ message }: Spoken, fault: ProtocolFault): Reply {
-  const { code, message: text, data, status } = fault;
+function refuse({ message }: CheckedMessage, error: ProtocolFault): Reply {
+  const { code, message: text, data, status } = error;
   return refusedByKernel(status, { code, message: text, ...(data !== undefined && { data }) }, message.id);
 }
 
 /** Stateless revisions go by the id alone. */
-function isNotification({ message }: Spoken): boolean {
+function isNotification({ message }: CheckedMessage): boolean {
   return message.id === undefined;
 }
 
-/** A rung that needs no HTTP request: it holds on every transport. */
-export interface ModernRung {
+/** A check that needs no HTTP request: it holds on every transport. */
+export interface ModernCheck {
   readonly name: string;
-  readonly check: (spoken: Spoken) => Reply | null;
+  readonly check: (checked: CheckedMessage) => Reply | null;
 }
 
 /** A check of the stateless era; legacy messages pass. */
-function modernRung(name: string, check: ModernRung['check']): ModernRung {
+function modernCheck(name: string, check: ModernCheck['check']): ModernCheck {
   return {
     name,
     check: (exchange) => (exchange.era === 'modern' ? check(exchange) : null),
@@ -163,14 +170,14 @@ function modernRung(name: string, check: ModernRung['check']): ModernRung {
 }
 
 /** JSON-RPC 2.0 to the letter. */
-export const modernShape = modernRung('modern-shape', ({ message: { jsonrpc, id } }) => {
+export const modernShape = modernCheck('modern-shape', ({ message: { jsonrpc, id } }) => {
   const validId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
   if (jsonrpc === '2.0' && validId) return null;
   return malformedMessage(id);
 });
 
 /** Every request says which version it speaks and what its client can do. */
-export const envelope = modernRung('envelope', (exchange) => {
+export const envelope = modernCheck('envelope', (exchange) => {
   const { message } = exchange;
   const meta = member(message.params, '_meta');
   const version = claimedVersion(message);
@@ -188,19 +195,19 @@ export const envelope = modernRung('envelope', (exchange) => {
   return null;
 });
 
-export const versionHeader = modernRung('version-header', (exchange) => {
+export const versionHeader = modernCheck('version-header', (exchange) => {
   const header = headerText(exchange.headers, VERSION_HEADER);
   if (header === exchange.version || (header === undefined && isNotification(exchange))) return null;
   return refuse(exchange, headerMismatch('MCP-Protocol-Version'));
 });
 
-export const methodHeader = modernRung('method-header', (exchange) => {
+export const methodHeader = modernCheck('method-header', (exchange) => {
   const header = headerText(exchange.headers, 'mcp-method');
   if (header === exchange.message.method || (header === undefined && isNotification(exchange))) return null;
   return refuse(exchange, headerMismatch('Mcp-Method'));
 });
 
-export const nameHeader = modernRung('name-header', (exchange) => {
+export const nameHeader = modernCheck('name-header', (exchange) => {
   const { method, params } = exchange.message;
   const param = Object.hasOwn(NAMED_PARAM, method) ? NAMED_PARAM[method] : undefined;
   const named = param === undefined ? undefined : member(params, param);
@@ -210,13 +217,13 @@ export const nameHeader = modernRung('name-header', (exchange) => {
   return refuse(exchange, headerMismatch('Mcp-Name'));
 });
 
-export const servedVersion = modernRung('served-version', (exchange) => {
+export const servedVersion = modernCheck('served-version', (exchange) => {
   const requested = exchange.version;
   if (isServedModernVersion(requested)) return null;
   return unsupportedVersion(requested, exchange.message.id);
 });
 
-export const servedMethod = modernRung('served-method', (exchange) => {
+export const servedMethod = modernCheck('served-method', (exchange) => {
   const { method } = exchange.message;
   const { kernel } = exchange.edge;
   if (isNotification(exchange) || kernel.serves(method, 'modern', exchange.version)) return null;

@@ -17,7 +17,7 @@ export function readBody(
   limit: number,
   timeout: number,
   takes: (bytes: number) => boolean,
-  onGone: (tell: () => void) => void,
+  onGone: (publish: () => void) => void,
 ): Promise<BodyReading> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];

@@ -4,9 +4,9 @@ import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js
 import { deep, exhausted, REFUSALS } from '../testing/refusals.fixture.js';
 import { initialize, modern, ping } from '../testing/requests.js';
 import type { McpEdgeOptions } from './edge-options.js';
-import { LADDER } from './request-checks.js';
+import { REQUEST_CHECKS } from './request-checks.js';
 
-/** Rungs that refuse nothing by themselves, or whose refusal needs more than one request. */
+/** Checks that refuse nothing by themselves, or whose refusal needs more than one request. */
 const WITHOUT_A_ROW = [
   'health',
   'accepting',
@@ -32,7 +32,7 @@ afterAll(async () => {
 describe('the ladder', () => {
   it.each(REFUSALS)(
     '$rung answers when: $when',
-    async ({ rung, asked, options, status, code, message, id, data, headers }) => {
+    async ({ requestCheck, asked, options, status, code, message, id, data, headers }) => {
       const { ask, authenticator } = options ? await serving(options) : usual;
       const before = authenticator.seen.length;
       const answer = await ask(asked);
@@ -43,23 +43,23 @@ describe('the ladder', () => {
       });
       expect(answer.status).toBe(status);
       expect(answer.headers).toMatchObject({ 'content-type': 'application/json', ...headers });
-      const costsAuthentication = ['authenticate', 'request-limit', 'session'].includes(rung);
+      const costsAuthentication = ['authenticate', 'request-limit', 'session'].includes(requestCheck);
       expect(authenticator.seen.length - before).toBe(costsAuthentication ? 1 : 0);
     },
   );
 
   it('has a row for every rung that refuses', () => {
-    const covered = new Set([...REFUSALS.map(({ rung }) => rung), ...WITHOUT_A_ROW]);
-    expect(LADDER.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
+    const covered = new Set([...REFUSALS.map(({ requestCheck }) => requestCheck), ...WITHOUT_A_ROW]);
+    expect(REQUEST_CHECKS.map(({ name }) => name).filter((name) => !covered.has(name))).toEqual([]);
   });
 
   it('lets the first of several faults answer, in the order of the list', async () => {
-    const order = LADDER.map(({ name }) => name);
+    const order = REQUEST_CHECKS.map(({ name }) => name);
     const rows = REFUSALS.filter(({ options, asked }) => !options && asked.method === undefined);
     for (const first of rows) {
       for (const second of rows) {
-        if (order.indexOf(first.rung) >= order.indexOf('json')) continue;
-        if (order.indexOf(first.rung) >= order.indexOf(second.rung)) continue;
+        if (order.indexOf(first.requestCheck) >= order.indexOf('json')) continue;
+        if (order.indexOf(first.requestCheck) >= order.indexOf(second.requestCheck)) continue;
         const asked = {
           ...second.asked,
           ...first.asked,

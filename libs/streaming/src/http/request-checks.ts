@@ -13,7 +13,7 @@ import {
 import { batchSession } from './batch.js';
 import { acknowledge, authenticate, requestLimit, session, spokenVersion, turn } from './caller-checks.js';
 import { dispatch } from './dispatch.js';
-import type { Rung } from './http-exchange.js';
+import type { RequestCheck } from './http-exchange.js';
 import {
   body,
   envelope,
@@ -32,9 +32,9 @@ import { deleteSession, listen, postOnly } from './session-requests.js';
 
 /**
  * Every check of a request, in the order they run: the first that answers ends it. What costs nothing stands before
- * what costs, so that nothing malformed is ever authenticated; the last rung always answers.
+ * what costs, so that nothing malformed is ever authenticated; the last check always answers.
  */
-export const LADDER: readonly Rung[] = [
+export const REQUEST_CHECKS: readonly RequestCheck[] = [
   path,
   host,
   health,
@@ -71,4 +71,4 @@ export const LADDER: readonly Rung[] = [
 ];
 
 /** What every route that authenticates stands behind: a limit that one of them does not count is none. */
-export const NEIGHBOUR_LADDER: readonly Rung[] = [host, accepting, preAuthLimit, origin];
+export const ROUTE_CHECKS: readonly RequestCheck[] = [host, accepting, preAuthLimit, origin];

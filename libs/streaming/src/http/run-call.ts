@@ -1,13 +1,13 @@
 import { Agent, isLogLevel } from '#agent';
 import type { StepUp } from '#auth';
 import { type KernelReply, type KernelResult, knownCapabilities, member, StreamedResult } from '#dispatcher';
-import { dispatchContext, endingOf, FAILED, saidBy } from '../dispatch-context.js';
+import { dispatchContext, endingOf, FAILED, measuredMessage } from '../dispatch-context.js';
 import { isNotification, type Message } from '../message.js';
 import { Call } from '../sessions/cancellation.js';
-import { type Carrier, jsonOf } from '../sse/response-stream.js';
+import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
 import { insufficientScope, unauthorized } from './caller-checks.js';
-import type { EdgeParts } from './edge-dependencies.js';
-import { type Exchange, headerText, type RungVerdict } from './http-exchange.js';
+import type { EdgeDependencies } from './edge-dependencies.js';
+import { type HttpExchange, headerText, type CheckVerdict } from './http-exchange.js';
 import { refusedByKernel } from './refusals.js';
 import { ACCEPTED, type Reply, resultReply } from './reply.js';
 
@@ -15,16 +15,20 @@ import { ACCEPTED, type Reply, resultReply } from './reply.js';
 export type Outcome = Reply | StreamedResult;
 
 /** Runs one message of an exchange and words what came of it. */
-export async function runCall(call: Call, exchange: Exchange, carrier: Carrier | null): Promise<Outcome> {
+export async function runCall(
+  call: Call,
+  exchange: HttpExchange,
+  responseStream: ResponseStream | null,
+): Promise<Outcome> {
   const { era, version, clientCapabilities, session, correlationId, edge } = exchange;
   const { wire, sessions } = edge;
   const own = session && correlationId !== undefined ? { session, id: correlationId } : null;
-  const observed = exchange.observed?.message(saidBy(call, exchange, own?.id));
+  const observed = exchange.observed?.message(measuredMessage(call, exchange, own?.id));
   const context = dispatchContext({
     wire,
     call,
-    carrier,
-    speech: {
+    responseStream,
+    protocol: {
       era,
       version,
       clientCapabilities,
@@ -49,7 +53,7 @@ export async function runCall(call: Call, exchange: Exchange, carrier: Carrier |
     const dispatching = () => edge.kernel.dispatch(method, params, context);
     const reply = await (observed ? observed.within(dispatching) : dispatching());
     observed?.ends(exchange.isGone ? { outcome: 'gone' } : endingOf(reply));
-    return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, carrier);
+    return reply instanceof StreamedResult ? reply : await worded(reply, call, exchange, responseStream);
   } finally {
     observed?.ends(FAILED);
     wire.calls.end(call);
@@ -59,13 +63,13 @@ export async function runCall(call: Call, exchange: Exchange, carrier: Carrier |
 async function worded(
   reply: Exclude<KernelReply, StreamedResult>,
   { agent, message }: Call,
-  exchange: Exchange,
-  carrier: Carrier | null,
+  exchange: HttpExchange,
+  responseStream: ResponseStream | null,
 ): Promise<Reply> {
   if ('accepted' in reply) return ACCEPTED;
   if ('error' in reply) {
     // A stream says who asked for what; a refused credential is told the same whatever was asked.
-    if (reply.status === 401 && !carrier) return unauthorized(exchange);
+    if (reply.status === 401 && !responseStream) return unauthorized(exchange);
     return refusedByKernel(reply.status, reply.error, message.id);
   }
   if (message.method !== 'initialize') return resultReply(message.id, reply);
@@ -75,7 +79,7 @@ async function worded(
 
 /** Opens the session that a successful `initialize` announces. */
 async function openSession(
-  { message, correlationId, edge: { sessions } }: Exchange,
+  { message, correlationId, edge: { sessions } }: HttpExchange,
   { principal: owner }: Agent,
   { result }: KernelResult,
 ): Promise<string> {
@@ -88,7 +92,7 @@ async function openSession(
 }
 
 /** The call that a message of an exchange becomes. */
-export function callOf(agent: Agent, message: Message, { era, correlationId }: Exchange): Call {
+export function callOf(agent: Agent, message: Message, { era, correlationId }: HttpExchange): Call {
   return new Call(agent, message, era === 'legacy' ? correlationId : undefined);
 }
 
@@ -98,7 +102,7 @@ const GATE_CODES: ReadonlySet<unknown> = new Set(['permission_denied', 'tool_fil
 type Shape = Agent['shape'];
 
 /** Whether the gates that know an agent alone let a message pass; what is no call of a tool is not theirs. */
-export function isPermitted({ method, params }: Message, edge: EdgeParts, agent: Agent): boolean {
+export function isPermitted({ method, params }: Message, edge: EdgeDependencies, agent: Agent): boolean {
   const name = member(params, 'name');
   if (method !== 'tools/call' || typeof name !== 'string') return true;
   return edge.kernel.permits(agent, name, member(params, 'arguments') ?? {});
@@ -108,7 +112,7 @@ export function isPermitted({ method, params }: Message, edge: EdgeParts, agent:
 export function isPermittedTo(
   shape: Shape,
   message: Message,
-  edge: EdgeParts,
+  edge: EdgeDependencies,
   { principal }: Agent,
 ): boolean {
   return isPermitted(message, edge, new Agent({ shape, principal }));
@@ -118,7 +122,7 @@ export function isPermittedTo(
  * The nearest scopes with which the caller's agent would be one that may make this call, when its own may not. A tool that
  * none of those agents is shown is refused like any other.
  */
-export function stepUpOf(message: Message, edge: EdgeParts, agent: Agent): StepUp | null {
+export function stepUpOf(message: Message, edge: EdgeDependencies, agent: Agent): StepUp | null {
   if (message.method !== 'tools/call' || isNotification(message)) return null;
   const above = edge.authenticator.stepsAbove(agent);
   if (above.length === 0 || isPermitted(message, edge, agent)) return null;
@@ -128,9 +132,9 @@ export function stepUpOf(message: Message, edge: EdgeParts, agent: Agent): StepU
 /** The call is made all the same, so that it is counted and recorded like every other refusal; only its answer differs. */
 export async function answerStepUp(
   { scopes }: StepUp,
-  exchange: Exchange,
+  exchange: HttpExchange,
   agent: Agent,
-): Promise<RungVerdict> {
+): Promise<CheckVerdict> {
   const { message, edge } = exchange;
   const call = callOf(agent, message, exchange);
   exchange.onGone = () => call.abort('client_disconnect');
@@ -149,7 +153,7 @@ export async function answerStepUp(
 export function isScopeRefusal(
   outcome: Outcome,
   { params }: Message,
-  edge: EdgeParts,
+  edge: EdgeDependencies,
   agent: Agent,
 ): boolean {
   if (!('body' in outcome)) return false;

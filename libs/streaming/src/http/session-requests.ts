@@ -5,8 +5,8 @@ import { ListeningStream, type OpenStream } from '../sse/open-streams.js';
 import { ReturnedStream } from '../sse/resumable-stream.js';
 import { customHeader, origin } from './arrival-checks.js';
 import { authenticate, credentialsOf, requestLimit, turn, unauthorized } from './caller-checks.js';
-import type { EdgeParts } from './edge-dependencies.js';
-import { type Exchange, headerText, type Rung, type RungVerdict } from './http-exchange.js';
+import type { EdgeDependencies } from './edge-dependencies.js';
+import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { legacyVersion, VERSION_HEADER } from './message-checks.js';
 import {
   FOREIGN_SESSION,
@@ -26,7 +26,7 @@ import { onceClosed } from './unread-answers.js';
 const WITH_EVENT_IDS = '2025-11-25';
 
 /** Finds the session that a stream is for; a session nobody has is the caller's from then on. */
-const ownSession: Rung = {
+const ownSession: RequestCheck = {
   name: 'own-session',
   check: async (exchange) => {
     const { sessions, settings } = exchange.edge;
@@ -55,13 +55,13 @@ const ownSession: Rung = {
   },
 };
 
-const room: Rung = {
+const streamRoom: RequestCheck = {
   name: 'room',
   check: ({ edge }) => (isFull(edge.counts.listeningStreams, edge) ? serverBusy(null) : null),
 };
 
 /** Every check of a request for a listening stream, in their order. */
-const ADMISSION: readonly Rung[] = [
+const LISTENING_CHECKS: readonly RequestCheck[] = [
   origin,
   customHeader,
   legacyVersion,
@@ -69,13 +69,13 @@ const ADMISSION: readonly Rung[] = [
   requestLimit,
   ownSession,
   turn,
-  room,
+  streamRoom,
 ];
 
-async function openListening(exchange: Exchange): Promise<RungVerdict> {
+async function openListening(exchange: HttpExchange): Promise<CheckVerdict> {
   const { edge } = exchange;
-  for (const rung of ADMISSION) {
-    const verdict = await rung.check(exchange);
+  for (const requestCheck of LISTENING_CHECKS) {
+    const verdict = await requestCheck.check(exchange);
     if (verdict) return verdict;
   }
   const { agent, correlationId: session } = exchange;
@@ -101,8 +101,8 @@ async function resume(
   eventId: string,
   session: string,
   agent: Agent,
-  exchange: Exchange,
-): Promise<RungVerdict> {
+  exchange: HttpExchange,
+): Promise<CheckVerdict> {
   const { edge } = exchange;
   const { resumption } = edge.wire;
   const place = resumption.placeOf({ session, agent }, eventId);
@@ -119,7 +119,7 @@ async function resume(
 }
 
 /** Counts a stream until its response is closed, whoever closed it. */
-function count(stream: OpenStream, agent: Agent, exchange: Exchange, onClosed: () => void): void {
+function count(stream: OpenStream, agent: Agent, exchange: HttpExchange, onClosed: () => void): void {
   const { edge } = exchange;
   const { counts, openStreams } = edge;
   counts.listeningStreams += 1;
@@ -131,21 +131,21 @@ function count(stream: OpenStream, agent: Agent, exchange: Exchange, onClosed: (
   });
 }
 
-function methodNotAllowed({ settings }: EdgeParts): Reply {
+function methodNotAllowed({ settings }: EdgeDependencies): Reply {
   return settings.standalone ? METHOD_NOT_ALLOWED : MOUNTED_METHOD_NOT_ALLOWED;
 }
 
 /** Every check of a request to end a session, in their order. */
-const ENDING: readonly Rung[] = [origin, customHeader, authenticate, requestLimit];
+const ENDING_CHECKS: readonly RequestCheck[] = [origin, customHeader, authenticate, requestLimit];
 
-async function endSession(exchange: Exchange): Promise<RungVerdict> {
+async function endSession(exchange: HttpExchange): Promise<CheckVerdict> {
   const { edge } = exchange;
   const header = headerText(exchange.headers, 'mcp-session-id');
   if (header === undefined) return sessionRequired();
   const id = sanitizeCorrelationId(header);
   if (id === undefined) return INVALID_SESSION;
-  for (const rung of ENDING) {
-    const verdict = await rung.check(exchange);
+  for (const requestCheck of ENDING_CHECKS) {
+    const verdict = await requestCheck.check(exchange);
     if (verdict) return verdict;
   }
   const { agent } = exchange;
@@ -161,13 +161,13 @@ async function endSession(exchange: Exchange): Promise<RungVerdict> {
  * Ends a session of the caller's. Known, unknown and foreign ids are answered alike, so the answer is no oracle; of an id that
  * is not the caller's only the calls end that the caller made under it.
  */
-export const deleteSession: Rung = {
+export const deleteSession: RequestCheck = {
   name: 'delete',
   check: (exchange) => (exchange.verb === 'DELETE' ? endSession(exchange) : null),
 };
 
 /** A client that reads events gets a listening stream; any other learns that only POST is served. */
-export const listen: Rung = {
+export const listen: RequestCheck = {
   name: 'get',
   check: (exchange) => {
     const { edge } = exchange;
@@ -176,7 +176,7 @@ export const listen: Rung = {
   },
 };
 
-export const postOnly: Rung = {
+export const postOnly: RequestCheck = {
   name: 'verb',
   check: ({ verb, edge }) => (verb === 'POST' ? null : methodNotAllowed(edge)),
 };

@@ -21,7 +21,7 @@ const ask =
   async ({ link }: DispatchContext) => {
     const outcome = await link
       ?.request('elicitation/create', { message: 'Sure?' }, timeout)
-      .catch((fault: { reason?: unknown }) => ({ unreachable: fault.reason }));
+      .catch((error: { reason?: unknown }) => ({ unreachable: error.reason }));
     outcomes.push(outcome);
     return {};
   };
@@ -30,7 +30,7 @@ const outcome = async () => {
   return outcomes.splice(0);
 };
 
-type Question = { id: string; method: string; params: object };
+type ClientRequest = { id: string; method: string; params: object };
 const reply = (id: unknown, content: object = { result: { action: 'accept' } }) => ({
   jsonrpc: '2.0',
   id,
@@ -42,7 +42,7 @@ async function asked(edge: EdgeUnderTest, session: Record<string, string>) {
   edge.tools.work = ask();
   const answer = await edge.open({ headers: { ...session, ...EVENTS }, body: call('work', 'asking') });
   await until(() => answer.messages().length > 0);
-  return { answer, question: answer.messages()[0] as Question };
+  return { answer, question: answer.messages()[0] as ClientRequest };
 }
 
 describe('a question to the client', () => {
@@ -100,7 +100,7 @@ describe('a question to the client', () => {
     here.tools.work = ask();
     const answer = here.ask({ headers: session, body: call('work') });
     await until(() => stream.messages().length === 1);
-    const [question] = stream.messages() as unknown as Question[];
+    const [question] = stream.messages() as unknown as ClientRequest[];
     await at.ask({ headers: session, body: reply(question?.id) });
     expect(await outcome()).toEqual([{ result: { action: 'accept' } }]);
     expect((await answer).json()).toMatchObject({ result: { isError: false } });

@@ -14,7 +14,7 @@ interface Asked {
   readonly session: string;
 }
 
-export interface Question extends Asked {
+export interface ClientRequest extends Asked {
   readonly method: string;
   readonly params: JsonObject;
   /** Milliseconds. */
@@ -34,7 +34,7 @@ interface Waiting {
 const keyOf = ({ owner, session }: Asked, id: unknown) => `ask:${JSON.stringify([owner, session, id])}`;
 
 /** Requests to clients that are not answered yet. A reply may arrive at any replica and counts once. */
-export class ClientAsks {
+export class ClientRequests {
   private readonly waiting = new Map<string, Waiting>();
 
   constructor(
@@ -47,14 +47,14 @@ export class ClientAsks {
       for (const { session, listening, settle } of this.waiting.values())
         if (listening && session === left) settle(new ClientUnreachable('aborted'));
     });
-    signals.heard('reply').subscribe((message) => {
+    signals.received('reply').subscribe((message) => {
       const reply = replyOf(message);
       if (reply) this.waiting.get(text(message, 'ask') ?? '')?.settle(reply);
     });
   }
 
   /** @throws ClientUnreachable */
-  async ask(question: Question): Promise<ClientReply> {
+  async ask(question: ClientRequest): Promise<ClientReply> {
     const { call, timeout } = question;
     if (call.abortedBecause !== null) throw new ClientUnreachable('aborted');
     const id = randomUUID();
@@ -81,7 +81,7 @@ export class ClientAsks {
     const reply = error === undefined ? { result } : { error };
     const here = this.waiting.get(id);
     if (here) here.settle(reply);
-    else await this.signals.tell('reply', { ask: id, ...reply });
+    else await this.signals.publish('reply', { ask: id, ...reply });
   }
 
   /** To be called on every replica when a session ends. */
@@ -90,7 +90,7 @@ export class ClientAsks {
       if (session === ended) settle(new ClientUnreachable('aborted'));
   }
 
-  private answered(id: string, question: Question): Promise<ClientReply> {
+  private answered(id: string, question: ClientRequest): Promise<ClientReply> {
     const { call, owner, session, method, params, timeout, onOwnStream } = question;
     const request = { jsonrpc: '2.0', id, method, params };
     return new Promise((resolve, reject) => {

@@ -7,7 +7,7 @@ import { notification } from '../sse/event-stream.js';
 import { type ReplicaSignals, text } from './replica-signals.js';
 
 /** Milliseconds another replica has to say that it delivered. */
-const TAKEN_WITHIN = 500;
+const DELIVERY_TIMEOUT = 500;
 
 /** A listening stream as its registry sees it. */
 export interface Listener {
@@ -43,18 +43,18 @@ export class ListeningStreams extends SessionStreams {
     private readonly alone: boolean,
   ) {
     super();
-    this.hear('attached', (session) => this.detachQuietly(session));
-    this.hear('left', (session) => {
+    this.onSignal('attached', (session) => this.detachQuietly(session));
+    this.onSignal('left', (session) => {
       // It attached here since: then it was not left without one.
       if (!this.streams.has(session)) this.leaving.next(session);
     });
-    signals.heard('notice').subscribe((message) => {
+    signals.received('notice').subscribe((message) => {
       const [session, json, id] = [text(message, 'session'), text(message, 'json'), text(message, 'id')];
       if (session && json && id && this.deliverHere(session, json, text(message, 'owner')))
-        void signals.tell('taken', { id });
+        void signals.publish('taken', { id });
     });
     // Listened to from the start: a subscription made for each message would come after its answer.
-    signals.heard('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
+    signals.received('taken').subscribe((message) => this.underWay.get(text(message, 'id') ?? '')?.());
   }
 
   /** Takes the place of an older stream of the session, wherever that is, and ends it. */
@@ -62,7 +62,7 @@ export class ListeningStreams extends SessionStreams {
     const older = this.streams.get(session);
     this.streams.set(session, { listener: stream, owner: admittedAs(agent) });
     older?.listener.end();
-    void this.signals.tell('attached', { session });
+    void this.signals.publish('attached', { session });
     this.opening.next({ session, agent });
   }
 
@@ -75,7 +75,7 @@ export class ListeningStreams extends SessionStreams {
       return;
     }
     this.leaving.next(session);
-    void this.signals.tell('left', { session });
+    void this.signals.publish('left', { session });
   }
 
   /** To be called on every replica when a session ends. */
@@ -111,7 +111,7 @@ export class ListeningStreams extends SessionStreams {
   private async deliverElsewhere(session: string, json: string, owner: string | undefined): Promise<boolean> {
     const id = randomUUID();
     const taken = new Promise<boolean>((resolve) => {
-      const timer = setTimeout(() => resolve(false), TAKEN_WITHIN);
+      const timer = setTimeout(() => resolve(false), DELIVERY_TIMEOUT);
       this.underWay.set(id, () => {
         clearTimeout(timer);
         resolve(true);
@@ -119,7 +119,7 @@ export class ListeningStreams extends SessionStreams {
     });
     try {
       const notice = { id, session, json, ...(owner !== undefined && { owner }) };
-      return (await this.signals.tell('notice', notice)) && (await taken);
+      return (await this.signals.publish('notice', notice)) && (await taken);
     } finally {
       this.underWay.delete(id);
     }
@@ -137,8 +137,8 @@ export class ListeningStreams extends SessionStreams {
     attached?.listener.end();
   }
 
-  private hear(kind: 'attached' | 'left', work: (session: string) => void): void {
-    this.signals.heard(kind).subscribe((message) => {
+  private onSignal(kind: 'attached' | 'left', work: (session: string) => void): void {
+    this.signals.received(kind).subscribe((message) => {
       const session = text(message, 'session');
       if (session) work(session);
     });
@@ -173,21 +173,21 @@ export class ReplicatedListChanges extends ListChanges {
     private readonly listening: ListeningStreams,
   ) {
     super();
-    signals.heard('changed').subscribe((message) => {
+    signals.received('changed').subscribe((message) => {
       const list = text(message, 'list');
-      if (list !== undefined && Object.hasOwn(NOTICES, list)) this.tell(list as ChangingList);
+      if (list !== undefined && Object.hasOwn(NOTICES, list)) this.publish(list as ChangingList);
     });
   }
 
   /** Tells of each change from now on: what happens while the service starts concerns nobody. */
   follow(changes: Observable<ChangingList>): void {
     changes.subscribe((list) => {
-      this.tell(list);
-      void this.signals.tell('changed', { list });
+      this.publish(list);
+      void this.signals.publish('changed', { list });
     });
   }
 
-  private tell(list: ChangingList): void {
+  private publish(list: ChangingList): void {
     this.happened.next(list);
     this.listening.deliverToAll(NOTICES[list]);
     this.told.next(NOTICES[list]);

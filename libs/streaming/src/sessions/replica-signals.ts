@@ -3,7 +3,7 @@ import { filter, type Observable } from 'rxjs';
 import type { BusMessage, MessageBus } from '#cluster';
 import { faultLine, type WarningLog } from '#dispatcher';
 
-/** What edges tell each other, by topic. */
+/** What edges publish to each other, by topic. */
 export type SignalKind =
   | 'cancel'
   | 'ended'
@@ -17,7 +17,7 @@ export type SignalKind =
   | 'logged'
   | 'beat';
 
-/** What one edge tells the edges of other replicas. Nothing comes back to the teller. */
+/** What one edge publishes to the edges of other replicas. The publisher does not receive its own. */
 export class ReplicaSignals {
   private readonly self = randomUUID();
 
@@ -27,17 +27,17 @@ export class ReplicaSignals {
   ) {}
 
   /** Never rejects: an outage is logged, and what is not heard is as if the others had missed it. */
-  async tell(kind: SignalKind, body: BusMessage): Promise<boolean> {
+  async publish(kind: SignalKind, body: BusMessage): Promise<boolean> {
     try {
       await this.bus.publish(`wire.${kind}`, { ...body, from: this.self });
       return true;
-    } catch (fault) {
-      this.log.warn(faultLine(`[McpEdge] replicas were not told (${kind}):`, fault));
+    } catch (error) {
+      this.log.warn(faultLine(`[McpEdge] replicas were not told (${kind}):`, error));
       return false;
     }
   }
 
-  heard(kind: SignalKind): Observable<BusMessage> {
+  received(kind: SignalKind): Observable<BusMessage> {
     return this.bus.messages(`wire.${kind}`).pipe(filter(({ from }) => from !== this.self));
   }
 }

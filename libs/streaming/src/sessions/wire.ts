@@ -2,7 +2,7 @@ import { processState, type SharedState } from '#cluster';
 import type { WarningLog } from '#dispatcher';
 import { Resumption } from '../sse/resumable-stream.js';
 import { type CallName, RunningCalls } from './cancellation.js';
-import { ClientAsks } from './client-requests.js';
+import { ClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
@@ -24,7 +24,7 @@ export interface SessionEnding {
 export class Wire {
   readonly calls = new RunningCalls();
   readonly listening: ListeningStreams;
-  readonly asks: ClientAsks;
+  readonly clientRequests: ClientRequests;
   readonly listChanges: ReplicatedListChanges;
   readonly resumption: Resumption;
   private readonly signals: ReplicaSignals;
@@ -33,10 +33,10 @@ export class Wire {
     const signals = new ReplicaSignals(state.bus, log);
     this.signals = signals;
     this.listening = new ListeningStreams(signals, state.reach === 'process');
-    this.asks = new ClientAsks(state.oneTime, signals, this.listening);
+    this.clientRequests = new ClientRequests(state.oneTime, signals, this.listening);
     this.listChanges = new ReplicatedListChanges(signals, this.listening);
     this.resumption = new Resumption(state.streams, signals);
-    signals.heard('cancel').subscribe((message) => {
+    signals.received('cancel').subscribe((message) => {
       const [owner, session, reason] = [
         text(message, 'owner'),
         text(message, 'session'),
@@ -45,7 +45,7 @@ export class Wire {
       if (owner && session && reason)
         this.calls.cancel({ owner, session, requestId: message.requestId }, reason);
     });
-    signals.heard('ended').subscribe((message) => {
+    signals.received('ended').subscribe((message) => {
       const [session, owner] = [text(message, 'session'), text(message, 'owner')];
       if (session && owner) this.endHere({ session, owner, isOwn: message.isOwn === true });
     });
@@ -53,19 +53,19 @@ export class Wire {
 
   /** Ends a call wherever it runs. Who asks is part of its name: nobody ends another principal's. */
   cancel(name: CallName, reason: string): void {
-    if (!this.calls.cancel(name, reason)) void this.signals.tell('cancel', { ...name, reason });
+    if (!this.calls.cancel(name, reason)) void this.signals.publish('cancel', { ...name, reason });
   }
 
   /** Ends what its owner has going on in a session, on every replica: calls, questions and the listening stream. */
   async endSession(ending: SessionEnding): Promise<void> {
     this.endHere(ending);
-    await this.signals.tell('ended', { ...ending });
+    await this.signals.publish('ended', { ...ending });
   }
 
   private endHere({ session, owner, isOwn }: SessionEnding): void {
     this.calls.endSession({ session, owner }, 'session_terminated');
     if (!isOwn) return;
-    this.asks.endSession(session);
+    this.clientRequests.endSession(session);
     this.listening.endSession(session);
   }
 }

@@ -1,26 +1,32 @@
 import { filter } from 'rxjs';
-import type { EdgeParts } from '../http/edge-dependencies.js';
-import type { Exchange } from '../http/http-exchange.js';
+import type { EdgeDependencies } from '../http/edge-dependencies.js';
+import type { HttpExchange } from '../http/http-exchange.js';
 import { serverBusy } from '../http/refusals.js';
 import { type Reply, sendWhole } from '../http/reply.js';
 import { isNotification } from '../message.js';
 import { EventStream } from './event-stream.js';
-import { type Carrier, Heartbeat, ImmediateStream, LateStream, progressTokenOf } from './response-stream.js';
+import {
+  type ResponseStream,
+  Heartbeat,
+  ImmediateStream,
+  LateStream,
+  progressTokenOf,
+} from './response-stream.js';
 import { ResumableStream } from './resumable-stream.js';
 
 /** The first revision that is not frozen: its streams can be resumed and carry no heartbeat but comments. */
 const ADDITIONS = '2025-11-25';
 
-export function isFull(open: number, { settings }: EdgeParts): boolean {
+export function isFull(open: number, { settings }: EdgeDependencies): boolean {
   return settings.maxConcurrentDispatchers !== null && open >= settings.maxConcurrentDispatchers;
 }
 
-export function eventStream({ response, edge: { settings, unread } }: Exchange): EventStream {
+export function eventStream({ response, edge: { settings, unread } }: HttpExchange): EventStream {
   return new EventStream(response, settings.maxStreamBuffer, unread);
 }
 
 /** How the answer to a request leaves: on a stream, or (null) as one body. A full edge refuses. */
-export function chooseCarrier(exchange: Exchange): Carrier | Reply | null {
+export function chooseResponseStream(exchange: HttpExchange): ResponseStream | Reply | null {
   const { message, era, edge } = exchange;
   if (!exchange.takesEvents || isNotification(message)) return null;
   if (isFull(edge.counts.dispatchers, edge)) return serverBusy(message.id);
@@ -32,10 +38,10 @@ export function chooseCarrier(exchange: Exchange): Carrier | Reply | null {
       (answer) => sendWhole(exchange, answer),
       new Heartbeat(progressTokenOf(message.params), exchange.version),
     );
-  return legacyCarrier(exchange, stream);
+  return legacyStream(exchange, stream);
 }
 
-function legacyCarrier(exchange: Exchange, stream: EventStream): Carrier {
+function legacyStream(exchange: HttpExchange, stream: EventStream): ResponseStream {
   const { agent, message, version, session, correlationId } = exchange;
   const { keepAlives, wire } = exchange.edge;
   const late = version >= ADDITIONS;

@@ -28,7 +28,7 @@ export interface StreamOwner {
   readonly credentials: CredentialSource;
 }
 
-export interface OpenStreamsParts {
+export interface OpenStreamsOptions {
   readonly authenticator: Authenticator;
   /** Milliseconds between two looks at the credentials. */
   readonly interval: number;
@@ -48,11 +48,11 @@ export class OpenStreams {
   private timer: NodeJS.Timeout | undefined;
   private looking = false;
 
-  constructor(private readonly parts: OpenStreamsParts) {}
+  constructor(private readonly dependencies: OpenStreamsOptions) {}
 
   add(stream: OpenStream, owner: StreamOwner): void {
     this.owners.set(stream, owner);
-    this.timer ??= setInterval(() => void this.look(), this.parts.interval).unref();
+    this.timer ??= setInterval(() => void this.look(), this.dependencies.interval).unref();
   }
 
   remove(stream: OpenStream): void {
@@ -81,16 +81,16 @@ export class OpenStreams {
 
   private async judge(stream: OpenStream, { agent, credentials }: StreamOwner): Promise<void> {
     try {
-      const { principal } = await this.parts.authenticator.authenticate(credentials);
+      const { principal } = await this.dependencies.authenticator.authenticate(credentials);
       if (principal === agent.principal) return;
-    } catch (fault) {
-      this.parts.log.warn(faultLine('[McpEdge] a stream ends with its credentials:', fault));
+    } catch (error) {
+      this.dependencies.log.warn(faultLine('[McpEdge] a stream ends with its credentials:', error));
     }
     if (this.owners.has(stream)) stream.shutDown();
   }
 }
 
-/** The stream on which a session hears what belongs to none of its requests. */
+/** The stream on which a session receives what belongs to none of its requests. */
 export class ListeningStream implements Listener {
   sentBack = false;
 
@@ -149,8 +149,8 @@ export class OpenAnswer implements OpenStream {
       next: ({ method, params }) =>
         this.stream.write(messageFrame(JSON.stringify(notification(method, params)))),
       complete: () => this.shutDown(),
-      error: (fault: unknown) => {
-        this.log.warn(faultLine('[McpEdge] a stream failed:', fault));
+      error: (error: unknown) => {
+        this.log.warn(faultLine('[McpEdge] a stream failed:', error));
         this.close(internalError(this.id).body);
       },
     });

@@ -155,11 +155,11 @@ describe('an answer as a stream, up to 2025-06-18', () => {
         expect(tokens).toEqual([expect.stringMatching(/^parley:heartbeat:[0-9a-f-]{36}$/)]);
       else expect(tokens).toEqual([token]);
       const reports = messages.slice(-3, -1).map(({ params }) => params as { progress: number });
-      const heard = [
+      const received = [
         ...beats.map(({ params }) => params.progress as number),
         ...(token ? reports.map(({ progress }) => progress) : []),
       ];
-      expect(heard).toEqual([...new Set(heard)].sort((one, other) => one - other));
+      expect(received).toEqual([...new Set(received)].sort((one, other) => one - other));
       expect(beats[0]?.params).not.toHaveProperty('total');
       if (token !== undefined) {
         for (const { params } of beats) {
@@ -299,7 +299,7 @@ describe('an answer of 2026-07-28', () => {
   it('never carries a request to the client', async () => {
     let refused: unknown;
     edge.tools.work = async ({ link }) => {
-      refused = await link?.request('elicitation/create', {}, 50).catch((fault: unknown) => fault);
+      refused = await link?.request('elicitation/create', {}, 50).catch((error: unknown) => error);
     };
     const answer = await edge.ask(asked());
     expect(refused).toMatchObject({ reason: 'no-session' });

@@ -84,7 +84,7 @@ export class Heartbeat {
 }
 
 /** The stream that an answer leaves on, or would if anything had to be said before it. */
-export interface Carrier {
+export interface ResponseStream {
   /** Whether requests to the client may go beside the answer. */
   readonly carriesRequests: boolean;
   /** Sends a message beside the answer. @returns false when nothing carried it */
@@ -104,7 +104,7 @@ export function jsonOf({ body, tail }: Reply): string {
   return tail ? body + tail.toString('utf8') : body;
 }
 
-export interface ImmediateStreamParts {
+export interface ImmediateStreamOptions {
   readonly keepAlives: KeepAlives;
   /** Notices about changed lists, as JSON. */
   readonly listChanges: Observable<string>;
@@ -112,27 +112,27 @@ export interface ImmediateStreamParts {
 }
 
 /** An answer that is a stream from the start, as every answer of the older revisions whose client takes events. */
-export class ImmediateStream implements Carrier {
+export class ImmediateStream implements ResponseStream {
   readonly carriesRequests = true;
 
   private readonly changes: Subscription;
 
   constructor(
     private readonly stream: EventStream,
-    private readonly parts: ImmediateStreamParts,
+    private readonly dependencies: ImmediateStreamOptions,
   ) {
-    this.changes = parts.listChanges.subscribe((json) => this.stream.write(messageFrame(json)));
-    parts.keepAlives.add(this);
+    this.changes = dependencies.listChanges.subscribe((json) => this.stream.write(messageFrame(json)));
+    dependencies.keepAlives.add(this);
   }
 
   beat(now: number): void {
-    const beat = this.parts.heartbeat.next(now);
+    const beat = this.dependencies.heartbeat.next(now);
     if (beat !== null)
       this.stream.write(beat === 'comment' ? KEEP_ALIVE : messageFrame(JSON.stringify(beat)));
   }
 
   send(message: JsonObject): boolean {
-    return this.stream.write(messageFrame(JSON.stringify(this.parts.heartbeat.passing(message))));
+    return this.stream.write(messageFrame(JSON.stringify(this.dependencies.heartbeat.passing(message))));
   }
 
   finish(answer: Reply): void {
@@ -154,13 +154,13 @@ export class ImmediateStream implements Carrier {
   }
 
   private quiet(): void {
-    this.parts.keepAlives.remove(this);
+    this.dependencies.keepAlives.remove(this);
     this.changes.unsubscribe();
   }
 }
 
 /** An answer that becomes a stream only when something has to be said before it: the form of the stateless revisions. */
-export class LateStream implements Carrier {
+export class LateStream implements ResponseStream {
   /** These revisions ask their client by the result of the call. */
   readonly carriesRequests = false;
   private streaming = false;

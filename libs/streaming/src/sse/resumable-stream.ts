@@ -13,7 +13,7 @@ import {
   primingFrame,
 } from './event-stream.js';
 import type { OpenStream } from './open-streams.js';
-import { type Carrier, type Heartbeat, jsonOf } from './response-stream.js';
+import { type ResponseStream, type Heartbeat, jsonOf } from './response-stream.js';
 
 /** A stream that is being written here, for a call that runs here. */
 export interface WrittenStream {
@@ -26,7 +26,7 @@ export interface FollowedStream {
   /** Something may have been written since. */
   follow(): void;
   /** The call goes on, and has nothing to say: said once, and not logged. */
-  hearBeat(json: string): void;
+  beatReceived(json: string): void;
 }
 
 /** Whose stream it is. */
@@ -53,14 +53,14 @@ export class Resumption {
     private readonly signals: ReplicaSignals,
   ) {
     signals
-      .heard('resumed')
+      .received('resumed')
       .subscribe((message) => this.written.get(text(message, 'stream') ?? '')?.handOver());
     signals
-      .heard('logged')
+      .received('logged')
       .subscribe((message) => this.followed.get(text(message, 'stream') ?? '')?.follow());
-    signals.heard('beat').subscribe((message) => {
+    signals.received('beat').subscribe((message) => {
       const json = text(message, 'json');
-      if (json !== undefined) this.followed.get(text(message, 'stream') ?? '')?.hearBeat(json);
+      if (json !== undefined) this.followed.get(text(message, 'stream') ?? '')?.beatReceived(json);
     });
   }
 
@@ -96,7 +96,7 @@ export class Resumption {
   follow(stream: string, follower: FollowedStream): void {
     this.followed.set(stream, follower);
     this.written.get(stream)?.handOver();
-    void this.signals.tell('resumed', { stream });
+    void this.signals.publish('resumed', { stream });
   }
 
   endFollowing(stream: string, follower: FollowedStream): void {
@@ -106,14 +106,14 @@ export class Resumption {
   /** Something was logged while nobody was connected here. */
   announce(stream: string): void {
     this.followed.get(stream)?.follow();
-    void this.signals.tell('logged', { stream });
+    void this.signals.publish('logged', { stream });
   }
 
   /** A sign of life of a call whose client lost this connection and may have come back, here or elsewhere. */
-  tellBeat(stream: string, json: string): void {
+  publishBeat(stream: string, json: string): void {
     const here = this.followed.get(stream);
-    if (here) here.hearBeat(json);
-    else void this.signals.tell('beat', { stream, json });
+    if (here) here.beatReceived(json);
+    else void this.signals.publish('beat', { stream, json });
   }
 }
 
@@ -123,7 +123,7 @@ const RETRY = 500;
 const MAX_PENDING = 256;
 
 /** An answer whose stream is logged, so that its client may lose the connection and come back for the rest. */
-export class ResumableStream implements Carrier, WrittenStream {
+export class ResumableStream implements ResponseStream, WrittenStream {
   readonly carriesRequests = true;
 
   private readonly id: string;
@@ -158,19 +158,19 @@ export class ResumableStream implements Carrier, WrittenStream {
     const beat = this.heartbeat.next(now);
     const json = beat === null || beat === 'comment' ? null : JSON.stringify(beat);
     if (this.connected) this.stream.write(json === null ? KEEP_ALIVE : messageFrame(json));
-    else if (json !== null) this.resumption.tellBeat(this.name, json);
+    else if (json !== null) this.resumption.publishBeat(this.name, json);
   }
 
   send(message: JsonObject): boolean {
     if (this.pending >= MAX_PENDING) return false;
     const json = JSON.stringify(this.heartbeat.passing(message));
-    this.enqueue(() => this.tell(json));
+    this.enqueue(() => this.publish(json));
     return true;
   }
 
   finish(answer: Reply): void {
     this.enqueue(async () => {
-      await this.tell(jsonOf(answer));
+      await this.publish(jsonOf(answer));
       this.close();
     });
   }
@@ -201,7 +201,7 @@ export class ResumableStream implements Carrier, WrittenStream {
     this.order = this.order.then(work).finally(() => (this.pending -= 1));
   }
 
-  private async tell(json: string): Promise<void> {
+  private async publish(json: string): Promise<void> {
     const entry = await this.keep(json);
     // Without the log a message still reaches a client that is there.
     if (this.connected)
@@ -263,7 +263,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
   /** @param missed what was read of the log already */
   begin(missed: readonly LoggedFrame[]): void {
     this.keepAlives.add(this);
-    this.tell(missed);
+    this.publish(missed);
     this.resumption.follow(this.place.stream, this);
     this.follow();
   }
@@ -279,7 +279,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     if (!this.reading) void this.read();
   }
 
-  hearBeat(json: string): void {
+  beatReceived(json: string): void {
     this.stream.write(messageFrame(json));
   }
 
@@ -299,7 +299,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
       this.again = false;
       try {
         const missed = await this.resumption.log.after(this.place.stream, this.entry);
-        if (missed) this.tell(missed);
+        if (missed) this.publish(missed);
         // Cancelled, or forgotten: nothing more will come.
         else this.end();
       } catch {
@@ -309,7 +309,7 @@ export class ReturnedStream implements FollowedStream, OpenStream {
     this.reading = false;
   }
 
-  private tell(frames: readonly LoggedFrame[]): void {
+  private publish(frames: readonly LoggedFrame[]): void {
     for (const { entry, frame } of frames) {
       if (!this.stream.isOpen) return;
       this.entry = entry;

@@ -61,7 +61,7 @@ export class LineWriter {
   }
 
   /** @returns false when it was dropped */
-  tell(json: string): boolean {
+  publish(json: string): boolean {
     if (!this.output.writable || this.output.writableLength > this.maxBuffered) return false;
     this.output.write(`${json}\n`);
     return true;

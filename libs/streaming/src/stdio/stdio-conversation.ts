@@ -16,26 +16,26 @@ import {
 } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import { BatchAnswers } from '../batch-answers.js';
-import { dispatchContext, endingOf, FAILED, saidBy } from '../dispatch-context.js';
+import { dispatchContext, endingOf, FAILED, measuredMessage } from '../dispatch-context.js';
 import { envelope, modernShape, servedMethod, servedVersion } from '../http/message-checks.js';
 import { internalError, refusedByKernel, unauthenticated } from '../http/refusals.js';
 import { type Reply, resultReply } from '../http/reply.js';
-import { claimedVersion, isNotification, type Message, type Spoken } from '../message.js';
+import { claimedVersion, isNotification, type Message, type CheckedMessage } from '../message.js';
 import { Call } from '../sessions/cancellation.js';
 import type { Wire } from '../sessions/wire.js';
 import { notification } from '../sse/event-stream.js';
-import { type Carrier, jsonOf } from '../sse/response-stream.js';
+import { type ResponseStream, jsonOf } from '../sse/response-stream.js';
 import type { LineWriter } from './lines.js';
 
 /** The one pipe that all answers leave on. */
-class LineCarrier implements Carrier {
+class LineResponseStream implements ResponseStream {
   constructor(
     private readonly lines: LineWriter,
     readonly carriesRequests: boolean,
   ) {}
 
   send(message: JsonObject): boolean {
-    return this.lines.tell(JSON.stringify(message));
+    return this.lines.publish(JSON.stringify(message));
   }
 
   finish(answer: Reply): void {
@@ -52,7 +52,7 @@ class LineCarrier implements Carrier {
 
 interface OpenLine {
   readonly source: Subscription;
-  /** Says the last word and forgets the stream. */
+  /** Sends the final message and forgets the stream. */
   readonly finish: () => void;
 }
 
@@ -71,17 +71,17 @@ class OpenLines {
     };
     const finish = () => end(resultReply(id, { result: result.final() }).body);
     const source = result.messages.subscribe({
-      next: ({ method, params }) => writer.tell(JSON.stringify(notification(method, params))),
+      next: ({ method, params }) => writer.publish(JSON.stringify(notification(method, params))),
       complete: finish,
-      error: (fault: unknown) => {
-        log.warn(faultLine('[StdioEdge] a stream failed:', fault));
+      error: (error: unknown) => {
+        log.warn(faultLine('[StdioEdge] a stream failed:', error));
         end(internalError(id).body);
       },
     });
     if (!over) this.lines.set(key, { source, finish });
   }
 
-  /** Its client wants no more of it, and no last word either. */
+  /** Its client wants no more of it, and no final message either. */
   cancel(id: unknown): void {
     const key = JSON.stringify(id);
     this.lines.get(key)?.source.unsubscribe();
@@ -93,7 +93,7 @@ class OpenLines {
   }
 }
 
-export interface StdioParts {
+export interface StdioDependencies {
   readonly kernel: Kernel;
   readonly authenticator: Authenticator;
   readonly wire: Wire;
@@ -121,7 +121,7 @@ export class StdioConversation {
   private capabilities: JsonObject = NO_CAPABILITIES;
   private logLevel: LogLevel | undefined;
 
-  constructor(private readonly parts: StdioParts) {}
+  constructor(private readonly dependencies: StdioDependencies) {}
 
   get hasBatches(): boolean {
     return this.version === '2025-03-26';
@@ -129,7 +129,7 @@ export class StdioConversation {
 
   async answer(message: Message): Promise<void> {
     const answer = await this.outcome(message);
-    if (answer) this.parts.lines.answer(jsonOf(answer));
+    if (answer) this.dependencies.lines.answer(jsonOf(answer));
   }
 
   async answerBatch(batch: readonly Message[]): Promise<void> {
@@ -142,7 +142,7 @@ export class StdioConversation {
     ]);
     const answers = new Map(outcomes);
     const said = batch.map((message) => answers.get(message) ?? null).filter((answer) => answer !== null);
-    if (said.length > 0) this.parts.lines.answer(`[${said.map(jsonOf).join(',')}]`);
+    if (said.length > 0) this.dependencies.lines.answer(`[${said.map(jsonOf).join(',')}]`);
   }
 
   /** Ends the streams that stay open, each with its result. */
@@ -151,38 +151,38 @@ export class StdioConversation {
   }
 
   abortCalls(reason: string): void {
-    this.parts.wire.calls.endLabel(this.session, reason);
+    this.dependencies.wire.calls.endLabel(this.session, reason);
   }
 
   /** Nothing is told any more. */
   close(): void {
-    this.parts.wire.listening.endSession(this.session);
+    this.dependencies.wire.listening.endSession(this.session);
   }
 
   /** @returns the answer; `null` when there is none, or it left already */
   private async outcome(message: Message): Promise<Reply | null> {
-    const spoken = this.spoken(message);
+    const checked = this.checked(message);
     for (const { check } of MODERN_CHECKS) {
-      const refused = check(spoken);
+      const refused = check(checked);
       if (refused) return message.id === undefined ? null : refused;
     }
     let agent: Agent;
     try {
       agent = await this.authenticate();
-    } catch (fault) {
-      if (!(fault instanceof Unauthorized)) throw fault;
+    } catch (error) {
+      if (!(error instanceof Unauthorized)) throw error;
       if (message.isResponse || isNotification(message)) return null;
       return unauthenticated(message.id);
     }
     if (await this.takeSilently(message, agent)) return null;
-    return this.dispatch(message, spoken, agent);
+    return this.dispatch(message, checked, agent);
   }
 
-  private spoken(message: Message): Spoken {
+  private checked(message: Message): CheckedMessage {
     const modern = !message.isResponse && claimedVersion(message) !== undefined;
     return {
       message,
-      edge: this.parts,
+      edge: this.dependencies,
       headers: NO_HEADERS,
       era: modern ? 'modern' : 'legacy',
       version: this.version,
@@ -191,14 +191,14 @@ export class StdioConversation {
   }
 
   private authenticate(): Promise<Agent> {
-    const { authenticator, credentials } = this.parts;
+    const { authenticator, credentials } = this.dependencies;
     return authenticator.authenticate({ headers: credentials, remoteAddress: THIS_MACHINE, method: 'POST' });
   }
 
   private async takeSilently(message: Message, agent: Agent): Promise<boolean> {
-    const { wire } = this.parts;
+    const { wire } = this.dependencies;
     if (message.isResponse) {
-      await wire.asks.deliver({ owner: admittedAs(agent), session: this.session }, message);
+      await wire.clientRequests.deliver({ owner: admittedAs(agent), session: this.session }, message);
       return true;
     }
     if (message.method !== 'notifications/cancelled') return false;
@@ -211,18 +211,18 @@ export class StdioConversation {
     return true;
   }
 
-  private async dispatch(message: Message, spoken: Spoken, agent: Agent): Promise<Reply | null> {
-    const { kernel, wire, lines } = this.parts;
-    const { era, version, clientCapabilities } = spoken;
+  private async dispatch(message: Message, checked: CheckedMessage, agent: Agent): Promise<Reply | null> {
+    const { kernel, wire, lines } = this.dependencies;
+    const { era, version, clientCapabilities } = checked;
     const call = new Call(agent, message, this.session);
-    const observed = this.parts.telemetry?.message(
-      saidBy(call, spoken, era === 'legacy' ? this.session : undefined),
+    const observed = this.dependencies.telemetry?.message(
+      measuredMessage(call, checked, era === 'legacy' ? this.session : undefined),
     );
     const context = dispatchContext({
       wire,
       call,
-      carrier: new LineCarrier(lines, era === 'legacy'),
-      speech: { era, version, clientCapabilities, logLevel: this.logLevel },
+      responseStream: new LineResponseStream(lines, era === 'legacy'),
+      protocol: { era, version, clientCapabilities, logLevel: this.logLevel },
       session: era === 'legacy' ? this.session : undefined,
       setLogLevel: (level) => {
         this.logLevel = level;
@@ -237,7 +237,7 @@ export class StdioConversation {
       const reply = await (observed ? observed.within(dispatching) : dispatching());
       observed?.ends(endingOf(reply));
       if (reply instanceof StreamedResult) {
-        this.open.begin(message.id, reply, lines, this.parts.log);
+        this.open.begin(message.id, reply, lines, this.dependencies.log);
         return null;
       }
       return this.worded(reply, call);
@@ -263,8 +263,8 @@ export class StdioConversation {
   private begin({ params }: Message, result: JsonObject, agent: Agent): void {
     this.version = String(result.protocolVersion);
     this.capabilities = knownCapabilities(member(params, 'capabilities'));
-    this.parts.wire.listening.attach(this.session, agent, {
-      deliver: (json) => this.parts.lines.tell(json),
+    this.dependencies.wire.listening.attach(this.session, agent, {
+      deliver: (json) => this.dependencies.lines.publish(json),
       end: () => undefined,
     });
   }

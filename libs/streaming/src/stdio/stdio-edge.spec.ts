@@ -5,17 +5,17 @@ import { edgeUnderTest } from '../testing/edge-under-test.js';
 import { initialize, modern, MODERN_META, ping } from '../testing/requests.js';
 import { StdioEdge, type StdioOptions } from './stdio-edge.js';
 
-const parts = await edgeUnderTest();
-afterAll(() => parts.stop());
-const { tools } = parts;
+const dependencies = await edgeUnderTest();
+afterAll(() => dependencies.stop());
+const { tools } = dependencies;
 
 /** A client at the other end of a pipe. */
 function piped(options: StdioOptions = {}, credentials: Record<string, string> = { 'x-mcp-api-key': 'ada' }) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   let text = '';
   output.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
-  const { kernel, authenticator, wire } = parts;
-  const log = { warn: (line: string) => void parts.warnings.push(line) };
+  const { kernel, authenticator, wire } = dependencies;
+  const log = { warn: (line: string) => void dependencies.warnings.push(line) };
   const edge = new StdioEdge({ kernel, authenticator, wire, credentials, log }, input, output, options);
   const ended = edge.run();
   const said = () =>
@@ -201,8 +201,8 @@ describe('streams on a pipe', () => {
     const pipe = piped();
     pipe.say(listen('t', 'toolsListChanged'), listen('p', 'promptsListChanged'));
     await until(() => pipe.said().length === 2);
-    parts.listChanges.next('tools');
-    parts.listChanges.next('prompts');
+    dependencies.listChanges.next('tools');
+    dependencies.listChanges.next('prompts');
     await until(() => pipe.said().length === 4);
     expect(pipe.said().slice(2)).toMatchObject([
       { method: 'notifications/tools/list_changed', ...tag('t') },
@@ -210,7 +210,7 @@ describe('streams on a pipe', () => {
     ]);
     pipe.say(cancel('t'), ping(1));
     await pipe.answerTo(1);
-    parts.listChanges.next('tools');
+    dependencies.listChanges.next('tools');
     pipe.hangUp();
     await pipe.ended;
     expect(pipe.said().slice(5)).toMatchObject([{ id: 'p', result: { resultType: 'complete' } }]);
@@ -237,12 +237,12 @@ describe('streams on a pipe', () => {
     const pipe = piped();
     pipe.say(initialize());
     await pipe.answerTo(0);
-    parts.listChanges.next('tools');
+    dependencies.listChanges.next('tools');
     await until(() => pipe.said().length === 2);
     expect(pipe.said()[1]).toEqual({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
     pipe.hangUp();
     await pipe.ended;
-    parts.listChanges.next('tools');
+    dependencies.listChanges.next('tools');
     expect(pipe.said()).toHaveLength(2);
   });
 });

@@ -4,7 +4,7 @@ import { internalError, NOT_A_MESSAGE, NOT_JSON, payloadTooLarge } from '../http
 import type { Reply } from '../http/reply.js';
 import { type Message, readBatch, readJson, readMessage } from '../message.js';
 import { LineReader, LineWriter } from './lines.js';
-import { StdioConversation, type StdioParts } from './stdio-conversation.js';
+import { StdioConversation, type StdioDependencies } from './stdio-conversation.js';
 
 export interface StdioOptions {
   /** Bytes of one message. Default 1,048,576. */
@@ -25,16 +25,16 @@ export class StdioEdge {
   private readonly limits: Required<StdioOptions>;
 
   constructor(
-    parts: Omit<StdioParts, 'lines'>,
+    dependencies: Omit<StdioDependencies, 'lines'>,
     private readonly input: Readable,
     output: Writable,
     options: StdioOptions = {},
   ) {
     this.limits = { maxMessageSize: 1_048_576, maxBuffered: 1_048_576, maxBatchSize: 50, ...options };
-    this.log = parts.log;
+    this.log = dependencies.log;
     this.reader = new LineReader(this.limits.maxMessageSize);
     this.lines = new LineWriter(output, this.limits.maxBuffered);
-    this.conversation = new StdioConversation({ ...parts, lines: this.lines });
+    this.conversation = new StdioConversation({ ...dependencies, lines: this.lines });
     // Whoever read is gone: there is nothing left to serve.
     output.on('error', () => input.destroy());
   }
@@ -47,8 +47,8 @@ export class StdioEdge {
           this.take(line === 'too-long' ? null : line.bytes);
         if (this.lines.isBehind) await this.lines.caughtUp();
       }
-    } catch (fault) {
-      if (!this.input.destroyed) this.log.warn(faultLine('[StdioEdge] the input failed:', fault));
+    } catch (error) {
+      if (!this.input.destroyed) this.log.warn(faultLine('[StdioEdge] the input failed:', error));
     }
     this.conversation.endStreams();
     await Promise.all(this.running);
@@ -79,8 +79,8 @@ export class StdioEdge {
 
   private begin(message: Message | undefined, work: Promise<void>): void {
     const settled = work
-      .catch((fault: unknown) => {
-        this.log.warn(faultLine('[StdioEdge]', fault));
+      .catch((error: unknown) => {
+        this.log.warn(faultLine('[StdioEdge]', error));
         this.refuse(internalError(message?.id));
       })
       .finally(() => this.running.delete(settled));

@@ -4,8 +4,8 @@ import type { Asked } from './edge-under-test.js';
 import { modern, MODERN_META, ping } from './requests.js';
 
 /** One row per refusal: what is sent, and the whole answer. */
-export interface LadderRefusal {
-  readonly rung: string;
+export interface CheckRefusal {
+  readonly requestCheck: string;
   readonly when: string;
   readonly asked: Asked;
   readonly status: number;
@@ -18,16 +18,16 @@ export interface LadderRefusal {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-type Expected = Pick<LadderRefusal, 'options' | 'id' | 'data' | 'headers'>;
+type Expected = Pick<CheckRefusal, 'options' | 'id' | 'data' | 'headers'>;
 
 function refusal(
-  rung: string,
+  requestCheck: string,
   when: string,
   asked: Asked,
   [status, code, message]: readonly [number, number, string],
   more: Expected = {},
-): LadderRefusal {
-  return { rung, when, asked, status, code, message, ...more };
+): CheckRefusal {
+  return { requestCheck, when, asked, status, code, message, ...more };
 }
 
 export const deep = (levels: number) =>
@@ -61,7 +61,7 @@ const NOT_A_MESSAGE = [400, -32600, 'Invalid Request'] as const;
 const malformed = (key: string) =>
   [400, -32602, `Invalid params: _meta["io.modelcontextprotocol/${key}"] is missing or malformed`] as const;
 
-export const REFUSALS: readonly LadderRefusal[] = [
+export const REFUSALS: readonly CheckRefusal[] = [
   refusal('path', 'a sub-path', { path: '/mcp/x', body: ping() }, NOT_FOUND),
   refusal('path', 'dots', { path: '/mcp/..', body: ping() }, NOT_FOUND),
   refusal('path', 'two slashes', { path: '/mcp//', body: ping() }, NOT_FOUND),

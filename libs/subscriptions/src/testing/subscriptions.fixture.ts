@@ -24,7 +24,7 @@ import { FeedSource } from '../feed-source.js';
 import {
   SubscriptionManager,
   type SubscriptionOptions,
-  type SubscriptionParts,
+  type SubscriptionDependencies,
 } from '../subscription-manager.js';
 import { SmallStreams } from './small-streams.js';
 
@@ -104,7 +104,7 @@ export class Newsroom {
   async replica(
     options: SubscriptionOptions = { debounce: 0 },
     other: ChangeSource[] = [],
-    asNow?: SubscriptionParts['asNow'],
+    asNow?: SubscriptionDependencies['asNow'],
   ): Promise<Replica> {
     const reader = new MongoRecordReader(this.connection, this.catalogue);
     const identities = new PrincipalResolver(new MongoPrincipalDirectory(this.connection));
