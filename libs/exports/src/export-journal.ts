@@ -32,7 +32,7 @@ export class ExportJournal {
     return this.audit.admit();
   }
 
-  /** What has left cannot be taken back: nobody waits for its record. */
+  /** What was sent cannot be taken back: the reader does not wait for its record. */
   record({ agent, correlationId, rows, bytes, milliseconds, ended, error, phrase }: ExportReading): void {
     const { version, switches } = this.policies.of(agent);
     const entry = {

@@ -100,7 +100,7 @@ export class StoredTaskDesk extends TaskDesk {
     });
     if (!changed) return true;
     await this.dependencies.bus.publish(CANCELLED, { taskId });
-    // A run that is going on hears of it, and records how it ended.
+    // A run in progress receives it, and records how it ended.
     if (waited) await this.recordCancelled(taskId, changed);
     return true;
   }
@@ -119,7 +119,7 @@ export class StoredTaskDesk extends TaskDesk {
     return record && isOwnedBy(record, owner) ? record : undefined;
   }
 
-  /** A run whose job was lost, between a record and its job or with a worker, is queued again when somebody asks. */
+  /** A run whose job was lost, between a record and its job or with a worker, is queued again at the next poll. */
   private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
     const silence = Date.now() - lastUpdatedAt;
     if (status !== 'working' || silence < this.dependencies.settings.heartbeat * LOST) return;

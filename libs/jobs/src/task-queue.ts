@@ -24,7 +24,7 @@ export abstract class TaskQueue {
   abstract work(handler: TaskHandler): void;
   /** Whether jobs can be handed over at this moment, asked anew. Never rejects. */
   abstract isUp(): Promise<boolean>;
-  /** Jobs that wait for a worker, on all replicas that share the queue. @throws when it cannot be told */
+  /** Jobs that wait for a worker, on all replicas that share the queue. @throws when it is unknown */
   abstract waiting(): Promise<number>;
   /** Takes no more jobs that other workers could take; resolves when those that are left here have run. */
   abstract drain(): Promise<void>;

@@ -16,9 +16,9 @@ import type {
 export interface TaskSettings {
   /** How long a task and its result are kept from its last change on. */
   readonly lifetime: number;
-  /** How often a client is told to ask. */
+  /** The poll interval that clients are given. */
   readonly pollInterval: number;
-  /** How often a run says that it is alive; one that was silent five times as long is queued again when its client asks. */
+  /** How often a run marks itself as alive; one silent for five times as long is queued again at the next poll. */
   readonly heartbeat: number;
 }
 

@@ -135,7 +135,7 @@ export class TaskWorker {
     throw new HandedOver();
   }
 
-  /** Tells that the run is alive, and learns of a cancellation that was not heard. */
+  /** Marks the run as alive, and notices a cancellation whose message was lost. */
   private async beat(taskId: string, run: number): Promise<void> {
     try {
       const alive = await this.dependencies.records.change(taskId, (record) =>
@@ -152,7 +152,7 @@ export class TaskWorker {
     const settled = await this.dependencies.records.change(taskId, (record) =>
       isDue(record, run) ? { ...record, ...settledBy(outcome) } : null,
     );
-    // For a caller that still waits; everybody else asks.
+    // For a caller that still waits; others poll.
     if (settled) await this.dependencies.bus.publish(ENDED, { taskId }).catch(() => undefined);
     return settled !== undefined;
   }

@@ -28,7 +28,7 @@ import type { Wire } from './sessions/wire.js';
 import { notification } from './sse/event-stream.js';
 import { type ResponseStream, progressTokenOf } from './sse/response-stream.js';
 
-/** Sent without a request, where a session has not said what it wants. */
+/** Sent without a request, where a session has set no level. */
 const DEFAULT_LEVEL: LogLevel = 'info';
 /** Revisions from which log lines are sent and progress only where it was asked for. */
 const ADDITIONS = '2025-11-25';
@@ -84,7 +84,7 @@ class ProgressReporter {
 /** How a message ended that was not answered by the kernel. */
 export const FAILED: MessageEnding = Object.freeze({ outcome: 'error', code: RPC.internalError });
 
-/** A message in the words of telemetry. @param session the caller's own */
+/** A message as telemetry records it. @param session the caller's own */
 export function measuredMessage(
   { message, label }: Pick<Call, 'message' | 'label'>,
   { era, version, edge: { kernel } }: Pick<CheckedMessage, 'era' | 'version' | 'edge'>,
@@ -106,7 +106,7 @@ const ignoreProgress = (): void => undefined;
 
 /** The way back to the client of one call. */
 class CallLink implements ClientLink {
-  /** @param session the caller's own; without one there is nobody to ask */
+  /** @param session the caller's own; without one no client can be reached */
   constructor(
     private readonly wire: Wire,
     private readonly call: Call,
@@ -120,7 +120,7 @@ class CallLink implements ClientLink {
     void this.wire.listening.deliver(this.session, JSON.stringify(message), this.owner);
   }
 
-  /** Nobody else hears what a call says, nor answers it. */
+  /** Only this owner receives messages of the call, and answers its requests. */
   private get owner(): string {
     return admittedAs(this.call.agent);
   }
@@ -147,7 +147,7 @@ export interface DispatchContextOptions {
   readonly telemetry: CallTelemetry | undefined;
 }
 
-/** What the kernel is told of a call. */
+/** The context that the kernel gets for a call. */
 export function dispatchContext(dependencies: DispatchContextOptions): DispatchContext {
   const { wire, call, protocol, session, responseStream, setLogLevel, parameterHeader, telemetry } =
     dependencies;

@@ -87,17 +87,17 @@ export function readMessage(value: unknown): Message | null {
   return { method, params, id, jsonrpc, isResponse: false };
 }
 
-/** Whether nobody waits for an answer. */
+/** Whether the sender expects no answer. */
 export function isNotification({ method, id }: Message): boolean {
   return method.startsWith('notifications/') && (id === undefined || id === null);
 }
 
-/** What the body says of its own protocol version; `undefined` when it says nothing. */
+/** The protocol version in the body; `undefined` when there is none. */
 export function claimedVersion({ params }: Message): unknown {
   return member(member(params, '_meta'), PROTOCOL_VERSION_KEY);
 }
 
-/** Several messages, none of which opens a session or speaks for another era; `null` when one is not of that kind. */
+/** Several messages, none of which opens a session or belongs to another era; `null` when one is not of that kind. */
 export function readBatch(values: readonly unknown[], limit: number): Message[] | null {
   if (values.length === 0 || values.length > limit) return null;
   const messages: Message[] = [];

@@ -12,7 +12,7 @@ import { type Agent, type Refusal, refusals, Refused } from '#agent';
 import { type ChangeSource, type RowView, type SourceNews, SourceRefused, StoreError } from '#data';
 import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 
-/** No source may ever tell this agent of the class. @param cause for the log alone */
+/** No source may ever report changes of the class to this agent. @param cause for the log alone */
 export function watchDenied(cause?: string): Refusal {
   const refusal = refusals.accessDenied('subscription', 'Changes of this class cannot be told to this agent');
   return cause === undefined ? refusal : { ...refusal, cause };
@@ -27,7 +27,7 @@ export function watchUnavailable(cause?: string): Refusal {
 export interface ChannelMember {
   /** There is news. Not called again until `settled`. */
   wake(): void;
-  /** The source tells nothing more. */
+  /** The source reports no more changes. */
   cutOff(): void;
 }
 
@@ -139,7 +139,7 @@ export class Channels {
     return this.sources.some((source) => source.available);
   }
 
-  /** @throws Refused `access_denied` when no source could ever tell this agent */
+  /** @throws Refused `access_denied` when no source may ever report to this agent */
   assertCarried(agent: Agent, view: RowView): void {
     if (this.candidates(agent, view).length === 0) throw new Refused(watchDenied(UNCARRIED));
   }

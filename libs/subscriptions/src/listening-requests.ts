@@ -68,7 +68,7 @@ class Listening {
   }
 }
 
-/** What the agent may not watch, or nobody could, is left out; that is all it is told. */
+/** Resources that the agent may not watch, or that cannot be watched, are left out without a reason. */
 function isDenial(error: unknown): boolean {
   if (error instanceof Refused) return !PASSING.has(error.refusal.code);
   return error instanceof ProtocolFault || error instanceof Unauthorized;

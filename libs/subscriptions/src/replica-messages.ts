@@ -9,11 +9,11 @@ const TIMEOUT = 12_000;
 /** How asking another replica came out. */
 export type WatchOutcome = 'watching' | 'denied' | 'failed';
 
-/** What replicas tell each other of subscriptions. */
+/** Messages of replicas about subscriptions. */
 export type ReplicaMessage =
   /** The stream of the session is here now. */
   | { readonly do: 'hold'; readonly session: string; readonly replica: string }
-  /** Whoever holds the session's stream: watch this for it, and say how it came out. */
+  /** To the holder of the session's stream: watch this for it, and answer with the outcome. */
   | { readonly do: 'watch'; readonly session: string; readonly uri: string; readonly ask: string }
   | { readonly do: 'watched'; readonly ask: string; readonly outcome: WatchOutcome }
   | { readonly do: 'unwatch'; readonly session: string; readonly uri: string };
@@ -45,8 +45,8 @@ export class ReplicaMessages {
   }
 
   /**
-   * Asks whoever holds the session's stream to watch.
-   * @returns null when nobody answers in time. @throws SharedStateUnavailable
+   * Requests the watch from the holder of the session's stream.
+   * @returns null when no replica answers in time. @throws SharedStateUnavailable
    */
   async requestWatch(session: string, uri: string): Promise<WatchOutcome | null> {
     const ask = randomUUID();

@@ -72,8 +72,8 @@ export interface SubscriptionDependencies extends WatchServiceDependencies {
 const TOUCH = 600_000;
 
 /**
- * Subscriptions to resources. A session's are written in the book and watched on the replica that holds its listening stream,
- * whichever replica they were asked of; when the stream opens elsewhere, they go with it. Those of a listening request live
+ * Subscriptions to resources. A session's are stored and watched on the replica that holds its listening stream,
+ * whichever replica received them; when the stream opens elsewhere, they go with it. Those of a listening request live
  * and die with the request.
  */
 export class SubscriptionManager extends ResourceSubscriptions {
@@ -100,7 +100,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     this.subscriptions = [
       dependencies.streams.opened.subscribe((stream) => this.inBackground(this.opened(stream))),
       dependencies.streams.left.subscribe((session) => this.inBackground(this.left(session))),
-      // Written in the book still: whoever gets the stream carries them on.
+      // Still stored: the replica that gets the stream carries them on.
       dependencies.streams.returning.subscribe((session) => this.held.release(session)),
       this.replicas.messages.subscribe((message) => this.inBackground(this.handle(message))),
     ];
@@ -158,7 +158,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     });
   }
 
-  /** Ends every watch; what the book says stays, for another replica to carry on. */
+  /** Ends every watch; stored subscriptions stay for another replica. */
   close(): void {
     clearInterval(this.touching);
     for (const subscription of this.subscriptions) subscription.unsubscribe();
@@ -190,22 +190,22 @@ export class SubscriptionManager extends ResourceSubscriptions {
     );
   }
 
-  /** Without a stream anywhere nothing is watched yet: updates would reach nobody. */
+  /** Without a stream anywhere nothing is watched yet: updates would not be delivered. */
   private async watchWhereHeld(session: string, uri: string): Promise<void> {
     if (this.held.has(session)) return this.watchHere(session, uri);
     const holder = await this.dependencies.book.holder(session);
-    // It may have opened here while the book was asked.
+    // It may have opened here during the query.
     if (this.held.has(session)) return this.watchHere(session, uri);
     if (holder !== undefined && holder !== this.replica) await this.requestFromHolder(session, uri);
   }
 
-  /** With the rights of whoever listens, which is where updates go, wherever they were asked for. */
+  /** With the rights of the listener, who receives the updates. */
   private async watchHere(session: string, uri: string): Promise<void> {
     const listener = this.held.agentOf(session);
     if (listener) await this.held.watch(session, this.service.resource(uri, listener), listener);
   }
 
-  /** A holder that does not answer has died: who takes the stream over finds the subscription in the book. */
+  /** A holder that does not answer has died: the next holder of the stream finds the subscription in the store. */
   private async requestFromHolder(session: string, uri: string): Promise<void> {
     const outcome = await this.replicas.requestWatch(session, uri);
     if (outcome === null || outcome === 'watching') return;
@@ -220,7 +220,7 @@ export class SubscriptionManager extends ResourceSubscriptions {
     for (const uri of await this.dependencies.book.of(session)) {
       const outcome = await this.tryToWatch(session, uri);
       if (outcome === 'denied') await this.dependencies.book.remove(session, uri);
-      // Nobody can say what happened while nobody watched, and that is all that is said.
+      // Changes during the gap are unknown: one update covers them.
       else if (carriedOn && outcome === 'watching') this.held.notify(session, uri);
     }
   }

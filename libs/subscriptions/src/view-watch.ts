@@ -77,7 +77,7 @@ export class ConcurrencyLimit {
   }
 }
 
-/** Rows asked about in one question. */
+/** Rows in one query. */
 const CHUNK = 500;
 
 /** Questions may take a fourth of the time at most. */
@@ -124,7 +124,7 @@ export class ViewWatch {
       const began = performance.now();
       const upTo = this.changes.last;
       const { ids, onlyCreated, gap } = this.changes.since(this.judged);
-      // After a gap everybody is told, whatever happened: that tells nothing of any row.
+      // After a gap every watcher is notified: that reveals nothing of any row.
       const entered = gap || (await holdsAny(view, ids));
       const moved = (entered || !onlyCreated) && (await this.sizeMoved(view));
       if (entered || moved) this.lastVisible = upTo;

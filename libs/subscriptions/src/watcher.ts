@@ -6,7 +6,7 @@ import type { ViewWatch } from './view-watch.js';
 
 /** A resource made of the rows of a class. */
 export interface WatchedRows {
-  /** As the client wrote it: what it is told when it changed. */
+  /** As the client wrote it: the address in its updates. */
   readonly uri: string;
   readonly className: string;
   readonly operation: WatchedOperation;
@@ -77,7 +77,7 @@ export interface WatcherDependencies {
 export interface WatcherEvents {
   /** The resource has changed for the agent. */
   readonly updated: (uri: string) => void;
-  /** The agent may not watch it any more, or nobody can tell. */
+  /** The agent may not watch it any more, or its rights cannot be checked. */
   readonly ended: (uri: string) => void;
 }
 
@@ -100,7 +100,7 @@ interface Watching {
 }
 
 /**
- * Watches one resource on behalf of one agent, whose rights are asked anew each time before anything is told. A change of
+ * Watches one resource on behalf of one agent, whose rights are checked anew before each update. A change of
  * rights alone is no event.
  */
 export class Watcher implements ChannelMember, WatchHandle {
@@ -154,7 +154,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     void this.settle();
   }
 
-  /** Judges what has happened since the last time, and tells once if any of it shows. */
+  /** Checks the changes since the last time, and sends one update if any is visible. */
   async settle(): Promise<void> {
     if (this.settling) {
       this.woken = true;
@@ -211,7 +211,7 @@ export class Watcher implements ChannelMember, WatchHandle {
     }
   }
 
-  /** How often the client is to be told of what happened since the last time. */
+  /** How many updates the client gets for the changes since the last time. */
   private async updates(view: RowView): Promise<number> {
     const watching = this.now;
     if (

@@ -24,13 +24,13 @@ import {
   type WatchedRows,
 } from './watcher.js';
 
-/** A resource whose provider tells by itself, for one agent, when it has changed. */
+/** A resource whose provider reports its changes for one agent. */
 export interface ProvidedResource {
   readonly uri: string;
   readonly changes: Observable<unknown>;
 }
 
-/** What the provider tells, asked anew at each renewal; it ends when that ends, or when `again` throws. */
+/** The changes that the provider reports, subscribed anew at each renewal; it ends when that ends, or when `again` throws. */
 export function renewed(
   first: Observable<unknown>,
   renewals: Observable<unknown>,
@@ -44,7 +44,7 @@ export function renewed(
   );
 }
 
-/** @param debounce milliseconds; changes within it are told once, at its end */
+/** @param debounce milliseconds; changes within it are reported once, at its end */
 export function watchProvided(
   { uri, changes }: ProvidedResource,
   debounce: number,
@@ -90,7 +90,7 @@ export interface WatchServiceDependencies {
   readonly views: RowViews;
   /** In the order in which they are preferred. */
   readonly sources: readonly ChangeSource[];
-  /** The changes of a resource that is not made of rows, as this caller may hear them. Default: there are none. */
+  /** The changes of a resource that is not made of rows, as this caller may receive them. Default: there are none. */
   readonly provided?: (uri: string, context: CallContext) => Observable<unknown> | undefined;
   /**
    * The agent as it would be admitted now; null when it would not. Asked whenever rights are: watching outlives the

@@ -133,7 +133,7 @@ interface Page {
   until: number;
 }
 
-/** A book in this process's memory: it serves one process only. */
+/** Subscriptions in this process's memory: they serve one process only. */
 export class ProcessSubscriptionBook extends SubscriptionBook {
   private readonly pages = new Map<string, Page>();
 

@@ -14,7 +14,7 @@ export abstract class MessageBus {
   abstract messages(topic: string): Observable<BusMessage>;
 }
 
-/** Who listens to which topic in this process. A topic exists as long as somebody listens. */
+/** The listeners of each topic in this process. A topic exists as long as it has a listener. */
 export class TopicListeners {
   private readonly topics = new Map<string, Subject<BusMessage>>();
 

@@ -8,7 +8,7 @@ export interface Session {
   /** The negotiated protocol version. */
   readonly version: string;
   readonly capabilities: Readonly<Record<string, unknown>>;
-  /** The least urgent log lines that its client wants to hear; it changes when the session is opened anew. */
+  /** The least urgent log lines that its client wants; it changes when the session is opened anew. */
   readonly logLevel?: string;
   /** Ended by its client; kept so that later use can be told apart from an id never seen. */
   readonly terminated: boolean;
@@ -50,7 +50,7 @@ export interface SessionNotice {
 /** A listening stream that this replica now holds. */
 export interface OpenedStream {
   readonly session: string;
-  /** Whose credentials opened it: what is told on the stream must be theirs to know. */
+  /** Whose credentials opened it: messages on the stream must be permitted to them. */
   readonly agent: Agent;
 }
 

@@ -6,7 +6,7 @@ import type { SessionStore } from './sessions.js';
 import type { OneTimeStore, VersionedStore } from './stores.js';
 import type { StreamLog, SubscriptionBook } from './streams.js';
 
-/** Where the operator reads that the shared state went away or came back. Never told a URL or a password. */
+/** Receives that the shared state went away or came back. Never gets a URL or a password. */
 export interface SharedStateLog {
   warn(message: string): void;
 }
@@ -19,11 +19,11 @@ export abstract class SharedState {
   abstract readonly sessions: SessionStore;
   /** Messages from one replica to all others: cancellations, replies of clients, changes. */
   abstract readonly bus: MessageBus;
-  /** Values that can be taken once, whoever asks first. */
+  /** Values that can be taken once, by the first taker. */
   abstract readonly oneTime: OneTimeStore;
   /** Answers on their way, so that a client which lost its stream gets the rest. */
   abstract readonly streams: StreamLog;
-  /** Which sessions want to be told of which resources. */
+  /** Which sessions subscribed to which resources. */
   abstract readonly subscriptions: SubscriptionBook;
   /** Long calls and what came of them. */
   abstract readonly tasks: VersionedStore;

@@ -39,7 +39,7 @@ export abstract class StreamLog {
   abstract forget(stream: string): Promise<void>;
 }
 
-/** Milliseconds that a session nobody touches is remembered. */
+/** Milliseconds that an unused session is remembered. */
 export const SUBSCRIPTION_TTL = 3_600_000;
 
 export interface BookLimits {

@@ -65,7 +65,7 @@ export class RedisApprovalDesk extends ApprovalDesk {
   private readonly decided: RedisShares;
 
   /**
-   * @param now milliseconds since 1970, in which the times of a case are told here
+   * @param now milliseconds since 1970, in which the times of a case are returned
    * @param share of decided cases of each requester
    */
   constructor(
@@ -91,7 +91,7 @@ export class RedisApprovalDesk extends ApprovalDesk {
         MAX_PENDING,
       ])) as [string, number];
       if (stored === '') throw new ApprovalDeskFull();
-      // Otherwise somebody else was faster, and their case is the one to find.
+      // Otherwise another call was faster, and its case is returned.
       if (stored === id) {
         const requestedAt = openedAt - behind;
         const opened = {

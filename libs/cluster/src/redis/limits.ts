@@ -196,7 +196,7 @@ class RedisRateLimiter extends SlidingRateLimiter {
   }
 }
 
-/** Limits that all replicas count together. They fail when Redis is away: whoever asks refuses. */
+/** Limits that all replicas count together. They fail when Redis is away: the caller then refuses. */
 export class RedisRateLimiters extends RateLimiters {
   constructor(private readonly redis: RedisConnection) {
     super();

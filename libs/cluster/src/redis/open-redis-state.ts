@@ -10,7 +10,7 @@ import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
 import { RedisSubscriptionBook } from './subscriptions.js';
 
-/** Milliseconds between questions to a subscribed connection: one that died in silence would never hear again. */
+/** Milliseconds between pings of a subscribed connection: a dead one would otherwise go unnoticed. */
 const HEARTBEAT = 5_000;
 
 interface BusConnections {
@@ -20,7 +20,7 @@ interface BusConnections {
 }
 
 /**
- * A bus for all replicas. Every topic travels on one channel, so that a listener hears from the moment it subscribes; a
+ * A bus for all replicas. Every topic travels on one channel, so that a listener receives from the moment it subscribes; a
  * message is `topic`, a line break and JSON, so that a replica without a listener parses nothing.
  */
 class RedisMessageBus extends MessageBus {

@@ -12,7 +12,7 @@ export class RedisScript {
     this.digest = hash('sha1', lua, 'hex');
   }
 
-  /** Redis knows a script by its digest after the first time; one that was started anew is told again. */
+  /** Redis knows a script by its digest after the first time; one that was restarted is sent it again. */
   async run(
     redis: Redis,
     keys: readonly string[],
@@ -89,7 +89,7 @@ export class RedisConnection {
   private readonly prefix: string;
   private away = false;
   private ended = false;
-  /** Undefined while it is to hear none. */
+  /** Undefined while it subscribes to none. */
   private isSubscribed: boolean | undefined;
   private whenUsable: (() => void) | undefined;
   private readonly returnListeners: (() => void)[] = [];
@@ -108,12 +108,12 @@ export class RedisConnection {
     });
   }
 
-  /** Whether it can be used at this moment; one that was to hear a channel must hear it. */
+  /** Whether it can be used at this moment; one with a channel must be subscribed to it. */
   get isUsable(): boolean {
     return this.redis.status === 'ready' && (this.isSubscribed ?? true);
   }
 
-  /** Begins to connect and waits at most `patience` milliseconds for it; a Redis that is away is tried again for ever. */
+  /** Begins to connect and waits at most `timeout` milliseconds for it; a Redis that is away is tried again for ever. */
   async open(timeout: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const settled = new Promise<void>((resolve) => {

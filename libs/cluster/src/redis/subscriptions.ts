@@ -62,7 +62,7 @@ redis.call('DEL', KEYS[1], KEYS[3])
 redis.call('ZREM', KEYS[2], ARGV[1])
 return 1`);
 
-/** The book of all replicas: a set of addresses for each session, and an index that counts the sessions. */
+/** The subscriptions of all replicas: a set of addresses for each session, and an index that counts the sessions. */
 export class RedisSubscriptionBook extends SubscriptionBook {
   /** @param ttl milliseconds that an untouched session is remembered. Default one hour */
   constructor(

@@ -18,7 +18,7 @@ import {
 import { reply, type Reply } from './reply.js';
 
 const HEALTHY = reply(200, '{"status":"ok"}');
-/** Seconds that a caller is told to wait where requests cannot be counted. */
+/** `Retry-After`, in seconds, where requests cannot be counted. */
 const UNCOUNTABLE = 5;
 
 /** Only the exact path, with or without one trailing slash, is MCP. */
@@ -115,7 +115,7 @@ export const origin: RequestCheck = {
   },
 };
 
-/** A header that no web form can set and that makes a browser ask first. */
+/** A header that no web form can set and that makes a browser send a preflight request. */
 export const customHeader: RequestCheck = {
   name: 'custom-header',
   check: ({ headers, edge: { settings } }) => {

@@ -38,7 +38,7 @@ export function insufficientScope(
   return scopeMissing(id, challenging(authenticator.scopeChallenge(scopes)));
 }
 
-/** @returns null for what is no refusal of credentials. The caller is told no reason; the log is. */
+/** @returns null for what is no refusal of credentials. The reason is logged, never returned. */
 function refusedCredentials(error: unknown, exchange: HttpExchange): Reply | null {
   const { edge } = exchange;
   if (error instanceof InsufficientScope) {
@@ -120,10 +120,10 @@ export const spokenVersion: RequestCheck = {
   },
 };
 
-/** Seconds that a caller is told to wait where the limiter itself failed. */
+/** `Retry-After`, in seconds, where the limiter itself failed. */
 const UNCOUNTED = 5;
 
-/** `ping` asks whether we are there, and a call of a tool is counted by its agent's own limit. */
+/** `ping` is free, and a tool call is counted by its agent's own limit. */
 function isCounted({ method, params }: Message): boolean {
   if (method === 'ping') return false;
   return method !== 'tools/call' || typeof member(params, 'name') !== 'string';
@@ -145,7 +145,7 @@ export async function spendRequest(
   return verdict ? Math.max(1, Math.ceil(verdict.retryAfter)) : null;
 }
 
-/** What a principal may ask for besides calls of tools: opening sessions, lists, streams, cancellations. */
+/** Limits the requests of a principal besides tool calls: sessions, lists, streams, cancellations. */
 export const requestLimit: RequestCheck = {
   name: 'request-limit',
   check: async ({ agent, batch, message, verb, edge }) => {
@@ -161,7 +161,7 @@ export const requestLimit: RequestCheck = {
 
 /**
  * Takes what is sent without waiting for an answer: replies to requests of ours, and cancellations. Whether anything
- * was waiting is told to nobody.
+ * was waiting is not returned.
  * @returns whether the message was one of these
  */
 export function takeSilently(message: Message, exchange: HttpExchange): boolean {
@@ -182,7 +182,7 @@ export function takeSilently(message: Message, exchange: HttpExchange): boolean 
   return true;
 }
 
-/** Messages that are taken without an answer; cancellation always is, so that it tells nobody what is running. */
+/** Messages that are taken without an answer; cancellation always is, so that it reveals nothing of what is running. */
 export const acknowledge: RequestCheck = {
   name: 'acknowledge',
   check: (exchange) => {

@@ -60,7 +60,7 @@ async function answerStreaming(
     edge.counts.dispatchers -= 1;
   }
   if (outcome instanceof StreamedResult) {
-    // From now on the answer says by itself that it is alive.
+    // From now on the open answer sends its own keep-alives.
     responseStream.left();
     return keepOpen(outcome, call, exchange);
   }

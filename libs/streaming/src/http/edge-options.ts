@@ -18,7 +18,7 @@ export interface McpEdgeOptions {
   readonly loopbackHosts?: boolean;
   /**
    * Without `allowedOrigins`, only pages of this machine are allowed: for a server that asks for no credential, where any
-   * page could otherwise speak for whoever looks at it. Default true.
+   * page could otherwise act for its visitor. Default true.
    */
   readonly loopbackOrigins?: boolean;
   /** Answers GET with `{"status":"ok"}` before any other check but the host. Default: none. */

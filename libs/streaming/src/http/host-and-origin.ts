@@ -35,7 +35,7 @@ const shortest = (address: string) => new URL(`http://[${address}]`).hostname;
 /** `malformed`: no host at all; `foreign`: a host, and not one of ours. */
 export type HostVerdict = 'permitted' | 'malformed' | 'foreign';
 
-/** Which `Host` a request may name: a page that rebinds its own name to this server is told apart here. */
+/** Which `Host` a request may name: a page that rebinds its own name to this server is refused here. */
 export class HostPolicy {
   /** `null`: any. */
   private readonly allowed: ReadonlySet<string> | null;

@@ -11,7 +11,7 @@ import { onceClosed } from './unread-answers.js';
 /**
  * The headers of a request without those whose original name has an underscore: gateways that fold `X_Key` and
  * `X-Key` together would let a caller overwrite what a trusted proxy set. Node shows only the first of several `Authorization`
- * headers; here they are one text, which is nobody's credential.
+ * headers; here they are one text, which is no valid credential.
  */
 export function trustedHeaders(request: IncomingMessage): IncomingHttpHeaders {
   const { rawHeaders, headers } = request;
@@ -84,7 +84,7 @@ export class HttpExchange {
   version: string = FALLBACK_VERSION;
   clientCapabilities: JsonObject = NO_CAPABILITIES;
 
-  /** Nobody until an authenticator says who. */
+  /** Null until the authenticator has identified the caller. */
   agent: Agent | null = null;
   /** The session id as sent: a mere label unless `session` says otherwise. */
   correlationId: string | undefined = undefined;
@@ -123,7 +123,7 @@ export class HttpExchange {
 }
 
 /**
- * Answers a request that goes no further, or `null` to let it pass. `'gone'`: there is nobody left to answer.
+ * Answers a request that goes no further, or `null` to let it pass. `'gone'`: the client has disconnected.
  * `'streamed'`: the answer leaves, or left, by itself.
  */
 export type CheckVerdict = Reply | 'gone' | 'streamed' | null;

@@ -42,7 +42,7 @@ export interface McpEdgeDependencies {
   readonly log?: WarningLog;
 }
 
-/** Milliseconds that aborted calls have to say so to their clients. */
+/** Milliseconds that aborted calls have to answer their clients. */
 const ABORT_GRACE = 1_000;
 
 /** A log that fails must not fail the request. */
@@ -52,13 +52,13 @@ function harmless(log: WarningLog | undefined): WarningLog {
       try {
         log?.warn(line);
       } catch {
-        // There is nobody else to tell.
+        // A log that fails has no other place to report to.
       }
     },
   };
 }
 
-/** What a call came to is told with the call; any other answer is the refusal of a check. */
+/** The outcome of a call is measured with the call; any other answer is the refusal of a check. */
 function answered(
   verdict: CheckVerdict,
   requestCheck: RequestCheck,
@@ -232,7 +232,7 @@ export class McpEdge {
     clearTimeout(timer);
   }
 
-  /** A streamed answer counts as running until its client has it. Streams that stay open are told apart when they end. */
+  /** A streamed answer counts as running until its client has it. Streams that stay open are counted separately. */
   private flushed({ response }: HttpExchange): Promise<void> | void {
     if (!response.writableEnded || response.writableFinished || response.destroyed) return;
     return new Promise((resolve) => response.once('close', resolve));

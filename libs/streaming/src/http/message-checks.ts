@@ -41,7 +41,7 @@ import { onceClosed } from './unread-answers.js';
 
 export const VERSION_HEADER = 'mcp-protocol-version';
 
-/** The body decides; the header is asked only where the body is silent. */
+/** The body decides; the header counts only where the body names no version. */
 function eraOf(message: Message, header: string | undefined): Era {
   if (message.isResponse) return 'legacy';
   if (claimedVersion(message) !== undefined) return 'modern';
@@ -111,7 +111,7 @@ export const json: RequestCheck = {
   },
 };
 
-/** Without a session there is no revision that has batches: nobody needs to be asked who is calling. */
+/** Without a session there is no revision that has batches: authentication is not needed to refuse it. */
 function mayHoldBatch({ headers }: HttpExchange): boolean {
   return headerText(headers, 'mcp-session-id') !== undefined;
 }
@@ -176,7 +176,7 @@ export const modernShape = modernCheck('modern-shape', ({ message: { jsonrpc, id
   return malformedMessage(id);
 });
 
-/** Every request says which version it speaks and what its client can do. */
+/** Every request carries its version and the capabilities of its client. */
 export const envelope = modernCheck('envelope', (exchange) => {
   const { message } = exchange;
   const meta = member(message.params, '_meta');

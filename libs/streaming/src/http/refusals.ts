@@ -2,8 +2,8 @@ import { MODERN_VERSIONS, RPC } from '#dispatcher';
 import { type ErrorFrame, errorReply, reply, type Reply } from './reply.js';
 
 /**
- * Every refusal that a transport words, over HTTP and over a pipe. A test compares the table in docs/refusals.md with these, and lets
- * no other file of this library word one.
+ * Every refusal of the transports, over HTTP and over a pipe. A test compares the table in docs/refusals.md with these, and lets
+ * no other file of this library add one.
  */
 
 type Headers = Reply['headers'];
@@ -84,7 +84,7 @@ export const unsupportedVersion = (requested: string, id: unknown): Reply =>
   );
 export const unsupportedLegacyVersion = (asked: string, id: unknown): Reply =>
   refusal(400, RPC.invalidRequest, `Unsupported MCP-Protocol-Version: ${asked}`, id);
-/** What the kernel refuses, in its words. */
+/** A refusal of the kernel, unchanged. */
 export const refusedByKernel = (status: number, error: ErrorFrame, id: unknown): Reply =>
   errorReply(status, error, id);
 
@@ -93,7 +93,7 @@ export const unauthenticated = (id: unknown = null, headers?: Headers): Reply =>
   refusal(401, RPC.unauthorized, 'Unauthorized', id, headers);
 export const scopeMissing = (id: unknown = null, headers?: Headers): Reply =>
   refusal(403, RPC.unauthorized, 'Insufficient scope', id, headers);
-/** Nobody can tell who is calling: nobody is let in meanwhile. */
+/** The authenticator is unavailable: every request is refused. */
 export const AUTHENTICATION_UNAVAILABLE = refusal(
   503,
   RPC.busy,
@@ -170,7 +170,7 @@ function errorMessage(id: unknown, code: number, message: string): ErrorMessage 
 export const internalError = (id: unknown = null, status = 500): Reply =>
   refusal(status, RPC.internalError, 'Internal error', id);
 
-// Routes beside MCP, which speak no JSON-RPC
+// Routes beside MCP, without JSON-RPC
 const plain = (status: number, error: string, headers?: Headers): Reply =>
   reply(status, JSON.stringify({ error }), headers);
 
@@ -180,7 +180,7 @@ export const FILE_METHOD_NOT_ALLOWED = plain(405, 'Method Not Allowed', { Allow:
 export const FILE_BUSY = plain(503, 'server busy', retryIn(1));
 export const FILE_FAILED = plain(500, 'Internal error');
 const FILE_NOT_PERMITTED = 'Not permitted';
-/** What the file's own gates refuse, in their words; `null`: they tell nothing. */
+/** A refusal of a file's own gates; `null`: an opaque one. */
 export const fileRefused = (
   status: number,
   told: { readonly error: string; readonly error_code: string } | null,
@@ -188,7 +188,7 @@ export const fileRefused = (
 ): Reply => reply(status, JSON.stringify(told ?? { error: FILE_NOT_PERMITTED }), headers);
 export const ROUTE_BUSY = plain(503, 'server busy: too many requests wait on this connection', retryIn(1));
 
-/** What the checks before authentication come to, in the words of routes that speak no JSON-RPC. */
+/** Refusals of the checks before authentication, for routes without JSON-RPC. */
 export const ROUTE_WORDS: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   403: 'Host or Origin not allowed',

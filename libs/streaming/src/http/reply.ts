@@ -16,7 +16,7 @@ export function reply(status: number, body: string, headers?: Readonly<Record<st
   return { status, body, headers };
 }
 
-/** Taken, and nothing to say. */
+/** Accepted without a body. */
 export const ACCEPTED: Reply = Object.freeze(reply(202, ''));
 export const NO_CONTENT: Reply = Object.freeze(reply(204, ''));
 

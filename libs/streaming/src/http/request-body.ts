@@ -9,7 +9,7 @@ export type BodyReading =
 
 /**
  * Reads a body of at most `limit` bytes within `timeout` milliseconds. Stops keeping it as soon as it cannot succeed.
- * @param takes asked before bytes are kept: false refuses them
+ * @param takes called before bytes are kept: false refuses them
  * @param onGone is given what to call when the client goes away
  */
 export function readBody(

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BODY_WORDS, ROUTE_WORDS } from './refusals.js';
 
-/** Why a request beside MCP is not served: an HTTP status, its words and headers. All of it is told to whoever asks. */
+/** Why a request beside MCP is refused: HTTP status, message and headers, all of which are returned. */
 export class NotServed extends Error {
   override readonly name = 'NotServed';
   constructor(
@@ -13,12 +13,12 @@ export class NotServed extends Error {
   }
 }
 
-/** In the words of routes that speak no JSON-RPC. */
+/** A refusal of a route without JSON-RPC. */
 export function notServed(status: number, headers: Readonly<Record<string, string>> = {}): NotServed {
   return new NotServed(status, ROUTE_WORDS[status] ?? String(ROUTE_WORDS[400]), headers);
 }
 
-/** Why a body is not one that a route can use: an HTTP status and its words. */
+/** Why a body cannot be used: HTTP status and message. */
 export class UnusableBody extends Error {
   override readonly name = 'UnusableBody';
   constructor(

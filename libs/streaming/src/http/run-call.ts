@@ -14,7 +14,7 @@ import { ACCEPTED, type Reply, resultReply } from './reply.js';
 /** What came of a call: an answer, or one that stays open. */
 export type Outcome = Reply | StreamedResult;
 
-/** Runs one message of an exchange and words what came of it. */
+/** Runs one message of an exchange and makes its reply. */
 export async function runCall(
   call: Call,
   exchange: HttpExchange,
@@ -68,7 +68,7 @@ async function worded(
 ): Promise<Reply> {
   if ('accepted' in reply) return ACCEPTED;
   if ('error' in reply) {
-    // A stream says who asked for what; a refused credential is told the same whatever was asked.
+    // On a stream the error carries the request id; a refused credential gets one answer for all requests.
     if (reply.status === 401 && !responseStream) return unauthorized(exchange);
     return refusedByKernel(reply.status, reply.error, message.id);
   }

@@ -25,7 +25,7 @@ import { onceClosed } from './unread-answers.js';
 /** The first revision whose events have ids. */
 const WITH_EVENT_IDS = '2025-11-25';
 
-/** Finds the session that a stream is for; a session nobody has is the caller's from then on. */
+/** Finds the session that a stream is for; an unknown session becomes the caller's. */
 const ownSession: RequestCheck = {
   name: 'own-session',
   check: async (exchange) => {
@@ -43,7 +43,7 @@ const ownSession: RequestCheck = {
       if ((await sessions.create({ ...draft, proposedId: id })) !== id) return FOREIGN_SESSION;
       exchange.session = { ...draft, terminated: false };
     } else {
-      // An ended session is dead for everybody, and where ids have to be known a foreign one is like one that nobody has.
+      // An ended session is not found by anybody; in strict mode a foreign one is answered as an unknown one.
       const isForeign = known.owner !== agent.principal;
       if (known.terminated || (isForeign && settings.strictSessions))
         return sessionNotFound(exchange.message.id);
@@ -96,7 +96,7 @@ async function openListening(exchange: HttpExchange): Promise<CheckVerdict> {
   return 'streamed';
 }
 
-/** Goes on with one stream after the event that its client saw last, and tells nothing else. */
+/** Resumes one stream after the event that its client saw last, and sends nothing else. */
 async function resume(
   eventId: string,
   session: string,
@@ -118,7 +118,7 @@ async function resume(
   return 'streamed';
 }
 
-/** Counts a stream until its response is closed, whoever closed it. */
+/** Counts a stream until its response is closed by either side. */
 function count(stream: OpenStream, agent: Agent, exchange: HttpExchange, onClosed: () => void): void {
   const { edge } = exchange;
   const { counts, openStreams } = edge;

@@ -6,7 +6,7 @@ import { ROUTE_BUSY } from './refusals.js';
 /** Requests of one connection that wait while an earlier one is answered. */
 const MAX_WAITING = 100;
 
-/** `gone`: the connection was closed, and nobody is there to be answered. `busy`: too many wait already. */
+/** `gone`: the connection was closed. `busy`: too many wait already. */
 export type Turn = 'now' | 'gone' | 'busy';
 
 /** Of each connection what has to know of its end, for answers that wait behind earlier ones. */
@@ -95,7 +95,7 @@ const MIB = 1024 * 1024;
 const DEFAULTS: Required<UnreadLimits> = { patience: 30_000, perCaller: 32 * MIB, total: 128 * MIB };
 
 interface Reader {
-  /** Bytes that the operating system took, when somebody last looked. */
+  /** Bytes that the operating system had taken at the last check. */
   taken: number;
   /** Milliseconds of the monotonic clock: since then nothing was taken, or nothing waits. */
   since: number;
@@ -136,7 +136,7 @@ export class UnreadAnswers {
     this.limits = { ...DEFAULTS, ...limits };
   }
 
-  /** To be told of every request, before it is answered. */
+  /** Call for every request, before it is answered. */
   watch({ socket }: IncomingMessage): void {
     if (this.readers.has(socket) || socket.destroyed) return;
     this.readers.set(socket, { taken: takenOf(socket), since: this.now() });
@@ -145,7 +145,7 @@ export class UnreadAnswers {
   }
 
   /**
-   * To be asked for every request of a route that prepares its answers whole, instead of `watch`: requests of one connection
+   * Call for every request of a route that prepares its answers whole, instead of `watch`: requests of one connection
    * are worked on one after another, each when every earlier answer has left. Refuses a request with 503 when too many wait.
    * @returns whether the request is to be answered
    */
@@ -169,7 +169,7 @@ export class UnreadAnswers {
     this.owners.set(response, `principal:${principal}`);
   }
 
-  /** To be told of every answer, once it or a part of it was written. */
+  /** Call for every answer, once it or a part of it was written. */
   wrote(response: ServerResponse): void {
     if (response.writableLength === 0 || response.destroyed) return;
     this.waitingOf(this.ownerOf(response)).add(response);

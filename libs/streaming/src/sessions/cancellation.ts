@@ -3,7 +3,7 @@ import type { Message } from '../message.js';
 
 /** One request that is being answered, and what may end it from outside. */
 export class Call {
-  /** Made when somebody asks for the signal: most answers need none. */
+  /** Made when the signal is first read: most calls need none. */
   private controller: AbortController | null = null;
   private reason: string | null = null;
 

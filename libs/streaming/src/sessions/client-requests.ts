@@ -26,7 +26,7 @@ export interface ClientRequest extends Asked {
 
 interface Waiting {
   readonly session: string;
-  /** Asked on the session's listening stream: when that goes, nobody will answer. */
+  /** Sent on the session's listening stream: when that closes, no answer will come. */
   readonly listening: boolean;
   readonly settle: (outcome: ClientReply | ClientUnreachable) => void;
 }
@@ -42,7 +42,7 @@ export class ClientRequests {
     private readonly signals: ReplicaSignals,
     private readonly streams: ListeningStreams,
   ) {
-    // One who comes back does not answer what was asked on the stream before.
+    // A client that reconnects does not answer requests of its earlier stream.
     merge(streams.left, streams.returning).subscribe((left) => {
       for (const { session, listening, settle } of this.waiting.values())
         if (listening && session === left) settle(new ClientUnreachable('aborted'));
@@ -73,7 +73,7 @@ export class ClientRequests {
     }
   }
 
-  /** A posted response. Taken by whom it belongs to, once; anything else is ignored, and nobody learns which it was. */
+  /** A posted response. It settles its own request, once; anything else is ignored without a trace in the answer. */
   async deliver(from: Asked, { id, result, error }: Message): Promise<void> {
     if (typeof id !== 'string') return;
     const taken = await this.store.take(keyOf(from, id)).catch(() => undefined);

@@ -6,7 +6,7 @@ import { ListChanges, type ListKind } from '#dispatcher';
 import { notification } from '../sse/event-stream.js';
 import { type ReplicaSignals, text } from './replica-signals.js';
 
-/** Milliseconds another replica has to say that it delivered. */
+/** Milliseconds in which another replica has to confirm a delivery. */
 const DELIVERY_TIMEOUT = 500;
 
 /** A listening stream as its registry sees it. */
@@ -27,7 +27,7 @@ interface Attached {
 /** The listening streams of this process, and the way to those of other replicas. */
 export class ListeningStreams extends SessionStreams {
   private readonly streams = new Map<string, Attached>();
-  /** Messages under way to another replica, by their id, until it says that it delivered. */
+  /** Messages under way to another replica, by their id, until it confirms the delivery. */
   private readonly underWay = new Map<string, () => void>();
   private readonly opening = new Subject<OpenedStream>();
   private readonly leaving = new Subject<string>();
@@ -37,7 +37,7 @@ export class ListeningStreams extends SessionStreams {
   readonly left: Observable<string> = this.leaving.asObservable();
   readonly returning: Observable<string> = this.sentBack.asObservable();
 
-  /** @param alone no other replica can have the stream of a session, so none is asked */
+  /** @param alone no other replica can have the stream of a session, so no message is published */
   constructor(
     private readonly signals: ReplicaSignals,
     private readonly alone: boolean,
@@ -145,7 +145,7 @@ export class ListeningStreams extends SessionStreams {
   }
 }
 
-/** Lists whose changes are told. */
+/** Lists whose changes are announced. */
 export type ChangingList = Extract<ListKind, 'tools' | 'prompts'>;
 
 const NOTICES: Readonly<Record<ChangingList, string>> = {
@@ -153,7 +153,7 @@ const NOTICES: Readonly<Record<ChangingList, string>> = {
   prompts: JSON.stringify(notification('notifications/prompts/list_changed')),
 };
 
-/** Tells clients of every replica that a list is no longer what they read. */
+/** Announces to the clients of every replica that a list has changed. */
 export class ReplicatedListChanges extends ListChanges {
   readonly kinds: ReadonlySet<ListKind> = new Set<ChangingList>(['tools', 'prompts']);
   private readonly happened = new Subject<ChangingList>();
@@ -179,7 +179,7 @@ export class ReplicatedListChanges extends ListChanges {
     });
   }
 
-  /** Tells of each change from now on: what happens while the service starts concerns nobody. */
+  /** Announces each change from now on: changes during the start are not announced. */
   follow(changes: Observable<ChangingList>): void {
     changes.subscribe((list) => {
       this.publish(list);

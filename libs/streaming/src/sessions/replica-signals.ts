@@ -26,7 +26,7 @@ export class ReplicaSignals {
     private readonly log: WarningLog,
   ) {}
 
-  /** Never rejects: an outage is logged, and what is not heard is as if the others had missed it. */
+  /** Never rejects: an outage is logged, and a lost signal is as if the other replicas had missed it. */
   async publish(kind: SignalKind, body: BusMessage): Promise<boolean> {
     try {
       await this.bus.publish(`wire.${kind}`, { ...body, from: this.self });

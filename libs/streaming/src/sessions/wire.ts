@@ -51,7 +51,7 @@ export class Wire {
     });
   }
 
-  /** Ends a call wherever it runs. Who asks is part of its name: nobody ends another principal's. */
+  /** Ends a call wherever it runs. The principal is part of its name: no principal ends another's call. */
   cancel(name: CallName, reason: string): void {
     if (!this.calls.cancel(name, reason)) void this.signals.publish('cancel', { ...name, reason });
   }

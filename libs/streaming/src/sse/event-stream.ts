@@ -42,7 +42,7 @@ export class KeepAlives {
   private readonly due = new Map<Beating, number>();
   private timer: NodeJS.Timeout | null = null;
 
-  /** @param interval milliseconds; 0 or less: nobody is ever called */
+  /** @param interval milliseconds; 0 or less: no callback is called */
   constructor(private readonly interval: number) {}
 
   /** First called one full interval from now. */

@@ -66,7 +66,7 @@ export class OpenStreams {
     for (const [stream, { agent }] of this.owners) if (which(stream, agent)) stream.shutDown();
   }
 
-  /** One look at a time: where somebody who is asked is slow, the next one waits for it. */
+  /** One check at a time: a slow authenticator delays the next. */
   private async look(): Promise<void> {
     if (this.looking) return;
     this.looking = true;
@@ -128,7 +128,7 @@ export class ListeningStream implements Listener {
   }
 }
 
-/** An answer that tells its client of things as they happen, until one of the two ends it. */
+/** An answer that sends notifications as they happen, until the client or the server ends it. */
 export class OpenAnswer implements OpenStream {
   private source: Subscription | null = null;
   private over = false;

@@ -5,24 +5,24 @@ import type { Reply } from '../http/reply.js';
 import { type EventStream, KEEP_ALIVE, type KeepAlives, messageFrame, notification } from './event-stream.js';
 
 const PROGRESS = 'notifications/progress';
-/** The first revision that hears nothing but comments where it asked for no progress. */
+/** The first revision that receives only comments where the client requested no progress. */
 const COMMENTS = '2025-11-25';
-/** The part of a tool's own unit that a second is: what a heartbeat says stays below what a tool reports. */
+/** The part of a tool's own unit that a second is: the progress of a heartbeat stays below what a tool reports. */
 const SECOND = 1e-6;
 
-/** The token under which a client wants to hear of the progress of its request. */
+/** The token under which a client requested progress. */
 export function progressTokenOf(params: unknown): string | number | undefined {
   const token = member(member(params, '_meta'), 'progressToken');
   return typeof token === 'string' || typeof token === 'number' ? token : undefined;
 }
 
-/** What a stream says next while its call is silent: a notification, a comment, or nothing. */
+/** What a stream sends next while its call reports nothing: a notification, a comment, or nothing. */
 export type Beat = JsonObject | 'comment' | null;
 
 /**
- * The signs of life of one call, until its tool reports for the first time. A client that gave a token hears them under it, in
+ * The signs of life of one call, until its tool reports for the first time. A client that gave a token receives them under it, in
  * every revision, so that it does not take a slow and silent tool for a lost one. Without a token the revisions up to
- * 2025-06-18 hear seconds under a token of ours, later ones a comment.
+ * 2025-06-18 receive seconds under a generated token, later ones a comment.
  */
 export class Heartbeat {
   private readonly begun = performance.now();
@@ -65,7 +65,7 @@ export class Heartbeat {
   }
 
   /**
-   * To be asked of every message beside the answer: the first report of the tool ends the beats. One that says no more than
+   * Called for every message beside the answer: the first report of the tool ends the beats. A report no higher than
    * they did, as a report of 0 does, is lifted above them, because the progress of a token rises.
    */
   passing(message: JsonObject): JsonObject {
@@ -83,7 +83,7 @@ export class Heartbeat {
   }
 }
 
-/** The stream that an answer leaves on, or would if anything had to be said before it. */
+/** The stream of an answer, open already or opened by the first message before the answer. */
 export interface ResponseStream {
   /** Whether requests to the client may go beside the answer. */
   readonly carriesRequests: boolean;
@@ -159,9 +159,9 @@ export class ImmediateStream implements ResponseStream {
   }
 }
 
-/** An answer that becomes a stream only when something has to be said before it: the form of the stateless revisions. */
+/** An answer that becomes a stream with the first message before it: the form of the stateless revisions. */
 export class LateStream implements ResponseStream {
-  /** These revisions ask their client by the result of the call. */
+  /** In these revisions client requests are part of the result. */
   readonly carriesRequests = false;
   private streaming = false;
 
@@ -172,7 +172,7 @@ export class LateStream implements ResponseStream {
     private readonly whole: (answer: Reply) => void,
     private readonly heartbeat: Heartbeat,
   ) {
-    // Who asked for progress hears of a silent tool as well: then that is what has to be said first.
+    // A client that requested progress receives heartbeats of a silent tool too: the first opens the stream.
     if (heartbeat.isAskedFor) keepAlives.add(this);
   }
 

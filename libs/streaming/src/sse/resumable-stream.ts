@@ -17,7 +17,7 @@ import { type ResponseStream, type Heartbeat, jsonOf } from './response-stream.j
 
 /** A stream that is being written here, for a call that runs here. */
 export interface WrittenStream {
-  /** Its client came back by another connection: that one tells it from now on. */
+  /** The client reconnected elsewhere: that connection delivers from now on. */
   handOver(): void;
 }
 
@@ -25,7 +25,7 @@ export interface WrittenStream {
 export interface FollowedStream {
   /** Something may have been written since. */
   follow(): void;
-  /** The call goes on, and has nothing to say: said once, and not logged. */
+  /** A heartbeat of a call without progress: sent once, not logged. */
   beatReceived(json: string): void;
 }
 
@@ -103,7 +103,7 @@ export class Resumption {
     if (this.followed.get(stream) === follower) this.followed.delete(stream);
   }
 
-  /** Something was logged while nobody was connected here. */
+  /** A frame was logged while no client was connected here. */
   announce(stream: string): void {
     this.followed.get(stream)?.follow();
     void this.signals.publish('logged', { stream });
@@ -128,7 +128,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
 
   private readonly id: string;
   private readonly name: string;
-  /** Everything is logged and sent in the order in which it was said. */
+  /** Messages are logged and sent in the order in which they were produced. */
   private order = Promise.resolve();
   private pending = 0;
   private connected = true;
@@ -153,7 +153,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
 
   readonly endStream = (): void => this.enqueue(() => Promise.resolve(this.disconnect()));
 
-  /** Not logged: who comes back hears those that follow. */
+  /** Not logged: a client that reconnects receives later heartbeats. */
   beat(now: number): void {
     const beat = this.heartbeat.next(now);
     const json = beat === null || beat === 'comment' ? null : JSON.stringify(beat);
@@ -235,7 +235,7 @@ export class ResumableStream implements ResponseStream, WrittenStream {
   }
 }
 
-/** Keep-alives after which the log is read although nobody announced anything: its writer may be gone. */
+/** Keep-alives after which the log is read without an announcement: its writer may be gone. */
 const BEATS_BETWEEN_LOOKS = 8;
 
 /** An answer by JSON-RPC: it has no method, and ends its stream. */
@@ -244,7 +244,7 @@ function isAnswer(json: string): boolean {
   return isJsonObject(message) && !('method' in message);
 }
 
-/** The rest of a logged stream, told to a client that came back for it. */
+/** Sends the rest of a logged stream to a client that reconnected. */
 export class ReturnedStream implements FollowedStream, OpenStream {
   private reading = false;
   private again = false;

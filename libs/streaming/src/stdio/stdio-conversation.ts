@@ -56,7 +56,7 @@ interface OpenLine {
   readonly finish: () => void;
 }
 
-/** The answers that stay open on a pipe; several share it, each told apart by the id it carries. */
+/** The answers that stay open on a pipe; several share it, each identified by its id. */
 class OpenLines {
   private readonly lines = new Map<string, OpenLine>();
 
@@ -112,7 +112,7 @@ const NO_CAPABILITIES: JsonObject = Object.freeze({});
 /** Whoever started the process sits on the same machine. */
 const THIS_MACHINE = '127.0.0.1';
 
-/** What a client and the kernel say to each other over one pipe; the first messages decide how. */
+/** Serves one client over one pipe; the first messages decide the revision. */
 export class StdioConversation {
   /** The one session of this pipe: it needs no name on the wire. */
   private readonly session = randomUUID();
@@ -134,7 +134,7 @@ export class StdioConversation {
 
   async answerBatch(batch: readonly Message[]): Promise<void> {
     const outcome = (message: Message) => this.outcome(message);
-    // What asks for nothing waits for nothing: it may cancel, or answer, what was asked.
+    // Notifications and replies do not wait: they may cancel, or answer, a request.
     const requests = batch.filter((message) => !message.isResponse && !isNotification(message));
     const [outcomes] = await Promise.all([
       new BatchAnswers().run(requests, (message) => message, outcome),
@@ -154,7 +154,7 @@ export class StdioConversation {
     this.dependencies.wire.calls.endLabel(this.session, reason);
   }
 
-  /** Nothing is told any more. */
+  /** No message is sent any more. */
   close(): void {
     this.dependencies.wire.listening.endSession(this.session);
   }
