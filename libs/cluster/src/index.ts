@@ -1,12 +1,13 @@
 export * from './memory/approvals.js';
 export * from './memory/budgets.js';
 export { ExpiringMap, processClock } from './memory/expiring-map.js';
+export { ProcessMessageBus } from './memory/message-bus.js';
 export * from './memory/sessions.js';
 export * from './memory/stores.js';
 export * from './open-shared-state.js';
 export * from './ports/approvals.js';
 export * from './ports/bounds.js';
-export { type BusMessage, MessageBus, ProcessMessageBus } from './ports/message-bus.js';
+export * from './ports/message-bus.js';
 export * from './ports/sessions.js';
 export * from './ports/shared-state.js';
 export * from './ports/stores.js';

@@ -4,7 +4,7 @@ import { ProcessBudgetLedger } from './memory/budgets.js';
 import { ProcessSessionStore, ProcessStreamLog, ProcessSubscriptionBook } from './memory/sessions.js';
 import { ProcessOneTimeStore, ProcessVersionedStore } from './memory/stores.js';
 import { ENDED_SESSION_SHARE } from './ports/bounds.js';
-import { ProcessMessageBus } from './ports/message-bus.js';
+import { ProcessMessageBus } from './memory/message-bus.js';
 import { ProcessSecrets, type SharedState, type SharedStateLog } from './ports/shared-state.js';
 
 /** What an operator should know of the Redis that is configured. */

@@ -11,7 +11,7 @@ import { subscriptionBookContract } from '../contracts/subscription-book.contrac
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import { ApprovalDeskFull } from '../ports/approvals.js';
 import { SharedStateUnavailable } from '../ports/bounds.js';
-import { ProcessMessageBus } from '../ports/message-bus.js';
+import { ProcessMessageBus } from '../memory/message-bus.js';
 import { ProcessApprovalDesk } from './approvals.js';
 import { ProcessBudgetLedger } from './budgets.js';
 import { ProcessStreamLog, ProcessSubscriptionBook } from './sessions.js';

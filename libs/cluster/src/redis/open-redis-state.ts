@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Observable } from 'rxjs';
+import { TopicListeners } from '../memory/message-bus.js';
 import { ENDED_SESSION_SHARE, SharedStateUnavailable } from '../ports/bounds.js';
-import { type BusMessage, MessageBus, TopicListeners } from '../ports/message-bus.js';
+import { type BusMessage, MessageBus } from '../ports/message-bus.js';
 import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
 import { RedisApprovalDesk } from './approvals.js';
 import { RedisBudgetLedger, RedisRateLimiters } from './limits.js';
