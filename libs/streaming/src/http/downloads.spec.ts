@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type Agent, refusals, Refused, Unauthorized } from '#agent';
 import { SharedStateUnavailable } from '#cluster';
@@ -189,6 +190,35 @@ describe('a file', () => {
     const reader = await edge.open(asked());
     reader.pause();
     await vi.waitFor(() => expect(files.ended).toBe(1), { timeout: 20_000 });
+  });
+
+  it('is counted among the answers that wait for the readers of a caller', async () => {
+    async function* large() {
+      for (;;) yield 'x'.repeat(12 * 1024 * 1024);
+    }
+    const { files, edge, asked } = await setUp(large, { maxUnread: 32 * 1024 * 1024 });
+    const readers = [];
+    for (let at = 0; at < 4; at += 1) {
+      const reader = await edge.open(asked());
+      reader.pause();
+      readers.push(reader);
+    }
+    await vi.waitFor(() => expect(files.ended).toBeGreaterThan(0), { timeout: 20_000 });
+    expect(files.ended).toBeLessThan(4);
+    for (const reader of readers) reader.leave();
+    await vi.waitFor(() => expect(files.ended).toBe(4), { timeout: 20_000 });
+  });
+
+  it('is begun when the answers before it on its connection have left, and not after the connection', async () => {
+    const { files, edge } = await setUp(endless);
+    const socket = connect({ port: edge.port, host: '127.0.0.1' });
+    socket.on('error', () => undefined).pause();
+    socket.write('GET /exports/file HTTP/1.1\r\nHost: localhost\r\nX-MCP-API-Key: ada\r\n\r\n'.repeat(3));
+    await vi.waitFor(() => expect(files.opened).toHaveLength(1), { timeout: 20_000 });
+    await vi.waitFor(() => expect(edge.edge.answering).toBe(3), { timeout: 20_000 });
+    socket.destroy();
+    await vi.waitFor(() => expect(edge.edge.answering).toBe(0), { timeout: 20_000 });
+    expect([files.opened.length, files.ended]).toEqual([1, 1]);
   });
 
   it('waits for its turn when as many are sent as may be', async () => {

@@ -9,6 +9,7 @@ import type { Download } from './edge-dependencies.js';
 import { type HttpExchange, headerText, type RequestCheck, type CheckVerdict } from './http-exchange.js';
 import { FILE_BUSY, FILE_FAILED, FILE_METHOD_NOT_ALLOWED, FILE_NOT_FOUND, fileRefused } from './refusals.js';
 import { type Reply, reply } from './reply.js';
+import type { UnreadAnswers } from './unread-answers.js';
 
 /** Not the caller's doing: worth another try. */
 const UNAVAILABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -41,7 +42,7 @@ function refusedDownload(error: unknown, exchange: HttpExchange): Reply {
  * @throws whatever the first piece throws, when nothing was sent yet
  */
 async function sendDownload(
-  { response, edge: { settings, log } }: HttpExchange,
+  { response, edge: { settings, log, unread } }: HttpExchange,
   { fileName, mimeType, pieces }: Download,
   running: AbortController,
 ): Promise<CheckVerdict> {
@@ -61,7 +62,7 @@ async function sendDownload(
   if (running.signal.aborted) response.destroy();
   try {
     for (let piece = first; !piece.done; piece = await pieces.next()) {
-      if (!(await taken(response, piece.value, settings.downloadPatience))) {
+      if (!(await taken(response, piece.value, settings.downloadPatience, unread))) {
         running.abort('client_disconnect');
         return 'gone';
       }
@@ -79,9 +80,17 @@ async function sendDownload(
 }
 
 /** Writes, and waits until there is room for more. @returns false when the reader left, or took nothing for too long */
-function taken(response: ServerResponse, text: string, patience: number): Promise<boolean> | boolean {
+function taken(
+  response: ServerResponse,
+  text: string,
+  patience: number,
+  unread: UnreadAnswers,
+): Promise<boolean> | boolean {
   if (response.destroyed) return false;
-  return response.write(text) || happens(response, 'drain', patience);
+  if (response.write(text)) return true;
+  const isTaken = happens(response, 'drain', patience);
+  unread.wrote(response);
+  return isTaken;
 }
 
 function ended(response: ServerResponse, patience: number): Promise<boolean> {
