@@ -219,7 +219,10 @@ describe('messages of a principal beyond its limit', () => {
 describe('readers that do not read', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ config: config(), seed, env: HEAP });
+    const oauth = { issuer: 'http://127.0.0.1:1', audience: 'http://localhost/mcp' };
+    const known = config();
+    const withOauth = { ...known, auth: [...known.auth, { oauth, agent: 'eve' }] };
+    service = await startService({ config: withOauth, seed, env: HEAP });
   });
   afterAll(() => service.stop());
 
@@ -246,6 +249,17 @@ describe('readers that do not read', () => {
       'X-MCP-API-Key: key-of-eve',
       '\r\n',
     ].join('\r\n') + call;
+  const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
+  const listed =
+    [
+      'POST /mcp HTTP/1.1',
+      'Host: localhost',
+      'Accept: application/json, text/event-stream',
+      'Content-Type: application/json',
+      `Content-Length: ${list.length}`,
+      'X-MCP-API-Key: key-of-eve',
+      '\r\n',
+    ].join('\r\n') + list;
   const got = (path: string, key = 'X-MCP-API-Key: key-of-eve\r\n') =>
     `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n${key}\r\n`;
 
@@ -266,36 +280,46 @@ describe('readers that do not read', () => {
     ['lists of tools', got('/tools').repeat(200), 20],
     ['pages of the console', got('/console', '').repeat(300), 20],
     ['refusals', refused.repeat(800), 4],
+    ['lists in events', listed.repeat(400), 20],
+    ['metadata of OAuth', got('/.well-known/oauth-protected-resource/mcp', '').repeat(400), 20],
   ];
 
   it.each(KINDS)(
     'of %s lose their connections, and half of the calls of others are served within 2 s',
-    async (_, requests, count) => {
-      const before = memoryOf(service);
-      const sockets = Array.from({ length: count }, () => deaf(requests));
-      const ended = sockets.map(
-        (socket) => new Promise<void>((resolve) => void socket.once('close', () => resolve())),
-      );
-      let most = 0;
-      const all = Promise.all(ended);
-      const looking = setInterval(() => (most = Math.max(most, memoryOf(service))), 100);
-      // What the operating system holds for a reader may hide that the connection ended: only who writes hears of it.
-      const knocking = setInterval(() => sockets.forEach((socket) => socket.write('x')), 1_000);
-      try {
-        await servedDuring(service, all);
-      } finally {
-        clearInterval(looking);
-        clearInterval(knocking);
-        sockets.forEach((socket) => socket.destroy());
-      }
-      expect(service.isRunning()).toBe(true);
-      expect(most).toBeLessThan(before + 400 * MIB);
-      await vi.waitFor(() => expect(memoryOf(service)).toBeLessThan(before + 250 * MIB), {
-        timeout: 60_000,
-        interval: 500,
-      });
-    },
+    (_, requests, count) => lose(requests, count),
   );
+
+  it('of exported files lose their connections, and half of the calls of others are served within 2 s', async () => {
+    const order = { class_name: 'Report', delivery: 'resource', format: 'csv' };
+    const { data } = await callTool(service, 'export_data', order, EVE);
+    await lose(got(String(data['path'])).repeat(400), 40);
+  });
+
+  async function lose(requests: string, count: number): Promise<void> {
+    const before = memoryOf(service);
+    const sockets = Array.from({ length: count }, () => deaf(requests));
+    const ended = sockets.map(
+      (socket) => new Promise<void>((resolve) => void socket.once('close', () => resolve())),
+    );
+    let most = 0;
+    const all = Promise.all(ended);
+    const looking = setInterval(() => (most = Math.max(most, memoryOf(service))), 100);
+    // What the operating system holds for a reader may hide that the connection ended: only who writes hears of it.
+    const knocking = setInterval(() => sockets.forEach((socket) => socket.write('x')), 1_000);
+    try {
+      await servedDuring(service, all);
+    } finally {
+      clearInterval(looking);
+      clearInterval(knocking);
+      sockets.forEach((socket) => socket.destroy());
+    }
+    expect(service.isRunning()).toBe(true);
+    expect(most).toBeLessThan(before + 400 * MIB);
+    await vi.waitFor(() => expect(memoryOf(service)).toBeLessThan(before + 250 * MIB), {
+      timeout: 60_000,
+      interval: 500,
+    });
+  }
 
   it('are no others than those who take nothing: who reads slowly gets all of it', async () => {
     const socket = deaf(posted('application/json'));
