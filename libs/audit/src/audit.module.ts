@@ -26,7 +26,7 @@ import { JsonLinesFile, type JsonLinesOptions, SpoolFile } from './delivery/reco
 import type { RecordDelivery, RecordKeeper } from './delivery/record-delivery.js';
 import { WebhookDelivery, type WebhookOptions } from './delivery/webhook-delivery.js';
 import { LoggerAuditSink } from './logger-audit-sink.js';
-import { AuditTrail, RecentAuditTrail } from './search/audit-trail.js';
+import { AuditTrail, RecentAuditTrail } from './audit-trail.js';
 
 interface OnFailure {
   /** What happens while the sink takes no records: no call runs, or they wait on disk. */
