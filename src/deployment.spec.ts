@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { CONFIG_SCHEMA, checkedConfig, ServerConfig } from '#config';
+import { CONFIG_SCHEMA, checkedConfig } from '#config';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
@@ -51,6 +51,8 @@ function start(content: string, env: Record<string, string>) {
   writeFileSync(path, content.replaceAll(/\$\{file:[^}]+\}/g, `\${file:${secret}}`));
   return checkedConfig({ env: { ...env, PARLEY_CONFIG: path }, cwd: folder, start: 'http' }).config;
 }
+
+const { server: DEFAULT_SERVER } = checkedConfig({ env: {}, cwd: '/nowhere' }).config;
 
 describe('the image', () => {
   const dockerfile = read('Dockerfile');
@@ -152,9 +154,9 @@ describe('the nginx configuration', () => {
 
   it('agrees with the limits of the service', () => {
     expect(Number(/client_max_body_size (\d+)m;/.exec(nginx)?.[1]) * 1024 * 1024).toBe(
-      new ServerConfig().maxBodySize,
+      DEFAULT_SERVER.maxBodySize,
     );
-    expect(seconds('proxy_read_timeout')).toBeGreaterThan(new ServerConfig().approvalTimeout);
+    expect(seconds('proxy_read_timeout')).toBeGreaterThan(DEFAULT_SERVER.approvalTimeout);
     const upstream = nginx.slice(0, nginx.indexOf('\n}'));
     expect(Number(/keepalive_timeout (\d+)s/.exec(upstream)?.[1])).toBeLessThan(75);
   });

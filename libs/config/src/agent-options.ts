@@ -4,7 +4,7 @@ import type { ConfigFault } from './config-error.js';
 import { schemaOf } from './schema/class-schema.js';
 import { readablePart } from './schema/readable-part.js';
 import { isSection, type SchemaNode } from './schema/schema-node.js';
-import { AgentConfig } from './sections/agents.js';
+import { AgentEntry } from './sections/agents.js';
 
 /** What code gave to make an agent of cannot be meant. No agent was made. */
 export class AgentOptionsError extends TypeError {
@@ -32,7 +32,7 @@ const IDENTITY_VARIANTS: readonly SchemaNode[] = (['user', 'role', 'session'] as
 /** As whom an agent that code makes reads: less than the master key. */
 const CHOSEN_IDENTITY: SchemaNode = { anyOf: IDENTITY_VARIANTS };
 
-/** The same for a sub-agent, also in the form that `Agent.identity` has. That it does not widen is asked of the database. */
+/** The same for a sub-agent, also in the form that `Agent.identity` has. That it does not widen is checked against the database. */
 const DELEGATED_IDENTITY: SchemaNode = {
   anyOf: [
     { const: 'master' },
@@ -69,10 +69,10 @@ function misplacedIdentities(place: (identity: string) => string): Record<string
 }
 
 /** Options of agents in a file that code gives in the same form. */
-function fileOptions<const Name extends keyof AgentConfig>(
+function fileOptions<const Name extends keyof AgentEntry>(
   ...names: readonly Name[]
 ): Record<Name, SchemaNode> {
-  const { properties = {} } = schemaOf(AgentConfig);
+  const { properties = {} } = schemaOf(AgentEntry);
   return Object.fromEntries(names.map((name) => [name, properties[name] as SchemaNode])) as Record<
     Name,
     SchemaNode
@@ -157,17 +157,17 @@ const CHOICE_OF_LIMITS: SchemaNode = {
   ),
 };
 
-/** Errors in the options of an agent that its schema cannot say: also those of a file. */
+/** Errors in the options of an agent that its schema does not express, also of a file. */
 export function agentMeaningErrors(options: AgentShapeOptions, path: string): ConfigFault[] {
   const at = (option: string) => (path === '' ? option : `${path}.${option}`);
-  const faults: ConfigFault[] = [];
+  const errors: ConfigFault[] = [];
   if (options.permission !== undefined && options.permissions !== undefined)
-    faults.push({ path: at('permission'), message: 'is given beside permissions: one of them must go' });
+    errors.push({ path: at('permission'), message: 'is given beside permissions: one of them must go' });
   for (const [className, entry] of Object.entries(options.filters ?? {})) {
-    const fault = typeof entry === 'function' ? null : constraintFault(entry, className);
-    if (fault) faults.push({ path: at(`filters.${className}`), message: fault });
+    const message = typeof entry === 'function' ? null : constraintFault(entry, className);
+    if (message) errors.push({ path: at(`filters.${className}`), message });
   }
-  if (faults.length > 0) return faults;
+  if (errors.length > 0) return errors;
   try {
     compileAgentShape('checked', options);
     return [];

@@ -29,34 +29,34 @@ export interface AgentDeclarations {
   readonly filters: DeclaredFilters;
 }
 
-/** @param faults what could not be meant is added here */
+/** @param errors receives what is wrong */
 export function compileAgents(
   agents: Readonly<Record<string, AgentConfig>>,
   { recursionDepth, filters: declared }: AgentDeclarations,
-  faults: ConfigFault[],
+  errors: ConfigFault[],
 ): Map<string, AgentShape> {
   for (const name of Object.keys(declared)) {
     if (!Object.hasOwn(agents, name))
-      faults.push({
+      errors.push({
         path: `agents.${name}`,
         message: 'filters are declared for it, but there is no such agent',
         related: ['agents.*'],
       });
   }
-  const shapes = new Map<string, AgentShape>();
+  const definitions = new Map<string, AgentShape>();
   for (const [name, agent] of Object.entries(agents)) {
     const { tenantId, llm: _llm, ...options } = withoutIdentity(agent);
-    const filters = allFilters(name, options.filters ?? {}, declared[name] ?? {}, faults);
+    const filters = allFilters(name, options.filters ?? {}, declared[name] ?? {}, errors);
     const tenant = typeof tenantId === 'object' ? {} : { tenantId: tenantId ?? null };
-    const shape = { recursionDepth, ...options, ...tenant, filters };
-    const meant = agentMeaningErrors(shape, `agents.${name}`);
-    faults.push(...meant);
-    shapes.set(name, compileAgentShape(name, meant.length === 0 ? shape : namesOf(shape)));
+    const definition = { recursionDepth, ...options, ...tenant, filters };
+    const meant = agentMeaningErrors(definition, `agents.${name}`);
+    errors.push(...meant);
+    definitions.set(name, compileAgentShape(name, meant.length === 0 ? definition : namesOf(definition)));
   }
-  return shapes;
+  return definitions;
 }
 
-/** The names of an agent that cannot be served, so that those that nothing has are told with its other errors. */
+/** The names of an agent that cannot be served, so that unknown ones are reported with its other errors. */
 function namesOf({
   tools,
   classes,
@@ -72,11 +72,11 @@ function namesOf({
 }
 
 /** The file's and the code's: a class stands in one of them, so that neither can loosen the other. */
-function allFilters(agent: string, file: Filters, code: Filters, faults: ConfigFault[]): Filters {
+function allFilters(agent: string, file: Filters, code: Filters, errors: ConfigFault[]): Filters {
   const inFile = new Set(Object.keys(file).map(canonicalClassName));
   for (const className of Object.keys(code)) {
     if (inFile.has(canonicalClassName(className)))
-      faults.push({ path: `agents.${agent}.filters.${className}`, message: 'is declared in code as well' });
+      errors.push({ path: `agents.${agent}.filters.${className}`, message: 'is declared in code as well' });
   }
   return { ...file, ...code };
 }
@@ -102,23 +102,23 @@ interface ClaimedUser extends UserClaim {
 }
 
 /**
- * @param rules an agent that nothing but sessions leads to reads with them, unless it says otherwise
- * @param faults what could not be meant is added here
+ * @param rules an agent that nothing but sessions leads to reads with them, unless it has an identity of its own
+ * @param errors receives what is wrong
  */
 export function readAgentIdentity(
   name: string,
   agent: AgentConfig,
   rules: readonly AuthRuleConfig[],
-  faults: ConfigFault[],
+  errors: ConfigFault[],
 ): AgentIdentity {
   const { identity, clientMode } = agent;
   const path = `agents.${name}.identity`;
-  const flat = flatIdentity(name, agent, faults);
-  if (flat && identity !== undefined) faults.push({ path, message: 'is given twice, in two forms' });
+  const flat = flatIdentity(name, agent, errors);
+  if (flat && identity !== undefined) errors.push({ path, message: 'is given twice, in two forms' });
   if (clientMode) {
     const session = typeof identity === 'object' && 'session' in identity;
     if ((identity !== undefined && !session) || flat)
-      faults.push({
+      errors.push({
         path,
         message: 'clientMode has no master key: only { session: caller } can be read with',
         related: ['parse.masterKey', `agents.${name}.clientMode`],
@@ -137,7 +137,7 @@ export function readAgentIdentity(
     return { kind: 'claimedUser', claim, ...(field && { field }) };
   }
   const assertUser = (option: string, id: string) => {
-    if (!isUserId(id)) faults.push({ path: `${path}.${option}`, message: 'must be the objectId of a user' });
+    if (!isUserId(id)) errors.push({ path: `${path}.${option}`, message: 'must be the objectId of a user' });
   };
   if ('impersonate' in identity) {
     assertUser('impersonate', identity.impersonate);
@@ -148,7 +148,7 @@ export function readAgentIdentity(
     return { kind: 'aclUser', userId: identity.user };
   }
   const role = roleNameOf(identity.role);
-  if (role === '') faults.push({ path: `${path}.role`, message: 'must be the name of a role' });
+  if (role === '') errors.push({ path: `${path}.role`, message: 'must be the name of a role' });
   return { kind: 'aclRole', role };
 }
 
@@ -156,18 +156,18 @@ export function readAgentIdentity(
 function flatIdentity(
   name: string,
   agent: AgentConfig,
-  faults: ConfigFault[],
+  errors: ConfigFault[],
 ): Identity | ImpersonationOrder | null {
   try {
     return readIdentityOptions(agent).identity;
   } catch (error) {
-    faults.push({ path: `agents.${name}`, message: (error as Error).message });
+    errors.push({ path: `agents.${name}`, message: (error as Error).message });
     return null;
   }
 }
 
-/** What of an agent's options says who it acts for, and with what label; the rest is its shape. */
-export function withoutIdentity(agent: AgentConfig): Omit<AgentConfig, 'identity'> {
+/** The options of an agent without its identity, and with its label. */
+function withoutIdentity(agent: AgentConfig): Omit<AgentConfig, 'identity'> {
   const { identity, ...options } = agent;
   const label = typeof identity === 'object' && 'label' in identity ? identity.label : undefined;
   const own = readIdentityLabel(agent) ?? label;

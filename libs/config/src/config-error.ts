@@ -8,11 +8,11 @@ export interface ConfigFault {
   readonly accepted?: readonly string[];
   /** The accepted key that was most likely meant. */
   readonly suggestion?: string;
-  /** Other options that this depends on; `auth.*`: whatever is within one. An error in one of them is told alone. */
+  /** Other options that this depends on; `auth.*`: whatever is within one. While one of them has an error, this one is not reported. */
   readonly related?: readonly string[];
 }
 
-/** The configuration cannot be served; the message lists every fault, one line each. */
+/** The configuration cannot be served; the message lists every error, one line each. */
 export class ConfigError extends Error {
   /** Stays the same where two copies of the package meet. */
   override readonly name = 'ConfigError';

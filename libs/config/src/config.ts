@@ -11,113 +11,114 @@ import {
   Nested,
   Nullable,
   Option,
+  type Plain,
 } from './schema/option.js';
 import type { SchemaNode } from './schema/schema-node.js';
-import { AgentConfig } from './sections/agents.js';
-import { AuditConfig } from './sections/audit.js';
-import { type AuthRuleConfig, AuthRuleOptions } from './sections/auth.js';
-import { ExportConfig, ReloadConfig, SubscriptionsConfig, TaskConfig } from './sections/background.js';
-import { EmbeddingsConfig, LlmConfig } from './sections/models.js';
-import { LoggingConfig, MetricsConfig, TracesConfig } from './sections/observability.js';
-import { ApprovalsConfig, ConsoleConfig } from './sections/operators.js';
-import { PolicyOptions } from './sections/policy.js';
-import { ServerConfig } from './sections/server.js';
-import { DatabaseConfig, type LiveQueryConfig, ParseConfig, RedisConfig } from './sections/stores.js';
+import { type AgentConfig, AgentEntry } from './sections/agents.js';
+import { AuditSection } from './sections/audit.js';
+import { type AuthRuleConfig, AuthRuleEntry } from './sections/auth.js';
+import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
+import { EmbeddingsSection, LlmSection } from './sections/models.js';
+import { LoggingSection, MetricsSection, TracesSection } from './sections/observability.js';
+import { ApprovalsSection, ConsoleSection } from './sections/operators.js';
+import { PolicySection } from './sections/policy.js';
+import { ServerSection } from './sections/server.js';
+import { DatabaseSection, type LiveQueryConfig, ParseSection, RedisSection } from './sections/stores.js';
 
 /** The whole configuration with every default filled in (docs/configuration.md). */
 export interface ParleyConfig {
-  readonly server: ServerConfig;
-  readonly database: DatabaseConfig;
-  readonly parse: ParseConfig;
-  readonly redis: RedisConfig;
-  readonly reload: ReloadConfig;
+  readonly server: Plain<ServerSection>;
+  readonly database: Plain<DatabaseSection>;
+  readonly parse: Plain<ParseSection>;
+  readonly redis: Plain<RedisSection>;
+  readonly reload: Plain<ReloadSection>;
   /** From `parse`. */
   readonly liveQuery: LiveQueryConfig;
-  readonly subscriptions: SubscriptionsConfig;
-  readonly tasks: TaskConfig;
-  readonly exports: ExportConfig;
+  readonly subscriptions: Plain<SubscriptionsSection>;
+  readonly tasks: Plain<TaskSection>;
+  readonly exports: Plain<ExportSection>;
   readonly agents: Readonly<Record<string, AgentConfig>>;
   readonly auth: readonly AuthRuleConfig[];
-  readonly approvals: ApprovalsConfig;
-  readonly console: ConsoleConfig;
-  readonly audit: AuditConfig;
+  readonly approvals: Plain<ApprovalsSection>;
+  readonly console: Plain<ConsoleSection>;
+  readonly audit: Plain<AuditSection>;
   readonly policy: PolicyConfig;
   /** Names under which the operator's own code may reach rows past the policy. Default none. */
   readonly ungoverned: readonly string[];
   /** Null: texts are not embedded. */
-  readonly embeddings: EmbeddingsConfig | null;
-  readonly llm: LlmConfig;
-  readonly traces: TracesConfig;
-  readonly metrics: MetricsConfig;
-  readonly logging: LoggingConfig;
+  readonly embeddings: Plain<EmbeddingsSection> | null;
+  readonly llm: Plain<LlmSection>;
+  readonly traces: Plain<TracesSection>;
+  readonly metrics: Plain<MetricsSection>;
+  readonly logging: Plain<LoggingSection>;
 }
 
 /** The configuration as a file holds it. Each section is a class: its type, defaults, checks, schema and documentation. */
 export class ConfigurationFile {
   @Option('where MCP is served, and within which limits')
-  @Nested(ServerConfig)
-  readonly server?: ServerConfig;
+  @Nested(ServerSection)
+  readonly server?: ServerSection;
 
   @Option('the MongoDB that holds the rows')
-  @Nested(DatabaseConfig)
-  readonly database?: DatabaseConfig;
+  @Nested(DatabaseSection)
+  readonly database?: DatabaseSection;
 
   @Option('the Parse Server that rows are reached through')
-  @Nested(ParseConfig)
-  readonly parse?: ParseConfig;
+  @Nested(ParseSection)
+  readonly parse?: ParseSection;
 
   @Option('what replicas share')
-  @Nested(RedisConfig)
-  readonly redis?: RedisConfig;
+  @Nested(RedisSection)
+  readonly redis?: RedisSection;
 
   @Option('policy, agents and auth rules change while the service runs')
-  @Nested(ReloadConfig)
-  readonly reload?: ReloadConfig;
+  @Nested(ReloadSection)
+  readonly reload?: ReloadSection;
 
   @Option('resources that sessions watch')
-  @Nested(SubscriptionsConfig)
-  readonly subscriptions?: SubscriptionsConfig;
+  @Nested(SubscriptionsSection)
+  readonly subscriptions?: SubscriptionsSection;
 
   @Option('calls that go on after their answer')
-  @Nested(TaskConfig)
-  readonly tasks?: TaskConfig;
+  @Nested(TaskSection)
+  readonly tasks?: TaskSection;
 
   @Option('exports that are fetched after they were requested')
-  @Nested(ExportConfig)
-  readonly exports?: ExportConfig;
+  @Nested(ExportSection)
+  readonly exports?: ExportSection;
 
   @Option('which language model `parley chat` and `parley console` ask')
-  @Nested(LlmConfig)
-  readonly llm?: LlmConfig;
+  @Nested(LlmSection)
+  readonly llm?: LlmSection;
 
   @Option('who decides when the policy wants approval')
-  @Nested(ApprovalsConfig)
-  readonly approvals?: ApprovalsConfig;
+  @Nested(ApprovalsSection)
+  readonly approvals?: ApprovalsSection;
 
   @Option("the operators' page")
-  @Nested(ConsoleConfig)
-  readonly console?: ConsoleConfig;
+  @Nested(ConsoleSection)
+  readonly console?: ConsoleSection;
 
   @Option('what is recorded, where, and what happens when that fails')
-  @Nested(AuditConfig)
-  readonly audit?: AuditConfig;
+  @Nested(AuditSection)
+  readonly audit?: AuditSection;
 
   @Option('where texts become vectors')
-  @Nested(EmbeddingsConfig)
+  @Nested(EmbeddingsSection)
   @Nullable()
-  readonly embeddings?: EmbeddingsConfig | null;
+  readonly embeddings?: EmbeddingsSection | null;
 
   @Option('where spans go')
-  @Nested(TracesConfig)
-  readonly traces?: TracesConfig;
+  @Nested(TracesSection)
+  readonly traces?: TracesSection;
 
   @Option('a listener for metrics')
-  @Nested(MetricsConfig)
-  readonly metrics?: MetricsConfig;
+  @Nested(MetricsSection)
+  readonly metrics?: MetricsSection;
 
   @Option('what is logged, and in which form')
-  @Nested(LoggingConfig)
-  readonly logging?: LoggingConfig;
+  @Nested(LoggingSection)
+  readonly logging?: LoggingSection;
 
   @Option(
     "paths of ES modules, relative to the file: code of the operator's that brings tools and class rules",
@@ -133,16 +134,16 @@ export class ConfigurationFile {
   readonly ungoverned?: readonly string[];
 
   @Option('named sets of limits; without any, one agent called `default` reads everything the policy leaves')
-  @MapOf(AgentConfig, { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' })
-  readonly agents?: Readonly<Record<string, AgentConfig>>;
+  @MapOf(AgentEntry, { pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' })
+  readonly agents?: Readonly<Record<string, AgentEntry>>;
 
   @Option('the first rule in order that recognises a credential decides')
-  @ListOf(AuthRuleOptions)
-  readonly auth?: readonly AuthRuleOptions[];
+  @ListOf(AuthRuleEntry)
+  readonly auth?: readonly AuthRuleEntry[];
 
   @Option('what agents may see and do with which class')
-  @Nested(PolicyOptions)
-  readonly policy?: PolicyOptions;
+  @Nested(PolicySection)
+  readonly policy?: PolicySection;
 }
 
 /** What the configuration is checked by. */

@@ -3,16 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { ConfigurationFile } from './config.js';
 import { documentedDefaultsOf } from './schema/class-schema.js';
 import { type OptionsClass, optionsOf } from './schema/option.js';
-import { AgentConfig } from './sections/agents.js';
-import { AuditConfig } from './sections/audit.js';
-import { AuthRuleOptions, ClientCertificateConfig, OAuthConfig } from './sections/auth.js';
-import { ExportConfig, ReloadConfig, SubscriptionsConfig, TaskConfig } from './sections/background.js';
-import { EmbeddingsConfig, LlmConfig } from './sections/models.js';
-import { LoggingConfig, MetricsConfig, TracesConfig } from './sections/observability.js';
-import { ApprovalsConfig, ConsoleConfig } from './sections/operators.js';
-import { BudgetConfig, ClassOptions, PolicyOptions, SearchableConfig } from './sections/policy.js';
-import { ServerConfig } from './sections/server.js';
-import { DatabaseConfig, ParseConfig, RedisConfig } from './sections/stores.js';
+import { AgentEntry } from './sections/agents.js';
+import { AuditSection } from './sections/audit.js';
+import { AuthRuleEntry, ClientCertificateConfig, OAuthConfig } from './sections/auth.js';
+import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
+import { EmbeddingsSection, LlmSection } from './sections/models.js';
+import { LoggingSection, MetricsSection, TracesSection } from './sections/observability.js';
+import { ApprovalsSection, ConsoleSection } from './sections/operators.js';
+import { BudgetConfig, ClassEntry, PolicySection, SearchableConfig } from './sections/policy.js';
+import { ServerSection } from './sections/server.js';
+import { DatabaseSection, ParseSection, RedisSection } from './sections/stores.js';
 
 const page = (name: string) => readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
 const CONFIGURATION = page('configuration');
@@ -51,33 +51,33 @@ function rows(text: string): Map<string, Row> {
 }
 
 const TABLES: Readonly<Record<string, readonly [table: Map<string, Row>, type: OptionsClass]>> = {
-  server: [rows(chapter(CONFIGURATION, 'server')), ServerConfig],
-  database: [rows(chapter(CONFIGURATION, 'database')), DatabaseConfig],
-  redis: [rows(chapter(CONFIGURATION, 'redis')), RedisConfig],
-  reload: [rows(chapter(CONFIGURATION, 'reload')), ReloadConfig],
-  parse: [rows(chapter(CONFIGURATION, 'parse')), ParseConfig],
-  embeddings: [rows(chapter(CONFIGURATION, 'embeddings')), EmbeddingsConfig],
-  llm: [rows(chapter(CONFIGURATION, 'llm')), LlmConfig],
-  subscriptions: [rows(chapter(CONFIGURATION, 'subscriptions')), SubscriptionsConfig],
-  traces: [rows(chapter(CONFIGURATION, 'traces')), TracesConfig],
-  metrics: [rows(chapter(CONFIGURATION, 'metrics')), MetricsConfig],
-  logging: [rows(chapter(CONFIGURATION, 'logging')), LoggingConfig],
-  tasks: [rows(chapter(page('tasks'), 'Options')), TaskConfig],
-  exports: [rows(chapter(page('exports'), 'Options')), ExportConfig],
-  console: [rows(chapter(page('console'), 'Options')), ConsoleConfig],
-  audit: [rows(chapter(page('audit'), 'Options')), AuditConfig],
+  server: [rows(chapter(CONFIGURATION, 'server')), ServerSection],
+  database: [rows(chapter(CONFIGURATION, 'database')), DatabaseSection],
+  redis: [rows(chapter(CONFIGURATION, 'redis')), RedisSection],
+  reload: [rows(chapter(CONFIGURATION, 'reload')), ReloadSection],
+  parse: [rows(chapter(CONFIGURATION, 'parse')), ParseSection],
+  embeddings: [rows(chapter(CONFIGURATION, 'embeddings')), EmbeddingsSection],
+  llm: [rows(chapter(CONFIGURATION, 'llm')), LlmSection],
+  subscriptions: [rows(chapter(CONFIGURATION, 'subscriptions')), SubscriptionsSection],
+  traces: [rows(chapter(CONFIGURATION, 'traces')), TracesSection],
+  metrics: [rows(chapter(CONFIGURATION, 'metrics')), MetricsSection],
+  logging: [rows(chapter(CONFIGURATION, 'logging')), LoggingSection],
+  tasks: [rows(chapter(page('tasks'), 'Options')), TaskSection],
+  exports: [rows(chapter(page('exports'), 'Options')), ExportSection],
+  console: [rows(chapter(page('console'), 'Options')), ConsoleSection],
+  audit: [rows(chapter(page('audit'), 'Options')), AuditSection],
   oauth: [rows(chapter(page('oauth'), 'Options')), OAuthConfig],
-  approvals: [rows(page('approvals').split(/^## /m)[0] as string), ApprovalsConfig],
+  approvals: [rows(page('approvals').split(/^## /m)[0] as string), ApprovalsSection],
 };
 
 /** Tables of which the defaults stand in words, or which tell some options in the text around them. */
 const OTHER_TABLES: typeof TABLES = {
-  agents: [rows(chapter(CONFIGURATION, 'agents')), AgentConfig],
+  agents: [rows(chapter(CONFIGURATION, 'agents')), AgentEntry],
   budgets: [rows(chapter(CONFIGURATION, 'Budgets')), BudgetConfig],
   certificates: [rows(chapter(CONFIGURATION, 'Certificates')), ClientCertificateConfig],
-  'policy.classes': [rows(chapter(POLICY, 'Classes')), ClassOptions],
+  'policy.classes': [rows(chapter(POLICY, 'Classes')), ClassEntry],
   searchable: [rows(chapter(POLICY, 'Searchable classes')), SearchableConfig],
-  policy: [rows(chapter(POLICY, 'Switches')), PolicyOptions],
+  policy: [rows(chapter(POLICY, 'Switches')), PolicySection],
 };
 
 const told = (value: unknown): string =>
@@ -114,12 +114,12 @@ describe('the pages on configuration', () => {
   });
 
   it('name every option of an agent', () => {
-    const untold = namesOf(AgentConfig).filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
+    const untold = namesOf(AgentEntry).filter((name) => !chapterAndBelow('agents').includes(`\`${name}\``));
     expect(untold).toEqual([]);
   });
 
   it('name every kind of rule', () => {
-    const kinds = namesOf(AuthRuleOptions).filter((kind) => kind !== 'agent');
+    const kinds = namesOf(AuthRuleEntry).filter((kind) => kind !== 'agent');
     expect(kinds.filter((kind) => !chapterAndBelow('auth').includes(kind))).toEqual([]);
   });
 
@@ -129,7 +129,7 @@ describe('the pages on configuration', () => {
   });
 
   it('name every rule of a class and every switch', () => {
-    const names = [...namesOf(ClassOptions), ...namesOf(PolicyOptions)].filter((name) => name !== 'classes');
+    const names = [...namesOf(ClassEntry), ...namesOf(PolicySection)].filter((name) => name !== 'classes');
     expect(
       names.filter((name) => !POLICY.includes(`\`${name}\``) && !POLICY.includes(`\`${name}: `)),
     ).toEqual([]);

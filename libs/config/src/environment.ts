@@ -29,18 +29,18 @@ export function overlayOf(path: string, env: Environment): string | null {
   return own !== undefined && env[own] ? own : null;
 }
 
-function typed(variable: string, value: string, faults: ConfigFault[]): unknown {
+function typed(variable: string, value: string, errors: ConfigFault[]): unknown {
   if (variable !== 'PORT') return value;
   if (/^\d{1,5}$/.test(value)) return Number(value);
-  faults.push({ path: 'PORT', message: 'must be a port number' });
+  errors.push({ path: 'PORT', message: 'must be a port number' });
   return undefined;
 }
 
 /**
- * Lays the environment over the file. `MCP_API_KEY` closes anonymous access: every anonymous rule then asks for that key,
+ * Lays the environment over the file. `MCP_API_KEY` closes anonymous access: every anonymous rule then requires that key,
  * and without any rule the key admits to the first agent.
  */
-export function overlayEnvironment(raw: unknown, env: Environment, faults: ConfigFault[]): unknown {
+export function overlayEnvironment(raw: unknown, env: Environment, errors: ConfigFault[]): unknown {
   if (!isSection(raw)) return raw;
   const config: Section = { ...raw };
   for (const [variable, section, key] of OVERLAYS) {
@@ -48,7 +48,7 @@ export function overlayEnvironment(raw: unknown, env: Environment, faults: Confi
     if (value === undefined || value === '') continue;
     const given = config[section] ?? {};
     if (!isSection(given)) continue;
-    config[section] = { ...given, [key]: typed(variable, value, faults) };
+    config[section] = { ...given, [key]: typed(variable, value, errors) };
   }
   const apiKey = env['MCP_API_KEY'];
   if (apiKey) config['auth'] = withApiKey(config, apiKey);
@@ -82,17 +82,17 @@ export const VARIABLES_FROM_FILES: readonly string[] = [
  * @throws ConfigError listing files that cannot be read and variables that are given in both ways
  */
 export function withEnvironmentFiles(env: Environment): Environment {
-  const { env: resolved, faults } = environmentFiles(env);
-  if (faults.length > 0) throw new ConfigError('environment', faults);
+  const { env: resolved, errors } = environmentFiles(env);
+  if (errors.length > 0) throw new ConfigError('environment', errors);
   return resolved;
 }
 
 /** The same, with what is wrong beside what could be read. */
 export function environmentFiles(env: Environment): {
   readonly env: Environment;
-  readonly faults: readonly ConfigFault[];
+  readonly errors: readonly ConfigFault[];
 } {
-  const faults: ConfigFault[] = [];
+  const errors: ConfigFault[] = [];
   const resolved: Record<string, string | undefined> = { ...env };
   for (const name of VARIABLES_FROM_FILES) {
     const variable = `${name}_FILE`;
@@ -100,17 +100,17 @@ export function environmentFiles(env: Environment): {
     if (path === undefined || path === '') continue;
     delete resolved[variable];
     if (env[name]) {
-      faults.push({ path: variable, message: `is given beside ${name}: one of them must go` });
+      errors.push({ path: variable, message: `is given beside ${name}: one of them must go` });
       continue;
     }
     try {
       resolved[name] = readSecretFile(path);
     } catch (error) {
       if (!(error instanceof SecretFileError)) throw error;
-      faults.push({ path: variable, message: error.message });
+      errors.push({ path: variable, message: error.message });
     }
   }
-  return { env: resolved, faults };
+  return { env: resolved, errors };
 }
 
 /** Variables of the language model, of chat and console alone. */
@@ -168,7 +168,7 @@ function dotEnvText(path: string): string | null {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (error instanceof ConfigError) throw error;
-    // A folder of that name is nobody's file of variables.
+    // A folder of that name is no file of variables.
     if (code === 'ENOENT' || code === 'EISDIR' || code === 'ENOTDIR') return null;
     throw unusable(`cannot be read (${code ?? 'unknown'})`);
   }

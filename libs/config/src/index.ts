@@ -32,7 +32,7 @@ export { type AuthRuleConfig, type OAuthConfig, resourceUrls } from './sections/
 export { type EmbeddingsConfig, type LlmConfig, llmOf } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
 export type { ApprovalsConfig } from './sections/operators.js';
-export { isLoopbackHost, ServerConfig, startFaults, type StartKind } from './sections/server.js';
+export { isLoopbackHost, type ServerConfig, startFaults, type StartKind } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';

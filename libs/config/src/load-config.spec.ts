@@ -16,7 +16,7 @@ function load(yaml: string, env: Record<string, string> = {}) {
   return loadConfig(env, folder);
 }
 
-function faultsOf(yaml: string, env: Record<string, string> = {}) {
+function errorsOf(yaml: string, env: Record<string, string> = {}) {
   try {
     load(yaml, env);
   } catch (error) {
@@ -46,13 +46,13 @@ describe('the configuration', () => {
   });
 
   it('lists what a schema cannot say together with what it can', () => {
-    const faults = faultsOf(`
+    const errors = errorsOf(`
 server: { prot: 1 }
 agents: { a: { tools: { profile: unheard-of } } }
 auth: [{ apiKey: k, agent: ghost }, { agent: a }]
 policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
 `);
-    expect(faults.map((fault) => fault.path)).toEqual([
+    expect(errors.map((error) => error.path)).toEqual([
       'server.prot',
       'agents.a.tools.profile',
       'auth.0.agent',
@@ -62,26 +62,26 @@ policy: { classes: { Post: { fields: [title], joinFields: [body] } } }
   });
 
   it('blames an agent that cannot be built, not the rules that name it', () => {
-    const faults = faultsOf(
+    const errors = errorsOf(
       'agents: { a: { tools: { profile: unheard-of } } }\nauth: [{ apiKey: k, agent: a }]',
     );
-    expect(faults.map((fault) => fault.path)).toEqual(['agents.a.tools.profile']);
+    expect(errors.map((error) => error.path)).toEqual(['agents.a.tools.profile']);
   });
 
   it('says which entry of a list names a variable that is not set', () => {
-    const faults = faultsOf(
+    const errors = errorsOf(
       "auth: [{ anonymous: true, agent: default }, { apiKey: '${UNSET_KEY}', agent: default }]",
     );
-    expect(faults).toEqual([{ path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' }]);
+    expect(errors).toEqual([{ path: 'auth.1.apiKey', message: 'environment variable UNSET_KEY is not set' }]);
   });
 
   it('lists every fault at once, each with its path', () => {
-    const faults = faultsOf(`
+    const errors = errorsOf(`
 server: { prot: 1, port: many }
 agents: { a: { permissions: root, tools: query_class } }
 policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
 `);
-    const paths = faults.map((fault) => fault.path);
+    const paths = errors.map((error) => error.path);
     expect(paths).toContain('server.prot');
     expect(paths).toContain('server.port');
     expect(paths).toContain('agents.a.permissions');
@@ -172,7 +172,7 @@ policy: { classes: { Post: { feilds: [title], hidden: maybe } } }
     ],
     ['a key given twice', 'server: { port: 1 }\nserver: { port: 2 }', ''],
   ])('refuses %s', (_, yaml, path) => {
-    expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
+    expect(errorsOf(yaml).map((error) => error.path)).toContain(path);
   });
 
   it('refuses a file that is named but missing', () => {
@@ -196,7 +196,7 @@ describe('variables inside values', () => {
   });
 
   it('stop the start when they are not set', () => {
-    expect(faultsOf("agents: { a: {} }\nauth: [{ apiKey: '${KEY}', agent: a }]")).toEqual([
+    expect(errorsOf("agents: { a: {} }\nauth: [{ apiKey: '${KEY}', agent: a }]")).toEqual([
       expect.objectContaining({ message: expect.stringContaining('KEY') }),
     ]);
   });
@@ -214,7 +214,7 @@ describe('the environment', () => {
   });
 
   it('refuses a port that is none', () => {
-    expect(faultsOf('', { PORT: 'x' })).toEqual([expect.objectContaining({ path: 'PORT' })]);
+    expect(errorsOf('', { PORT: 'x' })).toEqual([expect.objectContaining({ path: 'PORT' })]);
   });
 
   it('closes anonymous access with MCP_API_KEY', () => {
@@ -318,7 +318,7 @@ database: { uri: 'mongodb://127.0.0.1:27017' }
     ],
     ['without a key to read classes with', `{ parse: { ${parse} }, auth: [] }`, 'parse.masterKey'],
   ])('does not start %s', (_title, yaml, path) => {
-    expect(faultsOf(yaml).map((fault) => fault.path)).toContain(path);
+    expect(errorsOf(yaml).map((error) => error.path)).toContain(path);
   });
 
   it('leaves only agents in client mode where there is no master key', () => {
@@ -329,15 +329,15 @@ agents: { a: { ${agent} } }
 auth: [{ parseSession: true, agent: a }]
 `;
     expect(load(keyless('')).agents.get('a')?.clientMode).toBe(true);
-    expect(faultsOf(keyless('identity: { user: ada }')).map((fault) => fault.path)).toContain(
+    expect(errorsOf(keyless('identity: { user: ada }')).map((error) => error.path)).toContain(
       'agents.a.identity',
     );
-    expect(faultsOf(keyless('clientMode: false')).map((fault) => fault.path)).toContain(
+    expect(errorsOf(keyless('clientMode: false')).map((error) => error.path)).toContain(
       'agents.a.clientMode',
     );
   });
 
   it('is not left out together with the database', () => {
-    expect(faultsOf('database: { uri: null }').map((fault) => fault.path)).toContain('database.uri');
+    expect(errorsOf('database: { uri: null }').map((error) => error.path)).toContain('database.uri');
   });
 });

@@ -28,18 +28,18 @@ import type { SchemaFinding } from './schema/schema-errors.js';
 import { isSection, type Section } from './schema/schema-node.js';
 import { auditConfig, auditErrors } from './sections/audit.js';
 import { authRuleErrors } from './sections/auth.js';
-import { ExportConfig, ReloadConfig, SubscriptionsConfig, TaskConfig } from './sections/background.js';
-import { agentLlmErrors, EmbeddingsConfig, endpointErrors, LlmConfig } from './sections/models.js';
-import { LoggingConfig, MetricsConfig, packageErrors, TracesConfig } from './sections/observability.js';
-import { approvalErrors, ApprovalsConfig, ConsoleConfig, consoleErrors } from './sections/operators.js';
-import { ServerConfig, startFaults, type StartKind } from './sections/server.js';
+import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from './sections/background.js';
+import { agentLlmErrors, EmbeddingsSection, endpointErrors, LlmSection } from './sections/models.js';
+import { LoggingSection, MetricsSection, packageErrors, TracesSection } from './sections/observability.js';
+import { approvalErrors, ApprovalsSection, ConsoleSection, consoleErrors } from './sections/operators.js';
+import { ServerSection, startFaults, type StartKind } from './sections/server.js';
 import {
-  DatabaseConfig,
+  DatabaseSection,
   inClientMode,
   liveQueryConfig,
-  ParseConfig,
+  ParseSection,
   parseServerErrors,
-  RedisConfig,
+  RedisSection,
   storeAddressErrors,
 } from './sections/stores.js';
 
@@ -68,7 +68,7 @@ export function configPath(env: Environment, cwd: string): string {
  * Reads, overlays, validates and compiles the configuration.
  * @param declared what the application's code declares about classes; it narrows the file's policy
  * @param filters row filters of named agents that only code can give: functions of the agent
- * @throws ConfigError listing every fault at once
+ * @throws ConfigError listing every error at once
  */
 export function loadConfig(
   given: Environment = process.env,
@@ -90,15 +90,15 @@ export interface ConfigQuestion {
   readonly filters?: DeclaredFilters;
   /** What the configuration is to be served by: a listener or a pipe has rules of its own. Default: nothing. */
   readonly start?: StartKind;
-  /** The tools that there will be, for those that agents name. Default null: nobody can say yet. */
+  /** The tools that there will be, for those that agents name. Default null: they are not known yet. */
   readonly tools?: ReadonlySet<string> | null;
   /** What was found elsewhere, to be listed with all others. Default none. */
   readonly found?: readonly ConfigFault[];
 }
 
 /**
- * Every error of the configuration of a service, found by one function for whoever asks: start, reload, `policy check` and
- * `doctor`. What no file can say, because it takes the classes of the database, is `unknownAgentNames` of the policy.
+ * Every error of the configuration of a service, found by one function for all callers: start, reload, `policy check` and
+ * `doctor`. Errors that need the classes of the database are found by `unknownAgentNames` of the policy.
  * @throws ConfigError listing every error at once, one for each mistake
  */
 export function checkedConfig({
@@ -110,17 +110,17 @@ export function checkedConfig({
   tools = null,
   found = [],
 }: ConfigQuestion = {}): LoadedConfig {
-  const { env, faults: fromFiles } = environmentFiles(given);
+  const { env, errors: fromFiles } = environmentFiles(given);
   const path = configPath(env, cwd);
   const named = env['PARLEY_CONFIG'] !== undefined || existsSync(path);
-  const { value, faults: unread } = named ? configFile(path, env) : { value: {}, faults: [] };
-  const faults = [...fromFiles, ...unread, ...found];
-  const known: SchemaFinding[] = unread.map((fault) => ({
-    path: fault.path === '' ? [] : fault.path.split('.'),
-    message: fault.message,
+  const { value, errors: unread } = named ? configFile(path, env) : { value: {}, errors: [] };
+  const errors = [...fromFiles, ...unread, ...found];
+  const known: SchemaFinding[] = unread.map((error) => ({
+    path: error.path === '' ? [] : error.path.split('.'),
+    message: error.message,
   }));
-  const overlaid = overlayEnvironment(value, env, faults);
-  const source = fromFiles.length > 0 && faults.length === fromFiles.length ? 'environment' : path;
+  const overlaid = overlayEnvironment(value, env, errors);
+  const source = fromFiles.length > 0 && errors.length === fromFiles.length ? 'environment' : path;
   return compiled(overlaid, {
     path: source,
     base: dirname(path),
@@ -128,7 +128,7 @@ export function checkedConfig({
     env,
     declared,
     filters,
-    faults,
+    errors,
     known,
     tools,
     ...(start && { start: { kind: start, env } }),
@@ -136,7 +136,7 @@ export function checkedConfig({
 }
 
 export interface ConfigSource {
-  /** What faults are told of. Default `options`. */
+  /** The source that errors name. Default `options`. */
   readonly name?: string;
   /** Folder that relative paths start from. Default: the working directory. */
   readonly base?: string;
@@ -144,7 +144,7 @@ export interface ConfigSource {
   readonly declared?: readonly ClassDeclaration[];
   /** Default none. */
   readonly filters?: DeclaredFilters;
-  /** Says whether a listener may start. Default: it is not asked. */
+  /** Checked for whether a listener may start. Default: not checked. */
   readonly environment?: Environment;
   /** What was found elsewhere, to be listed with all others. Default none. */
   readonly found?: readonly ConfigFault[];
@@ -152,7 +152,7 @@ export interface ConfigSource {
 
 /**
  * The configuration as code gives it: the same options under the same rules as in a file, and nothing laid over them.
- * @throws ConfigError listing every fault at once
+ * @throws ConfigError listing every error at once
  */
 export function configOf(
   options: Readonly<Record<string, unknown>>,
@@ -168,7 +168,7 @@ export function configOf(
   const reading = { path: name, base, cwd: base, env: {}, declared, filters, known: [], tools: null };
   return compiled(options, {
     ...reading,
-    faults: [...found],
+    errors: [...found],
     ...(environment && { start: { kind: 'http', env: environment } }),
   });
 }
@@ -181,8 +181,8 @@ interface Reading {
   readonly declared: readonly ClassDeclaration[];
   readonly filters: DeclaredFilters;
   /** Those found so far. */
-  readonly faults: readonly ConfigFault[];
-  /** Places of the file that could not be read, and are among the faults. */
+  readonly errors: readonly ConfigFault[];
+  /** Places of the file that could not be read, and are among the errors. */
   readonly known: readonly SchemaFinding[];
   readonly tools: ReadonlySet<string> | null;
   readonly start?: { readonly kind: StartKind; readonly env: Environment };
@@ -194,15 +194,15 @@ function compiled(overlaid: unknown, reading: Reading): LoadedConfig {
   const misfits =
     errors.length === 0 && reading.known.length === 0 ? findMisfits(ConfigurationFile, overlaid) : [];
   const missed = misfits.map((path) => ({ path, message: 'not valid' }));
-  const { loaded, faults: meaning } = meant(isSection(value) ? value : {}, reading);
-  const all = [...reading.faults, ...errors, ...missed, ...independent(meaning)];
+  const { loaded, errors: meaning } = meant(isSection(value) ? value : {}, reading);
+  const all = [...reading.errors, ...errors, ...missed, ...independent(meaning)];
   if (all.length > 0 || !loaded) throw new ConfigError(reading.path, once(all));
   return loaded;
 }
 
 /** The same place and message is one line. */
-function once(faults: readonly ConfigFault[]): ConfigFault[] {
-  const seen = new Map(faults.map((fault) => [`${fault.path}|${fault.message}`, fault]));
+function once(errors: readonly ConfigFault[]): ConfigFault[] {
+  const seen = new Map(errors.map((error) => [`${error.path}|${error.message}`, error]));
   return [...seen.values()];
 }
 
@@ -210,27 +210,27 @@ function once(faults: readonly ConfigFault[]): ConfigFault[] {
 function meant(
   given: Section,
   { base, cwd, env, declared, filters, tools, start }: Reading,
-): { readonly loaded: LoadedConfig; readonly faults: ConfigFault[] } {
-  const faults: ConfigFault[] = [
+): { readonly loaded: LoadedConfig; readonly errors: ConfigFault[] } {
+  const errors: ConfigFault[] = [
     ...authRuleErrors(given, DEFAULT_AGENT),
     ...endpointErrors(given),
     ...agentLlmErrors(given),
     ...storeAddressErrors(given),
   ];
-  const policy = policyOf(given, declared, env, faults);
-  const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), faults);
-  faults.push(...parseServerErrors(config));
+  const policy = policyOf(given, declared, env, errors);
+  const config = withoutMasterKey(withDefaults(given as Partial<ParleyConfig>, base, cwd, env), errors);
+  errors.push(...parseServerErrors(config));
   const recursionDepth = policy.switches.defaultRecursionDepth;
-  const agents = compileAgents(config.agents, { recursionDepth, filters }, faults);
+  const agents = compileAgents(config.agents, { recursionDepth, filters }, errors);
   const identities = new Map(
     Object.entries(config.agents).map(
-      ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, faults)] as const,
+      ([name, agent]) => [name, readAgentIdentity(name, agent, config.auth, errors)] as const,
     ),
   );
-  const named = [...agents.values()].flatMap((shape) =>
-    unknownAgentNames(shape, policy, { tools, classes: null }),
+  const named = [...agents.values()].flatMap((definition) =>
+    unknownAgentNames(definition, policy, { tools, classes: null }),
   );
-  faults.push(
+  errors.push(
     ...identityErrors(config.auth, config.agents, identities),
     ...approvalErrors(config),
     ...consoleErrors(config),
@@ -239,28 +239,28 @@ function meant(
     ...nameFaults(named).errors,
     ...(start ? startFaults(config, start.env, start.kind) : []),
   );
-  return { loaded: { config, policy, agents, identities }, faults };
+  return { loaded: { config, policy, agents, identities }, errors };
 }
 
 function policyOf(
   config: Section,
   declared: readonly ClassDeclaration[],
   env: Environment,
-  faults: ConfigFault[],
+  errors: ConfigFault[],
 ): Policy {
   const given = (config as Partial<ParleyConfig>).policy ?? {};
   const strict = env['PARSE_STRICT_POINTER_SHAPES'];
-  const { policy, faults: found } = compilePolicy(withDeclaredClasses(given, declared, faults), {
+  const { policy, faults: found } = compilePolicy(withDeclaredClasses(given, declared, errors), {
     strictPointerShapes: strict === undefined || isTruthy(strict),
   });
-  faults.push(...found);
+  errors.push(...found);
   return policy;
 }
 
-function withoutMasterKey(config: ParleyConfig, faults: ConfigFault[]): ParleyConfig {
+function withoutMasterKey(config: ParleyConfig, errors: ConfigFault[]): ParleyConfig {
   const { serverUrl, masterKey } = config.parse;
   if (serverUrl === null || masterKey !== null) return config;
-  return { ...config, agents: inClientMode(config.agents, faults) };
+  return { ...config, agents: inClientMode(config.agents, errors) };
 }
 
 function withDefaults(
@@ -271,33 +271,33 @@ function withDefaults(
 ): ParleyConfig {
   const agents =
     given.agents && Object.keys(given.agents).length > 0 ? given.agents : { [DEFAULT_AGENT]: {} };
-  const parse = { ...defaultsOf(ParseConfig), ...given.parse };
-  // The embedded database is nobody's but ours: beside a Parse Server there is its own or none.
-  const uri = parse.serverUrl === null ? defaultsOf(DatabaseConfig).uri : null;
-  const database = { ...defaultsOf(DatabaseConfig), uri, ...given.database };
+  const parse = { ...defaultsOf(ParseSection), ...given.parse };
+  // The embedded database cannot be that of a Parse Server: beside one there is its own or none.
+  const uri = parse.serverUrl === null ? defaultsOf(DatabaseSection).uri : null;
+  const database = { ...defaultsOf(DatabaseSection), uri, ...given.database };
   // A path from the environment is the caller's, one from the file is the file's.
   const seedBase = env['PARLEY_SEED'] === undefined ? base : cwd;
   return {
-    server: { ...defaultsOf(ServerConfig), ...given.server },
+    server: { ...defaultsOf(ServerSection), ...given.server },
     database: { ...database, seed: database.seed === null ? null : resolve(seedBase, database.seed) },
     parse,
-    redis: { ...defaultsOf(RedisConfig), ...given.redis },
-    reload: { ...defaultsOf(ReloadConfig), ...given.reload },
+    redis: { ...defaultsOf(RedisSection), ...given.redis },
+    reload: { ...defaultsOf(ReloadSection), ...given.reload },
     liveQuery: liveQueryConfig(given),
-    subscriptions: { ...defaultsOf(SubscriptionsConfig), ...given.subscriptions },
-    tasks: { ...defaultsOf(TaskConfig), ...given.tasks },
-    exports: { ...defaultsOf(ExportConfig), ...given.exports },
+    subscriptions: { ...defaultsOf(SubscriptionsSection), ...given.subscriptions },
+    tasks: { ...defaultsOf(TaskSection), ...given.tasks },
+    exports: { ...defaultsOf(ExportSection), ...given.exports },
     agents,
     auth: given.auth ?? [{ anonymous: true, agent: Object.keys(agents)[0] as string }],
-    approvals: { ...defaultsOf(ApprovalsConfig), ...given.approvals },
-    console: { ...defaultsOf(ConsoleConfig), ...given.console },
+    approvals: { ...defaultsOf(ApprovalsSection), ...given.approvals },
+    console: { ...defaultsOf(ConsoleSection), ...given.console },
     audit: auditConfig(given.audit, base),
     policy: given.policy ?? {},
-    embeddings: given.embeddings ? { ...defaultsOf(EmbeddingsConfig), ...given.embeddings } : null,
-    llm: { ...defaultsOf(LlmConfig), ...given.llm },
+    embeddings: given.embeddings ? { ...defaultsOf(EmbeddingsSection), ...given.embeddings } : null,
+    llm: { ...defaultsOf(LlmSection), ...given.llm },
     ungoverned: given.ungoverned ?? [],
-    traces: { ...defaultsOf(TracesConfig), ...given.traces },
-    metrics: { ...defaultsOf(MetricsConfig), ...given.metrics },
-    logging: { ...defaultsOf(LoggingConfig), ...given.logging },
+    traces: { ...defaultsOf(TracesSection), ...given.traces },
+    metrics: { ...defaultsOf(MetricsSection), ...given.metrics },
+    logging: { ...defaultsOf(LoggingSection), ...given.logging },
   };
 }

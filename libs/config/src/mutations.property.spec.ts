@@ -141,7 +141,7 @@ function isWrong({ path }: Place, value: unknown, base: unknown): boolean {
   );
 }
 
-function faultsOf(config: unknown) {
+function errorsOf(config: unknown) {
   writeFileSync(join(folder, 'parley.yaml'), JSON.stringify(config));
   try {
     checkedConfig({ env: {}, cwd: folder, start: 'http', tools: new Set(['aggregate']) });
@@ -158,16 +158,16 @@ describe('a single mistake in a configuration without one', () => {
   it('is told once, at the place where it was made, and nothing is loaded', () => {
     fc.assert(
       fc.property(mutations(places, VALID), ({ config, path }) => {
-        const faults = faultsOf(config);
-        expect(faults.map((fault) => fault.path)).toEqual([path]);
-        expect(faults[0]?.message).not.toBe('');
+        const errors = errorsOf(config);
+        expect(errors.map((error) => error.path)).toEqual([path]);
+        expect(errors[0]?.message).not.toBe('');
       }),
       { numRuns: 500 },
     );
   });
 
   it('is none where nothing was changed', () => {
-    expect(faultsOf(VALID)).toEqual([]);
+    expect(errorsOf(VALID)).toEqual([]);
   });
 });
 

@@ -27,31 +27,31 @@ function retype(text: string): unknown {
 /**
  * Reads YAML or JSON with `${NAME}` and `${NAME:-default}` inside values replaced from the environment, and `${file:PATH}`
  * from a file beside it. What is put in is not looked through again.
- * @param tell hears of every reference that was replaced
+ * @param onReference called with every reference that was replaced
  * @throws ConfigError when the file is missing, is not YAML, or names variables and files that are not there
  */
 export function readConfigFile(
   path: string,
   env: Environment,
-  tell: (reference: ConfigReference) => void = () => {},
+  onReference: (reference: ConfigReference) => void = () => {},
 ): unknown {
-  const { value, faults } = configFile(path, env, tell);
-  if (faults.length > 0) throw new ConfigError(path, faults);
+  const { value, errors } = configFile(path, env, onReference);
+  if (errors.length > 0) throw new ConfigError(path, errors);
   return value;
 }
 
 /** Bytes: a configuration is far shorter. */
 const LONGEST_FILE = 4 * 1024 * 1024;
 
-/** The same, with what is wrong beside what could be read; a value that names nothing is told by its path. */
+/** The same, with what is wrong beside what could be read; a value that names nothing is an error at its path. */
 export function configFile(
   path: string,
   env: Environment,
-  tell: (reference: ConfigReference) => void = () => {},
-): { readonly value: unknown; readonly faults: readonly ConfigFault[] } {
+  onReference: (reference: ConfigReference) => void = () => {},
+): { readonly value: unknown; readonly errors: readonly ConfigFault[] } {
   const unusable = (...messages: string[]) => ({
     value: undefined,
-    faults: messages.map((message) => ({ path: '', message })),
+    errors: messages.map((message) => ({ path: '', message })),
   });
   let text: string;
   try {
@@ -62,7 +62,7 @@ export function configFile(
     return unusable(code === 'ENOENT' ? 'no such file' : `cannot be read (${code ?? 'unknown'})`);
   }
   try {
-    return parsedFile(text, { path, env, tell, unusable });
+    return parsedFile(text, { path, env, onReference, unusable });
   } catch (error) {
     // Aliases of aliases, and texts that are nested without end.
     if (error instanceof ReferenceError || error instanceof RangeError)
@@ -74,15 +74,15 @@ export function configFile(
 interface FileReading {
   readonly path: string;
   readonly env: Environment;
-  readonly tell: (reference: ConfigReference) => void;
-  readonly unusable: (...messages: string[]) => { value: undefined; faults: ConfigFault[] };
+  readonly onReference: (reference: ConfigReference) => void;
+  readonly unusable: (...messages: string[]) => { value: undefined; errors: ConfigFault[] };
 }
 
-function parsedFile(text: string, { path, env, tell, unusable }: FileReading) {
+function parsedFile(text: string, { path, env, onReference, unusable }: FileReading) {
   const document = parseDocument(text, { prettyErrors: true });
   if (document.errors.length > 0)
     return unusable(...document.errors.map((error) => error.message.split('\n', 1)[0] ?? 'not YAML'));
-  const faults: ConfigFault[] = [];
+  const errors: ConfigFault[] = [];
   visit(document, {
     Scalar: (key, node, ancestors) => {
       if (key === 'key' || typeof node.value !== 'string' || !node.value.includes('${')) return;
@@ -93,13 +93,13 @@ function parsedFile(text: string, { path, env, tell, unusable }: FileReading) {
         (_, file: string | undefined, name = '', fallback?: string) => {
           if (file !== undefined) {
             secret = true;
-            return contentOf(resolve(dirname(path), file), at, tell, faults);
+            return contentOf(resolve(dirname(path), file), at, onReference, errors);
           }
           const own = Object.hasOwn(env, name) ? env[name] : undefined;
           const value = own ?? fallback;
           if (value === undefined)
-            faults.push({ path: at, message: `environment variable ${name} is not set` });
-          else tell({ path: at, kind: own === undefined ? 'fallback' : 'environment', name });
+            errors.push({ path: at, message: `environment variable ${name} is not set` });
+          else onReference({ path: at, kind: own === undefined ? 'fallback' : 'environment', name });
           return value ?? '';
         },
       );
@@ -107,22 +107,22 @@ function parsedFile(text: string, { path, env, tell, unusable }: FileReading) {
       node.value = node.type === 'PLAIN' && !secret ? retype(substituted) : substituted;
     },
   });
-  return { value: (document.toJS() as unknown) ?? {}, faults };
+  return { value: (document.toJS() as unknown) ?? {}, errors };
 }
 
 function contentOf(
   file: string,
   path: string,
-  tell: (reference: ConfigReference) => void,
-  faults: ConfigFault[],
+  onReference: (reference: ConfigReference) => void,
+  errors: ConfigFault[],
 ): string {
   try {
     const content = readSecretFile(file);
-    tell({ path, kind: 'file', name: file });
+    onReference({ path, kind: 'file', name: file });
     return content;
   } catch (error) {
     if (!(error instanceof SecretFileError)) throw error;
-    faults.push({ path, message: error.message });
+    errors.push({ path, message: error.message });
     return '';
   }
 }

@@ -28,7 +28,7 @@ function load(yaml: string, env: Record<string, string> = {}) {
   return loadConfig(env, folder).config;
 }
 
-function faultsOf(work: () => unknown) {
+function errorsOf(work: () => unknown) {
   try {
     work();
   } catch (error) {
@@ -121,7 +121,7 @@ describe('${file:PATH} inside a value', () => {
   });
 
   it('tells every file that cannot be read, by path and place', () => {
-    const { faults } = faultsOf(() =>
+    const { faults } = errorsOf(() =>
       load(
         'server: { stateKey: "${file:/nowhere/a}" }\nauth: [{ apiKey: "${file:/nowhere/b}", agent: default }]',
       ),
@@ -134,7 +134,7 @@ describe('${file:PATH} inside a value', () => {
 
   it('never stands in a fault of the option it was put into', () => {
     const path = secretFile(SECRET);
-    const { message, faults } = faultsOf(() =>
+    const { message, faults } = errorsOf(() =>
       load(
         `server: { stateKey: "\${file:${path}}", sessions: "\${file:${path}}" }\n` +
           `redis: { url: "\${file:${path}}" }\ndatabase: { uri: "\${file:${path}}" }\nparse: { masterKey: " \${file:${path}}" }`,
@@ -178,12 +178,12 @@ describe('NAME_FILE', () => {
     expect(load(anonymous, { MCP_API_KEY_FILE: secretFile(SECRET) }).auth).toEqual([
       { apiKey: SECRET, agent: 'default' },
     ]);
-    const { faults } = faultsOf(() => load(anonymous, { MCP_API_KEY_FILE: secretFile('\n') }));
+    const { faults } = errorsOf(() => load(anonymous, { MCP_API_KEY_FILE: secretFile('\n') }));
     expect(faults).toEqual([{ path: 'MCP_API_KEY_FILE', message: `${join(folder, 'secret')} is empty` }]);
   });
 
   it('is refused beside the variable itself', () => {
-    const { faults, message } = faultsOf(() =>
+    const { faults, message } = errorsOf(() =>
       load('', { MCP_API_KEY: 'one-key', MCP_API_KEY_FILE: secretFile(SECRET) }),
     );
     expect(faults.map(({ path }) => path)).toEqual(['MCP_API_KEY_FILE']);

@@ -30,7 +30,7 @@ export function readSecretFile(path: string): string {
 function readBounded(path: string): Buffer {
   let descriptor: number;
   try {
-    // A pipe that nobody writes to must not hold the start.
+    // A pipe without a writer must not block the start.
     descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     throw unreadable(path, error);

@@ -8,6 +8,7 @@ import {
   NESTED,
   type OptionsClass,
   optionsOf,
+  type Plain,
   type ValueType,
 } from './option.js';
 import type { SchemaNode, SchemaType } from './schema-node.js';
@@ -37,7 +38,6 @@ const MEANINGS: Readonly<Record<string, (constraints: readonly unknown[], read: 
   min: ([minimum]) => ({ minimum: minimum as number }),
   max: ([maximum]) => ({ maximum: maximum as number }),
   minLength: ([minLength]) => ({ minLength: minLength as number }),
-  maxLength: ([maxLength]) => ({ maxLength: maxLength as number }),
   arrayMinSize: ([minItems]) => ({ minItems: minItems as number }),
   arrayMaxSize: ([maxItems]) => ({ maxItems: maxItems as number }),
   arrayUnique: () => ({ uniqueItems: true }),
@@ -71,15 +71,15 @@ function optionSchema(rules: readonly Rule[], read: ReadType): SchemaNode {
   return nullable ? { ...schema, type: [schema.type as SchemaType, 'null'] } : schema;
 }
 
-const read = new WeakMap<object, SchemaNode>();
+const schemas = new WeakMap<object, SchemaNode>();
 
 /** The schema that a class of options is checked by. */
 export function schemaOf(type: ValueType): SchemaNode {
   if (!isOptionsClass(type)) return type;
-  const known = read.get(type);
+  const known = schemas.get(type);
   if (known) return known;
   const schema = classSchema(type, schemaOf);
-  read.set(type, schema);
+  schemas.set(type, schema);
   return schema;
 }
 
@@ -114,15 +114,15 @@ export function documentedSchemaOf(type: ValueType): SchemaNode {
 
 const withoutLinks = (text: string): string => text.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1');
 
-const frozen = new WeakMap<object, object>();
+const defaultValues = new WeakMap<object, object>();
 
-/** What holds where a section says nothing: the initial values of its class, as a plain object. */
-export function defaultsOf<T extends object>(type: OptionsClass<T>): Readonly<T> {
-  const known = frozen.get(type);
-  if (known) return known as T;
+/** The defaults of a section: the initial values of its class, as a plain object. */
+export function defaultsOf<T extends object>(type: OptionsClass<T>): Plain<T> {
+  const known = defaultValues.get(type);
+  if (known) return known as Plain<T>;
   const values = Object.entries(new type()).filter(([, value]) => value !== undefined);
-  const defaults = Object.freeze(Object.fromEntries(values)) as T;
-  frozen.set(type, defaults);
+  const defaults = Object.freeze(Object.fromEntries(values)) as Plain<T>;
+  defaultValues.set(type, defaults);
   return defaults;
 }
 

@@ -5,7 +5,7 @@ import { schemaErrors } from './schema-errors.js';
 
 const load = createRequire(import.meta.url);
 
-/** A file of class-validator of its own: the package's index also reads its tables of countries and phone numbers, half of a start. */
+/** One file of class-validator. Its index loads every validator and tables of phone numbers: 100 ms of every start. */
 const part = (path: string) => load(`class-validator/cjs/${path}.js`) as typeof ClassValidator;
 
 export const { getMetadataStorage } = part('metadata/MetadataStorage');
@@ -26,7 +26,6 @@ export const { IsPositive } = part('decorator/number/IsPositive');
 export const { Max } = part('decorator/number/Max');
 export const { Min } = part('decorator/number/Min');
 export const { Matches } = part('decorator/string/Matches');
-export const { MaxLength } = part('decorator/string/MaxLength');
 export const { MinLength } = part('decorator/string/MinLength');
 export const { ArrayMaxSize } = part('decorator/array/ArrayMaxSize');
 export const { ArrayMinSize } = part('decorator/array/ArrayMinSize');
@@ -34,6 +33,9 @@ export const { ArrayUnique } = part('decorator/array/ArrayUnique');
 
 /** A class of options: each property is one option, its initial value the default, its decorators the check. */
 export type OptionsClass<T extends object = object> = new () => T;
+
+/** What is loaded by a class of options: plain objects, never instances. */
+export type Plain<T> = { readonly [Name in keyof T]: T[Name] };
 
 /** What a value has to be: of a class of options, or where there is none to write, this part of JSON Schema. */
 export type ValueType = OptionsClass | SchemaNode;
@@ -48,7 +50,7 @@ interface OptionMembers {
 }
 
 export interface OptionDescription extends OptionMembers {
-  /** As the pages tell it, links of Markdown included. */
+  /** As written in the tables of docs/, links of Markdown included. */
   readonly text: string;
 }
 
@@ -62,12 +64,12 @@ export function optionsOf(type: OptionsClass): ReadonlyMap<string, OptionDescrip
 }
 
 /** Conditions of class-validator under which the checks of an option are left out. */
-export const isGiven = (_: unknown, value: unknown): boolean => value !== undefined;
+const isGiven = (_: unknown, value: unknown): boolean => value !== undefined;
 export const isNotNull = (_: unknown, value: unknown): boolean => value !== null;
 
 /**
  * Makes a property an option of the configuration. class-validator has no place for the words that describe one, and its
- * `IsOptional` takes null for nothing, which in a configuration says something.
+ * `IsOptional` accepts null, which has a meaning of its own in a configuration.
  * @param text what it is, in the words of the table in docs/
  */
 export function Option(text: string, members: OptionMembers = {}): PropertyDecorator {
@@ -158,7 +160,7 @@ export function pickOptions<T extends object, const Name extends keyof T & strin
   );
 }
 
-/** A class with the options of several, none of which has a default, for objects whose class is told by one of them. */
+/** A class with the options of several, none of which has a default, for objects of which one option says the class. */
 export function joinOptions(types: readonly OptionsClass[], required: readonly string[]): OptionsClass {
   const origins = new Map<string, OptionsClass>();
   for (const type of types)
@@ -175,7 +177,7 @@ function copiedOptions(
   for (const [name, type] of origins) {
     for (const rule of storage.getTargetValidationMetadatas(type, '', false, false))
       if (rule.propertyName === name && rule.constraints?.[0] !== isGiven)
-        storage.addValidationMetadata({ ...rule, target: Copied });
+        storage.addValidationMetadata(Object.assign({}, rule, { target: Copied }));
     const text = optionsOf(type).get(name)?.text ?? '';
     Option(text, required.includes(name) ? { required: true } : {})(Copied.prototype, name);
   }

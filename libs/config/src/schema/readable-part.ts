@@ -13,10 +13,10 @@ const DEEPEST = 64;
 const MOST_VALUES = 200_000;
 
 /**
- * Keys that are refused at every depth, whatever the schema says of the place, and what no file can hold: objects that
+ * Keys that are refused at every depth, whatever the schema accepts there, and what no file can hold: objects that
  * hold themselves, or far more than is meant.
  */
-export function forbiddenKeys(value: unknown, path: readonly string[] = []): SchemaFinding[] {
+function forbiddenKeys(value: unknown, path: readonly string[] = []): SchemaFinding[] {
   const findings: SchemaFinding[] = [];
   let left = MOST_VALUES;
   const walk = (at: unknown, here: readonly string[], above: ReadonlySet<unknown>): void => {
@@ -39,7 +39,7 @@ export function forbiddenKeys(value: unknown, path: readonly string[] = []): Sch
   return findings;
 }
 
-/** A value without what is wrong in its form, so that its meaning can be judged at the same time. */
+/** A value without the parts that are wrong in form, so that its meaning can be checked at the same time. */
 export interface ReadablePart {
   /** What is wrong with the form: keys, types and bounds. */
   readonly errors: readonly ConfigFault[];
@@ -49,7 +49,7 @@ export interface ReadablePart {
    * Of errors in the meaning of the rest, those that are not merely a consequence of an error in the form: at the place of
    * one, or depending on an option that has one. Their paths are those of the whole value.
    */
-  independent(faults: readonly ConfigFault[]): ConfigFault[];
+  independent(errors: readonly ConfigFault[]): ConfigFault[];
 }
 
 type Path = readonly string[];
@@ -78,7 +78,7 @@ export function readablePart(
   }
   const covered = [...known, ...all].flatMap(({ path, suggestion }) => {
     const meant = suggestion === undefined ? null : [...path.slice(0, -1), suggestion];
-    // Where the key that was meant is there as well, it says what it says.
+    // Where the key that was meant is given as well, its errors are its own.
     return meant === null || isGiven(given, meant) ? [path] : [path, meant];
   });
   const joined = (path: Path) => [...prefix, ...path].join('.');
@@ -91,9 +91,9 @@ export function readablePart(
       ...(suggestion !== undefined && { suggestion }),
     })),
     value: findings.length > 0 ? undefined : value,
-    independent: (faults) =>
-      faults
-        .map((fault) => ({ ...fault, path: places.originalOf(fault.path, prefix.length) }))
+    independent: (errors) =>
+      errors
+        .map((error) => ({ ...error, path: places.originalOf(error.path, prefix.length) }))
         .filter(
           ({ path, related = [] }) =>
             !covers.some((at) => isAt(path, at) || isAt(at, path)) &&
@@ -122,7 +122,7 @@ const concerns = (option: string, at: string) =>
 /** Whether a dotted path is that of a place or within it. */
 const isAt = (path: string, place: string) => place === '' || path === place || path.startsWith(`${place}.`);
 
-/** Entries that were taken out of lists, so that those after them are still told by their own places. */
+/** Entries that were taken out of lists, so that errors in those after them still have their own paths. */
 class Places {
   /** Of each shortened list, by the path that it has now: the places that its entries had. */
   private readonly kept = new Map<string, readonly number[]>();

@@ -39,10 +39,10 @@ export function schemaErrors(schema: SchemaNode, value: unknown, path: Path = []
 
 function wrongType(schema: SchemaNode, value: unknown, path: Path): SchemaFinding {
   const own = typeOf(value);
-  const told = own === 'number' ? '' : `, not ${inWords(own)}`;
-  // Which keys an object needs is told once there is an object.
+  const got = own === 'number' ? '' : `, not ${inWords(own)}`;
+  // The keys that an object needs are listed once there is an object.
   const isObject = schema.anyOf === undefined && schema.type === 'object' && schema.description === undefined;
-  return { path, message: `must be ${isObject ? inWords('object') : accepts(schema)}${told}` };
+  return { path, message: `must be ${isObject ? inWords('object') : accepts(schema)}${got}` };
 }
 
 function isInBounds(schema: SchemaNode, value: unknown): boolean {
@@ -177,30 +177,30 @@ function unionErrors(
   return [wrongType(schema, value, path)];
 }
 
-/** Objects of which each kind is told by a key that it needs. */
+/** Objects of several kinds, each with a required key that no other kind has. */
 function variantErrors(variants: readonly SchemaNode[], value: PlainObject, path: Path): SchemaFinding[] {
   const keys = Object.keys(value).filter((key) => value[key] !== undefined);
-  const telling = [...new Set(variants.flatMap(({ required = [] }) => [...required]))];
-  const given = telling.filter((key) => keys.includes(key));
+  const kinds = [...new Set(variants.flatMap(({ required = [] }) => [...required]))];
+  const given = kinds.filter((key) => keys.includes(key));
   if (given.length > 1) {
-    const message = `${given.join(', ')} are mutually exclusive: give one of ${telling.join(', ')}`;
-    return [{ path, message, accepted: telling }];
+    const message = `${given.join(', ')} are mutually exclusive: give one of ${kinds.join(', ')}`;
+    return [{ path, message, accepted: kinds }];
   }
   const all = Object.assign({}, ...variants.map(({ properties }) => properties)) as Record<
     string,
     SchemaNode
   >;
-  const told = given[0];
+  const kind = given[0];
   const chosen = variants.find(({ required = [] }) =>
-    told === undefined ? required.length === 0 : required.includes(told),
+    kind === undefined ? required.length === 0 : required.includes(kind),
   );
   const foreign = keys.filter((key) => !Object.hasOwn(chosen?.properties ?? {}, key));
-  if (chosen && told !== undefined) {
+  if (chosen && kind !== undefined) {
     const beside = foreign.filter((key) => Object.hasOwn(all, key));
     const rest = Object.fromEntries(Object.entries(value).filter(([key]) => !beside.includes(key)));
     return [
       ...schemaErrors(chosen, rest, path),
-      ...beside.map((key) => ({ path: [...path, key], message: `cannot be combined with '${told}'` })),
+      ...beside.map((key) => ({ path: [...path, key], message: `cannot be combined with '${kind}'` })),
     ];
   }
   const strange = keys.filter((key) => !Object.hasOwn(all, key));
@@ -210,5 +210,5 @@ function variantErrors(variants: readonly SchemaNode[], value: PlainObject, path
     return [...strange.map((key) => unknownKey(key, Object.keys(all), {}, path)), ...others];
   }
   if (chosen) return schemaErrors(chosen, value, path);
-  return [{ path, message: `needs one of ${telling.join(', ')}`, accepted: telling }];
+  return [{ path, message: `needs one of ${kinds.join(', ')}`, accepted: kinds }];
 }

@@ -11,7 +11,7 @@ export interface SchemaNode {
   readonly const?: unknown;
   readonly enum?: readonly unknown[];
   readonly anyOf?: readonly SchemaNode[];
-  /** Everything but this, which is judged elsewhere. */
+  /** Everything but this; what it is instead is checked elsewhere. */
   readonly not?: SchemaNode;
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly additionalProperties?: boolean | SchemaNode;

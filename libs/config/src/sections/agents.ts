@@ -21,6 +21,7 @@ import {
   Nested,
   Nullable,
   Option,
+  type Plain,
 } from '../schema/option.js';
 import type { SchemaNode } from '../schema/schema-node.js';
 import { CLAIM } from './auth.js';
@@ -29,13 +30,13 @@ import { BudgetConfig, TIERS } from './policy.js';
 
 const LABEL = 'stands in audit records as `impersonation_label`, at most 128 characters';
 
-export class SessionIdentity {
+class SessionIdentity {
   @Option('the session that the caller shows', { required: true })
   @Equals('caller')
   readonly session!: 'caller';
 }
 
-export class UserIdentity {
+class UserIdentity {
   @Option('objectId of the user', { required: true })
   @IsString()
   readonly user!: string;
@@ -45,7 +46,7 @@ export class UserIdentity {
   readonly label?: string;
 }
 
-export class ClaimIdentity implements UserClaim {
+class ClaimIdentity implements UserClaim {
   @Option("the claim of the caller's token that names the user", { required: true })
   @AnyOf(...CLAIM)
   readonly claim!: string | readonly string[];
@@ -59,7 +60,7 @@ export class ClaimIdentity implements UserClaim {
   readonly label?: string;
 }
 
-export class ImpersonationIdentity {
+class ImpersonationIdentity {
   @Option('objectId of the user', { required: true })
   @IsString()
   readonly impersonate!: string;
@@ -73,7 +74,7 @@ export class ImpersonationIdentity {
   readonly label?: string;
 }
 
-export class RoleIdentity {
+class RoleIdentity {
   @Option('name of the role', { required: true })
   @IsString()
   readonly role!: string;
@@ -119,7 +120,7 @@ const NAME_FILTER = [NAMES, { type: 'null' }, OnlyAndExcept] as const;
 const REFERENCE: SchemaNode = { type: ['string', 'object'] };
 
 /** One entry of `agents`: a named set of limits, and with whose rights it reads. */
-export class AgentConfig
+export class AgentEntry
   implements Omit<AgentShapeOptions, 'rateLimiter' | 'tenantId' | 'impersonationLabel'>, IdentityOptions
 {
   @Option('`readonly`, `write` or `admin`; also spelled `permission`, never both', { default: 'readonly' })
@@ -257,3 +258,5 @@ export class AgentConfig
   @IsBoolean()
   readonly strictClassFilter?: boolean;
 }
+
+export type AgentConfig = Plain<AgentEntry>;

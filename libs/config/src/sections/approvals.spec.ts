@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { approvalErrors, ApprovalsConfig } from './operators.js';
+import { defaultsOf } from '../schema/class-schema.js';
+import { approvalErrors, ApprovalsSection } from './operators.js';
 
 const agents = { editor: {}, writer: {} };
 const errorsOf = (approvals: object) =>
-  approvalErrors({ agents, approvals: { ...new ApprovalsConfig(), ...approvals } }).map(({ path }) => path);
+  approvalErrors({ agents, approvals: { ...defaultsOf(ApprovalsSection), ...approvals } }).map(
+    ({ path }) => path,
+  );
 const webhook = (url: string) => ({ url, secret: 'a secret of the webhook' });
 
 describe('the configuration of approvals', () => {

@@ -21,12 +21,13 @@ import {
   Nullable,
   Option,
   optionsOf,
+  type Plain,
 } from '../schema/option.js';
 import { isSafeAddress } from './server.js';
 import { DATABASE_NAME } from './stores.js';
 
 /** What sinks of every kind have. */
-class SinkConfig {
+class Sink {
   @Option('`file`, `mongodb` or `webhook`', { required: true })
   @IsIn(['file', 'mongodb', 'webhook'])
   readonly kind!: 'file' | 'mongodb' | 'webhook';
@@ -37,7 +38,7 @@ class SinkConfig {
 }
 
 /** One record a line. */
-class FileSinkConfig extends SinkConfig {
+class FileSink extends Sink {
   declare readonly kind: 'file';
 
   @Option('the file, relative to that of the configuration', { required: true })
@@ -61,7 +62,7 @@ class FileSinkConfig extends SinkConfig {
 }
 
 /** A collection that can be searched. */
-export class MongoSinkConfig extends SinkConfig {
+export class MongoSink extends Sink {
   declare readonly kind: 'mongodb';
 
   @Option('a MongoDB URI; null: the server of `database`')
@@ -87,8 +88,10 @@ export class MongoSinkConfig extends SinkConfig {
   readonly days: number | null = null;
 }
 
-/** Signed batches to somebody else's system. */
-class WebhookSinkConfig extends SinkConfig {
+export type MongoSinkConfig = Plain<MongoSink>;
+
+/** Signed batches to another system. */
+class WebhookSink extends Sink {
   declare readonly kind: 'webhook';
 
   @Option('where batches are sent: https, or an address of this machine', { required: true })
@@ -102,21 +105,21 @@ class WebhookSinkConfig extends SinkConfig {
   readonly secret!: string;
 }
 
-export type AuditSinkConfig = FileSinkConfig | MongoSinkConfig | WebhookSinkConfig;
+export type AuditSinkConfig = Plain<FileSink> | MongoSinkConfig | Plain<WebhookSink>;
 
-const SINKS = { file: FileSinkConfig, mongodb: MongoSinkConfig, webhook: WebhookSinkConfig } as const;
+const SINKS = { file: FileSink, mongodb: MongoSink, webhook: WebhookSink } as const;
 
 /** Which options go with which kind is checked by `auditErrors`. */
-const AnySinkConfig = joinOptions(Object.values(SINKS), ['kind']);
+const AnySink = joinOptions(Object.values(SINKS), ['kind']);
 
 /** The section `audit`: what is recorded, and where (docs/audit.md). */
-export class AuditConfig {
+export class AuditSection {
   @Option("records on the application's log: refusals with their private cause as warnings")
   @IsBoolean()
   readonly log: boolean = true;
 
   @Option('where records are kept, at most 8')
-  @ListOf(AnySinkConfig)
+  @ListOf(AnySink)
   @ArrayMaxSize(8)
   readonly sinks: readonly AuditSinkConfig[] = [];
 
@@ -160,13 +163,15 @@ export class AuditConfig {
   readonly digestKey: string | null = null;
 }
 
+export type AuditConfig = Plain<AuditSection>;
+
 /** With every default; `base` is the folder of the configuration file. */
 export function auditConfig(given: Partial<AuditConfig> | undefined, base: string): AuditConfig {
   const sinks = (given?.sinks ?? []).map((sink) => {
     const filled = { ...defaultsOf<object>(SINKS[sink.kind]), ...sink } as AuditSinkConfig;
     return filled.kind === 'file' ? { ...filled, path: resolve(base, filled.path ?? '') } : filled;
   });
-  const config = { ...defaultsOf(AuditConfig), ...given };
+  const config = { ...defaultsOf(AuditSection), ...given };
   return { ...config, sinks, bufferFolder: resolve(base, config.bufferFolder) };
 }
 

@@ -17,7 +17,7 @@ function load(config: object) {
   return loadConfig({}, folder);
 }
 
-function faultsOf(config: object): string[] {
+function errorsOf(config: object): string[] {
   try {
     load(config);
   } catch (error) {
@@ -57,7 +57,7 @@ describe('a rule for tokens', () => {
       },
     ],
   ])('may have %s', (_, config) => {
-    expect(faultsOf(config)).toEqual([]);
+    expect(errorsOf(config)).toEqual([]);
   });
 
   it.each<[string, object, string[]]>([
@@ -102,7 +102,7 @@ describe('a rule for tokens', () => {
       ['server.publicUrl'],
     ],
   ])('cannot have %s', (_, config, paths) => {
-    expect(faultsOf(config)).toEqual(paths);
+    expect(errorsOf(config)).toEqual(paths);
   });
 });
 
@@ -117,8 +117,8 @@ describe('an agent that goes by claims', () => {
       { agent: 'a', clientCertificate: { header: 'X-S', trustedProxies: ['10.0.0.1'], subjects: ['CN=a'] } },
       { agent: 'a', anonymous: true },
     ];
-    expect(faultsOf({ agents: { a }, auth: others })).toEqual(others.map((__, at) => `auth.${at}.agent`));
-    expect(faultsOf(oauth({}, { a, b: {} }))).toEqual([]);
+    expect(errorsOf({ agents: { a }, auth: others })).toEqual(others.map((__, at) => `auth.${at}.agent`));
+    expect(errorsOf(oauth({}, { a, b: {} }))).toEqual([]);
   });
 });
 
@@ -137,6 +137,6 @@ describe('other rules', () => {
     ],
     ['a key twice, in clear and as a hash', { apiKey: 'k', apiKeyHash: newKey().hash }, ['auth.0']],
   ])('cannot have %s', (_, rule, paths) => {
-    expect(faultsOf({ agents: { a: {} }, auth: [{ agent: 'a', ...rule }] })).toEqual(paths);
+    expect(errorsOf({ agents: { a: {} }, auth: [{ agent: 'a', ...rule }] })).toEqual(paths);
   });
 });

@@ -40,7 +40,7 @@ export const CLAIM: readonly SchemaNode[] = [TEXT, TEXTS];
 const HTTP_URL = /^https?:\/\//;
 const HEADER_NAME = /^[A-Za-z0-9-]+$/;
 
-/** How the issuer is asked whether a token still holds. */
+/** Introspection: a request to the issuer whether a token still holds. */
 export class IntrospectionConfig {
   @Option('where the issuer answers; default: what it says of itself')
   @IsString()
@@ -139,7 +139,7 @@ export class VerifiedHeaderConfig {
   readonly value!: string;
 }
 
-/** `auth.*.clientCertificate`: what a proxy says of the certificate of a client. */
+/** `auth.*.clientCertificate`: certificates of clients, verified by a proxy. */
 export class ClientCertificateConfig implements ClientCertificateOptions {
   @Option(
     'in which the proxy says whose certificate it verified. The proxy must overwrite it on every request',
@@ -170,7 +170,7 @@ export class ClientCertificateConfig implements ClientCertificateOptions {
 }
 
 /** One entry of `auth`. That it is of one kind is checked by `authRuleErrors`. */
-export class AuthRuleOptions {
+export class AuthRuleEntry {
   @Option('the agent that callers of this rule are', { required: true })
   @IsText()
   readonly agent!: string;
@@ -200,8 +200,8 @@ export class AuthRuleOptions {
   readonly oauth?: OAuthConfig;
 }
 
-type RuleOf<Kind extends Exclude<keyof AuthRuleOptions, 'agent'>> = Pick<AuthRuleOptions, 'agent'> & {
-  readonly [Name in Kind]: NonNullable<AuthRuleOptions[Name]>;
+type RuleOf<Kind extends Exclude<keyof AuthRuleEntry, 'agent'>> = Pick<AuthRuleEntry, 'agent'> & {
+  readonly [Name in Kind]: NonNullable<AuthRuleEntry[Name]>;
 };
 
 /** A rule is of exactly one kind. */
@@ -216,7 +216,7 @@ export type AuthRuleConfig =
 const KINDS = ['apiKey', 'apiKeyHash', 'anonymous', 'parseSession', 'clientCertificate', 'oauth'] as const;
 
 /**
- * What a schema cannot say of `auth`: each rule is of one kind and names agents that exist. Reads whatever form the
+ * Checks beyond the form of `auth`: each rule is of one kind and names agents that exist. Reads whatever form the
  * file has, so that these errors are listed together with those of the schema.
  * @param fallback the agent that exists when the file names none
  */
@@ -257,8 +257,8 @@ function valueErrors({ apiKeyHash, clientCertificate }: Section, path: string): 
   ];
 }
 
-/** What a schema cannot say of `auth.*.oauth`, and of the URL that its clients know. */
-export function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigFault[] {
+/** Checks beyond the form of `auth.*.oauth`, and of the URL that its clients know. */
+function oauthErrors(config: Section, agents: ReadonlySet<string>): ConfigFault[] {
   const rules = (config['auth'] as unknown[]).flatMap((rule, index) => {
     const oauth = isSection(rule) ? rule['oauth'] : undefined;
     return isSection(oauth) ? [{ oauth, path: `auth.${index}.oauth` }] : [];

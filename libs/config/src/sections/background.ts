@@ -2,7 +2,7 @@ import { DEFAULT_SUBSCRIPTIONS } from '#subscriptions';
 import { IsBoolean, IsInt, IsNumber, Max, Min, Option } from '../schema/option.js';
 
 /** The section `tasks`: calls that go on after their answer (docs/tasks.md). */
-export class TaskConfig {
+export class TaskSection {
   @Option('seconds that a task and its result are kept after their last change')
   @IsNumber()
   @Min(1)
@@ -33,7 +33,7 @@ export class TaskConfig {
 }
 
 /** The section `exports`: exports that are fetched after they were requested (docs/exports.md). */
-export class ExportConfig {
+export class ExportSection {
   @Option('seconds that an export can be fetched')
   @IsNumber()
   @Min(1)
@@ -51,7 +51,7 @@ export class ExportConfig {
 }
 
 /** The section `subscriptions`: resources that sessions watch (docs/subscriptions.md). */
-export class SubscriptionsConfig {
+export class SubscriptionsSection {
   @Option(
     'seconds from the first change to the one update that tells of it and all that follow until then; 0 or less: one per change',
   )
@@ -70,7 +70,7 @@ export class SubscriptionsConfig {
 }
 
 /** The section `reload`: reading the configuration anew while the service runs (docs/reload.md). */
-export class ReloadConfig {
+export class ReloadSection {
   @Option('looks whether the file has changed; without it, only `SIGHUP` has it read anew')
   @IsBoolean()
   readonly watch: boolean = true;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { defaultsOf } from '../schema/class-schema.js';
 import { consoleErrors } from './operators.js';
-import { ServerConfig } from './server.js';
+import { ServerSection } from './server.js';
 
 const base = {
   agents: { boss: {}, guest: {} },
@@ -8,11 +9,11 @@ const base = {
     { apiKey: 'k', agent: 'boss' },
     { anonymous: true as const, agent: 'guest' },
   ],
-  server: new ServerConfig(),
+  server: defaultsOf(ServerSection),
 };
 const errorsOf = (operators: readonly string[] | null, path = '/mcp') =>
-  consoleErrors({ ...base, server: { ...new ServerConfig(), path }, console: { operators } }).map(
-    (fault) => fault.path,
+  consoleErrors({ ...base, server: { ...defaultsOf(ServerSection), path }, console: { operators } }).map(
+    (error) => error.path,
   );
 
 describe('the operators of the console', () => {

@@ -6,8 +6,8 @@ import { stringify } from 'yaml';
 import { PROVIDERS } from '#llm';
 import { ConfigError } from '../config-error.js';
 import { loadConfig } from '../load-config.js';
-import { schemaOf } from '../schema/class-schema.js';
-import { LlmConfig, llmOf } from './models.js';
+import { defaultsOf, schemaOf } from '../schema/class-schema.js';
+import { LlmSection, llmOf } from './models.js';
 
 let folder: string;
 beforeAll(() => {
@@ -32,15 +32,15 @@ function faultPaths(llm: object): string[] {
 
 describe('the language model of the configuration', () => {
   it('is none unless given, and has documented defaults', () => {
-    expect(load({})).toEqual(new LlmConfig());
+    expect(load({})).toEqual(defaultsOf(LlmSection));
   });
 
   it('knows the providers that there are', () => {
-    expect(schemaOf(LlmConfig).properties?.['provider']?.enum).toEqual([...PROVIDERS, null]);
+    expect(schemaOf(LlmSection).properties?.['provider']?.enum).toEqual([...PROVIDERS, null]);
   });
 
   it('never stops a service by the environment of the chat', () => {
-    expect(load({}, { LLM_PROVIDER: 'nobody', LLM_BASE_URL: 'ftp://x' })).toEqual(new LlmConfig());
+    expect(load({}, { LLM_PROVIDER: 'nobody', LLM_BASE_URL: 'ftp://x' })).toEqual(defaultsOf(LlmSection));
   });
 
   it('takes its key from the environment', () => {
@@ -75,7 +75,7 @@ describe('the model of one agent', () => {
     writeFileSync(join(folder, 'parley.yaml'), stringify({ llm, agents }));
     return loadConfig({}, folder).config;
   }
-  const faultsOf = (own: object, llm: object = {}) => {
+  const errorsOf = (own: object, llm: object = {}) => {
     try {
       loadAgents({ reader: { llm: own } }, llm);
       return [];
@@ -117,6 +117,6 @@ describe('the model of one agent', () => {
     ['another key', { apiKey: 'sk-1' }, {}, 'agents.reader.llm.apiKey'],
     ['other permitted places', { allowedEndpoints: null }, {}, 'agents.reader.llm.allowedEndpoints'],
   ])('is refused %s', (_title, own, llm, path) => {
-    expect(faultsOf(own, llm)).toContain(path);
+    expect(errorsOf(own, llm)).toContain(path);
   });
 });

@@ -20,6 +20,7 @@ import {
   Nullable,
   Option,
   pickOptions,
+  type Plain,
 } from '../schema/option.js';
 import { isSection, type Section } from '../schema/schema-node.js';
 
@@ -37,7 +38,7 @@ export class EmbeddingBudgetConfig {
 }
 
 /** The section `embeddings`: where texts become vectors. */
-export class EmbeddingsConfig {
+export class EmbeddingsSection {
   @Option(
     "base of an API with OpenAI's `/embeddings`: https, or http on this machine; among `llm.allowedEndpoints` if set",
     { required: true },
@@ -55,7 +56,7 @@ export class EmbeddingsConfig {
   @Nullable()
   readonly apiKey: string | null = null;
 
-  @Option('of the stored vectors; any other answer is a fault', { required: true })
+  @Option('of the stored vectors; any other answer is an error', { required: true })
   @IsInt()
   @Min(1)
   @Max(8192)
@@ -83,8 +84,10 @@ export class EmbeddingsConfig {
   readonly budget: EmbeddingBudgetConfig | null = null;
 }
 
+export type EmbeddingsConfig = Plain<EmbeddingsSection>;
+
 /** US dollars per million tokens. */
-export class PriceConfig {
+class PriceConfig {
   @Option('of what a model is given', { required: true })
   @IsNumber()
   @Min(0)
@@ -97,10 +100,10 @@ export class PriceConfig {
 }
 
 /**
- * The section `llm`: which language model `parley chat` and `parley console` ask (docs/chat.md). The service itself asks none, and
+ * The section `llm`: which language model `parley chat` and `parley console` ask (docs/chat.md). The service itself uses none, and
  * loads no client: the names of providers stand here too.
  */
-export class LlmConfig {
+export class LlmSection {
   @Option(
     "`openai`, `anthropic`, or `lmstudio` for any server of one's own that speaks OpenAI's wire; null: `LLM_PROVIDER`",
   )
@@ -188,8 +191,10 @@ export class LlmConfig {
   readonly prices: Prices = {};
 }
 
+export type LlmConfig = Plain<LlmSection>;
+
 /** `agents.X.llm`: what one agent may have of its own. Where texts go, and with whose key, is the installation's alone. */
-export const AgentLlmConfig = pickOptions(LlmConfig, [
+export const AgentLlmConfig = pickOptions(LlmSection, [
   'model',
   'systemPrompt',
   'systemPromptSuffix',
@@ -234,9 +239,9 @@ function limitErrors(
   own: Readonly<Record<string, unknown>>,
   whole: Readonly<Record<string, unknown>>,
 ): ConfigFault[] {
-  const asked = own[limit];
-  const most = typeof whole[limit] === 'number' ? whole[limit] : defaultsOf(LlmConfig)[limit];
-  if (typeof asked !== 'number' || asked <= most) return [];
+  const wanted = own[limit];
+  const most = typeof whole[limit] === 'number' ? whole[limit] : defaultsOf(LlmSection)[limit];
+  if (typeof wanted !== 'number' || wanted <= most) return [];
   return [
     {
       path: `agents.${agent}.llm.${limit}`,

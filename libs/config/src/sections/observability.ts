@@ -14,13 +14,14 @@ import {
   Min,
   Nullable,
   Option,
+  type Plain,
 } from '../schema/option.js';
 
 /** What can stand in a header. */
 const HEADER_TEXT = '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$';
 
-/** The section `traces`: where spans go (docs/observability.md). Off by default, unless the `OTEL_*` variables say where. */
-export class TracesConfig {
+/** The section `traces`: where spans go (docs/observability.md). Off by default, unless the `OTEL_*` variables name a place. */
+export class TracesSection {
   // A URL with a password in it would be logged by whatever logs the URL.
   @Option('OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`')
   @IsString()
@@ -51,7 +52,7 @@ export class TracesConfig {
 }
 
 /** The section `metrics`: a listener of its own. */
-export class MetricsConfig {
+export class MetricsSection {
   @Option(
     'of [`GET /metrics`](observability.md#metrics), on a listener of its own; 0 takes a free one; null: none',
   )
@@ -67,7 +68,7 @@ export class MetricsConfig {
 }
 
 /** The section `logging`. */
-export class LoggingConfig {
+export class LoggingSection {
   @Option('`error`, `warn`, `info` or `debug`; null: `info`, and `warn` in `parley stdio`')
   @IsIn(['error', 'warn', 'info', 'debug', null])
   readonly level: 'error' | 'warn' | 'info' | 'debug' | null = null;
@@ -77,14 +78,16 @@ export class LoggingConfig {
   readonly format: 'auto' | 'json' | 'plain' = 'auto';
 }
 
-/** What is only installed where it is used, by the option that asks for it. */
+export type LoggingConfig = Plain<LoggingSection>;
+
+/** Packages that are installed only where they are used, by the option that needs them. */
 const OPTIONAL: readonly {
   readonly path: string;
   readonly packages: readonly string[];
-  readonly asked: (config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>) => boolean;
+  readonly isUsed: (config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>) => boolean;
 }[] = [
-  { path: 'redis.url', packages: ['ioredis', 'bullmq'], asked: ({ redis }) => redis.url !== null },
-  { path: 'metrics.port', packages: ['prom-client'], asked: ({ metrics }) => metrics.port !== null },
+  { path: 'redis.url', packages: ['ioredis', 'bullmq'], isUsed: ({ redis }) => redis.url !== null },
+  { path: 'metrics.port', packages: ['prom-client'], isUsed: ({ metrics }) => metrics.port !== null },
   {
     path: 'traces.endpoint',
     packages: [
@@ -93,7 +96,7 @@ const OPTIONAL: readonly {
       '@opentelemetry/resources',
       '@opentelemetry/sdk-trace',
     ],
-    asked: ({ traces }) => traces.endpoint !== null,
+    isUsed: ({ traces }) => traces.endpoint !== null,
   },
 ];
 
@@ -109,14 +112,14 @@ function isInstalled(name: string): boolean {
 }
 
 /**
- * Optional packages that the configuration needs and nobody installed: listed with all other errors, before anything is opened.
+ * Optional packages that the configuration needs and that are not installed, found before anything is opened.
  * @param installed default: whether Node finds it from here
  */
 export function packageErrors(
   config: Pick<ParleyConfig, 'redis' | 'traces' | 'metrics'>,
   installed: (name: string) => boolean = isInstalled,
 ): ConfigFault[] {
-  return OPTIONAL.filter(({ asked }) => asked(config)).flatMap(({ path, packages }) => {
+  return OPTIONAL.filter(({ isUsed }) => isUsed(config)).flatMap(({ path, packages }) => {
     const missing = packages.filter((name) => !installed(name));
     if (missing.length === 0) return [];
     const names = missing.join(' ');

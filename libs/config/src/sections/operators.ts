@@ -13,10 +13,11 @@ import {
   Nested,
   Nullable,
   Option,
+  type Plain,
 } from '../schema/option.js';
 import { isSafeAddress } from './server.js';
 
-/** Who is told of new cases. */
+/** Where new cases are announced. */
 export class ApprovalWebhookConfig {
   @Option('where new cases are sent', { required: true })
   @IsString()
@@ -30,7 +31,7 @@ export class ApprovalWebhookConfig {
 }
 
 /** The section `approvals`: who decides when the policy wants approval (docs/approvals.md). */
-export class ApprovalsConfig {
+export class ApprovalsSection {
   @Option(
     '`client`: whoever sits at the calling client. `desk`: another person. `both`: the client, and then the other',
   )
@@ -46,7 +47,7 @@ export class ApprovalsConfig {
   )
   @Nested(ApprovalWebhookConfig)
   @Nullable()
-  readonly webhook: ApprovalWebhookConfig | null = null;
+  readonly webhook: Plain<ApprovalWebhookConfig> | null = null;
 
   @Option('seconds that a case waits there, and that an approval there may be used')
   @IsNumber()
@@ -55,8 +56,10 @@ export class ApprovalsConfig {
   readonly expiry: number = 300;
 }
 
+export type ApprovalsConfig = Plain<ApprovalsSection>;
+
 /** The section `console`: the operators' page (docs/console.md). */
-export class ConsoleConfig {
+export class ConsoleSection {
   @Option(
     'names of the agents that may see it; null: `/console` is 404. One that is reached without a credential stops the start',
   )
@@ -65,7 +68,7 @@ export class ConsoleConfig {
   readonly operators: readonly string[] | null = null;
 }
 
-/** What would make the desk a place where nobody decides, or show strangers its cases. */
+/** An approval desk without approvers, and webhooks that would show its cases to others. */
 export function approvalErrors({
   approvals,
   agents,
@@ -94,7 +97,7 @@ export function approvalErrors({
   return errors;
 }
 
-/** What would make the console a page of nobody, or of everybody. */
+/** Operators that do not exist, or that sign in without a credential. */
 export function consoleErrors({
   console: { operators },
   agents,

@@ -4,17 +4,17 @@ import type { AgentShapeOptions, BudgetOptions, IdentityOptions } from '#agent';
 import type { ClassConfig, PolicyConfig } from '#policy';
 import { schemaOf } from '../schema/class-schema.js';
 import { findMisfits } from '../schema/option.js';
-import type { AgentConfig } from './agents.js';
-import { type BudgetConfig, type ClassOptions, PolicyOptions } from './policy.js';
+import type { AgentEntry } from './agents.js';
+import { type BudgetConfig, type ClassEntry, PolicySection } from './policy.js';
 
 const KEY = 'a-secret-of-at-least-32-characters!!';
 
 describe('masks of a policy', () => {
-  const validate = new Ajv({ strict: false }).compile(schemaOf(PolicyOptions));
+  const validate = new Ajv({ strict: false }).compile(schemaOf(PolicySection));
   const isValid = (masks: unknown, maskingKey?: string) => {
     const policy = { ...(maskingKey !== undefined && { maskingKey }), classes: { Card: { masks } } };
     const accepted = validate(policy);
-    expect(findMisfits(PolicyOptions, policy).length === 0).toBe(accepted);
+    expect(findMisfits(PolicySection, policy).length === 0).toBe(accepted);
     return accepted;
   };
   it.each<[string, unknown]>([
@@ -43,10 +43,10 @@ describe('masks of a policy', () => {
 
 describe('classes of options', () => {
   it('have all options that other libs read, and no other', () => {
-    expectTypeOf<keyof PolicyOptions>().toEqualTypeOf<keyof PolicyConfig>();
-    expectTypeOf<keyof ClassOptions>().toEqualTypeOf<keyof ClassConfig>();
+    expectTypeOf<keyof PolicySection>().toEqualTypeOf<keyof PolicyConfig>();
+    expectTypeOf<keyof ClassEntry>().toEqualTypeOf<keyof ClassConfig>();
     expectTypeOf<keyof BudgetConfig>().toEqualTypeOf<keyof BudgetOptions>();
-    expectTypeOf<keyof AgentConfig>().toEqualTypeOf<
+    expectTypeOf<keyof AgentEntry>().toEqualTypeOf<
       Exclude<keyof AgentShapeOptions, 'rateLimiter'> | keyof IdentityOptions | 'identity' | 'llm'
     >();
   });

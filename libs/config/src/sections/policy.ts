@@ -190,7 +190,7 @@ const MASKED_PATH: SchemaNode = {
 };
 
 /** One entry of `policy.classes`: the rules of a class. What the class has in the database is checked by `#policy`. */
-export class ClassOptions implements ClassConfig {
+export class ClassEntry implements ClassConfig {
   @Option('told to agents, as data, at most 200 characters')
   @IsString()
   @Nullable()
@@ -270,7 +270,7 @@ export class ClassOptions implements ClassConfig {
 }
 
 /** The section `policy` (docs/policy.md). Defaults are those of `#policy`, which compiles it. */
-export class PolicyOptions implements PolicyConfig {
+export class PolicySection implements PolicyConfig {
   @Option("tiers whose calls need a person's yes; nobody to ask is a no", { default: [] })
   @IsArray()
   @IsIn([...TIERS], { each: true })
@@ -391,6 +391,6 @@ export class PolicyOptions implements PolicyConfig {
   readonly maskingKey?: string | null;
 
   @Option('the rules of classes, by name')
-  @MapOf(ClassOptions, { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' })
-  readonly classes?: Readonly<Record<string, ClassOptions>>;
+  @MapOf(ClassEntry, { pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' })
+  readonly classes?: Readonly<Record<string, ClassEntry>>;
 }

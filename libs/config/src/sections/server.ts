@@ -21,6 +21,7 @@ import {
   Nested,
   Nullable,
   Option,
+  type Plain,
 } from '../schema/option.js';
 
 /** So many within so many seconds. */
@@ -37,7 +38,7 @@ export class RateLimitConfig {
 }
 
 /** The section `server`: where MCP is served, and within which limits. */
-export class ServerConfig {
+export class ServerSection {
   @Option('address to listen on; see [binding](#binding)')
   @IsText()
   readonly host: string = '127.0.0.1';
@@ -164,6 +165,8 @@ export class ServerConfig {
   readonly requestRateLimit: RateLimitConfig | null = Object.freeze({ limit: 1200, window: 60 });
 }
 
+export type ServerConfig = Plain<ServerSection>;
+
 const LOOPBACK_HOSTS = new Set(['127.0.0.1', '::1', 'localhost']);
 
 export function isLoopbackHost(host: string): boolean {
@@ -181,25 +184,25 @@ export function isSafeAddress(text: string): boolean {
 export type StartKind = 'http' | 'stdio';
 
 /**
- * What must hold before anything is served: nobody switched the server off, and an address that others can reach asks for
+ * Errors that stop a start: the server is switched off, or an address that others can reach does not require
  * credentials (docs/configuration.md#binding).
  */
 export function startFaults(config: ParleyConfig, env: Environment, kind: StartKind): ConfigFault[] {
-  const faults: ConfigFault[] = [];
+  const errors: ConfigFault[] = [];
   const enabled = env['PARSE_MCP_ENABLED'];
   if (enabled !== undefined && enabled !== '' && !isTruthy(enabled))
-    faults.push({ path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` });
+    errors.push({ path: 'PARSE_MCP_ENABLED', message: `is '${enabled}': the server is switched off` });
   const { uri, seed } = config.database;
   if (uri === 'embedded' && seed !== null && !existsSync(seed))
-    faults.push({ path: 'database.seed', message: `the seed file ${seed} cannot be read` });
+    errors.push({ path: 'database.seed', message: `the seed file ${seed} cannot be read` });
   const { host } = config.server;
-  if (kind === 'stdio' || isLoopbackHost(host)) return faults;
+  if (kind === 'stdio' || isLoopbackHost(host)) return errors;
   const anonymous = config.auth.some((rule) => 'anonymous' in rule);
   if (config.auth.length === 0 || anonymous)
-    faults.push({
+    errors.push({
       path: 'server.host',
       message: `non-loopback address '${host}' needs authentication: set MCP_API_KEY or give auth rules without anonymous`,
       related: [anonymous ? 'auth' : 'auth.*'],
     });
-  return faults;
+  return errors;
 }

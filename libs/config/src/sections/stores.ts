@@ -1,7 +1,7 @@
 import { LiveQuerySource } from '#data-parse';
 import type { ConfigFault } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
-import { IsString, Matches, Nullable, Option } from '../schema/option.js';
+import { IsString, Matches, Nullable, Option, type Plain } from '../schema/option.js';
 import { isSection, type Section } from '../schema/schema-node.js';
 import type { AgentConfig } from './agents.js';
 
@@ -11,7 +11,7 @@ const ANY_URL = /^[a-z]+:\/\//;
 const HEADER_VALUE = /^[\x21-\x7e]+$/;
 
 /** The section `database`: the MongoDB that holds the rows. */
-export class DatabaseConfig {
+export class DatabaseSection {
   @Option(
     'or a `mongodb://` / `mongodb+srv://` URI; beside a Parse Server its own database, default null: no direct access',
   )
@@ -31,8 +31,10 @@ export class DatabaseConfig {
   readonly seed: string | null = null;
 }
 
+export type DatabaseConfig = Plain<DatabaseSection>;
+
 /** The section `parse`: the Parse Server that rows are reached through. */
-export class ParseConfig {
+export class ParseSection {
   @Option(
     'where Parse Server is mounted, such as `https://api.example.com/parse`; null: everything is read directly',
   )
@@ -69,8 +71,10 @@ export class ParseConfig {
   readonly liveQueryUrl?: string | null;
 }
 
+export type ParseConfig = Plain<ParseSection>;
+
 /** The section `redis`: what replicas share. */
-export class RedisConfig {
+export class RedisSection {
   @Option(
     '`redis://` or `rediss://`: what [replicas](replicas.md) share; null: one process keeps it in memory',
   )
@@ -125,7 +129,7 @@ function liveQueryErrors(config: Section): ConfigFault[] {
   return message === null ? [] : [{ path: 'parse.liveQueryUrl', message }];
 }
 
-/** What a schema cannot say of `parse` and of the database beside it. */
+/** Checks beyond the form of `parse` and of the database beside it. */
 export function parseServerErrors({
   parse,
   database,
@@ -170,17 +174,17 @@ function isPlainAddress(text: string): boolean {
 }
 
 /**
- * Without a master key no agent can be more than the session it carries.
- * @param faults agents that say they were are added here
+ * Without a master key every agent is in client mode.
+ * @param errors receives an error for every agent that sets `clientMode: false`
  */
 export function inClientMode(
   agents: Readonly<Record<string, AgentConfig>>,
-  faults: ConfigFault[],
+  errors: ConfigFault[],
 ): Record<string, AgentConfig> {
   return Object.fromEntries(
     Object.entries(agents).map(([name, agent]) => {
       if (agent.clientMode === false)
-        faults.push({
+        errors.push({
           path: `agents.${name}.clientMode`,
           message: 'cannot be false without parse.masterKey',
           related: ['parse.masterKey'],
