@@ -62,7 +62,7 @@ class FileSink extends Sink {
 }
 
 /** A collection that can be searched. */
-export class MongoSink extends Sink {
+class MongoSink extends Sink {
   declare readonly kind: 'mongodb';
 
   @Option('a MongoDB URI; null: the server of `database`')
