@@ -160,7 +160,7 @@ export class AgentIntrospection {
   }
 }
 
-export interface ListedFilter {
+interface ListedFilter {
   readonly only: readonly string[] | null;
   readonly except: readonly string[] | null;
 }
@@ -187,13 +187,13 @@ export interface DescribedClass {
   readonly agent_methods: readonly string[] | null;
 }
 
-export function listedFilter({ only, except }: NameFilter): ListedFilter | null {
+function listedFilter({ only, except }: NameFilter): ListedFilter | null {
   if (!only && !except) return null;
   return { only: only && [...only].sort(), except: except && [...except].sort() };
 }
 
 /** How an agent is known, without what would let anyone else be known so. */
-export function describedAuth({ identity }: Agent): Readonly<Record<string, string>> {
+function describedAuth({ identity }: Agent): Readonly<Record<string, string>> {
   const mode = authType(identity);
   switch (identity.kind) {
     case 'sessionToken':
@@ -209,7 +209,7 @@ export function describedAuth({ identity }: Agent): Readonly<Record<string, stri
 
 const orNull = <T>(list: readonly T[]): readonly T[] | null => (list.length > 0 ? list : null);
 
-export interface ClassDescriptionParts {
+interface ClassDescriptionParts {
   readonly agent: Agent;
   readonly scope: AgentScope;
   readonly methods: DeclaredMethods;
@@ -217,7 +217,7 @@ export interface ClassDescriptionParts {
 }
 
 /** @param className canonical */
-export function describedClass(
+function describedClass(
   { agent, scope, methods, gates }: ClassDescriptionParts,
   className: string,
 ): DescribedClass {
@@ -276,7 +276,7 @@ type PermitGate =
   | 'assert_class_accessible!'
   | 'method_filtered';
 
-export interface PermitParts {
+interface PermitParts {
   readonly registry: ToolRegistry;
   readonly methods: CallableMethods;
   readonly gates: EnvironmentGates;
@@ -298,7 +298,7 @@ function environmentDenial(refusal: Refusal): PermitAnswer {
 }
 
 /** Asks the gates of a call, in their order, without making the call: nothing is spent, recorded or read but the schema. */
-export async function wouldPermit(
+async function wouldPermit(
   { registry, methods, gates, records }: PermitParts,
   agent: Agent,
   tool: string,

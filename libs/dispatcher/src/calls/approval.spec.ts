@@ -8,6 +8,7 @@ import { ApprovalGuard } from './guards.js';
 import { RunClock, type ToolExecution } from './tool-execution.js';
 import { ToolHost } from './tool-pipeline.js';
 import { NO_SEARCH, SmallRecords, smallTool } from '../contracts/kernel-under-test.js';
+import { CallMeter } from './data-budgets.js';
 
 class Asked extends Approver {
   readonly requests: ApprovalRequest[] = [];
@@ -78,6 +79,8 @@ function hostOf(
     approved: () => undefined,
     begin: () => undefined,
     budgeted: null,
+    meter: new CallMeter(),
+    notes: {},
     clock: new RunClock(),
     anotherCall: () => call,
   };

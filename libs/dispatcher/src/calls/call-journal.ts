@@ -17,22 +17,7 @@ import {
 import { Policies } from '#policy';
 import type { ToolOutcome } from '#tools';
 import { ToolCallbacks } from './tool-callbacks.js';
-
-/** What a run noted on its way, besides its outcome. */
-export interface CallNotes {
-  /** Every gate of the pipeline let it pass. */
-  begun?: boolean;
-  /** What was thrown. */
-  error?: unknown;
-  /** The operator's phrase that was found in the result. */
-  phrase?: string;
-  /** Who decided upon it, when somebody had to. */
-  approver?: string;
-  /** What it used of the data. */
-  use?: Omit<DataUse, 'calls'>;
-  /** What embeddings cost, so far. */
-  embedding?: EmbeddingSpend;
-}
+import type { CallNotes } from './tool-execution.js';
 
 export interface FinishedRun {
   readonly tool: string;

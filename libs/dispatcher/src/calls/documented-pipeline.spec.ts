@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ERROR_CODES } from '#agent';
-import { type Gate, TOOL_GUARDS } from './tool-pipeline.js';
+import { type Gate, TOOL_GUARDS, TOOL_STEPS } from './tool-pipeline.js';
 
 const page = readFileSync(new URL('../../../../docs/life-of-a-call.md', import.meta.url), 'utf8');
 
@@ -11,6 +11,11 @@ describe('the page on the life of a call', () => {
     const rows = (chapter.split(/^## /m)[0] ?? '').matchAll(/^\| \d+ +\| `(\w+)`/gm);
     const guards = TOOL_GUARDS.map((guard) => Reflect.construct(guard, []) as Gate);
     expect([...rows].map(([, gate]) => gate)).toEqual(guards.map(({ gate }) => gate));
+  });
+
+  it('tells the steps around them in their order, outermost first', () => {
+    const named = [...page.matchAll(/`(\w+Step)`/g)].map(([, name]) => name);
+    expect(named).toEqual(TOOL_STEPS.map(({ name }) => name));
   });
 
   it('tells where each code of a refusal comes from', () => {

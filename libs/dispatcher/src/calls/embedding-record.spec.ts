@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { Agent, compileAgentShape, refusals } from '#agent';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { compilePolicy, Policies, type PolicyConfig } from '#policy';
-import { CallJournal, type CallNotes } from './call-journal.js';
+import { CallJournal } from './call-journal.js';
+import type { CallNotes } from './tool-execution.js';
 import { ToolCallbacks } from './tool-callbacks.js';
 
 class Records extends AuditSink {

@@ -35,7 +35,7 @@ function unanswered({ reason }: ClientUnreachable): Refusal {
  * What an application's guards, pipes and tools throw in Nest's words, in ours: what it says to a client, the agent is told;
  * a fault of its own stays inside.
  */
-export function refusalByApplication(error: unknown): Refusal | null {
+function refusalByApplication(error: unknown): Refusal | null {
   if (!(error instanceof HttpException)) return null;
   const status = error.getStatus();
   if (status >= 500) return null;

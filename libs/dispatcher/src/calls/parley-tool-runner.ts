@@ -18,28 +18,23 @@ import {
   ToolRegistry,
   ToolRunner,
 } from '#tools';
-import { CallJournal, type CallNotes } from './call-journal.js';
-import { type BudgetedCall, CallMeter, DataBudgets } from './data-budgets.js';
-import { failedRun, refusalByProtocol } from './failed-run.js';
-import { callsOf, type CallSources, contextOfRun, RunClock, type ToolExecution } from './tool-execution.js';
+import { CallMeter, DataBudgets } from './data-budgets.js';
+import {
+  type CallNotes,
+  callsOf,
+  type CallSources,
+  contextOfRun,
+  RunClock,
+  type ToolExecution,
+} from './tool-execution.js';
 import { runThrough, ToolPipeline } from './tool-pipeline.js';
-import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/task-store.js';
 
 interface RunnerParts extends CallSources {
   readonly registry: ToolRegistry;
   readonly pipeline: ToolPipeline;
   readonly gates: EnvironmentGates;
-  readonly journal: CallJournal;
   readonly budgets: DataBudgets;
   readonly methods: CallableMethods;
-}
-
-/** What is kept of one run while it goes on. */
-interface RunBooks {
-  readonly notes: CallNotes;
-  readonly observed: ToolTelemetry | undefined;
-  readonly meter: CallMeter;
-  readonly budgeted: BudgetedCall | null;
 }
 
 interface Listing {
@@ -63,12 +58,11 @@ export class ParleyToolRunner extends ToolRunner {
     registry: ToolRegistry,
     pipeline: ToolPipeline,
     gates: ToolEnvironment,
-    journal: CallJournal,
     budgets: DataBudgets,
     methods: CallableMethods,
   ) {
     super();
-    this.parts = { policies, records, search, writes, registry, pipeline, gates, journal, budgets, methods };
+    this.parts = { policies, records, search, writes, registry, pipeline, gates, budgets, methods };
   }
 
   list({ agent }: Pick<CallContext, 'agent'>): readonly ToolDefinition[] {
@@ -92,94 +86,27 @@ export class ParleyToolRunner extends ToolRunner {
   async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
     const observed = context.telemetry?.tool(name);
     try {
-      return await this.runRecorded(name, args, context, observed);
+      return await this.runObserved(name, args, context, observed);
     } finally {
       // What left no record has ended as well.
       observed?.ends();
     }
   }
 
-  private async runRecorded(
+  private runObserved(
     name: string,
     args: unknown,
     context: CallContext,
     observed: ToolTelemetry | undefined,
   ): Promise<ToolOutcome> {
-    const started = performance.now();
+    const { registry, pipeline, budgets } = this.parts;
     const { approver } = context;
-    const notes: CallNotes = { ...(approver !== undefined && { approver }) };
-    const record = (outcome: ToolOutcome) => {
-      const milliseconds = performance.now() - started;
-      return this.parts.journal.record({ tool: name, args, context, outcome, milliseconds, notes, observed });
-    };
-    let outcome: ToolOutcome;
-    try {
-      outcome = await this.paidFor(context.agent, notes, (meter, budgeted) =>
-        this.execute(name, args, context, { notes, observed, meter, budgeted }),
-      );
-    } catch (fault) {
-      if (fault instanceof ContinuesAsTask) fault.approver = notes.approver;
-      const refusal = refusalByProtocol(fault);
-      if (refusal) {
-        notes.error = fault;
-        // Nothing is answered but the fault itself.
-        record({ ok: false, refusal })?.catch(() => undefined);
-      }
-      throw fault;
-    }
-    if (context.signal.reason === RUN_HANDED_OVER) return outcome;
-    const kept = record(outcome);
-    return kept ? this.onceKept(kept, name, outcome, notes) : outcome;
-  }
-
-  /** A result that nobody could account for is not handed out. What a gate refused, holds none. */
-  private async onceKept(
-    kept: Promise<void>,
-    name: string,
-    outcome: ToolOutcome,
-    notes: CallNotes,
-  ): Promise<ToolOutcome> {
-    try {
-      await kept;
-      return outcome;
-    } catch {
-      if (!notes.begun) return outcome;
-      const definition = this.parts.registry.get(name)?.definition;
-      return { ok: false, refusal: refusals.auditWithheld(name, mayHaveWritten(definition)) };
-    }
-  }
-
-  /** Whatever comes of a call, what it used is charged before it is answered: the next one finds it counted. */
-  private async paidFor(
-    agent: Agent,
-    notes: CallNotes,
-    call: (meter: CallMeter, budgeted: BudgetedCall | null) => Promise<ToolOutcome>,
-  ): Promise<ToolOutcome> {
-    const { budgets } = this.parts;
-    const budgeted = budgets.open(agent);
-    const meter = budgeted ?? new CallMeter();
-    let bytes = 0;
-    try {
-      const outcome = await call(meter, budgeted);
-      if (outcome.ok) bytes = Buffer.byteLength(outcome.text);
-      return outcome;
-    } finally {
-      notes.use = meter.settle(bytes);
-      if (budgeted) await budgets.charge(budgeted, notes.use);
-    }
-  }
-
-  private async execute(
-    name: string,
-    args: unknown,
-    context: CallContext,
-    { notes, observed, meter, budgeted }: RunBooks,
-  ): Promise<ToolOutcome> {
-    const { registry, pipeline } = this.parts;
     const entry = registry.get(name);
     const definition = entry?.definition;
+    const notes: CallNotes = { ...(approver !== undefined && { approver }) };
+    const budgeted = budgets.open(context.agent);
+    const meter = budgeted ?? new CallMeter();
     const run = new AbortController();
-    const { signal } = run;
     const clock = new RunClock();
     const execution: ToolExecution = {
       name,
@@ -191,22 +118,18 @@ export class ParleyToolRunner extends ToolRunner {
         notes.begun = true;
         observed?.begins();
       },
-      approved: (approver) => (notes.approver = approver),
+      approved: (approvedBy) => (notes.approver = approvedBy),
       flag: (phrase) => (notes.phrase = phrase),
       budgeted,
+      meter,
+      notes,
       clock,
       observed,
       anotherCall: () => makeCall(),
     };
-    const ownContext = contextOfRun(context, { signal, observed, meter });
+    const ownContext = contextOfRun(context, { signal: run.signal, observed, meter });
     const makeCall = callsOf(this.parts, { definition, name, context, ownContext, clock, notes });
-    try {
-      return await runThrough(pipeline, entry?.handler ?? missingHandler, [args, makeCall(), execution]);
-    } catch (error) {
-      const { refusal, error: thrown } = failedRun(error, name);
-      notes.error = thrown;
-      return { ok: false, refusal };
-    }
+    return runThrough(pipeline, entry?.handler ?? missingHandler, execution);
   }
 
   private permitted(agent: Agent): readonly ToolDefinition[] {
@@ -216,11 +139,6 @@ export class ParleyToolRunner extends ToolRunner {
       .map(({ definition }) => definition)
       .filter((tool) => mayUse(agent, tool, gates));
   }
-}
-
-/** Only a tool that says so changes anything; one of a higher tier may have other ways. */
-function mayHaveWritten(tool: ToolDefinition | undefined): boolean {
-  return tool?.permission !== 'readonly' || (tool.needs?.length ?? 0) > 0;
 }
 
 /** Reached only if the tool gate let an unknown name pass, which would be a fault of ours. */

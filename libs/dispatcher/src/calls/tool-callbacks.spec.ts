@@ -6,6 +6,7 @@ import type { ToolOutcome } from '#tools';
 import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './tool-callbacks.js';
 import { RunClock, type ToolExecution } from './tool-execution.js';
 import { ToolHost } from './tool-pipeline.js';
+import { CallMeter } from './data-budgets.js';
 
 const agent = new Agent({ shape: compileAgentShape('x'), principal: 'p' });
 const call = { tool: 'query_class', args: { limit: 1 }, agent };
@@ -22,6 +23,8 @@ const execution: ToolExecution = {
   approved: () => undefined,
   begin: () => undefined,
   budgeted: null,
+  meter: new CallMeter(),
+  notes: {},
   clock: new RunClock(),
   anotherCall: () => {
     throw new Error('nothing is previewed here');

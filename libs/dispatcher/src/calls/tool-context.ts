@@ -87,7 +87,7 @@ function standingFor(method: Method, entry: Method): (...args: unknown[]) => unk
  * emitted on the way is a progress message, a progress update is sent as it is, anything else counts as one step. Nobody
  * listens once the call is over: the source is unsubscribed.
  */
-export function resultOf(returned: unknown, call: ToolCall): unknown {
+function resultOf(returned: unknown, call: ToolCall): unknown {
   return isObservable(returned) ? lastOf(returned, call) : returned;
 }
 

@@ -1,12 +1,34 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { type Agent, askingCall, type CallContext, readProgress, type ToolTelemetry } from '#agent';
+import {
+  type Agent,
+  askingCall,
+  type CallContext,
+  readProgress,
+  type ToolTelemetry,
+  type DataUse,
+} from '#agent';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import type { Policies } from '#policy';
 import type { ToolCall, ToolDefinition, ToolNeed } from '#tools';
-import type { CallNotes } from './call-journal.js';
 import { type BudgetedCall, type CallMeter, meters } from './data-budgets.js';
 import { ContinuesAsTask } from '../tasks/task-store.js';
+
+/** What a run noted on its way, besides its outcome. */
+export interface CallNotes {
+  /** Every gate of the pipeline let it pass. */
+  begun?: boolean;
+  /** What was thrown. */
+  error?: unknown;
+  /** The operator's phrase that was found in the result. */
+  phrase?: string;
+  /** Who decided upon it, when somebody had to. */
+  approver?: string;
+  /** What it used of the data. */
+  use?: Omit<DataUse, 'calls'>;
+  /** What embeddings cost, so far. */
+  embedding?: EmbeddingSpend;
+}
 
 /** One run on its way through the pipeline: what guards and interceptors decide on. */
 export interface ToolExecution {
@@ -17,6 +39,9 @@ export interface ToolExecution {
   readonly context: CallContext;
   /** Who pays for the data that the call uses; null where nothing limits it. */
   readonly budgeted: BudgetedCall | null;
+  /** What it has used of the data so far. */
+  readonly meter: CallMeter;
+  readonly notes: CallNotes;
   /** Of the handler: gates may wait longer. */
   readonly clock: RunClock;
   /** Absent where nothing is measured. */

@@ -8,6 +8,7 @@ import type {
 } from '@nestjs/common';
 import { defer, lastValueFrom, mergeAll, type Observable } from 'rxjs';
 import type { ToolHandler, ToolOutcome } from '#tools';
+import { AuditStep, BudgetStep, type CallStep, OutcomeStep } from './call-accounts.js';
 import {
   ApprovalGuard,
   ArgumentsGuard,
@@ -21,7 +22,7 @@ import {
 } from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor, RunningCallsInterceptor } from './interceptors.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './tool-callbacks.js';
-import { TOOL_CONTEXT_TYPE, type ToolContextArguments } from './tool-execution.js';
+import { TOOL_CONTEXT_TYPE, type ToolContextArguments, type ToolExecution } from './tool-execution.js';
 
 /** A guard of every call, by the name that traces know it by. */
 export interface Gate extends CanActivate {
@@ -29,10 +30,11 @@ export interface Gate extends CanActivate {
 }
 
 /**
- * The order of every tool call (docs/life-of-a-call.md). This list is what runs: guards first to last, then the
- * interceptors around the handler, outermost first. Enhancers that a tool declares run inside the handler.
+ * The order of every tool call (docs/life-of-a-call.md). These lists are what runs: the steps around everything, outermost first;
+ * guards first to last; the interceptors around the handler, outermost first. Enhancers that a tool declares run inside the handler.
  */
 export abstract class ToolPipeline {
+  abstract readonly steps: readonly CallStep[];
   abstract readonly guards: readonly Gate[];
   abstract readonly interceptors: readonly NestInterceptor[];
 }
@@ -80,14 +82,28 @@ export class ToolHost implements ExecutionContext {
 
 const noHandler: ToolHandler = () => Promise.resolve(null);
 
-/** @throws Refused by a guard, an interceptor or the handler; anything else is a fault */
-export async function runThrough(
+/** @throws what is not the call's to answer (`failedRun`) */
+export function runThrough(
   pipeline: ToolPipeline,
   handler: ToolHandler,
-  args: ToolContextArguments,
+  execution: ToolExecution,
 ): Promise<ToolOutcome> {
+  const call = () => runGuarded(pipeline, handler, execution);
+  const around = pipeline.steps.reduceRight<() => Promise<ToolOutcome>>(
+    (next, step) => () => step.around(execution, next),
+    call,
+  );
+  return around();
+}
+
+async function runGuarded(
+  pipeline: ToolPipeline,
+  handler: ToolHandler,
+  execution: ToolExecution,
+): Promise<ToolOutcome> {
+  const args: ToolContextArguments = [execution.args, execution.anotherCall(), execution];
   const host = new ToolHost(args, handler);
-  const { observed, context } = args[2];
+  const { observed, context } = execution;
   const trace = observed?.trace ?? context.trace;
   for (const guard of pipeline.guards) {
     const passing = guard.canActivate(host);
@@ -106,6 +122,9 @@ export async function runThrough(
   );
   return (await lastValueFrom(around())) as ToolOutcome;
 }
+
+/** Around every gate and the handler, outermost first: what comes of a call is paid for, then recorded. */
+export const TOOL_STEPS = [AuditStep, BudgetStep, OutcomeStep] as const satisfies readonly Type<CallStep>[];
 
 /** The gates of every tool call in their order (docs/life-of-a-call.md). */
 export const TOOL_GUARDS = [
@@ -131,12 +150,21 @@ export const TOOL_INTERCEPTORS = [
 
 const pipeline: FactoryProvider<ToolPipeline> = {
   provide: ToolPipeline,
-  useFactory: (...enhancers: unknown[]) => ({
-    guards: enhancers.slice(0, TOOL_GUARDS.length) as Gate[],
-    interceptors: enhancers.slice(TOOL_GUARDS.length) as ToolPipeline['interceptors'],
-  }),
-  inject: [...TOOL_GUARDS, ...TOOL_INTERCEPTORS],
+  useFactory: (...made: unknown[]): ToolPipeline => {
+    const rest = made.slice(TOOL_STEPS.length);
+    return {
+      steps: made.slice(0, TOOL_STEPS.length) as CallStep[],
+      guards: rest.slice(0, TOOL_GUARDS.length) as Gate[],
+      interceptors: rest.slice(TOOL_GUARDS.length) as NestInterceptor[],
+    };
+  },
+  inject: [...TOOL_STEPS, ...TOOL_GUARDS, ...TOOL_INTERCEPTORS],
 };
 
-/** Every guard and interceptor, and the pipeline that runs them in this order. */
-export const PIPELINE_PROVIDERS: readonly Provider[] = [...TOOL_GUARDS, ...TOOL_INTERCEPTORS, pipeline];
+/** Every step, guard and interceptor, and the pipeline that runs them in this order. */
+export const PIPELINE_PROVIDERS: readonly Provider[] = [
+  ...TOOL_STEPS,
+  ...TOOL_GUARDS,
+  ...TOOL_INTERCEPTORS,
+  pipeline,
+];

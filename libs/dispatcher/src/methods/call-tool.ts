@@ -117,7 +117,7 @@ function errorMeta(refusal: Refusal): JsonObject {
 }
 
 /** A failed call. `cause` and `gate` of the refusal stay inside. */
-export function failedResult(refusal: Refusal): JsonObject {
+function failedResult(refusal: Refusal): JsonObject {
   const told = refusal.body
     ? JSON.stringify(
         { success: false, error: refusal.message, error_code: refusal.code, ...refusal.body },

@@ -12,10 +12,10 @@ import type { Dialect } from '../protocol-versions.js';
 import type { ReadAccounts } from '../reads/read-accounts.js';
 import type { ResourceCall, ResourceRegistry, ResourceTemplate } from '../resources/resource-registry.js';
 
-export const MIME_TYPE = 'application/json';
+const MIME_TYPE = 'application/json';
 
 /** The tool that answers for each kind of resource. */
-export const TOOL_OF_KIND: Readonly<Record<ResourceKind, string>> = {
+const TOOL_OF_KIND: Readonly<Record<ResourceKind, string>> = {
   schema: 'get_schema',
   count: 'count_objects',
   samples: 'get_sample_objects',
@@ -205,7 +205,7 @@ export class ReadResource {
   }
 }
 
-export const RESOURCE_KINDS = ['schema', 'count', 'samples'] as const;
+const RESOURCE_KINDS = ['schema', 'count', 'samples'] as const;
 export type ResourceKind = (typeof RESOURCE_KINDS)[number];
 
 export interface ResourceAddress {
@@ -222,7 +222,7 @@ export function parseResourceUri(uri: string): ResourceAddress | null {
   return { className: match[1], kind: (match[2] as ResourceKind | undefined) ?? 'schema' };
 }
 
-export function resourceUri(className: string, kind: ResourceKind): string {
+function resourceUri(className: string, kind: ResourceKind): string {
   return `parse://${className}/${kind}`;
 }
 

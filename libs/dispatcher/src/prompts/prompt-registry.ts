@@ -63,7 +63,7 @@ export interface PromptOptions {
   readonly arguments?: readonly PromptArgument[];
 }
 
-export interface PromptDeclaration extends Required<PromptOptions> {
+interface PromptDeclaration extends Required<PromptOptions> {
   readonly methodName: string;
 }
 
@@ -83,7 +83,7 @@ export function Prompt(options: PromptOptions): MethodDecorator {
 }
 
 /** The prompts declared on a provider's prototype, in order of declaration. */
-export function promptDeclarations(prototype: object): readonly PromptDeclaration[] {
+function promptDeclarations(prototype: object): readonly PromptDeclaration[] {
   return [...methodsOf(prototype)].flatMap(([methodName, method]) => {
     const declared = Reflect.getOwnMetadata(PROMPT, method) as Required<PromptOptions> | undefined;
     return declared ? [{ ...declared, methodName }] : [];

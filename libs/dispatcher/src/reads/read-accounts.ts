@@ -105,7 +105,7 @@ function refusalOf(error: unknown, name: string) {
 }
 
 /** A governed door that is opened when the first row is asked for. What only tells of classes is open to begin with. */
-export class AdmittedRecords implements GovernedRecords {
+class AdmittedRecords implements GovernedRecords {
   /** @param admitted asked before every read of rows; throws when there shall be none */
   constructor(
     private readonly door: GovernedRecords,

@@ -8,7 +8,7 @@ import { type Rehearsal, type Rehearser, sampleArguments, takesClass } from './s
 export const EVERY_FIELD = '*';
 
 /** Predicates by origin, as JSON text. */
-export type Limits = ReadonlyMap<LimitOrigin, string>;
+type Limits = ReadonlyMap<LimitOrigin, string>;
 
 /** What one agent may do with one class. */
 export interface ClassSurface {
@@ -30,7 +30,7 @@ export interface AgentSurface {
   readonly classes: ReadonlyMap<string, ClassSurface>;
 }
 
-export const NO_SURFACE: AgentSurface = { tools: new Map(), classes: new Map() };
+const NO_SURFACE: AgentSurface = { tools: new Map(), classes: new Map() };
 
 export interface SurfaceParts {
   readonly runner: ToolRunner;
