@@ -23,3 +23,17 @@ export function objectOf(properties: Properties, required: readonly string[] = [
 export function declaredNames(schema: JsonSchema): readonly string[] {
   return Object.keys((schema['properties'] ?? {}) as object);
 }
+
+/** What came of a value: as the schema reads it (defaults, transformations), or what is wrong, place first, no value in it. */
+type ReadValue =
+  { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
+
+/** Leaves the value it is given unchanged. */
+export type ValueReader = (value: unknown) => ReadValue | Promise<ReadValue>;
+
+/** A schema in the two forms that a tool needs: told to clients, and run. */
+export interface SchemaReader {
+  readonly jsonSchema: JsonSchema;
+  /** Once, when the tool is registered: never during a call. @throws TypeError when it is no schema */
+  compile(): ValueReader;
+}

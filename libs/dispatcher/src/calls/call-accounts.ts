@@ -5,12 +5,7 @@ import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/task-store.js';
 import { CallJournal } from './call-journal.js';
 import { DataBudgets } from './data-budgets.js';
 import { failedRun, refusalByProtocol } from './failed-run.js';
-import type { ToolExecution } from './tool-execution.js';
-
-/** A step around every guard, interceptor and the handler of a call. It sees what a guard refuses, too. */
-export interface CallStep {
-  around(execution: ToolExecution, next: () => Promise<ToolOutcome>): Promise<ToolOutcome>;
-}
+import type { CallStep, ToolExecution } from './tool-execution.js';
 
 /** Records what came of every call. What the protocol answers in place of an outcome is recorded as well. */
 @Injectable()

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { ERROR_CODES } from '#agent';
-import { type Gate, TOOL_GUARDS, TOOL_STEPS } from './tool-pipeline.js';
+import type { Gate } from './tool-execution.js';
+import { TOOL_GUARDS, TOOL_STEPS } from './tool-pipeline.js';
 
 const page = readFileSync(new URL('../../../../docs/life-of-a-call.md', import.meta.url), 'utf8');
 

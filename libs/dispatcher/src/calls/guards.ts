@@ -21,8 +21,7 @@ import {
 } from '#tools';
 import { Approver, type DecisionGround, previewOf } from './approval.js';
 import { DataBudgets } from './data-budgets.js';
-import { toolExecutionOf } from './tool-execution.js';
-import type { Gate } from './tool-pipeline.js';
+import { type Gate, toolExecutionOf } from './tool-execution.js';
 import { tasksNotDeclared } from '../client-capabilities.js';
 import { beginsTask, ContinuesAsTask } from '../tasks/task-store.js';
 

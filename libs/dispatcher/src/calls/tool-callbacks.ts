@@ -8,8 +8,7 @@ import {
 import { catchError, type Observable, tap, throwError } from 'rxjs';
 import { type Agent, Refused } from '#agent';
 import type { ToolOutcome } from '#tools';
-import { toolExecutionOf } from './tool-execution.js';
-import type { Gate } from './tool-pipeline.js';
+import { type Gate, toolExecutionOf } from './tool-execution.js';
 import { beginsTask } from '../tasks/task-store.js';
 
 /** A call as callbacks are told of it. `args` is a copy: a callback changes nothing of what runs. */

@@ -1,4 +1,4 @@
-import type { ExecutionContext } from '@nestjs/common';
+import type { ExecutionContext, CanActivate } from '@nestjs/common';
 import {
   type Agent,
   askingCall,
@@ -10,7 +10,7 @@ import {
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import type { Policies } from '#policy';
-import type { ToolCall, ToolDefinition, ToolNeed } from '#tools';
+import type { ToolCall, ToolDefinition, ToolNeed, ToolOutcome } from '#tools';
 import { type BudgetedCall, type CallMeter, meters } from './data-budgets.js';
 import { ContinuesAsTask } from '../tasks/task-store.js';
 
@@ -56,6 +56,16 @@ export interface ToolExecution {
   approved(approver: string): void;
   /** Notes for the audit record that the result holds one of the operator's canaries. */
   flag(phrase: string): void;
+}
+
+/** A guard of every call, by the name that traces know it by. */
+export interface Gate extends CanActivate {
+  readonly gate: string;
+}
+
+/** A step around every guard, interceptor and the handler of a call. It sees what a guard refuses, too. */
+export interface CallStep {
+  around(execution: ToolExecution, next: () => Promise<ToolOutcome>): Promise<ToolOutcome>;
 }
 
 /** Seconds that a run may take: a task has more of them. */

@@ -1,14 +1,7 @@
-import type {
-  CanActivate,
-  ExecutionContext,
-  FactoryProvider,
-  NestInterceptor,
-  Provider,
-  Type,
-} from '@nestjs/common';
+import type { ExecutionContext, FactoryProvider, NestInterceptor, Provider, Type } from '@nestjs/common';
 import { defer, lastValueFrom, mergeAll, type Observable } from 'rxjs';
 import type { ToolHandler, ToolOutcome } from '#tools';
-import { AuditStep, BudgetStep, type CallStep, OutcomeStep } from './call-accounts.js';
+import { AuditStep, BudgetStep, OutcomeStep } from './call-accounts.js';
 import {
   ApprovalGuard,
   ArgumentsGuard,
@@ -22,12 +15,13 @@ import {
 } from './guards.js';
 import { DeadlineInterceptor, ResultInterceptor, RunningCallsInterceptor } from './interceptors.js';
 import { AfterCallInterceptor, BeforeCallGuard } from './tool-callbacks.js';
-import { TOOL_CONTEXT_TYPE, type ToolContextArguments, type ToolExecution } from './tool-execution.js';
-
-/** A guard of every call, by the name that traces know it by. */
-export interface Gate extends CanActivate {
-  readonly gate: string;
-}
+import {
+  type CallStep,
+  type Gate,
+  TOOL_CONTEXT_TYPE,
+  type ToolContextArguments,
+  type ToolExecution,
+} from './tool-execution.js';
 
 /**
  * The order of every tool call (docs/life-of-a-call.md). These lists are what runs: the steps around everything, outermost first;

@@ -1,6 +1,7 @@
 import { ERROR_CODES, type ErrorCode, type Refusal, Refused, refusals } from '#agent';
 import { ToolContent, type ToolHandler } from '../tool.js';
-import { schemaReader, type SchemaReader, type ValueReader } from './value-schema.js';
+import type { SchemaReader, ValueReader } from '../json-schema.js';
+import { schemaReader } from './value-schema.js';
 import type { ToolRegistration } from './tool.decorator.js';
 import { ToolDeclarationError } from './tool-declaration.js';
 

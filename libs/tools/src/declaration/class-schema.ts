@@ -3,8 +3,8 @@ import { plainToInstance } from 'class-transformer';
 import { getMetadataStorage, validate, type ValidationError } from 'class-validator';
 import { transformerMetadata } from '../arguments/argument-class.js';
 import { declaredSchema } from '../arguments/argument.decorators.js';
+import type { SchemaReader } from '../json-schema.js';
 import type { JsonSchema } from '../tool.js';
-import type { SchemaReader } from './value-schema.js';
 
 /** A class whose properties carry class-validator decorators. */
 export type ValidatedClass = new () => object;

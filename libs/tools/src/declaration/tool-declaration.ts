@@ -1,5 +1,6 @@
 import { isTier, type Tier, tierCovers } from '#agent';
-import { type SchemaReader, schemaReader, type ValueSchema } from './value-schema.js';
+import type { SchemaReader } from '../json-schema.js';
+import { schemaReader, type ValueSchema } from './value-schema.js';
 import {
   type JsonSchema,
   TASK_SUPPORT,

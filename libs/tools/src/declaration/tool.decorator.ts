@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { ToolDefinition, ToolHandler } from '../tool.js';
-import type { SchemaReader } from './value-schema.js';
+import type { SchemaReader } from '../json-schema.js';
 import { type DefinedTool, defineTool, ToolDeclarationError, type ToolOptions } from './tool-declaration.js';
 
 const TOOL = Symbol('parley:tool');

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as AjvPackage from 'ajv/dist/2020.js';
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
+import type { SchemaReader } from '../json-schema.js';
 import type { JsonSchema } from '../tool.js';
 import { isClass, readValidatedClass, type ValidatedClass } from './class-schema.js';
 
@@ -9,20 +10,6 @@ import { isClass, readValidatedClass, type ValidatedClass } from './class-schema
  * as JSON Schema; or a class with class-validator decorators.
  */
 export type ValueSchema = JsonSchema | StandardSchema | ValidatedClass;
-
-/** What came of a value: as the schema reads it (defaults, transformations), or what is wrong, place first, no value in it. */
-type ReadValue =
-  { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly faults: readonly string[] };
-
-/** Leaves the value it is given unchanged. */
-export type ValueReader = (value: unknown) => ReadValue | Promise<ReadValue>;
-
-/** A schema in the two forms that a tool needs: told to clients, and run. */
-export interface SchemaReader {
-  readonly jsonSchema: JsonSchema;
-  /** Once, when the tool is registered: never during a call. @throws TypeError when it is no schema */
-  compile(): ValueReader;
-}
 
 /**
  * @param direction which side of a schema that transforms is told: what goes in, or what comes out
