@@ -119,7 +119,7 @@ class PipelineRun {
     }
     const stored = await collect(this.ctx.operation, found);
     // Pipelines that came together would otherwise all have their first turn before anyone else has one.
-    await this.ctx.operation.breathe();
+    await this.ctx.operation.begin();
     return pipelineRows(run(stored.map(({ document }) => document)));
   }
 

@@ -12,6 +12,15 @@ const EXPRESSION_MS = 1_000;
  */
 class TurnQueue {
   private readonly waiting: (() => void)[] = [];
+  private isTaken = false;
+
+  /** @returns whether the caller may begin in this round: one does, when nobody waits */
+  take(): boolean {
+    if (this.isTaken || this.waiting.length > 0) return false;
+    this.isTaken = true;
+    setImmediate(() => (this.isTaken = false));
+    return true;
+  }
 
   next(): Promise<void> {
     return new Promise((resolve) => {
@@ -76,7 +85,7 @@ export class Operation implements Pace {
 
   readonly tickExpression = (): void => {
     this.tick();
-    if (performance.now() - this.turnStarted < EXPRESSION_MS) return;
+    if (Date.now() - this.turnStarted < EXPRESSION_MS) return;
     // On a busy machine time passes without any work being done.
     if (cpuMilliseconds() - this.cpuAtStart < EXPRESSION_MS) return;
     throw mongoError(50, 'operation exceeded time limit: an expression took too long on one document');
@@ -84,7 +93,7 @@ export class Operation implements Pace {
 
   /** Time begins to count anew: called when the operation goes on after it has waited for others. */
   startTurn(): void {
-    this.turnStarted = performance.now();
+    this.turnStarted = Date.now();
     this.cpuAtStart = cpuMilliseconds();
   }
 
@@ -101,7 +110,12 @@ export class Operation implements Pace {
 
   /** True when this operation has held the event loop long enough and should `breathe`. */
   get turnIsOver(): boolean {
-    return performance.now() - this.turnStarted >= TURN_MS;
+    return Date.now() - this.turnStarted >= TURN_MS;
+  }
+
+  /** Called before work that may be long. Of those that come together one begins at once. */
+  async begin(): Promise<void> {
+    if (!turns.take()) await this.breathe();
   }
 
   /** Lets other connections run. */
