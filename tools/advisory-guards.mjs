@@ -57,7 +57,7 @@ export const GUARDS = [
     advisory: 'GHSA-mmg8-87c5-jrc2',
     guard: 'and in pipelines',
     file: policy('pipeline/match.ts'),
-    find: "      if (!Array.isArray(value))\n        throw pipelineSlip(`$match ${operator}`, 'its value is a list of conditions');",
+    find: "      if (!Array.isArray(value))\n        throw invalidPipeline(`$match ${operator}`, 'its value is a list of conditions');",
     replace: 'if (!Array.isArray(value)) return [operator, Array.from(value as ArrayLike<unknown>)];',
   },
   {
