@@ -1,13 +1,13 @@
-import {
-  type Agent,
-  type AuditRecord,
-  type DenialKind,
-  type ErrorCode,
-  type KernelReply,
-  type LogEntry,
-  type Parley,
-  type ProgressUpdate,
-  ToolCallbacks,
+import { ToolCallbacks } from '@parley/server';
+import type {
+  Agent,
+  AuditRecord,
+  DenialKind,
+  ErrorCode,
+  KernelReply,
+  LogEntry,
+  Parley,
+  ProgressUpdate,
 } from '@parley/server';
 import { AssertionError } from 'node:assert';
 import { inspect } from 'node:util';

@@ -7,14 +7,8 @@ import {
   type ModuleMetadata,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import {
-  getParleyToken,
-  type LoadedConfig,
-  loadWithPlugins,
-  Parley,
-  ParleyModule,
-  type ParleyModuleOptions,
-} from '@parley/server';
+import { getParleyToken, loadWithPlugins, Parley, ParleyModule } from '@parley/server';
+import type { LoadedConfig, ParleyModuleOptions } from '@parley/server';
 import { resolve } from 'node:path';
 import { TestingApplication } from './testing-application.js';
 import { TestingDatabase } from './testing-database.js';

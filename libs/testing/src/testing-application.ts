@@ -1,14 +1,11 @@
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import {
   type AgentShapeOptions,
-  type AgentSurface,
   CachedPrincipalDirectory,
-  type ClassSurface,
   type Parley,
-  type ParseRow,
-  type RecordReader,
   SchemaCatalogue,
 } from '@parley/server';
+import type { AgentSurface, ClassSurface, ParseRow, RecordReader } from '@parley/server';
 import { AuditBook } from './audit-book.js';
 import { ThrownErrors } from './call-results.js';
 import { Caller } from './caller.js';
