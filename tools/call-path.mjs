@@ -17,7 +17,7 @@ async function insideTheService() {
   const session = new Session();
   session.connect();
   await session.post('Profiler.enable');
-  process.on('message', async (message) => {
+  const count = async (message) => {
     if (message === 'start') {
       await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
       await session.post('Profiler.takePreciseCoverage');
@@ -35,7 +35,8 @@ async function insideTheService() {
       }))
       .filter(({ functions }) => functions.length > 0);
     process.send({ files });
-  });
+  };
+  process.on('message', (message) => void count(message));
 }
 
 async function besideIt(tool) {

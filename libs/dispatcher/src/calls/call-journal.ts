@@ -9,7 +9,6 @@ import {
   type AuditRecord,
   AuditSink,
   embeddingCost,
-  type EmbeddingSpend,
   OperationLog,
   resultCost,
   type TaskEndEvent,

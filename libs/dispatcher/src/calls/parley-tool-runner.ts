@@ -3,7 +3,6 @@ import {
   type Agent,
   type AgentShape,
   type CallContext,
-  refusals,
   tierCovers,
   type ToolTelemetry,
 } from '#agent';
