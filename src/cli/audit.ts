@@ -5,7 +5,7 @@ import {
   type AuditEntry,
   type AuditPage,
   type AuditQuery,
-  type ChainFault,
+  type ChainIssue,
   type ChainHead,
   CollectionAuditTrail,
   collectionSource,
@@ -170,7 +170,7 @@ function describeVerification({ faults, notes, records, chains }: Verification):
   return lines.map((line) => `${oneLine(line)}\n`).join('');
 }
 
-function faultLine({ kind, told, source, line, chain, seq }: ChainFault): string {
+function faultLine({ kind, told, source, line, chain, seq }: ChainIssue): string {
   const place = line === null ? source : `${source}:${line}`;
   const position = chain === undefined ? '' : ` [chain ${chain}, record ${seq}]`;
   return `${kind.toUpperCase()} ${place}: ${told}${position}`;

@@ -9,7 +9,7 @@ import {
   configPath,
   type Environment,
   type LoadedConfig,
-  nameFaults,
+  nameErrors,
 } from '#config';
 import {
   type LoadedWithPlugins,
@@ -77,7 +77,7 @@ export async function judgedBySchema(loaded: LoadedWithPlugins): Promise<CheckRe
   );
   const warnings = lintPolicy(loaded.policy, loaded.agents.values(), names, schemas);
   const unread = { path: 'database', message: 'no classes could be read: names were not compared with any' };
-  const { errors } = nameFaults(unknown);
+  const { errors } = nameErrors(unknown);
   if (!schemas) return { faults: errors, warnings: [unread, ...warnings] };
   const misfits = bindPolicy(loaded.policy, schemas, loaded.agents.values()).errors;
   return { faults: [...errors, ...misfits.map(({ path, message }) => ({ path, message }))], warnings };

@@ -1,12 +1,12 @@
 import type { LoadedConfig } from '#config';
 import {
-  type RehearsalCatalogue,
-  RehearsalDesk,
-  type RehearsalOrder,
-  RehearsalsBusy,
-  type RehearsedTool,
+  type SimulationCatalogue,
+  SimulationService,
+  type SimulationRequest,
+  SimulationsBusy,
+  type SimulatedTool,
 } from '#console';
-import { type Rehearsal, rehearsingAgent } from '#dispatcher';
+import { type Rehearsal, simulatedAgent } from '#dispatcher';
 import { type RehearsalRoom, simulatedIdentity } from '#instance';
 
 /** Requests that may wait for the running one. */
@@ -20,7 +20,7 @@ interface Opened<Loaded> {
 }
 
 /** Simulated calls beside a running service: the simulation is opened with the first request and answers one at a time. */
-export class ConfiguredSimulations<Loaded extends LoadedConfig> extends RehearsalDesk {
+export class ConfiguredSimulations<Loaded extends LoadedConfig> extends SimulationService {
   private opened: Opened<Loaded> | null = null;
   private turn: Promise<unknown> = Promise.resolve();
   private waiting = 0;
@@ -37,16 +37,16 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Rehearsa
     super();
   }
 
-  catalogue(): Promise<RehearsalCatalogue> {
+  catalogue(): Promise<SimulationCatalogue> {
     return this.inTurn(async (room, { config, identities }) => {
-      const tools = new Map<string, RehearsedTool>();
+      const tools = new Map<string, SimulatedTool>();
       const agents = [...room.agents].map(([name, agent]) => {
         const permitted = room.runner.list({ agent });
         for (const { name: tool, description, inputSchema } of permitted)
           tools.set(tool, {
             name: tool,
             description,
-            input_schema: inputSchema as RehearsedTool['input_schema'],
+            input_schema: inputSchema as SimulatedTool['input_schema'],
           });
         return {
           name,
@@ -61,13 +61,13 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Rehearsa
     });
   }
 
-  rehearse({ agent: name, tool, args, user }: RehearsalOrder): Promise<Rehearsal | undefined> {
+  rehearse({ agent: name, tool, args, user }: SimulationRequest): Promise<Rehearsal | undefined> {
     return this.inTurn(async (room, { agents, identities }) => {
       const known = room.agents.get(name);
       const shape = agents.get(name);
       if (!known || !shape) return undefined;
       const identity = user === undefined ? undefined : simulatedIdentity(identities.get(name), user);
-      const agent = identity ? rehearsingAgent(shape, { identity }) : known;
+      const agent = identity ? simulatedAgent(shape, { identity }) : known;
       return room.rehearser.rehearse(agent, tool, args);
     });
   }
@@ -79,9 +79,9 @@ export class ConfiguredSimulations<Loaded extends LoadedConfig> extends Rehearsa
     await (await opened?.room.catch(() => null))?.close();
   }
 
-  /** @throws RehearsalsBusy */
+  /** @throws SimulationsBusy */
   private async inTurn<T>(work: (room: RehearsalRoom, loaded: Loaded) => Promise<T>): Promise<T> {
-    if (this.waiting >= MOST_WAITING) throw new RehearsalsBusy();
+    if (this.waiting >= MOST_WAITING) throw new SimulationsBusy();
     this.waiting += 1;
     const mine = this.turn.then(async () => {
       const { room, loaded } = await this.currentRoom();

@@ -1,4 +1,4 @@
-import { Agent, compileAgentShape, type Identity, Refused, sessionIdentity } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, Refused, sessionIdentity } from '#agent';
 import type { GovernedRecordsSource } from '#data';
 import type { ParseServerProcess } from '../parse-server-process.js';
 import type { Question } from './rights-questions.js';
@@ -49,7 +49,7 @@ function parseAnswer({ status, body }: ParseAnswer, question: Question): Answer 
   return { kind: 'rows', rows: rows.map((row) => comparable(row, question)) };
 }
 
-const SHAPE = compileAgentShape('oracle', { rateLimit: 1_000_000 });
+const SHAPE = compileAgentDefinition('oracle', { rateLimit: 1_000_000 });
 
 export async function askParley(
   source: GovernedRecordsSource,

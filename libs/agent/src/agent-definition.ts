@@ -167,7 +167,7 @@ function readRate({ rateLimiter, rateLimit, rateWindow }: AgentShapeOptions): Ra
  * The same definition with a rate limiter of `limiters`; an injected limiter stays. Called once, before agents are created
  * from it.
  */
-export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape {
+export function withRateLimiters(shape: AgentShape, limiters: RateLimiters): AgentShape {
   const { rate, name } = shape;
   return Object.freeze({
     ...shape,
@@ -179,7 +179,7 @@ export function countedBy(shape: AgentShape, limiters: RateLimiters): AgentShape
 /**
  * @throws TypeError naming the option when a value is invalid
  */
-export function compileAgentShape(name: string, options: AgentShapeOptions = {}): AgentShape {
+export function compileAgentDefinition(name: string, options: AgentShapeOptions = {}): AgentShape {
   assertKnown(options);
   const permissions = options.permission ?? options.permissions ?? 'readonly';
   if (!isTier(permissions)) {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
-import { type AgentShapeOptions, compileAgentShape } from './agent-definition.js';
+import { type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
 import { canonicalClassName, isClassName, isObjectId } from './class-names.js';
 import { sanitizeCorrelationId } from './call-context.js';
 import { parseNameFilter } from './filters.js';
@@ -26,7 +26,7 @@ describe('tiers', () => {
 
 describe('an agent shape', () => {
   it('is readonly, unfiltered and without tenant when nothing is said', () => {
-    const shape = compileAgentShape('plain');
+    const shape = compileAgentDefinition('plain');
     expect(shape).toMatchObject({
       permissions: 'readonly',
       tenantId: null,
@@ -37,9 +37,9 @@ describe('an agent shape', () => {
   });
 
   it('takes permission for permissions, and never both', () => {
-    expect(compileAgentShape('x', { permission: 'write' }).permissions).toBe('write');
+    expect(compileAgentDefinition('x', { permission: 'write' }).permissions).toBe('write');
     for (const permissions of ['admin', 'readonly'] as const)
-      expect(() => compileAgentShape('x', { permissions, permission: 'readonly' })).toThrow(
+      expect(() => compileAgentDefinition('x', { permissions, permission: 'readonly' })).toThrow(
         /beside permissions/,
       );
   });
@@ -51,16 +51,18 @@ describe('an agent shape', () => {
       [{ filters: null }, /filters: expected an object/],
       [{ filters: { User: {}, _User: {} } }, /filters\._User: filters the same class/],
     ] as const)
-      expect(() => compileAgentShape('x', options as never)).toThrow(text);
+      expect(() => compileAgentDefinition('x', options as never)).toThrow(text);
   });
 
   it('allows no mutations in client mode unless told so', () => {
-    expect(compileAgentShape('client', { clientMode: true }).allowMutations).toBe(false);
-    expect(compileAgentShape('client', { clientMode: true, allowMutations: true }).allowMutations).toBe(true);
+    expect(compileAgentDefinition('client', { clientMode: true }).allowMutations).toBe(false);
+    expect(compileAgentDefinition('client', { clientMode: true, allowMutations: true }).allowMutations).toBe(
+      true,
+    );
   });
 
   it('reads the lean profile as exactly six tools', () => {
-    const { tools } = compileAgentShape('lean', { tools: { profile: 'lean' } });
+    const { tools } = compileAgentDefinition('lean', { tools: { profile: 'lean' } });
     expect([...(tools.only ?? [])].sort()).toEqual([
       'aggregate',
       'count_objects',
@@ -81,11 +83,11 @@ describe('an agent shape', () => {
     ['a filter that is no object', { filters: { Post: [] as never } }, /constraint object/],
     ['an unknown tier', { permissions: 'root' as never }, /readonly, write or admin/],
   ])('refuses %s', (_, options, message) => {
-    expect(() => compileAgentShape('x', options as AgentShapeOptions)).toThrow(message);
+    expect(() => compileAgentDefinition('x', options as AgentShapeOptions)).toThrow(message);
   });
 
   it('judges both spellings of a system class as one', () => {
-    const { classes } = compileAgentShape('x', { classes: { except: ['User'] } });
+    const { classes } = compileAgentDefinition('x', { classes: { except: ['User'] } });
     expect(classes.permits(canonicalClassName('User'))).toBe(false);
     expect(classes.permits(canonicalClassName('_User'))).toBe(false);
   });
@@ -108,7 +110,7 @@ describe('a name filter', () => {
 });
 
 describe('an agent', () => {
-  const shape = compileAgentShape('x', { tenantId: 'acme' });
+  const shape = compileAgentDefinition('x', { tenantId: 'acme' });
 
   it('is frozen and has an id of its own', () => {
     const one = new Agent({ shape, principal: 'p' });
@@ -123,7 +125,7 @@ describe('an agent', () => {
 
   it('has true master posture only without client mode', () => {
     expect(new Agent({ shape, principal: 'p' }).usesMasterKey).toBe(true);
-    const client = compileAgentShape('c', { clientMode: true });
+    const client = compileAgentDefinition('c', { clientMode: true });
     expect(new Agent({ shape: client, principal: 'p' }).usesMasterKey).toBe(false);
   });
 });
@@ -161,7 +163,7 @@ describe('the rate limiter', () => {
   });
 
   it('is refused when it has no check', () => {
-    expect(() => compileAgentShape('x', { rateLimiter: {} as never })).toThrow('check');
+    expect(() => compileAgentDefinition('x', { rateLimiter: {} as never })).toThrow('check');
   });
 
   it('counts each principal on its own', async () => {

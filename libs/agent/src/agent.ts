@@ -89,6 +89,6 @@ export class Agent {
  * A key of the admitted caller: its principal, tenant and agent. Two tokens of one person with different tenants or agents
  * give two keys: one must not receive what is sent to the other, nor answer for it.
  */
-export function admittedAs({ principal, tenantId, shape }: Agent): string {
+export function callerKey({ principal, tenantId, shape }: Agent): string {
   return JSON.stringify([principal, tenantId, shape.name]);
 }

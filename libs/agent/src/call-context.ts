@@ -146,12 +146,12 @@ export interface DataOperation {
 }
 
 /** @param error what the operation failed with; absent when it succeeded */
-export type OperationEnds = (rows: number, error?: unknown) => void;
+export type OperationEnded = (rows: number, error?: unknown) => void;
 
 /** Receives the database operations of one call as they happen. */
 export interface DataMeter {
   /** An operation starts. @returns called once at its end, with the number of rows that it returned */
-  begins(operation: DataOperation): OperationEnds;
+  begins(operation: DataOperation): OperationEnded;
 }
 
 /** How a tool call ended, in the members of its audit record: names and counts, never a value. */

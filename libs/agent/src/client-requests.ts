@@ -54,7 +54,7 @@ export interface RootsAnswer {
   readonly roots: readonly (Members & { readonly uri: string })[];
 }
 
-export type AnswerTo<Question extends ClientQuestion> = Question extends FormQuestion
+export type ClientAnswerTo<Question extends ClientQuestion> = Question extends FormQuestion
   ? FormAnswer
   : Question extends UrlQuestion
     ? UrlAnswer
@@ -65,7 +65,7 @@ export type AnswerTo<Question extends ClientQuestion> = Question extends FormQue
 export interface AskOptions {
   /**
    * The answer is a decision that only one run may use, on any replica. Default: any run may use it. `holdsFor` identifies what was
-   * decided upon; if it differs from what it was then, `QuestionChanged` is thrown.
+   * decided upon; if it differs from what it was then, `ApprovedCallChanged` is thrown.
    */
   readonly once?: { readonly holdsFor: string };
 }
@@ -84,7 +84,7 @@ export interface ClientAsks {
     key: string,
     question: Question,
     options?: AskOptions,
-  ): Promise<AnswerTo<Question>>;
+  ): Promise<ClientAnswerTo<Question>>;
   /** For nested calls: a decision of a nested call never counts for the outer one. */
   within(): ClientAsks;
   /**
@@ -96,11 +96,11 @@ export interface ClientAsks {
    * Stores approvals that came from elsewhere for later runs of the call, which would otherwise need them again. Absent when
    * a call runs once, and for nested calls.
    */
-  readonly granted?: GrantsOfCall;
+  readonly granted?: EarlierApprovals;
 }
 
 /** The approvals of a call from its earlier runs. */
-export interface GrantsOfCall {
+export interface EarlierApprovals {
   keep(key: string, holdsFor: string, by: string): void;
   /** Who approved the same thing in an earlier run; may be used once. @throws a protocol error */
   recall(key: string, holdsFor: string): Promise<string | undefined>;
@@ -110,12 +110,12 @@ export interface GrantsOfCall {
 export interface AskingCall {
   canAsk(question: ClientQuestion): boolean;
   /** As `ClientAsks.ask`. The timeout of the tool is suspended until the client answers. */
-  ask<Question extends ClientQuestion>(key: string, question: Question): Promise<AnswerTo<Question>>;
+  ask<Question extends ClientQuestion>(key: string, question: Question): Promise<ClientAnswerTo<Question>>;
 }
 
 /** The call has changed since its approval, which no longer applies. */
-export class QuestionChanged extends Error {
-  override readonly name = 'QuestionChanged';
+export class ApprovedCallChanged extends Error {
+  override readonly name = 'ApprovedCallChanged';
   constructor() {
     super('what was decided upon has changed since');
   }

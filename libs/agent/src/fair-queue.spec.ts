@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { FairTurns, NoTurn } from './fair-queue.js';
+import { FairQueue, NoCapacityError } from './fair-queue.js';
 
 const turnsOf = (more: object = {}) =>
-  new FairTurns({ atOnce: 2, waitingPerKey: 3, patience: 60_000, ...more });
+  new FairQueue({ atOnce: 2, waitingPerKey: 3, patience: 60_000, ...more });
 
 /** Work that ends when it is told to, and the order in which work began. */
-function workshop(turns: FairTurns) {
+function workshop(turns: FairQueue) {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const start = (key: string, name: string, signal?: AbortSignal) =>
@@ -57,7 +57,7 @@ describe('fair turns', () => {
   it('refuse what waited too long, and serve the rest as if it had not been there', async () => {
     const { begun, start, end, settle } = workshop(turnsOf({ atOnce: 1, patience: 5 }));
     void start('a', 'a1');
-    await expect(start('a', 'a2')).rejects.toBeInstanceOf(NoTurn);
+    await expect(start('a', 'a2')).rejects.toBeInstanceOf(NoCapacityError);
     await end('a1');
     void start('b', 'b1');
     await settle();

@@ -13,13 +13,13 @@ export interface FairQueueOptions {
 }
 
 /** The queue is full, or the task waited longer than the timeout. */
-export class NoTurn extends Error {
+export class NoCapacityError extends Error {
   constructor(
     /** True: the limit of the key itself was reached. False: the limit of all keys together. */
     readonly own: boolean,
   ) {
     super(own ? 'too much work of one key at once' : 'too much work at once');
-    this.name = 'NoTurn';
+    this.name = 'NoCapacityError';
   }
 }
 
@@ -31,7 +31,7 @@ interface Waiting {
  * Limits how many tasks run at once; the others wait in one queue per key. Waiting keys are served round robin, so that a
  * key with many tasks delays only its own.
  */
-export class FairTurns {
+export class FairQueue {
   private running = 0;
   private waiting = 0;
   private readonly runningOf = new Map<string, number>();
@@ -40,7 +40,7 @@ export class FairTurns {
 
   constructor(private readonly options: FairQueueOptions) {}
 
-  /** @throws NoTurn; the reason of the signal when it aborts while the task waits */
+  /** @throws NoCapacityError; the reason of the signal when it aborts while the task waits */
   async run<T>(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const end = await this.turn(key, signal);
     try {
@@ -53,7 +53,7 @@ export class FairTurns {
   /**
    * Waits for a slot.
    * @returns releases the slot; may be called more than once
-   * @throws NoTurn; the reason of the signal when it aborts while waiting
+   * @throws NoCapacityError; the reason of the signal when it aborts while waiting
    */
   async turn(key: string, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
@@ -100,8 +100,8 @@ export class FairTurns {
   private queued(key: string, signal: AbortSignal | undefined): Promise<void> {
     const { waitingPerKey, waiting: waitingOfAll = Infinity, patience } = this.options;
     const queue = this.queues.get(key) ?? [];
-    if (queue.length >= waitingPerKey) throw new NoTurn(true);
-    if (this.waiting >= waitingOfAll) throw new NoTurn(!this.mayRun(key));
+    if (queue.length >= waitingPerKey) throw new NoCapacityError(true);
+    if (this.waiting >= waitingOfAll) throw new NoCapacityError(!this.mayRun(key));
     return new Promise((resolve, reject) => {
       const giveUp = (reason: unknown) => {
         this.leave(key, entry);
@@ -109,7 +109,7 @@ export class FairTurns {
         reject(reason as Error);
       };
       const gone = () => giveUp(signal?.reason);
-      const timer = setTimeout(() => giveUp(new NoTurn(!this.mayRun(key))), patience);
+      const timer = setTimeout(() => giveUp(new NoCapacityError(!this.mayRun(key))), patience);
       const done = () => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', gone);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape } from './agent-definition.js';
+import { compileAgentDefinition } from './agent-definition.js';
 import { Agent } from './agent.js';
 import {
   type IdentityOptions,
@@ -90,7 +90,7 @@ describe('a label', () => {
 });
 
 describe('who is impersonated', () => {
-  const shape = compileAgentShape('x', { impersonationLabel: ' desk ' });
+  const shape = compileAgentDefinition('x', { impersonationLabel: ' desk ' });
   const acting = new Agent({
     shape,
     principal: 'p',
@@ -99,7 +99,7 @@ describe('who is impersonated', () => {
   });
 
   it('is nobody unless it was said', () => {
-    const plain = new Agent({ shape: compileAgentShape('x'), principal: 'p', identity: MASTER });
+    const plain = new Agent({ shape: compileAgentDefinition('x'), principal: 'p', identity: MASTER });
     expect([plain.impersonatedUserId, plain.impersonationLabel]).toEqual([null, null]);
   });
 

@@ -137,10 +137,10 @@ export interface Refusal {
 const STRAY_ROWS = ['foreign', 'missing', 'foreign and missing'] as const;
 
 /** Why an id matched no row of the agent's tenant; for the audit record alone. */
-export type StrayRows = (typeof STRAY_ROWS)[number];
+export type MissingRowReason = (typeof STRAY_ROWS)[number];
 
 /** Whether a lookup by id was refused because the tenant has no such row: because of stored data, not of a policy rule. */
-export function isForStrayRow({ gate, details, cause }: Refusal): boolean {
+export function isMissingTenantRow({ gate, details, cause }: Refusal): boolean {
   return gate === 'tenant' && details?.kind === 'tenant_scope' && STRAY_ROWS.some((stray) => stray === cause);
 }
 

@@ -1,13 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Agent } from './agent.js';
-import { type AgentShapeOptions, compileAgentShape } from './agent-definition.js';
+import { type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
 import { actingAs } from './call-context.js';
 import { type Identity, sessionIdentity, tierCovers, TIERS } from './identity.js';
 import { deriveAgent, SubAgentError, type SubAgentOptions } from './sub-agent.js';
 
 const root = (options: AgentShapeOptions = {}, identity?: Identity) =>
-  new Agent({ shape: compileAgentShape('root', options), principal: 'p', ...(identity && { identity }) });
+  new Agent({
+    shape: compileAgentDefinition('root', options),
+    principal: 'p',
+    ...(identity && { identity }),
+  });
 const USER: Identity = { kind: 'aclUser', userId: 'ada' };
 
 describe('a sub-agent', () => {
@@ -68,7 +72,7 @@ describe('a sub-agent', () => {
 
   it('cannot be made around the narrowing, with a shape of its own', () => {
     const parent = root({ tools: ['list_tools'] });
-    const wide = compileAgentShape('wide', { permissions: 'admin' });
+    const wide = compileAgentDefinition('wide', { permissions: 'admin' });
     expect(() => new Agent({ shape: wide, principal: 'p', parent })).toThrow('narrowed');
     expect(() => new Agent({ shape: deriveAgent(parent).shape, principal: 'p' })).toThrow('narrowed');
   });
@@ -183,7 +187,7 @@ describe('whatever parent and child are told', () => {
         fc.constantFrom('a', 'b', 'c', 'd'),
         (outer, own, tool) => {
           const both = deriveAgent(root({ tools: outer }), { tools: own }).shape.tools;
-          const [one, other] = [outer, own].map((tools) => compileAgentShape('x', { tools }).tools);
+          const [one, other] = [outer, own].map((tools) => compileAgentDefinition('x', { tools }).tools);
           expect(both.permits(tool)).toBe(one?.permits(tool) === true && other?.permits(tool) === true);
         },
       ),
@@ -194,7 +198,7 @@ describe('whatever parent and child are told', () => {
 describe('the permission to count facets', () => {
   const rootOf = (masterAtlas?: boolean | null) =>
     new Agent({
-      shape: compileAgentShape('root', masterAtlas === undefined ? {} : { masterAtlas }),
+      shape: compileAgentDefinition('root', masterAtlas === undefined ? {} : { masterAtlas }),
       principal: 'p',
     });
 

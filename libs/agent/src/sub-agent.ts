@@ -1,5 +1,5 @@
 import { Agent } from './agent.js';
-import { type AgentShape, type AgentShapeOptions, compileAgentShape } from './agent-definition.js';
+import { type AgentShape, type AgentShapeOptions, compileAgentDefinition } from './agent-definition.js';
 import { type Identity, isUserId, MASTER, roleNameOf, sessionIdentity, tierCovers } from './identity.js';
 import { type NameFilter, narrowMethods } from './filters.js';
 import { NarrowedRateLimiter, type RateLimiter } from './rate-limiter.js';
@@ -105,7 +105,7 @@ function narrowedDefinition(parent: Agent, options: SubAgentOptions): AgentShape
   if (recursionDepth < 0)
     throw new SubAgentError('recursion_limit', 'sub-agent recursion limit reached: this agent may make none');
   const { name = outer.name, identity: _identity, ...limits } = options;
-  const own = compileAgentShape(name, limits);
+  const own = compileAgentDefinition(name, limits);
   if (!tierCovers(outer.permissions, own.permissions)) {
     throw new SubAgentError(
       'permissions',

@@ -153,9 +153,9 @@ class Narrowing {
 export const APPROVAL_OPTIONS = Symbol('options of approvals');
 
 /** Why an approver was refused; `forbidden` reveals nothing of existing cases. */
-export type OfficeRefusal = 'forbidden' | 'not_found' | 'own_request' | 'decided_before';
+export type ApprovalServiceRefusal = 'forbidden' | 'not_found' | 'own_request' | 'decided_before';
 export type Answered<T> =
-  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: OfficeRefusal };
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: ApprovalServiceRefusal };
 
 export interface Verdict {
   readonly approved: boolean;

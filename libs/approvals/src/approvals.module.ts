@@ -13,7 +13,7 @@ import { SharedState } from '#cluster';
 import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
 import { APPROVAL_OPTIONS, ApprovalOffice } from './approval-service.js';
 import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';
-import { ApproversInTurn, ClientApprover, DeskApprover } from './approvers.js';
+import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
 import { RecordedApprover } from './recorded-approver.js';
 
 /** Who decides upon calls that need a person; durations in seconds. */
@@ -80,7 +80,7 @@ function chosenApprover(
   { announce }: Announcements,
 ): Approver {
   const client = new ClientApprover(clientTimeout);
-  const another = new DeskApprover({ desk, bus, announce }, { expiry });
+  const another = new StoredApprover({ desk, bus, announce }, { expiry });
   switch (mode) {
     case 'client':
       return client;

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import {
   Agent,
-  type AnswerTo,
+  type ClientAnswerTo,
   type AskOptions,
   type CallContext,
   type ClientAsks,
   type ClientQuestion,
-  compileAgentShape,
+  compileAgentDefinition,
   type FormAnswer,
   MASTER,
-  QuestionChanged,
+  ApprovedCallChanged,
 } from '#agent';
 import type { ApprovalRecord } from '#audit';
 import {
@@ -27,11 +27,11 @@ import {
   ProtocolFault,
   type UnreachableReason,
 } from '#dispatcher';
-import { ApproversInTurn, ClientApprover, DeskApprover } from './approvers.js';
+import { ApproversInTurn, ClientApprover, StoredApprover } from './approvers.js';
 import { RecordedApprover } from './recorded-approver.js';
 
 const agent = new Agent({
-  shape: compileAgentShape('writer', { permissions: 'write', tenantId: 'acme' }),
+  shape: compileAgentDefinition('writer', { permissions: 'write', tenantId: 'acme' }),
   identity: MASTER,
   principal: 'key:1',
 });
@@ -57,11 +57,11 @@ class ClientInProcess implements ClientAsks {
     return this.capable;
   }
 
-  ask<Q extends ClientQuestion>(key: string, question: Q, options?: AskOptions): Promise<AnswerTo<Q>> {
+  ask<Q extends ClientQuestion>(key: string, question: Q, options?: AskOptions): Promise<ClientAnswerTo<Q>> {
     this.asked.push({ key, question, options });
     return this.answer instanceof Error
       ? Promise.reject(this.answer)
-      : Promise.resolve(this.answer as AnswerTo<Q>);
+      : Promise.resolve(this.answer as ClientAnswerTo<Q>);
   }
 
   within(): ClientAsks {
@@ -154,7 +154,7 @@ describe('the approver at the client', () => {
 
   it('approved something else when the row has changed since', async () => {
     expect(await review(new ClientInProcess(yes), ['row 1', 'row 2'])).toMatchObject({ outcome: 'deny' });
-    expect(await review(new ClientInProcess(new QuestionChanged()))).toMatchObject({ outcome: 'deny' });
+    expect(await review(new ClientInProcess(new ApprovedCallChanged()))).toMatchObject({ outcome: 'deny' });
   });
 
   it('is a no when it cannot be told whether the decision was used, and lets other faults pass', async () => {
@@ -174,7 +174,7 @@ describe('the approver at the desk', () => {
       bus: state.bus,
       announce: (one: ApprovalCase) => announced.push(one),
     };
-    return { state, announced, approver: new DeskApprover(dependencies, { expiry, patience: 10 }) };
+    return { state, announced, approver: new StoredApprover(dependencies, { expiry, patience: 10 }) };
   }
   const decide = (state: SharedState, id: string, approved: boolean) =>
     state.approvals.decide(id, { approved, by: 'key:2', at: 1 });

@@ -10,12 +10,12 @@ import {
   switchMap,
   timer,
 } from 'rxjs';
-import { type FormQuestion, QuestionChanged } from '#agent';
+import { type FormQuestion, ApprovedCallChanged } from '#agent';
 import { oneLine } from '#audit';
 import {
   type ApprovalCase,
   type ApprovalDesk,
-  ApprovalDeskFull,
+  ApprovalStoreFull,
   type MessageBus,
   SharedStateUnavailable,
   steadyClock,
@@ -148,7 +148,7 @@ export class ClientApprover extends Approver {
   private undecided(error: unknown): ApprovalDecision {
     if (error instanceof ClientUnreachable)
       return { outcome: 'unavailable', reason: reasonOf(error.reason, this.timeout) };
-    if (error instanceof QuestionChanged) return { outcome: 'deny', reason: REASONS.changed };
+    if (error instanceof ApprovedCallChanged) return { outcome: 'deny', reason: REASONS.changed };
     if (error instanceof SharedStateUnavailable)
       return { outcome: 'unavailable', reason: REASONS.noSharedState };
     throw error;
@@ -163,14 +163,14 @@ const byClient = ({ context }: ApprovalRequest) => ({
 /** Topic on which replicas announce decisions. */
 export const DECIDED = 'approval-decided';
 
-export interface DeskApproverOptions {
+export interface StoredApproverOptions {
   /** Seconds until a case expires. */
   readonly expiry: number;
   /** Milliseconds that a call of the stateless era waits before its client is asked to repeat it. Default 20,000. */
   readonly patience?: number;
 }
 
-export interface DeskApproverParts {
+export interface StoredApproverDependencies {
   readonly desk: ApprovalDesk;
   readonly bus: MessageBus;
   /** Called for every new case. */
@@ -189,10 +189,10 @@ const LOOK_AGAIN = 5_000;
  * Stores a case for another person and waits for the decision. The case outlives the call: a repeated call finds it,
  * and an approval is used by one call.
  */
-export class DeskApprover extends Approver {
+export class StoredApprover extends Approver {
   constructor(
-    private readonly dependencies: DeskApproverParts,
-    private readonly options: DeskApproverOptions,
+    private readonly dependencies: StoredApproverDependencies,
+    private readonly options: StoredApproverOptions,
   ) {
     super();
   }
@@ -215,7 +215,7 @@ export class DeskApprover extends Approver {
     } catch (error) {
       if (error instanceof SharedStateUnavailable)
         return { outcome: 'unavailable', reason: REASONS.noSharedState };
-      if (error instanceof ApprovalDeskFull) return { outcome: 'unavailable', reason: REASONS.tooMany };
+      if (error instanceof ApprovalStoreFull) return { outcome: 'unavailable', reason: REASONS.tooMany };
       throw error;
     }
   }

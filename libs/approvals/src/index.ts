@@ -3,16 +3,16 @@ export {
   ApprovalOffice,
   type ApprovalView,
   type DetailedApprovalView,
-  type OfficeRefusal,
+  type ApprovalServiceRefusal,
   type Verdict,
 } from './approval-service.js';
 export * from './approval-webhook.js';
 export {
   ApproversInTurn,
   ClientApprover,
-  DeskApprover,
-  type DeskApproverOptions,
-  type DeskApproverParts,
+  StoredApprover,
+  type StoredApproverOptions,
+  type StoredApproverDependencies,
 } from './approvers.js';
 export * from './recorded-approver.js';
 export { ApprovalsModule, type ApprovalsModuleOptions, approvedBy } from './approvals.module.js';

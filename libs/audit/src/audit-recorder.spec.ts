@@ -5,9 +5,9 @@ import type { AuditRecord } from './audit-record.js';
 import { AuditBook, type AuditRecorderOptions } from './audit-recorder.js';
 import { RecentAuditTrail } from './audit-trail.js';
 import { RecordSeal } from './chain/audit-chain.js';
-import { SharedChainRegister } from './chain/chain-anchors.js';
+import { SharedChainAnchorStore } from './chain/chain-anchors.js';
 import { RecordingLog, SwitchableDelivery } from './delivery/deliveries.fixture.js';
-import { RefusingKeeper } from './delivery/sink-writers.js';
+import { RefusingSinkWriter } from './delivery/sink-writers.js';
 import type { RecordSource } from './verify/record-source.js';
 import { verifyRecords } from './verify/verify-records.js';
 
@@ -37,7 +37,7 @@ function recorderOver(place: SwitchableDelivery, options: Partial<AuditRecorderO
   const book = new AuditBook({
     listeners: [],
     recent,
-    keepers: [new RefusingKeeper(place, 1_000, log)],
+    keepers: [new RefusingSinkWriter(place, 1_000, log)],
     seal: SEAL,
     register: null,
     replica: 'one',
@@ -181,7 +181,7 @@ describe('the book of everything that is recorded', () => {
 
 describe('processes that share a register', () => {
   it('name each other, so that what is cut off one is missed by the other', async () => {
-    const register = new SharedChainRegister(new ProcessVersionedStore());
+    const register = new SharedChainAnchorStore(new ProcessVersionedStore());
     const places = [new SwitchableDelivery(), new SwitchableDelivery()] as const;
     const [one, two] = places.map((place, index) =>
       recorderOver(place, { register, replica: String(index), anchorInterval: 15 }),
@@ -209,7 +209,7 @@ describe('processes that share a register', () => {
   });
 
   it('and one that comes after names the one before, which ended without a word', async () => {
-    const register = new SharedChainRegister(new ProcessVersionedStore());
+    const register = new SharedChainAnchorStore(new ProcessVersionedStore());
     const before = new SwitchableDelivery();
     const crashed = recorderOver(before, { register, anchorInterval: 10 });
     await crashed.book.open();

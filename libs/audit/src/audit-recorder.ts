@@ -8,11 +8,11 @@ import {
 } from './audit-record.js';
 import type { AuditEntry, RecentAuditTrail } from './audit-trail.js';
 import { AuditChain, type RecordSeal } from './chain/audit-chain.js';
-import { ChainAnchor, type ChainRegister } from './chain/chain-anchors.js';
+import { ChainAnchor, type ChainAnchorStore } from './chain/chain-anchors.js';
 import {
   type DeliveryLog,
-  type KeeperState,
-  type RecordKeeper,
+  type SinkState,
+  type SinkWriter,
   RecordNotKept,
 } from './delivery/record-delivery.js';
 
@@ -20,10 +20,10 @@ export interface AuditRecorderOptions {
   /** Receive every record as it was made; their failures are ignored. */
   readonly listeners: readonly AuditSink[];
   readonly recent: RecentAuditTrail;
-  readonly keepers: readonly RecordKeeper[];
+  readonly keepers: readonly SinkWriter[];
   readonly seal: RecordSeal;
   /** Null: other processes have no part in this chain. */
-  readonly register: ChainRegister | null;
+  readonly register: ChainAnchorStore | null;
   /** Name of this process in the records. */
   readonly replica: string;
   /** Milliseconds between two checks of other chains. */
@@ -78,7 +78,7 @@ export class AuditBook extends AuditSink {
   }
 
   /** States of the sinks by name. */
-  get states(): ReadonlyMap<string, KeeperState> {
+  get states(): ReadonlyMap<string, SinkState> {
     return new Map(this.options.keepers.map(({ name, state }) => [name, state]));
   }
 

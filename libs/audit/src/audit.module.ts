@@ -14,16 +14,16 @@ import { SharedState } from '#cluster';
 import { AuditBook } from './audit-recorder.js';
 import { AuditSink } from './audit-record.js';
 import { ArgumentDigest } from './chain/canonical-json.js';
-import { SharedChainRegister } from './chain/chain-anchors.js';
+import { SharedChainAnchorStore } from './chain/chain-anchors.js';
 import { RecordSeal } from './chain/audit-chain.js';
 import {
   type AuditCollection,
   CollectionAuditTrail,
   CollectionDelivery,
 } from './delivery/audit-collection.js';
-import { BufferingKeeper, RefusingKeeper } from './delivery/sink-writers.js';
+import { BufferingSinkWriter, RefusingSinkWriter } from './delivery/sink-writers.js';
 import { JsonLinesFile, type JsonLinesOptions, SpoolFile } from './delivery/record-files.js';
-import type { RecordDelivery, RecordKeeper } from './delivery/record-delivery.js';
+import type { RecordDelivery, SinkWriter } from './delivery/record-delivery.js';
 import { WebhookDelivery, type WebhookOptions } from './delivery/webhook-delivery.js';
 import { LoggerAuditSink } from './logger-audit-sink.js';
 import { AuditTrail, RecentAuditTrail } from './audit-trail.js';
@@ -120,7 +120,7 @@ async function openBook(
     recent,
     keepers: options.sinks.map((sink) => keeperOf(sink, options, log)),
     seal: new RecordSeal(options.chainKey),
-    register: shared.reach === 'replicas' ? new SharedChainRegister(shared.auditChains) : null,
+    register: shared.reach === 'replicas' ? new SharedChainAnchorStore(shared.auditChains) : null,
     replica: options.replica ?? hostname(),
     anchorInterval: options.anchorInterval * 1000,
     log,
@@ -152,14 +152,14 @@ function keeperOf(
   sink: AuditSinkOptions,
   { timeout, bufferFolder, bufferSize }: AuditModuleOptions,
   log: Logger,
-): RecordKeeper {
+): SinkWriter {
   const delivery = deliveryOf(sink, timeout, log);
-  if (sink.onFailure === 'refuse') return new RefusingKeeper(delivery, timeout * 1000, log);
+  if (sink.onFailure === 'refuse') return new RefusingSinkWriter(delivery, timeout * 1000, log);
   const place =
     sink.kind === 'file' ? sink.path : sink.kind === 'webhook' ? sink.url : `${sink.uri}/${sink.database}`;
   const name = `${sink.kind}-${createHash('sha256').update(place).digest('hex').slice(0, 12)}.jsonl`;
   const spool = new SpoolFile(join(bufferFolder, name), bufferSize);
-  return new BufferingKeeper(delivery, timeout * 1000, spool, log);
+  return new BufferingSinkWriter(delivery, timeout * 1000, spool, log);
 }
 
 /** Without the shared state, a key of this process: its digests compare with each other. */

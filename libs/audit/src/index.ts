@@ -21,16 +21,16 @@ export { LoggerAuditSink } from './logger-audit-sink.js';
 export { type OperationEntry, OperationLog } from './operation-log.js';
 export { oneLine, terminalText, wellFormed } from './terminal-text.js';
 export { ArgumentDigest } from './chain/canonical-json.js';
-export { ChainRegister, SharedChainRegister } from './chain/chain-anchors.js';
+export { ChainAnchorStore, SharedChainAnchorStore } from './chain/chain-anchors.js';
 export { RecordSeal, type Sealed } from './chain/audit-chain.js';
 export { AuditCollection, CollectionAuditTrail, CollectionDelivery } from './delivery/audit-collection.js';
-export { BufferingKeeper, RefusingKeeper } from './delivery/sink-writers.js';
+export { BufferingSinkWriter, RefusingSinkWriter } from './delivery/sink-writers.js';
 export { type FsyncPolicy, JsonLinesFile, SpoolFile } from './delivery/record-files.js';
 export {
-  KEEPER_STATES,
-  type KeeperState,
+  SINK_STATES,
+  type SinkState,
   type RecordDelivery,
-  type RecordKeeper,
+  type SinkWriter,
 } from './delivery/record-delivery.js';
 export {
   SIGNATURE_HEADER,
@@ -59,7 +59,7 @@ export {
 } from './audit-trail.js';
 export { collectionSource, FilesAuditTrail, fileSource, type RecordSource } from './verify/record-source.js';
 export {
-  type ChainFault,
+  type ChainIssue,
   type Verification,
   type VerifiedChain,
   verifyRecords,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, deriveAgent, refusals, sessionIdentity } from '#agent';
+import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#agent';
 import { resultCost } from './audit-record.js';
 import { auditedAgent } from './audited-agent.js';
 import { OperationLog } from './operation-log.js';
 
-const shape = compileAgentShape('analyst', {
+const shape = compileAgentDefinition('analyst', {
   classes: { only: ['Post', 'Author'], except: ['User'] },
   tools: ['query_class'],
   filters: { Post: { b: 'secret', a: 1 }, default: { live: true } },

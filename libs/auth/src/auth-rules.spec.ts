@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER, Unauthorized } from '#agent';
+import { compileAgentDefinition, MASTER, Unauthorized } from '#agent';
 import { ApiKeyRule } from './api-key-rules.js';
 import { AnonymousRule } from './connection-rules.js';
 import { RuleAuthenticator } from './rule-authenticator.js';
 import { CallerSessionRule, ParseSessionRule, SessionOwners } from './session-rules.js';
 
-const analyst = compileAgentShape('analyst');
-const guest = compileAgentShape('guest');
+const analyst = compileAgentDefinition('analyst');
+const guest = compileAgentDefinition('guest');
 const key = new ApiKeyRule('s3cret-key', analyst, MASTER);
 const anonymous = new AnonymousRule(guest, MASTER);
 const from = (headers: Record<string, string>, remoteAddress = '127.0.0.1') => ({ headers, remoteAddress });

@@ -48,7 +48,7 @@ export abstract class Authenticator {
 }
 
 /** Delegates to another authenticator; subclasses override single methods. */
-export abstract class OuterAuthenticator extends Authenticator {
+export abstract class DelegatingAuthenticator extends Authenticator {
   constructor() {
     super();
     // `challenge` is a property of Authenticator: it is read from the inner authenticator at each access.
@@ -83,7 +83,7 @@ export abstract class OuterAuthenticator extends Authenticator {
 const PER_SECOND = 10;
 
 /** Records failed authentications without the credential. Requests without a credential are not recorded. */
-export class RecordedAuthenticator extends OuterAuthenticator {
+export class RecordedAuthenticator extends DelegatingAuthenticator {
   private second = 0;
   private inSecond = 0;
   private suppressed = 0;

@@ -2,7 +2,12 @@ export { AnonymousRule, type ClientCertificateOptions, ClientCertificateRule } f
 export { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 export { AuthRule, RuleAuthenticator } from './rule-authenticator.js';
 export * from './errors.js';
-export { Authenticator, OuterAuthenticator, RecordedAuthenticator, type StepUp } from './authenticator.js';
+export {
+  Authenticator,
+  DelegatingAuthenticator,
+  RecordedAuthenticator,
+  type StepUp,
+} from './authenticator.js';
 export { BearerChallenge, metadataUrlOf, ResourceDocuments } from './oauth/resource-metadata.js';
 export type { Credentials, CredentialSource } from './credentials.js';
 export {
@@ -39,7 +44,7 @@ export {
   RevocationList,
   revocationName,
   type Revocations,
-  RevokedBook,
+  RevocationStore,
   type RevokedBy,
 } from './oauth/revocations.js';
 export { type Algorithm, ALGORITHMS } from './oauth/token-verifier.js';

@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { FairTurns, NoTurn } from '#agent';
+import { FairQueue, NoCapacityError } from '#agent';
 import { AuthenticationUnavailable } from './errors.js';
 
 const derive = promisify<Buffer, Buffer, number, object, Buffer>(scrypt as never);
@@ -91,8 +91,8 @@ interface ComparisonRequest {
  * flood of other keys.
  */
 export class SlowComparisons {
-  private readonly unknown = new FairTurns(UNKNOWN_KEYS);
-  private readonly known = new FairTurns(RECOGNISED_KEYS);
+  private readonly unknown = new FairQueue(UNKNOWN_KEYS);
+  private readonly known = new FairQueue(RECOGNISED_KEYS);
   private readonly right = new Map<string, boolean>();
   private readonly wrongRecognised = new Map<string, boolean>();
   private readonly wrong = new Map<string, boolean>();
@@ -135,7 +135,8 @@ export class SlowComparisons {
     try {
       return await turns.run(request.network, () => this.compare(key, hash));
     } catch (error) {
-      if (error instanceof NoTurn) throw new AuthenticationUnavailable('too many unknown keys at once');
+      if (error instanceof NoCapacityError)
+        throw new AuthenticationUnavailable('too many unknown keys at once');
       throw error;
     }
   }

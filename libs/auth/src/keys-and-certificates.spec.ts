@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER } from '#agent';
+import { compileAgentDefinition, MASTER } from '#agent';
 import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 import { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
 import { newKey, parseKeyHash, slowHashOf } from './key-hash.js';
 import { TrustedNetworks } from './networks.js';
 import { RuleAuthenticator } from './rule-authenticator.js';
 
-const shape = compileAgentShape('reports');
+const shape = compileAgentDefinition('reports');
 const from = (headers: Record<string, string>, remoteAddress = '10.1.2.3') => ({ headers, remoteAddress });
 const withKey = (key: string) => from({ 'x-mcp-api-key': key });
 

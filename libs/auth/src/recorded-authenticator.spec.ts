@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, Unauthorized } from '#agent';
+import { Agent, compileAgentDefinition, Unauthorized } from '#agent';
 import type { AuditEvent } from '#audit';
-import { Authenticator, OuterAuthenticator, RecordedAuthenticator } from './authenticator.js';
+import { Authenticator, DelegatingAuthenticator, RecordedAuthenticator } from './authenticator.js';
 import type { CredentialSource } from './credentials.js';
 
-const agent = new Agent({ shape: compileAgentShape('reader', {}), principal: 'p' });
+const agent = new Agent({ shape: compileAgentDefinition('reader', {}), principal: 'p' });
 
 class OneKey extends Authenticator {
   override readonly challenge = 'Bearer';
@@ -32,7 +32,7 @@ function recorded() {
 
 it('answers everything else in the words of the authenticator behind it: none of them is forgotten', () => {
   const names = Object.getOwnPropertyNames(Authenticator.prototype).filter((name) => name !== 'constructor');
-  const forwarded = Object.getOwnPropertyNames(OuterAuthenticator.prototype);
+  const forwarded = Object.getOwnPropertyNames(DelegatingAuthenticator.prototype);
   expect(names.length).toBeGreaterThan(0);
   expect(names.filter((name) => !forwarded.includes(name))).toEqual([]);
   expect(recorded().authenticator.challenge).toBe('Bearer');

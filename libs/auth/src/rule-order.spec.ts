@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER } from '#agent';
+import { compileAgentDefinition, MASTER } from '#agent';
 import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 import { AuthenticationUnavailable } from './errors.js';
 import { newKey, SlowComparisons, slowHashOf } from './key-hash.js';
@@ -7,9 +7,9 @@ import { type AuthRule, RuleAuthenticator } from './rule-authenticator.js';
 import { ParseSessionRule, SessionOwners } from './session-rules.js';
 
 const shapes = Object.fromEntries(
-  ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentShape(name)]),
+  ['slow', 'plain', 'digest', 'user'].map((name) => [name, compileAgentDefinition(name)]),
 );
-const shapeOf = (name: string) => shapes[name] as ReturnType<typeof compileAgentShape>;
+const shapeOf = (name: string) => shapes[name] as ReturnType<typeof compileAgentDefinition>;
 
 class OneUser extends SessionOwners {
   userOf(token: string) {

@@ -1,7 +1,7 @@
 import { ProcessRateLimiters } from '#agent';
-import { ProcessApprovalDesk } from './memory/approvals.js';
+import { ProcessApprovalStore } from './memory/approvals.js';
 import { ProcessBudgetLedger } from './memory/budgets.js';
-import { ProcessSessionStore, ProcessStreamLog, ProcessSubscriptionBook } from './memory/sessions.js';
+import { ProcessSessionStore, ProcessStreamLog, ProcessSubscriptionStore } from './memory/sessions.js';
 import { ProcessOneTimeStore, ProcessVersionedStore } from './memory/stores.js';
 import { ENDED_SESSION_SHARE } from './ports/bounds.js';
 import { ProcessMessageBus } from './memory/message-bus.js';
@@ -45,7 +45,7 @@ export function processState(): SharedState {
     bus: new ProcessMessageBus(),
     oneTime: new ProcessOneTimeStore(),
     streams: new ProcessStreamLog(),
-    subscriptions: new ProcessSubscriptionBook(),
+    subscriptions: new ProcessSubscriptionStore(),
     tasks: new ProcessVersionedStore(),
     exports: new ProcessVersionedStore(),
     endedSessions: new ProcessVersionedStore(10_000, undefined, undefined, ENDED_SESSION_SHARE),
@@ -54,7 +54,7 @@ export function processState(): SharedState {
     writeKeys: new ProcessVersionedStore(100_000),
     limiters: new ProcessRateLimiters(),
     budgets: new ProcessBudgetLedger(),
-    approvals: new ProcessApprovalDesk(),
+    approvals: new ProcessApprovalStore(),
     secrets: new ProcessSecrets(),
     isUp: () => Promise.resolve(true),
     close: () => Promise.resolve(),

@@ -1,5 +1,5 @@
-import { type AgentShapeOptions, compileAgentShape } from '#agent';
-import { constraintFault } from '#policy';
+import { type AgentShapeOptions, compileAgentDefinition } from '#agent';
+import { constraintIssue } from '#policy';
 import type { ConfigFault } from './config-error.js';
 import { schemaOf } from './schema/class-schema.js';
 import { readablePart } from './schema/readable-part.js';
@@ -164,12 +164,12 @@ export function agentMeaningErrors(options: AgentShapeOptions, path: string): Co
   if (options.permission !== undefined && options.permissions !== undefined)
     errors.push({ path: at('permission'), message: 'is given beside permissions: one of them must go' });
   for (const [className, entry] of Object.entries(options.filters ?? {})) {
-    const message = typeof entry === 'function' ? null : constraintFault(entry, className);
+    const message = typeof entry === 'function' ? null : constraintIssue(entry, className);
     if (message) errors.push({ path: at(`filters.${className}`), message });
   }
   if (errors.length > 0) return errors;
   try {
-    compileAgentShape('checked', options);
+    compileAgentDefinition('checked', options);
     return [];
   } catch (error) {
     return [placed((error as Error).message, path)];

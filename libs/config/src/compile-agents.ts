@@ -2,7 +2,7 @@ import {
   type AgentShape,
   type AgentShapeOptions,
   canonicalClassName,
-  compileAgentShape,
+  compileAgentDefinition,
   type Identity,
   IDENTITY_OPTIONS,
   type ImpersonationOrder,
@@ -51,7 +51,10 @@ export function compileAgents(
     const definition = { recursionDepth, ...options, ...tenant, filters };
     const meant = agentMeaningErrors(definition, `agents.${name}`);
     errors.push(...meant);
-    definitions.set(name, compileAgentShape(name, meant.length === 0 ? definition : namesOf(definition)));
+    definitions.set(
+      name,
+      compileAgentDefinition(name, meant.length === 0 ? definition : namesOf(definition)),
+    );
   }
   return definitions;
 }
@@ -82,7 +85,7 @@ function allFilters(agent: string, file: Filters, code: Filters, errors: ConfigF
 }
 
 /** Names of nothing in the agents of a configuration: errors where names are strict, and warnings. */
-export function nameFaults(names: readonly UnknownName[]): {
+export function nameErrors(names: readonly UnknownName[]): {
   readonly errors: readonly ConfigFault[];
   readonly warnings: readonly ConfigFault[];
 } {

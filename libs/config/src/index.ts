@@ -4,7 +4,7 @@ export {
   assertChoiceOfLimits,
   assertSubAgentOptions,
 } from './agent-options.js';
-export { type AgentIdentity, type DeclaredFilters, nameFaults } from './compile-agents.js';
+export { type AgentIdentity, type DeclaredFilters, nameErrors } from './compile-agents.js';
 export { CONFIG_SCHEMA, configurationSchema, type ParleyConfig } from './config.js';
 export { ConfigError, type ConfigFault } from './config-error.js';
 export {
@@ -20,7 +20,7 @@ export {
   checkedConfig,
   configOf,
   configPath,
-  type ConfigQuestion,
+  type ConfigCheckOptions,
   loadConfig,
   type LoadedConfig,
 } from './load-config.js';
@@ -32,7 +32,7 @@ export { type AuthRuleConfig, type OAuthConfig, resourceUrls } from './sections/
 export { type EmbeddingsConfig, type LlmConfig, llmOf } from './sections/models.js';
 export type { LoggingConfig } from './sections/observability.js';
 export type { ApprovalsConfig } from './sections/operators.js';
-export { isLoopbackHost, type ServerConfig, startFaults, type StartKind } from './sections/server.js';
+export { isLoopbackHost, type ServerConfig, startErrors, type StartKind } from './sections/server.js';
 export type { DatabaseConfig, LiveQueryConfig, ParseConfig } from './sections/stores.js';
 export { logSecurityWarnings } from './security-warnings.js';
 export { ConfigVersions, type ConfigVersion, type VersionChange } from './versions/config-versions.js';

@@ -14,7 +14,7 @@ import {
   compileAgents,
   type DeclaredFilters,
   identityErrors,
-  nameFaults,
+  nameErrors,
   readAgentIdentity,
 } from './compile-agents.js';
 import { CONFIG_SCHEMA, ConfigurationFile, type ParleyConfig } from './config.js';
@@ -32,7 +32,7 @@ import { ExportSection, ReloadSection, SubscriptionsSection, TaskSection } from 
 import { agentLlmErrors, EmbeddingsSection, endpointErrors, LlmSection } from './sections/models.js';
 import { LoggingSection, MetricsSection, packageErrors, TracesSection } from './sections/observability.js';
 import { approvalErrors, ApprovalsSection, ConsoleSection, consoleErrors } from './sections/operators.js';
-import { ServerSection, startFaults, type StartKind } from './sections/server.js';
+import { ServerSection, startErrors, type StartKind } from './sections/server.js';
 import {
   DatabaseSection,
   inClientMode,
@@ -79,7 +79,7 @@ export function loadConfig(
   return checkedConfig({ env: given, cwd, declared, filters });
 }
 
-export interface ConfigQuestion {
+export interface ConfigCheckOptions {
   /** Default: that of the process. */
   readonly env?: Environment;
   /** Default: that of the process. */
@@ -109,7 +109,7 @@ export function checkedConfig({
   start,
   tools = null,
   found = [],
-}: ConfigQuestion = {}): LoadedConfig {
+}: ConfigCheckOptions = {}): LoadedConfig {
   const { env, errors: fromFiles } = environmentFiles(given);
   const path = configPath(env, cwd);
   const named = env['PARLEY_CONFIG'] !== undefined || existsSync(path);
@@ -236,8 +236,8 @@ function meant(
     ...consoleErrors(config),
     ...auditErrors(config),
     ...packageErrors(config),
-    ...nameFaults(named).errors,
-    ...(start ? startFaults(config, start.env, start.kind) : []),
+    ...nameErrors(named).errors,
+    ...(start ? startErrors(config, start.env, start.kind) : []),
   );
   return { loaded: { config, policy, agents, identities }, errors };
 }

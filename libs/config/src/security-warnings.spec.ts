@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER, sessionIdentity } from '#agent';
+import { compileAgentDefinition, MASTER, sessionIdentity } from '#agent';
 import { compilePolicy, type PolicyConfig } from '#policy';
 import type { AgentIdentity } from './compile-agents.js';
 import { logSecurityWarnings } from './security-warnings.js';
@@ -18,7 +18,7 @@ function warningsOf(
   logSecurityWarnings(
     {
       config: { ungoverned },
-      agents: new Map(names.map((name) => [name, compileAgentShape(name, { permissions })])),
+      agents: new Map(names.map((name) => [name, compileAgentDefinition(name, { permissions })])),
       identities: new Map(Object.entries(identities)),
       policy: compilePolicy(policy).policy,
     },

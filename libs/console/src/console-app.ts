@@ -32,7 +32,7 @@ const SECURITY_HEADERS: Readonly<Record<string, string>> = Object.freeze({
   'Permissions-Policy': 'camera=(), microphone=(), geolocation=()',
 });
 
-export interface ConsoleParts {
+export interface ConsoleAppDependencies {
   /** The checks of the MCP endpoint before authentication apply here as well: host, rate limit, origin. */
   readonly edge: Pick<McpEdge, 'refusalFor' | 'unread'>;
   readonly gate: OperatorGate;
@@ -52,7 +52,7 @@ const KEPT = 'public, max-age=31536000, immutable';
 export class ConsoleApp {
   private readonly table: RouteTable;
 
-  constructor(private readonly dependencies: ConsoleParts) {
+  constructor(private readonly dependencies: ConsoleAppDependencies) {
     const { signIn } = dependencies;
     this.table = new RouteTable([
       ...dependencies.routes,

@@ -1,4 +1,4 @@
-export { ConsoleApp, type ConsoleParts } from './console-app.js';
+export { ConsoleApp, type ConsoleAppDependencies } from './console-app.js';
 export { LiveRecords } from './live-records.js';
 export { liveRoutes, LiveStreams } from './routes/live-routes.js';
 export { OperatorGate, OperatorNotes } from './operator-gate.js';
@@ -6,12 +6,12 @@ export { OperatorSessions } from './operator-sessions.js';
 export { PageFiles } from './page-files.js';
 export {
   explainRoutes,
-  type RehearsalCatalogue,
-  RehearsalDesk,
-  type RehearsalOrder,
-  RehearsalsBusy,
-  type RehearsedAgent,
-  type RehearsedTool,
+  type SimulationCatalogue,
+  SimulationService,
+  type SimulationRequest,
+  SimulationsBusy,
+  type SimulatedAgent,
+  type SimulatedTool,
 } from './routes/explain-routes.js';
 export type { Route } from './route.js';
 export { approvalRoutes } from './routes/approval-routes.js';

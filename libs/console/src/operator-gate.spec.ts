@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER, ProcessRateLimiters } from '#agent';
+import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#agent';
 import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
 import { ProcessVersionedStore } from '#cluster';
 import { processSecret, SealedText } from '#dispatcher';
@@ -12,8 +12,8 @@ const HOST = 'localhost:3001';
 
 function room(requests = 1_000) {
   const rules: AuthRule[] = [
-    new ApiKeyRule('key-of-chief', compileAgentShape('chief'), MASTER),
-    new ApiKeyRule('key-of-guest', compileAgentShape('guest'), MASTER),
+    new ApiKeyRule('key-of-chief', compileAgentDefinition('chief'), MASTER),
+    new ApiKeyRule('key-of-guest', compileAgentDefinition('guest'), MASTER),
   ];
   let operators = ['chief'];
   const sessions = new OperatorSessions({

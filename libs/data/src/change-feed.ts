@@ -59,7 +59,7 @@ export abstract class RowViews {
  * `listening`: nothing is missed from here on. `gap`: something may have been missed. `change`: a row came, changed or went;
  * a `RowView` decides whether the agent may know.
  */
-export type SourceNews =
+export type SourceEvent =
   | { readonly kind: 'listening' }
   | { readonly kind: 'gap' }
   | { readonly kind: 'change'; readonly objectId: string; readonly created: boolean };
@@ -83,5 +83,5 @@ export abstract class ChangeSource {
    * Cold; it survives outages by itself. `listening` comes first, once.
    * @throws SourceRefused through the observable
    */
-  abstract news(agent: Agent, view: RowView): Observable<SourceNews>;
+  abstract news(agent: Agent, view: RowView): Observable<SourceEvent>;
 }

@@ -156,14 +156,14 @@ export interface CountedFacets extends FacetCounts {
 }
 
 /** Constraints of a vector search, on the fields that the policy lists for it. */
-export interface LikenessFilters {
+export interface VectorFilters {
   /** On the rows found. */
   readonly filter?: unknown;
   /** Inside the search, before rows are ranked. */
   readonly vectorFilter?: unknown;
 }
 
-export interface NearestRequest extends LikenessFilters {
+export interface NearestRequest extends VectorFilters {
   readonly vector: readonly number[];
   readonly limit: number;
   /** Id of a row to leave out. */
@@ -180,7 +180,7 @@ export interface LikenessSearch {
   /** The wire name of any spelling of a field. */
   wireName(field: string): string;
   /** Refuses what `nearest` would refuse of these, reading nothing. */
-  check(filters: LikenessFilters): void;
+  check(filters: VectorFilters): void;
   /** The stored vector of a row. @throws Refused `parse_error` when there is no such row for this agent */
   vectorOf(objectId: string): Promise<readonly number[]>;
   nearest(request: NearestRequest): Promise<SearchHit[]>;

@@ -16,7 +16,7 @@ export {
   type RowChange,
   type RowView,
   RowViews,
-  type SourceNews,
+  type SourceEvent,
   SourceRefused,
   type WatchedOperation,
 } from './change-feed.js';
@@ -35,7 +35,7 @@ export {
   type GovernedSearch,
   type GovernedWrites,
   type JudgedWrite,
-  type LikenessFilters,
+  type VectorFilters,
   type LikenessSearch,
   type NearestRequest,
   type ProposedWrite,

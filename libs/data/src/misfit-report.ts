@@ -1,11 +1,11 @@
 import { Logger } from '@nestjs/common';
-import type { ReportMisfits } from '#policy';
+import type { ReportBindingIssues } from '#policy';
 
 /**
  * Tells the operator which classes are refused because their rules do not fit their fields: a line for each mistake, once for
  * as long as it stays, and one when all fit again.
  */
-export function misfitReport(log: Pick<Logger, 'warn'> = new Logger('Policy')): ReportMisfits {
+export function misfitReport(log: Pick<Logger, 'warn'> = new Logger('Policy')): ReportBindingIssues {
   let told = '';
   return (faults) => {
     const lines = faults.map(

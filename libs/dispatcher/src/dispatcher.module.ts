@@ -22,7 +22,7 @@ import { ListChanges, ResourceSubscriptions } from './methods/subscription-metho
 import { PromptRegistry } from './prompts/prompt-registry.js';
 import { ReadAccounts } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
-import { TaskDesk } from './tasks/task-store.js';
+import { TaskStore } from './tasks/task-store.js';
 
 export interface DispatcherModuleOptions {
   /** Calls of one principal that run at once; null: unbounded. */
@@ -182,7 +182,7 @@ export class KernelModule {
             prompts: PromptRegistry,
             resources: ResourceRegistry,
             rounds: InputRounds,
-            tasks: TaskDesk,
+            tasks: TaskStore,
             listChanges: ListChanges,
             subscriptions: ResourceSubscriptions,
           ) =>
@@ -207,7 +207,7 @@ export class KernelModule {
             PromptRegistry,
             ResourceRegistry,
             InputRounds,
-            TaskDesk,
+            TaskStore,
             ListChanges,
             ResourceSubscriptions,
           ],

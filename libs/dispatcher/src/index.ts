@@ -11,7 +11,7 @@ export { FilterNames } from './agents/filter-names.js';
 export { MetadataAudit, type AuditedMetadata } from './agents/metadata-audit.js';
 export { SubAgents } from './agents/sub-agents.js';
 export * from './json-object.js';
-export { InputRounds, type InputRoundsParts } from './client-requests/input-rounds.js';
+export { InputRounds, type InputRoundsOptions } from './client-requests/input-rounds.js';
 export type { WireRequest } from './client-requests/question-wire.js';
 export {
   type AskedSoFar,
@@ -88,4 +88,4 @@ export {
   surfaceChanges,
   widens,
 } from './simulation/policy-surface.js';
-export { type Rehearsal, Rehearser, rehearsingAgent, RehearsingApprover } from './simulation/simulation.js';
+export { type Rehearsal, Simulator, simulatedAgent, SimulatedApprover } from './simulation/simulation.js';

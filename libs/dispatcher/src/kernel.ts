@@ -18,7 +18,7 @@ import { invalidParams, methodNotFound, ProtocolFault, RPC } from './protocol-fa
 import { dialectOf, type Era, LOG_LEVEL_KEY } from './protocol-versions.js';
 import type { ReadAccounts } from './reads/read-accounts.js';
 import { ResourceRegistry } from './resources/resource-registry.js';
-import type { TaskDesk } from './tasks/task-store.js';
+import type { TaskStore } from './tasks/task-store.js';
 
 export interface KernelOptions {
   readonly tools: ToolRunner;
@@ -39,7 +39,7 @@ export interface KernelOptions {
   /** Default: no list is said to tell its changes. */
   readonly listChanges?: ListChanges;
   /** Takes over calls that go on after their answer. Default: none do. */
-  readonly tasks?: TaskDesk;
+  readonly tasks?: TaskStore;
   /** Hears the private causes of internal errors. Default: nobody. */
   readonly log?: WarningLog;
 }

@@ -17,7 +17,7 @@ import {
 import type { PromptRegistry } from './prompts/prompt-registry.js';
 import type { ReadAccounts } from './reads/read-accounts.js';
 import type { ResourceRegistry } from './resources/resource-registry.js';
-import { type TaskDesk, TaskMethods } from './tasks/task-store.js';
+import { type TaskStore, TaskMethods } from './tasks/task-store.js';
 
 export interface MethodDependencies {
   readonly tools: ToolRunner;
@@ -31,7 +31,7 @@ export interface MethodDependencies {
   readonly envelope: ResultEnvelope;
   readonly subscriptions?: ResourceSubscriptions;
   readonly listChanges?: ListChanges;
-  readonly tasks?: TaskDesk;
+  readonly tasks?: TaskStore;
 }
 
 /** Depends on the agent: one agent's answer must never serve another, and rights may change at any time. */

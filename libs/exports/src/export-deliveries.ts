@@ -11,7 +11,7 @@ import {
 import { type Download, type DownloadCall, Downloads } from '#streaming';
 import { type EmbeddedResource, MEDIA_TYPES } from '#tools';
 import { type ExportFile, ExportFiles } from './export-files.js';
-import { EXPORT_SCHEME, fileNameOf, TicketOffice } from './export-tickets.js';
+import { EXPORT_SCHEME, fileNameOf, ExportTicketStore } from './export-tickets.js';
 import { FROM_THE_START, type WalkStart } from './export-walk.js';
 
 const ADDRESS = /^export:\/\/([A-Za-z0-9_-]{1,128})(?:\?after=([A-Za-z0-9_-]{1,2048}))?$/i;
@@ -31,7 +31,7 @@ interface Part {
 
 export interface ExportResourcesDependencies {
   readonly files: ExportFiles;
-  readonly office: TicketOffice;
+  readonly office: ExportTicketStore;
   /** Of the places where parts begin: clients carry them. */
   readonly sealed: SealedText;
   /** Bytes of a part at most. Default: what one answer may hold. */
@@ -115,7 +115,7 @@ function tooLarge(room: number) {
 export class ExportDownloads extends Downloads {
   constructor(
     private readonly files: ExportFiles,
-    private readonly office: TicketOffice,
+    private readonly office: ExportTicketStore,
   ) {
     super();
   }

@@ -4,7 +4,7 @@ import { EventEmitter2 } from '@nestjs/event-emitter';
 import { refusals, Refused } from '#agent';
 import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
-import { ALWAYS_KEEP, hasInternalSegment, PerPolicy, Policies, rootOf } from '#policy';
+import { ALWAYS_KEEP, hasInternalSegment, PolicyCache, Policies, rootOf } from '#policy';
 import {
   type Column,
   compileCanaries,
@@ -14,7 +14,7 @@ import {
   ToolRunner,
 } from '#tools';
 import { ExportJournal, type Reader } from './export-journal.js';
-import { type ExportTicket, TicketOffice } from './export-tickets.js';
+import { type ExportTicket, ExportTicketStore } from './export-tickets.js';
 import { ExportWalk, type WalkedRow, type WalkStart } from './export-walk.js';
 
 /**
@@ -47,7 +47,7 @@ export interface ExportFileDependencies {
   readonly reader: Reader;
   readonly columns: readonly Column[];
   readonly writer: LineWriter;
-  readonly office: TicketOffice;
+  readonly office: ExportTicketStore;
   readonly walk: ExportWalk;
   readonly journal: ExportJournal;
   /** Looks for the operator's canaries. @returns the phrase that was found. @throws Refused where finding one refuses */
@@ -118,12 +118,12 @@ const TOOL = 'export_data';
 @Injectable()
 export class ExportFiles {
   private readonly logger = new Logger('Exports');
-  private readonly canaries = new PerPolicy(({ switches: { promptInjectionCanaries: phrases } }) =>
+  private readonly canaries = new PolicyCache(({ switches: { promptInjectionCanaries: phrases } }) =>
     phrases.length > 0 ? compileCanaries(phrases) : null,
   );
 
   constructor(
-    private readonly office: TicketOffice,
+    private readonly office: ExportTicketStore,
     private readonly walk: ExportWalk,
     private readonly journal: ExportJournal,
     @Inject(ToolRunner) private readonly runner: Pick<ToolRunner, 'list'>,

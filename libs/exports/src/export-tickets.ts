@@ -3,12 +3,12 @@ import { type Agent, type CallContext, refusals, Refused } from '#agent';
 import type { VersionedStore } from '#cluster';
 import { taskOwner, type TaskOwner } from '#dispatcher';
 import {
-  ExportDesk,
+  ExportStore,
   type ExportOrder,
   FILE_ENDINGS,
   LINE_FORMATS,
   MEDIA_TYPES,
-  type PromisedExport,
+  type OfferedExport,
 } from '#tools';
 
 /** What was promised, and to whom. Nothing of the data is in it. */
@@ -52,7 +52,7 @@ type Open = Readonly<Record<string, number>>;
 type Listed = readonly [id: string, expires: number];
 
 /** Promises exports and keeps the promises where all replicas find them, a bounded number for each owner. */
-export class TicketOffice extends ExportDesk {
+export class ExportTicketStore extends ExportStore {
   constructor(
     private readonly store: VersionedStore,
     private readonly settings: ExportSettings,
@@ -66,7 +66,7 @@ export class TicketOffice extends ExportDesk {
     return this.settings.maxRows;
   }
 
-  async promise(order: ExportOrder, { agent }: Pick<CallContext, 'agent'>): Promise<PromisedExport> {
+  async promise(order: ExportOrder, { agent }: Pick<CallContext, 'agent'>): Promise<OfferedExport> {
     // No name stands for the limits of a sub-agent: it could not be told from others later.
     if (agent.parent)
       throw new Refused(refusals.invalidArgument('a sub-agent cannot ask for delivery resource'));
@@ -86,7 +86,7 @@ export class TicketOffice extends ExportDesk {
     return ticket && ticket.expires > Date.now() && ownedBy(ticket, agent) ? ticket : undefined;
   }
 
-  async open(agent: Agent): Promise<readonly PromisedExport[]> {
+  async open(agent: Agent): Promise<readonly OfferedExport[]> {
     const found = await this.store.find(listOf(agent));
     const ids = Object.keys(found ? openIn(found.value) : {});
     const tickets = await Promise.all(ids.map(async (id) => ({ id, ticket: await this.find(id, agent) })));
@@ -101,7 +101,7 @@ export class TicketOffice extends ExportDesk {
     return true;
   }
 
-  private promised(id: string, { order, expires }: ExportTicket): PromisedExport {
+  private promised(id: string, { order, expires }: ExportTicket): OfferedExport {
     const folder = this.downloadsAt();
     return {
       uri: `${EXPORT_SCHEME}://${id}`,

@@ -2,11 +2,11 @@ import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common'
 import { SharedState } from '#cluster';
 import { ResourceRegistry, SealedText, StateKeys } from '#dispatcher';
 import { Downloads, ServedAt } from '#streaming';
-import { ExportDesk } from '#tools';
+import { ExportStore } from '#tools';
 import { ExportDownloads, ExportResources } from './export-deliveries.js';
 import { ExportFiles } from './export-files.js';
 import { ExportJournal } from './export-journal.js';
-import { EXPORT_SETTINGS, type ExportSettings, TicketOffice } from './export-tickets.js';
+import { EXPORT_SETTINGS, type ExportSettings, ExportTicketStore } from './export-tickets.js';
 import { ExportWalk } from './export-walk.js';
 
 /** Exports that are fetched after they were asked for, over HTTP and as resources. */
@@ -19,12 +19,12 @@ export class ExportsModule {
       imports: [...(imports ?? [])],
       providers: [
         {
-          provide: TicketOffice,
+          provide: ExportTicketStore,
           useFactory: ({ exports }: SharedState, servedAt: ServedAt) =>
-            new TicketOffice(exports, settings, () => servedAt.downloads),
+            new ExportTicketStore(exports, settings, () => servedAt.downloads),
           inject: [SharedState, ServedAt],
         },
-        { provide: ExportDesk, useExisting: TicketOffice },
+        { provide: ExportStore, useExisting: ExportTicketStore },
         { provide: EXPORT_SETTINGS, useValue: settings },
         ExportWalk,
         ExportJournal,
@@ -34,7 +34,7 @@ export class ExportsModule {
           provide: ExportResources,
           useFactory: (
             files: ExportFiles,
-            office: TicketOffice,
+            office: ExportTicketStore,
             keys: StateKeys,
             registry: ResourceRegistry,
           ) => {
@@ -43,10 +43,10 @@ export class ExportsModule {
             registry.register(resources);
             return resources;
           },
-          inject: [ExportFiles, TicketOffice, StateKeys, ResourceRegistry],
+          inject: [ExportFiles, ExportTicketStore, StateKeys, ResourceRegistry],
         },
       ],
-      exports: [ExportDesk, Downloads],
+      exports: [ExportStore, Downloads],
     };
   }
 }

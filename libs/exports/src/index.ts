@@ -6,7 +6,7 @@ export {
   ExportOverview,
   type ExportSettings,
   type ListedExport,
-  TicketOffice,
+  ExportTicketStore,
 } from './export-tickets.js';
 export { ExportWalk } from './export-walk.js';
 export { ExportsModule } from './exports.module.js';

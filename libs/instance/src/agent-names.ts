@@ -7,7 +7,7 @@ import {
   type ConfigFault,
   ConfigVersions,
   type LoadedConfig,
-  nameFaults,
+  nameErrors,
 } from '#config';
 
 /**
@@ -20,7 +20,7 @@ export async function checkFilterNames(
   names: FilterNames,
   logger: Pick<Logger, 'warn'>,
 ): Promise<void> {
-  const { errors, warnings } = nameFaults(await names.unknownIn(agents.values(), policy));
+  const { errors, warnings } = nameErrors(await names.unknownIn(agents.values(), policy));
   for (const { path, message } of warnings) logger.warn(`${path}: ${message}`);
   const misfits = (await names.misfits(agents.values(), policy)).map(({ path, message }) => ({
     path,

@@ -1,6 +1,6 @@
 import type { INestApplicationContext, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { AuditBook, KEEPER_STATES } from '#audit';
+import { AuditBook, SINK_STATES } from '#audit';
 import { SharedState } from '#cluster';
 import { type ParleyConfig, ConfigError, ConfigVersions, type Environment } from '#config';
 import { TaskQueue, TaskWorker } from '#jobs';
@@ -75,7 +75,7 @@ function readFrom(app: INestApplicationContext, metrics: ServiceMetrics): void {
   metrics.read('parley_approvals_waiting', () => shared.approvals.waiting());
   metrics.read('parley_audit_sink_state', () =>
     [...book.states].flatMap(([sink, state]) =>
-      KEEPER_STATES.map((each) => ({ labels: { sink, state: each }, value: each === state ? 1 : 0 })),
+      SINK_STATES.map((each) => ({ labels: { sink, state: each }, value: each === state ? 1 : 0 })),
     ),
   );
   metrics.read('parley_policy_info', () => [

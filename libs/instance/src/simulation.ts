@@ -4,7 +4,19 @@ import { type Agent, type Identity, sessionIdentity } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
 import { processState } from '#cluster';
 import { type AgentIdentity, ConfigVersions, type LoadedConfig } from '#config';
-import { CachedPrincipalDirectory, type Embedding, EmbeddingProvider, estimatedTokens, PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue, SchemaWriter, type SessionOwner } from '#data';
+import {
+  CachedPrincipalDirectory,
+  type Embedding,
+  EmbeddingProvider,
+  estimatedTokens,
+  PrincipalDirectory,
+  RecordReader,
+  RecordSearcher,
+  RecordWriter,
+  SchemaCatalogue,
+  SchemaWriter,
+  type SessionOwner,
+} from '#data';
 import { MongoConnection } from '#data-mongo';
 import {
   type AgentSurface,
@@ -16,9 +28,9 @@ import {
   RecordingWriter,
   RecordsSource,
   type Rehearsal,
-  Rehearser,
-  rehearsingAgent,
-  RehearsingApprover,
+  Simulator,
+  simulatedAgent,
+  SimulatedApprover,
   surfaceOf,
 } from '#dispatcher';
 import type { EnvironmentGates } from '#policy';
@@ -91,7 +103,7 @@ const ANYTHING: SchemaReader = { jsonSchema: {}, compile: () => (value) => ({ ok
 /** The service as it would be served, with nothing behind it but schema and roles. */
 export interface RehearsalRoom {
   /** @internal */
-  readonly rehearser: Rehearser;
+  readonly rehearser: Simulator;
   /** @internal */
   readonly runner: ToolRunner;
   /** @internal */
@@ -133,7 +145,7 @@ export async function openSimulation(
   const closed = new MongoConnection({ uri: 'mongodb://127.0.0.1', database: loaded.config.database.name });
   await closed.close();
   const store = new RecordingStore();
-  const approver = new RehearsingApprover();
+  const approver = new SimulatedApprover();
   // A simulated call is nobody's: other replicas receive nothing of it.
   const shared = processState();
   // And nothing of it is kept.
@@ -178,14 +190,14 @@ export async function openSimulation(
     });
   const runner = app.get<ToolRunner>(ToolRunner);
   const parts = {
-    rehearser: new Rehearser(runner, store, approver),
+    rehearser: new Simulator(runner, store, approver),
     runner,
     records: app.get<RecordsSource>(RecordsSource),
   };
   const agents = new Map(
     [...loaded.agents].map(([name, shape]): [string, Agent] => {
       const identity = simulatedIdentity(loaded.identities.get(name), user);
-      return [name, rehearsingAgent(shape, identity && { identity })];
+      return [name, simulatedAgent(shape, identity && { identity })];
     }),
   );
   const own = new Set(agents.values());
@@ -193,7 +205,7 @@ export async function openSimulation(
   const rehearsing = (agent: Agent) =>
     own.has(agent)
       ? agent
-      : rehearsingAgent(agent.shape, { identity: agent.identity, tenantId: agent.tenantId });
+      : simulatedAgent(agent.shape, { identity: agent.identity, tenantId: agent.tenantId });
   return {
     ...parts,
     agents,

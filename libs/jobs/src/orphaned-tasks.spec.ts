@@ -1,19 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Agent, type AgentShape, compileAgentShape } from '#agent';
+import { Agent, type AgentShape, compileAgentDefinition } from '#agent';
 import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { processState } from '#cluster';
 import { BackgroundCalls, CallJournal, SealedText, type TaskOwner, ToolCallbacks } from '#dispatcher';
 import { compilePolicy } from '#policy';
 import { ToolRunner } from '#tools';
 import { ProcessTaskQueue } from './open-task-queue.js';
-import { StoredTaskDesk } from './stored-task-desk.js';
+import { StoredTaskService } from './stored-task-desk.js';
 import { AgentReferences, TaskRecords } from './task-records.js';
 import { TaskWorker } from './task-worker.js';
 
 const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000 };
-const shape = compileAgentShape('analyst');
+const shape = compileAgentDefinition('analyst');
 const agent = new Agent({ shape, principal: 'ada', tenantId: 'acme' });
 const OWNER: TaskOwner = { principal: 'ada', tenant: 'acme', agent: 'analyst' };
 
@@ -47,7 +47,7 @@ describe('a task whose agent is no longer configured', () => {
   let configured: Map<string, AgentShape>;
   let audit: Recorded;
   let runner: NothingRuns;
-  let desk: StoredTaskDesk;
+  let desk: StoredTaskService;
   let queue: ProcessTaskQueue;
   let worker: TaskWorker;
   beforeEach(() => {
@@ -73,7 +73,7 @@ describe('a task whose agent is no longer configured', () => {
     const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
     const { bus, oneTime } = state;
     const begun = state.limiters.limiter('tasks', { limit: 10, window: 60 });
-    desk = new StoredTaskDesk({ records, queue, bus, agents, settings: SETTINGS, begun, calls });
+    desk = new StoredTaskService({ records, queue, bus, agents, settings: SETTINGS, begun, calls });
     worker = new TaskWorker({
       records,
       calls,

@@ -7,7 +7,7 @@ import {
   fittingResponses,
   type JsonObject,
   type TaskCall,
-  TaskDesk,
+  TaskStore,
   taskOwner,
   type TaskOwner,
   type TaskState,
@@ -42,7 +42,7 @@ export interface TaskServiceDependencies {
 const LOST = 5;
 
 /** Tasks as records, run by whichever replica's worker is free. */
-export class StoredTaskDesk extends TaskDesk {
+export class StoredTaskService extends TaskStore {
   constructor(private readonly dependencies: TaskServiceDependencies) {
     super();
   }

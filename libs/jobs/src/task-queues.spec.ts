@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
-import { openRedisRoom, type RedisRoom } from '#cluster-contracts';
+import { openRedisFixture, type RedisFixture } from '#cluster-contracts';
 import { BullTaskQueue } from './bull-task-queue.js';
 import { ProcessTaskQueue } from './open-task-queue.js';
 import { taskQueueContract } from './testing/task-queue.contract.js';
 
-let room: RedisRoom;
+let room: RedisFixture;
 beforeAll(async () => {
-  room = await openRedisRoom();
+  room = await openRedisFixture();
 }, 60_000);
 afterAll(() => room.close());
 

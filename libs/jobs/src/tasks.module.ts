@@ -9,11 +9,11 @@ import {
 import { setTimeout as pause } from 'node:timers/promises';
 import { CurrentAgents } from '#agent';
 import { SharedState } from '#cluster';
-import { BackgroundCalls, CallJournal, SealedText, StateKeys, TaskDesk } from '#dispatcher';
+import { BackgroundCalls, CallJournal, SealedText, StateKeys, TaskStore } from '#dispatcher';
 import { Telemetry } from '#telemetry';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { AgentReferences, TaskRecords, type TaskSettings } from './task-records.js';
-import { StoredTaskDesk } from './stored-task-desk.js';
+import { StoredTaskService } from './stored-task-desk.js';
 import { TaskQueue } from './task-queue.js';
 import { TaskWorker } from './task-worker.js';
 
@@ -96,7 +96,7 @@ export class TasksModule {
           inject: [ToolRunner, CallJournal, Telemetry],
         },
         {
-          provide: TaskDesk,
+          provide: TaskStore,
           useFactory: (
             records: TaskRecords,
             agents: AgentReferences,
@@ -104,7 +104,7 @@ export class TasksModule {
             { bus, limiters }: SharedState,
           ) => {
             const begun = limiters.limiter('tasks', { limit: maxPerPrincipal, window: lifetime });
-            return new StoredTaskDesk({ records, queue, bus, agents, settings, begun, calls });
+            return new StoredTaskService({ records, queue, bus, agents, settings, begun, calls });
           },
           inject: [TaskRecords, AgentReferences, BackgroundCalls, SharedState],
         },
@@ -125,7 +125,7 @@ export class TasksModule {
           inject: [TaskWorker],
         },
       ],
-      exports: [TaskQueue, TaskDesk, TaskWorker, TaskService],
+      exports: [TaskQueue, TaskStore, TaskWorker, TaskService],
     };
   }
 }

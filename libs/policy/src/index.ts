@@ -1,9 +1,9 @@
 export { bindPolicy, BoundPolicy, type PolicyBinding } from './compile/bind-policy.js';
-export { type BindingFault, missingColumns, type MissingColumn } from './compile/bind-class.js';
+export { type BindingIssue, missingColumns, type MissingColumn } from './compile/bind-class.js';
 export {
   type CompiledPolicy,
   compilePolicy,
-  constraintFault,
+  constraintIssue,
   HIDDEN_BY_DEFAULT,
 } from './compile/compile-policy.js';
 export {
@@ -25,11 +25,11 @@ export {
   unknownAgentNames,
   type UnknownName,
 } from './lint/lint-policy.js';
-export { type ColumnMasks, describeMasks, type PathMask, toldMasks } from './masking/column-masks.js';
+export { type ColumnMasks, describeMasks, type PathMask, disclosedMasks } from './masking/column-masks.js';
 export type { MaskConfig, MaskForm, MasksConfig } from './masking/compile-masks.js';
 export { MASKED, maskRow, type NamePseudonym } from './masking/mask-row.js';
 export { holdsWithheld, redact, type Withheld, withholdUnreadable } from './masking/redact.js';
-export { noneWithheldAt } from './masking/withheld-objects.js';
+export { withoutWithheldObjects } from './masking/withheld-objects.js';
 export * from './model/class-access.js';
 export * from './model/class-schema.js';
 export * from './model/field-names.js';
@@ -55,7 +55,7 @@ export {
   schemaChangeGate,
   toolGate,
 } from './rights/tool-gates.js';
-export { AgentScope, AgentScopes, type ReportMisfits } from './scope/agent-scope.js';
+export { AgentScope, AgentScopes, type ReportBindingIssues } from './scope/agent-scope.js';
 export {
   isOwnRow,
   isTenantRefusal,
@@ -66,7 +66,7 @@ export {
 } from './scope/tenant.js';
 export type { Pointer } from './where/column-values.js';
 export {
-  asksOtherClasses,
+  hasCrossClassQuery,
   type CrossClassQuery,
   mapCrossClass,
   type ResolveCrossClass,
@@ -75,7 +75,7 @@ export {
   allTextFields,
   countedTextFields,
   facetField,
-  isAskable,
+  isRequestable,
   type JoinProjection,
   joinProjection,
   parseKeys,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import {
-  admittedAs,
+  callerKey,
   type CallTelemetry,
   isLogLevel,
   LOG_LEVELS,
@@ -21,7 +21,7 @@ import {
   RPC,
   StreamedResult,
 } from '#dispatcher';
-import type { MessageEnding, SaidMessage } from '#telemetry';
+import type { MessageEnding, ReceivedMessage } from '#telemetry';
 import type { ProtocolSession, CheckedMessage } from './message.js';
 import type { Call } from './sessions/cancellation.js';
 import type { Wire } from './sessions/wire.js';
@@ -89,7 +89,7 @@ export function measuredMessage(
   { message, label }: Pick<Call, 'message' | 'label'>,
   { era, version, edge: { kernel } }: Pick<CheckedMessage, 'era' | 'version' | 'edge'>,
   session: string | undefined,
-): SaidMessage {
+): ReceivedMessage {
   const { method, params, id } = message;
   const served = kernel.serves(method, era, version);
   return { method, served, params, id, era, version, session, correlationId: label };
@@ -122,7 +122,7 @@ class CallLink implements ClientLink {
 
   /** Only this owner receives messages of the call, and answers its requests. */
   private get owner(): string {
-    return admittedAs(this.call.agent);
+    return callerKey(this.call.agent);
   }
 
   async request(method: string, params: JsonObject, timeout: number): Promise<ClientReply> {

@@ -11,7 +11,7 @@ export * from './http/mcp-edge.js';
 export { NotServed, notServed, readSmallJson, UnusableBody } from './http/routes.js';
 export { UnreadAnswers } from './http/unread-answers.js';
 export type { ChangingList } from './sessions/listening-streams.js';
-export { Wire, type WireParts } from './sessions/wire.js';
+export { Wire, type WireDependencies } from './sessions/wire.js';
 export { EventStream } from './sse/event-stream.js';
 export { StdioEdge, type StdioOptions } from './stdio/stdio-edge.js';
 export { ServedAt } from './served-at.js';

@@ -9,7 +9,7 @@ import {
   TimeoutError,
 } from 'rxjs';
 import { type Agent, type Refusal, refusals, Refused } from '#agent';
-import { type ChangeSource, type RowView, type SourceNews, SourceRefused, StoreError } from '#data';
+import { type ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
 import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 
 /** No source may ever report changes of the class to this agent. @param cause for the log alone */
@@ -47,7 +47,7 @@ export class Channel {
   /** @param onEmpty called once the last member has left, or the source is lost */
   constructor(
     readonly key: string,
-    news: Observable<SourceNews>,
+    news: Observable<SourceEvent>,
     private readonly turns: ConcurrencyLimit,
     private readonly onEmpty: () => void,
   ) {
@@ -102,7 +102,7 @@ export class Channel {
     if (known.users === 0) this.views.delete(key);
   }
 
-  private handle(news: SourceNews): void {
+  private handle(news: SourceEvent): void {
     if (news.kind === 'listening') {
       this.listening.next();
       return;

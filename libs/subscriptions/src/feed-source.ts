@@ -1,5 +1,5 @@
 import { Observable, retry, timer } from 'rxjs';
-import { type ChangeFeed, ChangeSource, SourceRefused, StoreError, type SourceNews } from '#data';
+import { type ChangeFeed, ChangeSource, SourceRefused, StoreError, type SourceEvent } from '#data';
 
 /** Milliseconds before a lost feed is watched again; doubles up to the longest. */
 const FIRST_DELAY = 200;
@@ -23,9 +23,9 @@ export class FeedSource extends ChangeSource {
   }
 
   /** A feed that is lost is watched anew, and what happened in between is a gap. One that never began is refused. */
-  news(_agent: unknown, { className }: { readonly className: string }): Observable<SourceNews> {
+  news(_agent: unknown, { className }: { readonly className: string }): Observable<SourceEvent> {
     let begun = false;
-    const watch = new Observable<SourceNews>((subscriber) => {
+    const watch = new Observable<SourceEvent>((subscriber) => {
       const changes = this.feed.changes(className).subscribe({
         next: ({ objectId, kind }) =>
           subscriber.next({ kind: 'change', objectId, created: kind === 'create' }),

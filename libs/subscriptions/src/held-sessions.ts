@@ -1,4 +1,4 @@
-import { admittedAs, type Agent } from '#agent';
+import { callerKey, type Agent } from '#agent';
 import type { SessionStreams, SubscriptionBook } from '#cluster';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
@@ -72,7 +72,7 @@ export class HeldSessions {
   /** @returns whether the stream is new here, and not merely a newer one of a session that the same agent held already */
   take(session: string, agent: Agent): boolean {
     const known = this.held.get(session);
-    if (known && admittedAs(known.agent) === admittedAs(agent)) {
+    if (known && callerKey(known.agent) === callerKey(agent)) {
       known.agent = agent;
       return false;
     }

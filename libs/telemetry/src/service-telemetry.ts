@@ -5,7 +5,7 @@ import type {
   DataMeter,
   DataOperation,
   LimitOrigin,
-  OperationEnds,
+  OperationEnded,
   ToolEnding,
   ToolTelemetry,
 } from '#agent';
@@ -17,7 +17,7 @@ import {
   type MessageEnding,
   type MessageTelemetry,
   type RequestTelemetry,
-  type SaidMessage,
+  type ReceivedMessage,
   Telemetry,
 } from './telemetry.js';
 import { writeTraceParent } from './trace-context.js';
@@ -58,7 +58,7 @@ class ObservedData implements DataMeter {
     private readonly parent: () => Span | null,
   ) {}
 
-  begins(operation: DataOperation): OperationEnds {
+  begins(operation: DataOperation): OperationEnded {
     const { tracing, metrics } = this.observers;
     const parent = this.parent();
     const began = metrics ? performance.now() : 0;
@@ -236,7 +236,7 @@ function member(value: unknown, name: string): unknown {
 }
 
 /** The tool or prompt of a message, if it exists; names that a client made up are not reported. */
-function targetOf({ method, params }: SaidMessage, { names }: Observers): MessageTarget {
+function targetOf({ method, params }: ReceivedMessage, { names }: Observers): MessageTarget {
   const name = member(params, 'name');
   if (typeof name !== 'string') return {};
   if (method === 'tools/call') return { tool: names.isTool(name) ? name : OTHER_NAME };
@@ -250,7 +250,7 @@ function targetOf({ method, params }: SaidMessage, { names }: Observers): Messag
  */
 function observeMessage(
   observers: Observers,
-  message: SaidMessage,
+  message: ReceivedMessage,
   transport: 'http' | 'stdio',
   requestSpan: Span | null,
 ): ObservedMessage {
@@ -292,7 +292,7 @@ class ObservedRequest implements RequestTelemetry {
     };
   }
 
-  message(message: SaidMessage): MessageTelemetry {
+  message(message: ReceivedMessage): MessageTelemetry {
     return observeMessage(this.observers, message, 'http', this.span);
   }
 
@@ -337,7 +337,7 @@ export class ServiceTelemetry extends Telemetry {
     );
   }
 
-  message(message: SaidMessage): MessageTelemetry {
+  message(message: ReceivedMessage): MessageTelemetry {
     return observeMessage(this.observers, message, 'stdio', null);
   }
 

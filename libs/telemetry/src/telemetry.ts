@@ -11,7 +11,7 @@ export interface Arrival {
 }
 
 /** A received MCP message. */
-export interface SaidMessage {
+export interface ReceivedMessage {
   readonly method: string;
   /** Whether the protocol revision has a method of that name. */
   readonly served: boolean;
@@ -44,7 +44,7 @@ export interface MessageTelemetry extends CallTelemetry {
 export interface RequestTelemetry {
   /** @returns a function to call once the caller is authenticated or refused */
   authenticating(): (admitted: boolean) => void;
-  message(said: SaidMessage): MessageTelemetry;
+  message(said: ReceivedMessage): MessageTelemetry;
   /** The request downloads a file, which is produced while it is sent. */
   file(): CallTelemetry;
   /** A named check before the message refused the request. */
@@ -68,6 +68,6 @@ export interface BackgroundWork {
 export abstract class Telemetry {
   abstract request(arrival: Arrival): RequestTelemetry;
   /** A message on stdio. */
-  abstract message(said: SaidMessage): MessageTelemetry;
+  abstract message(said: ReceivedMessage): MessageTelemetry;
   abstract background(work: BackgroundWork): MessageTelemetry;
 }

@@ -13,7 +13,7 @@ import {
   SampleSearch,
   switches,
 } from './contracts/sample-records.js';
-import { ExportDesk } from './export/export-files.js';
+import { ExportStore } from './export/export-files.js';
 import { toolsOf } from './declaration/tool.decorator.js';
 import { CallableMethods, MethodRegistry } from './methods/method-registry.js';
 import { readingHandler } from './registry/tool-registry.js';
@@ -40,7 +40,7 @@ async function providers(): Promise<object[]> {
       { provide: PermittedTools, useValue: { list: () => definitions } },
       { provide: CallableMethods, useClass: MethodRegistry },
       { provide: ToolEnvironment, useValue: readEnvironmentGates({}) },
-      { provide: ExportDesk, useClass: SampleDesk },
+      { provide: ExportStore, useClass: SampleDesk },
       { provide: QueryEmbeddings, useFactory: () => new QueryEmbeddings(new LetterEmbeddings()) },
     ],
   }).compile();

@@ -1,4 +1,4 @@
-import { compileAgentShape } from '#agent';
+import { compileAgentDefinition } from '#agent';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';
@@ -132,7 +132,7 @@ describe('the built-in catalogue', () => {
   );
 
   it('answers tools/list of the lean profile in 2,000 tokens of four bytes, envelope included', () => {
-    const lean = compileAgentShape('lean', { tools: { profile: 'lean' } }).tools;
+    const lean = compileAgentDefinition('lean', { tools: { profile: 'lean' } }).tools;
     const tools = definitions.filter(({ name }) => lean.permits(name)).map(descriptor);
     const serverInfo = { name: 'parley', version: '0.1.0' };
     const result = {

@@ -1,5 +1,5 @@
 import type { Widening } from '../identity.js';
-import type { DenialKind, Refusal, StrayRows } from '../refusal.js';
+import type { DenialKind, Refusal, MissingRowReason } from '../refusal.js';
 import { accessDenied, invalidArgument, notImplemented, parseError } from './general.js';
 
 export function hiddenClass(className: string): Refusal {
@@ -107,7 +107,7 @@ export function objectNotFound(className: string, objectId: string): Refusal {
  * The tenant has no such row. The same text for rows of other tenants and rows that do not exist, so that an id reveals
  * nothing about other tenants.
  */
-export function notTenantsRows(className: string, ids: readonly string[], cause?: StrayRows): Refusal {
+export function notTenantsRows(className: string, ids: readonly string[], cause?: MissingRowReason): Refusal {
   const named = ids.map((id) => `'${id}'`).join(', ');
   return {
     ...accessDenied(

@@ -3,7 +3,7 @@ import type { ChainHead } from '../audit-record.js';
 import { type DeliveryLog, errorName } from '../delivery/record-delivery.js';
 
 /** Stores the heads of the chains of all processes. */
-export abstract class ChainRegister {
+export abstract class ChainAnchorStore {
   /** @throws when it cannot be reached */
   abstract announce(head: ChainHead): Promise<void>;
   /** Heads of all announced chains, running or ended. @throws when the store cannot be reached */
@@ -17,7 +17,7 @@ const MAX_HEADS = 200;
 const ATTEMPTS = 10;
 
 /** Keeps the latest heads in one record of the shared state. */
-export class SharedChainRegister extends ChainRegister {
+export class SharedChainAnchorStore extends ChainAnchorStore {
   constructor(private readonly store: VersionedStore) {
     super();
   }
@@ -54,7 +54,7 @@ export function isHead(value: unknown): value is ChainHead {
 
 interface ChainAnchorOptions {
   /** Null: heads are not shared with other processes. */
-  readonly register: ChainRegister | null;
+  readonly register: ChainAnchorStore | null;
   /** The head of this process's chain. */
   head(): ChainHead | null;
   /** Records the heads of other chains in this one. */

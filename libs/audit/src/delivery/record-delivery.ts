@@ -20,13 +20,13 @@ export interface RecordDelivery {
 }
 
 /** State of a sink. `buffering`: records wait on disk. `down`: calls are refused. */
-export const KEEPER_STATES = ['up', 'buffering', 'down'] as const;
-export type KeeperState = (typeof KEEPER_STATES)[number];
+export const SINK_STATES = ['up', 'buffering', 'down'] as const;
+export type SinkState = (typeof SINK_STATES)[number];
 
 /** Writes records to a destination, with a policy for its failures. */
-export interface RecordKeeper {
+export interface SinkWriter {
   readonly name: string;
-  readonly state: KeeperState;
+  readonly state: SinkState;
   /** Whether the queue is full. */
   readonly isFull: boolean;
   /** @returns the latest record in the destination; null when there is none or it cannot be reached */

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { RecordingLog, recordsOf, SwitchableDelivery, temporaryFolder } from './deliveries.fixture.js';
 import { RecordNotKept } from './record-delivery.js';
 import { SpoolFile } from './record-files.js';
-import { BufferingKeeper, RefusingKeeper } from './sink-writers.js';
+import { BufferingSinkWriter, RefusingSinkWriter } from './sink-writers.js';
 
 const PATIENCE = { timeout: 20_000, interval: 10 };
 const lines = (records: readonly { line: string }[]) => records.map(({ line }) => line);
@@ -18,7 +18,7 @@ afterEach(() => folder.remove());
 describe('a place that refuses', () => {
   it('lets everybody wait until their record is kept, in order', async () => {
     const place = new SwitchableDelivery();
-    const writer = new RefusingKeeper(place, 1_000, new RecordingLog());
+    const writer = new RefusingSinkWriter(place, 1_000, new RecordingLog());
     await writer.open();
     const records = recordsOf(10);
     await Promise.all(records.map((record) => writer.keep(record)));
@@ -31,7 +31,7 @@ describe('a place that refuses', () => {
   it('is down from the first failure on, tells whoever waits, and keeps what it was given for later', async () => {
     const place = new SwitchableDelivery();
     const log = new RecordingLog();
-    const writer = new RefusingKeeper(place, 1_000, log);
+    const writer = new RefusingSinkWriter(place, 1_000, log);
     await writer.open();
     place.isUp = false;
     const records = recordsOf(5);
@@ -51,7 +51,7 @@ describe('a place that refuses', () => {
     const place = new SwitchableDelivery();
     let release = () => {};
     place.gate = new Promise((resolve) => (release = resolve));
-    const writer = new RefusingKeeper(place, 20, new RecordingLog());
+    const writer = new RefusingSinkWriter(place, 20, new RecordingLog());
     const [record] = recordsOf(1);
     await expect(writer.keep(record!)).rejects.toBeInstanceOf(RecordNotKept);
     expect(writer.state).toBe('down');
@@ -64,7 +64,7 @@ describe('a place that refuses', () => {
   it('that is away at the start is down, and comes up by itself', async () => {
     const place = new SwitchableDelivery();
     place.isUp = false;
-    const writer = new RefusingKeeper(place, 1_000, new RecordingLog());
+    const writer = new RefusingSinkWriter(place, 1_000, new RecordingLog());
     expect(await writer.open()).toBeNull();
     expect(writer.state).toBe('down');
     place.isUp = true;
@@ -75,7 +75,7 @@ describe('a place that refuses', () => {
 
 describe('a place that buffers', () => {
   const writerOf = (place: SwitchableDelivery, log = new RecordingLog(), maxBytes = 1_000_000) =>
-    new BufferingKeeper(place, 1_000, new SpoolFile(folder.at('spool.jsonl'), maxBytes), log);
+    new BufferingSinkWriter(place, 1_000, new SpoolFile(folder.at('spool.jsonl'), maxBytes), log);
 
   it('lets nobody wait while it takes records', async () => {
     const place = new SwitchableDelivery();
@@ -144,7 +144,7 @@ describe('a place that buffers', () => {
     await full.close(10);
 
     const spool = new SpoolFile(folder.at('no-such-folder/spool.jsonl'), 1_000);
-    const diskless = new BufferingKeeper(place, 1_000, spool, new RecordingLog());
+    const diskless = new BufferingSinkWriter(place, 1_000, spool, new RecordingLog());
     await diskless.open();
     expect(diskless.state).toBe('down');
     await expect(diskless.keep(recordsOf(1)[0]!)).rejects.toBeInstanceOf(RecordNotKept);
@@ -157,7 +157,7 @@ describe('a place that buffers', () => {
         const own = temporaryFolder();
         const place = new SwitchableDelivery();
         const spool = new SpoolFile(own.at('spool.jsonl'), 4_000);
-        const writer = new BufferingKeeper(place, 1_000, spool, new RecordingLog());
+        const writer = new BufferingSinkWriter(place, 1_000, spool, new RecordingLog());
         await writer.open();
         const records = recordsOf(ups.length);
         for (const [index, up] of ups.entries()) {

@@ -4,9 +4,9 @@ import {
   type DeliveryLog,
   DeliveryWorker,
   errorName,
-  type KeeperState,
+  type SinkState,
   type RecordDelivery,
-  type RecordKeeper,
+  type SinkWriter,
   RecordNotKept,
 } from './record-delivery.js';
 import type { SpoolFile } from './record-files.js';
@@ -24,7 +24,7 @@ interface Waiting {
  * `onFailure: refuse`. The maker of a record waits until it is stored. After a failure new records are refused until
  * all queued ones have been delivered.
  */
-export class RefusingKeeper implements RecordKeeper {
+export class RefusingSinkWriter implements SinkWriter {
   readonly name: string;
   private readonly waiting: Waiting[] = [];
   private readonly worker: DeliveryWorker;
@@ -50,7 +50,7 @@ export class RefusingKeeper implements RecordKeeper {
     });
   }
 
-  get state(): KeeperState {
+  get state(): SinkState {
     return this.failing || this.closed || this.isFull ? 'down' : 'up';
   }
 
@@ -105,7 +105,7 @@ const MAX_IN_MEMORY = 10_000;
  * `onFailure: buffer`. While the destination is available nobody waits. Otherwise records go to disk in order, and
  * the maker of a record waits for the disk. A full buffer or disk refuses.
  */
-export class BufferingKeeper implements RecordKeeper {
+export class BufferingSinkWriter implements SinkWriter {
   readonly name: string;
   private readonly memory: SealedLine[] = [];
   private readonly worker: DeliveryWorker;
@@ -134,7 +134,7 @@ export class BufferingKeeper implements RecordKeeper {
     });
   }
 
-  get state(): KeeperState {
+  get state(): SinkState {
     if (this.diskFailed || this.spool.isFull || this.isFull) return 'down';
     return this.buffering ? 'buffering' : 'up';
   }

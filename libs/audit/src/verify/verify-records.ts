@@ -7,7 +7,7 @@ import type { RecordSource } from './record-source.js';
 type ChainIssueKind =
   'unreadable' | 'altered' | 'missing' | 'reordered' | 'repeated' | 'contradicted' | 'incomplete';
 
-export interface ChainFault {
+export interface ChainIssue {
   readonly kind: ChainIssueKind;
   /** What is wrong, in words. Public: `parley audit verify --json` prints it under this name. */
   readonly told: string;
@@ -19,9 +19,9 @@ export interface ChainFault {
 }
 
 /** Sorted by source and line, so that the first issue is where the history breaks. */
-function inReadingOrder(faults: readonly ChainFault[], sources: readonly string[]): ChainFault[] {
+function inReadingOrder(faults: readonly ChainIssue[], sources: readonly string[]): ChainIssue[] {
   const place = new Map(sources.map((name, index) => [name, index]));
-  const key = ({ source, line }: ChainFault): [number, number] => [
+  const key = ({ source, line }: ChainIssue): [number, number] => [
     place.get(source) ?? sources.length,
     line ?? Infinity,
   ];
@@ -78,8 +78,8 @@ class ChainRuns {
     return { seq: top.lastSeq, hash: top.lastHash, source: top.source };
   }
 
-  faults(): ChainFault[] {
-    const faults: ChainFault[] = [];
+  faults(): ChainIssue[] {
+    const faults: ChainIssue[] = [];
     const inOrder = this.runs.toSorted(
       (a, b) => a.firstSeq - b.firstSeq || a.order - b.order || a.firstLine - b.firstLine,
     );
@@ -92,7 +92,7 @@ class ChainRuns {
     return faults;
   }
 
-  private atBegin(run: Run): ChainFault | null {
+  private atBegin(run: Run): ChainIssue | null {
     if (run.firstSeq > 0)
       return this.issue(
         run,
@@ -104,7 +104,7 @@ class ChainRuns {
     return null;
   }
 
-  private between(before: Run, run: Run): ChainFault | null {
+  private between(before: Run, run: Run): ChainIssue | null {
     const expected = before.lastSeq + 1;
     if (run.firstSeq > expected) {
       const missing = run.firstSeq - expected;
@@ -132,7 +132,7 @@ class ChainRuns {
     return null;
   }
 
-  private issue({ source, firstLine, firstSeq }: Run, kind: ChainFault['kind'], told: string): ChainFault {
+  private issue({ source, firstLine, firstSeq }: Run, kind: ChainIssue['kind'], told: string): ChainIssue {
     return { kind, told, source, line: firstLine, chain: this.chain, seq: firstSeq };
   }
 }
@@ -147,9 +147,9 @@ export interface VerifyOptions {
 
 export interface Verification {
   /** The first issue is where the history breaks. Empty when everything holds. */
-  readonly faults: readonly ChainFault[];
+  readonly faults: readonly ChainIssue[];
   /** Missing parts, when `partial` is set. */
-  readonly notes: readonly ChainFault[];
+  readonly notes: readonly ChainIssue[];
   readonly records: number;
   readonly chains: readonly VerifiedChain[];
 }
@@ -190,8 +190,8 @@ export async function verifyRecords(
     const places = wanted.get(chain) ?? new Map<number, string | null>();
     wanted.set(chain, places.set(seq, null));
   }
-  const faults: ChainFault[] = [];
-  const add = (issue: ChainFault) => faults.length < MAX_FAULTS && faults.push(issue);
+  const faults: ChainIssue[] = [];
+  const add = (issue: ChainIssue) => faults.length < MAX_FAULTS && faults.push(issue);
   const groups = new Map<string, Map<string, ChainRuns>>();
   const found = new Map<string, Map<string, Map<number, string | null>>>();
   const ended = new Set<string>();
@@ -236,7 +236,7 @@ export async function verifyRecords(
   const [first] = sources;
   if (first && records === 0 && faults.length === 0)
     add({ kind: 'incomplete', told: 'there is no record at all', source: first.name, line: null });
-  const isNote = ({ kind }: ChainFault) => partial && kind === 'incomplete';
+  const isNote = ({ kind }: ChainIssue) => partial && kind === 'incomplete';
   const ordered = inReadingOrder(
     onceEach(faults),
     sources.map(({ name }) => name),
@@ -287,7 +287,7 @@ function contradiction(
   chains: ReadonlyMap<string, ChainRuns>,
   places: ReadonlyMap<string, ReadonlyMap<number, string | null>> | undefined,
   source: string,
-): ChainFault | null {
+): ChainIssue | null {
   const runs = chains.get(chain);
   const at = { chain, seq, source: runs?.last.source ?? source, line: null };
   if (!runs)
@@ -325,8 +325,8 @@ function anchoredUpTo(knownHeads: readonly KnownHead[], chain: string, group: st
 }
 
 /** Several heads that reveal the same cut are one issue: the one with the highest sequence number. */
-function onceEach(faults: readonly ChainFault[]): ChainFault[] {
-  const kept = new Map<string, ChainFault>();
+function onceEach(faults: readonly ChainIssue[]): ChainIssue[] {
+  const kept = new Map<string, ChainIssue>();
   for (const issue of faults) {
     const { kind, source, line, chain, seq } = issue;
     kept.set(

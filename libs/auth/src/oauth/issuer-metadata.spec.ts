@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER } from '#agent';
+import { compileAgentDefinition, MASTER } from '#agent';
 import { AUDIENCE, makeKey, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { ClaimedUsers, Grant } from './grants.js';
@@ -13,7 +13,7 @@ class NoUsers extends ClaimedUsers {
     return Promise.resolve(null);
   }
 }
-const grant = new Grant({ shape: compileAgentShape('reader'), identity: MASTER, users: new NoUsers() });
+const grant = new Grant({ shape: compileAgentDefinition('reader'), identity: MASTER, users: new NoUsers() });
 
 let issuer: SmallIssuer;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER, Unauthorized } from '#agent';
+import { compileAgentDefinition, MASTER, Unauthorized } from '#agent';
 import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
 import { type AuthRule, RuleAuthenticator } from '../rule-authenticator.js';
@@ -14,7 +14,7 @@ import {
   type UserField,
 } from './grants.js';
 import { type OAuthIssuer, oauthRule } from './oauth-rule.js';
-import { RevocationList, revocationName, RevokedBook } from './revocations.js';
+import { RevocationList, revocationName, RevocationStore } from './revocations.js';
 
 class TwoUsers extends ClaimedUsers {
   idOf(field: UserField, value: string): Promise<string | null> {
@@ -24,9 +24,9 @@ class TwoUsers extends ClaimedUsers {
 }
 
 const shapes = {
-  reader: compileAgentShape('reader', { tenantId: 'of the shape' }),
-  writer: compileAgentShape('writer', { permissions: 'write' }),
-  admin: compileAgentShape('admin', { permissions: 'admin' }),
+  reader: compileAgentDefinition('reader', { tenantId: 'of the shape' }),
+  writer: compileAgentDefinition('writer', { permissions: 'write' }),
+  admin: compileAgentDefinition('admin', { permissions: 'admin' }),
 };
 const grantOf = (name: keyof typeof shapes, options: Partial<GrantOptions> = {}) =>
   new Grant({ shape: shapes[name], identity: MASTER, users: new TwoUsers(), ...options });
@@ -289,7 +289,7 @@ describe('revocation', () => {
     expect(asked).toBe(1);
   });
 
-  class StoreInMemory extends RevokedBook {
+  class StoreInMemory extends RevocationStore {
     readonly kept = new Map<string, number>();
     until(name: string): Promise<number | null> {
       return Promise.resolve(this.kept.get(name) ?? null);

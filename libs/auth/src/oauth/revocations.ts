@@ -61,7 +61,7 @@ export class Introspection implements Revocations {
 }
 
 /** Revocations by the operator, shared by all replicas. */
-export abstract class RevokedBook {
+export abstract class RevocationStore {
   /**
    * @returns seconds since the epoch up to which tokens of this name are revoked; null when none are
    * @throws AuthenticationUnavailable
@@ -83,7 +83,7 @@ export class RevocationList implements Revocations {
   /** @param clockSkew seconds that an issuer's clock may be ahead */
   constructor(
     private readonly issuer: string,
-    private readonly store: RevokedBook,
+    private readonly store: RevocationStore,
     private readonly clockSkew: number,
   ) {}
 

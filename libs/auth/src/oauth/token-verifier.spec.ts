@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { exportSPKI, importJWK, type JWK } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compileAgentShape, MASTER } from '#agent';
+import { compileAgentDefinition, MASTER } from '#agent';
 import { AUDIENCE, makeKey, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
 import { InvalidToken } from '../errors.js';
 import { ClaimedUsers, Grant } from './grants.js';
@@ -14,7 +14,7 @@ class NoUsers extends ClaimedUsers {
   }
 }
 
-const reader = compileAgentShape('reader');
+const reader = compileAgentDefinition('reader');
 const base = new Grant({ shape: reader, identity: MASTER, users: new NoUsers() });
 const bearer = (token: string) => ({
   headers: { authorization: `Bearer ${token}` },

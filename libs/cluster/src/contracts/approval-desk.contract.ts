@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ApprovalDesk, ApprovalDeskFull, type ApprovalDraft, MAX_PENDING } from '../ports/approvals.js';
+import { type ApprovalDesk, ApprovalStoreFull, type ApprovalDraft, MAX_PENDING } from '../ports/approvals.js';
 import type { MakePort } from './port-under-test.js';
 
 /** A case as a call would open it. */
@@ -25,7 +25,7 @@ const no = { approved: false, by: 'key:3', at: 2, reason: 'not now' };
 export const TIGHT_DECIDED = { entries: 3 };
 
 /** What every desk promises, with `TIGHT_DECIDED` as its share. */
-export function approvalDeskContract(name: string, make: MakePort<ApprovalDesk>): void {
+export function approvalStoreContract(name: string, make: MakePort<ApprovalDesk>): void {
   describe(`${name} keeps the contract of approval desks`, () => {
     it('gives back a case as it was opened', async () => {
       const { port } = await make();
@@ -134,7 +134,7 @@ export function approvalDeskContract(name: string, make: MakePort<ApprovalDesk>)
         port.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), TTL);
       const cases = [];
       for (let count = 0; count < MAX_PENDING; count++) cases.push(await open(`s${count}`));
-      await expect(open('one more')).rejects.toBeInstanceOf(ApprovalDeskFull);
+      await expect(open('one more')).rejects.toBeInstanceOf(ApprovalStoreFull);
       expect((await open('s0')).isNew).toBe(false);
       expect((await open('of another', 'key:9')).isNew).toBe(true);
       await port.decide(cases[0]?.opened.id ?? '', no);

@@ -7,7 +7,7 @@ import { BUDGET_WINDOW_UNDER_TEST } from './budget-ledger.contract.js';
 import { type RedisServer, startRedis } from './redis-server.js';
 
 /** What a replica sees of one Redis, and hands on its time and its keys. */
-export interface RedisRoom {
+export interface RedisFixture {
   readonly url: string;
   /** A replica's view. Those of one prefix share everything. */
   enter(prefix?: string): Promise<SharedState>;
@@ -66,7 +66,7 @@ async function elapse(client: Redis, prefix: string, milliseconds: number): Prom
 }
 
 /** On the Redis of `REDIS_URL`, else on one of its own. */
-export async function openRedisRoom(): Promise<RedisRoom> {
+export async function openRedisFixture(): Promise<RedisFixture> {
   const given = process.env['REDIS_URL'];
   const server = given === undefined ? await startRedis() : null;
   const url = given ?? (server as RedisServer).url;

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import {
   type ApprovalCase,
   ApprovalDesk,
-  ApprovalDeskFull,
+  ApprovalStoreFull,
   type ApprovalDraft,
-  type DeskDecision,
+  type CaseDecision,
   MAX_LISTED,
   MAX_PENDING,
 } from '../ports/approvals.js';
@@ -16,7 +16,7 @@ interface Held {
 }
 
 /** Cases in this process's memory: they serve one process only and end with it. */
-export class ProcessApprovalDesk extends ApprovalDesk {
+export class ProcessApprovalStore extends ApprovalDesk {
   private readonly cases = new Map<string, Held>();
   /** By subject. */
   private readonly openBySubject = new Map<string, string>();
@@ -42,7 +42,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
     if (open) return Promise.resolve({ opened: open.known, isNew: false });
     this.forgetExpired();
     if (this.pendingOf(draft.requester.principal) >= MAX_PENDING || !this.makeRoom())
-      return Promise.reject(new ApprovalDeskFull());
+      return Promise.reject(new ApprovalStoreFull());
     const requestedAt = this.now();
     const opened: ApprovalCase = Object.freeze({
       ...structuredClone(draft),
@@ -74,7 +74,7 @@ export class ProcessApprovalDesk extends ApprovalDesk {
     return Promise.resolve(found.slice(0, MAX_LISTED));
   }
 
-  decide(id: string, decision: DeskDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
+  decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
     const held = this.live(id);
     if (!held) return Promise.resolve('unknown');
     if (held.known.status !== 'pending') return Promise.resolve('decided_before');

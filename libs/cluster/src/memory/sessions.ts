@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { SESSION_SHARE, STREAM_SHARE } from '../ports/bounds.js';
 import { type Session, SESSION_TTL, type SessionDraft, SessionStore } from '../ports/sessions.js';
 import {
-  type BookEntry,
-  type BookLimits,
+  type SubscriptionOutcome,
+  type SubscriptionStoreLimits,
   type LoggedFrame,
   STREAM_LOG_LIMITS,
   StreamLog,
@@ -134,7 +134,7 @@ interface Page {
 }
 
 /** Subscriptions in this process's memory: they serve one process only. */
-export class ProcessSubscriptionBook extends SubscriptionBook {
+export class ProcessSubscriptionStore extends SubscriptionBook {
   private readonly pages = new Map<string, Page>();
 
   /**
@@ -150,7 +150,7 @@ export class ProcessSubscriptionBook extends SubscriptionBook {
     super();
   }
 
-  add(session: string, uri: string, limits: BookLimits): Promise<BookEntry> {
+  add(session: string, uri: string, limits: SubscriptionStoreLimits): Promise<SubscriptionOutcome> {
     return Promise.resolve(this.addNow(session, uri, limits));
   }
 
@@ -187,7 +187,11 @@ export class ProcessSubscriptionBook extends SubscriptionBook {
     return Promise.resolve();
   }
 
-  private addNow(session: string, uri: string, { maxPerSession, maxSessions, share }: BookLimits): BookEntry {
+  private addNow(
+    session: string,
+    uri: string,
+    { maxPerSession, maxSessions, share }: SubscriptionStoreLimits,
+  ): SubscriptionOutcome {
     const page = this.page(session);
     if (page?.uris.has(uri)) {
       this.kept(session);

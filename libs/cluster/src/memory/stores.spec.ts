@@ -1,29 +1,29 @@
 import { describe, expect, it } from 'vitest';
 import { ProcessRateLimiters } from '#agent';
-import { approvalDeskContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-desk.contract.js';
+import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-desk.contract.js';
 import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
 import { handClock } from '../contracts/port-under-test.js';
 import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
 import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream-log.contract.js';
-import { subscriptionBookContract } from '../contracts/subscription-book.contract.js';
+import { subscriptionStoreContract } from '../contracts/subscription-book.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
-import { ApprovalDeskFull } from '../ports/approvals.js';
+import { ApprovalStoreFull } from '../ports/approvals.js';
 import { SharedStateUnavailable } from '../ports/bounds.js';
 import { ProcessMessageBus } from '../memory/message-bus.js';
-import { ProcessApprovalDesk } from './approvals.js';
+import { ProcessApprovalStore } from './approvals.js';
 import { ProcessBudgetLedger } from './budgets.js';
-import { ProcessStreamLog, ProcessSubscriptionBook } from './sessions.js';
+import { ProcessStreamLog, ProcessSubscriptionStore } from './sessions.js';
 import { ProcessOneTimeStore, ProcessVersionedStore } from './stores.js';
 
 messageBusContract('ProcessMessageBus', () => {
   const bus = new ProcessMessageBus();
   return Promise.resolve([bus, bus]);
 });
-approvalDeskContract('ProcessApprovalDesk', () => {
+approvalStoreContract('ProcessApprovalStore', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessApprovalDesk(1_000, now, TIGHT_DECIDED), pass };
+  return { port: new ProcessApprovalStore(1_000, now, TIGHT_DECIDED), pass };
 });
 oneTimeStoreContract('ProcessOneTimeStore', () => {
   const { now, pass } = handClock();
@@ -33,9 +33,9 @@ streamLogContract('ProcessStreamLog', () => {
   const { now, pass } = handClock();
   return { port: new ProcessStreamLog(TIGHT_LOG, 100, now, undefined, TIGHT_STREAMS), pass };
 });
-subscriptionBookContract('ProcessSubscriptionBook', () => {
+subscriptionStoreContract('ProcessSubscriptionStore', () => {
   const { now, pass } = handClock();
-  return { port: new ProcessSubscriptionBook(undefined, 100, now), pass };
+  return { port: new ProcessSubscriptionStore(undefined, 100, now), pass };
 });
 budgetLedgerContract('ProcessBudgetLedger', () => {
   const { now, pass } = handClock();
@@ -51,12 +51,12 @@ versionedStoreContract('ProcessVersionedStore', () => {
   return { port: new ProcessVersionedStore(100, now, undefined, TIGHT_RECORDS), pass };
 });
 
-describe('ProcessApprovalDesk', () => {
-  const open = (desk: ProcessApprovalDesk, subject: string, principal: string) =>
+describe('ProcessApprovalStore', () => {
+  const open = (desk: ProcessApprovalStore, subject: string, principal: string) =>
     desk.open(draftOf({ subject, requester: { ...draftOf().requester, principal } }), 60_000);
 
   it('lets the oldest decision of the requester with most give way, and no undecided case', async () => {
-    const desk = new ProcessApprovalDesk(5);
+    const desk = new ProcessApprovalStore(5);
     const decided = async (subject: string, principal: string) => {
       const { opened } = await open(desk, subject, principal);
       await desk.decide(opened.id, { approved: true, by: 'key:2', at: 1 });
@@ -69,7 +69,7 @@ describe('ProcessApprovalDesk', () => {
     expect(await desk.use(his[1] ?? '')).toBe(true);
     expect(await desk.use(hers)).toBe(true);
     for (const subject of ['f', 'g']) await open(desk, subject, `key:${subject}`);
-    await expect(open(desk, 'h', 'key:h')).rejects.toBeInstanceOf(ApprovalDeskFull);
+    await expect(open(desk, 'h', 'key:h')).rejects.toBeInstanceOf(ApprovalStoreFull);
     expect(desk.waiting()).toBe(5);
   });
 });

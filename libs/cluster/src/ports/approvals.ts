@@ -22,7 +22,7 @@ export interface ApprovalDraft {
   readonly correlationId?: string;
 }
 
-export interface DeskDecision {
+export interface CaseDecision {
   readonly approved: boolean;
   /** The principal of the approver. */
   readonly by: string;
@@ -38,12 +38,12 @@ export interface ApprovalCase extends ApprovalDraft {
   /** When it is forgotten: undecided, or decided and not used. */
   readonly expiresAt: number;
   readonly status: 'pending' | 'approved' | 'denied' | 'used';
-  readonly decision?: DeskDecision;
+  readonly decision?: CaseDecision;
 }
 
 /** One requester has too many undecided cases. */
-export class ApprovalDeskFull extends Error {
-  override readonly name = 'ApprovalDeskFull';
+export class ApprovalStoreFull extends Error {
+  override readonly name = 'ApprovalStoreFull';
   constructor() {
     super('too many approvals are pending');
   }
@@ -63,7 +63,7 @@ export abstract class ApprovalDesk {
   /**
    * Opens a case, or finds the one upon the same subject that is undecided, denied, or approved and not used yet.
    * @param ttl milliseconds until it expires; a decision in favour starts the time anew, for the call to use it
-   * @throws ApprovalDeskFull. @throws SharedStateUnavailable
+   * @throws ApprovalStoreFull. @throws SharedStateUnavailable
    */
   abstract open(
     draft: ApprovalDraft,
@@ -78,7 +78,7 @@ export abstract class ApprovalDesk {
     return null;
   }
   /** The first decision counts, whichever replica it comes to. @throws SharedStateUnavailable */
-  abstract decide(id: string, decision: DeskDecision): Promise<'decided' | 'decided_before' | 'unknown'>;
+  abstract decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'>;
   /** Uses an approval up: true for one call, false for every other. @throws SharedStateUnavailable */
   abstract use(id: string): Promise<boolean>;
 }

@@ -42,7 +42,7 @@ export abstract class StreamLog {
 /** Milliseconds that an unused session is remembered. */
 export const SUBSCRIPTION_TTL = 3_600_000;
 
-export interface BookLimits {
+export interface SubscriptionStoreLimits {
   readonly maxPerSession: number;
   readonly maxSessions: number;
   /** The principal whose session it is, and how many of them it may have. Default: nobody is counted alone. */
@@ -50,7 +50,7 @@ export interface BookLimits {
 }
 
 /** `full`: no room for another session; `owner-full`: none for another of this owner; `session-full`: none in this session. */
-export type BookEntry = 'added' | 'present' | 'full' | 'owner-full' | 'session-full';
+export type SubscriptionOutcome = 'added' | 'present' | 'full' | 'owner-full' | 'session-full';
 
 /**
  * Which resources the clients of sessions have subscribed to, and which replica holds a session's stream, so that another
@@ -58,7 +58,7 @@ export type BookEntry = 'added' | 'present' | 'full' | 'owner-full' | 'session-f
  */
 export abstract class SubscriptionBook {
   /** In one step that two callers cannot interleave. A session that has entries may add more however many sessions there are. @throws SharedStateUnavailable */
-  abstract add(session: string, uri: string, limits: BookLimits): Promise<BookEntry>;
+  abstract add(session: string, uri: string, limits: SubscriptionStoreLimits): Promise<SubscriptionOutcome>;
   /** A session without entries left is no session. @throws SharedStateUnavailable */
   abstract remove(session: string, uri: string): Promise<void>;
   /** In no particular order. @throws SharedStateUnavailable */

@@ -2,9 +2,9 @@ import { hash, randomUUID } from 'node:crypto';
 import {
   type ApprovalCase,
   ApprovalDesk,
-  ApprovalDeskFull,
+  ApprovalStoreFull,
   type ApprovalDraft,
-  type DeskDecision,
+  type CaseDecision,
   MAX_LISTED,
   MAX_PENDING,
 } from '../ports/approvals.js';
@@ -59,7 +59,7 @@ const LIST = new RedisScript(`${NOW}
 return redis.call('ZRANGEBYSCORE', KEYS[1], now, '+inf', 'LIMIT', 0, ARGV[1])`);
 
 /** Cases for all replicas. They outlive every process and end with their time. */
-export class RedisApprovalDesk extends ApprovalDesk {
+export class RedisApprovalStore extends ApprovalDesk {
   private measured: { readonly at: number; readonly behind: number } | null = null;
 
   private readonly decided: RedisShares;
@@ -90,7 +90,7 @@ export class RedisApprovalDesk extends ApprovalDesk {
         ttl,
         MAX_PENDING,
       ])) as [string, number];
-      if (stored === '') throw new ApprovalDeskFull();
+      if (stored === '') throw new ApprovalStoreFull();
       // Otherwise another call was faster, and its case is returned.
       if (stored === id) {
         const requestedAt = openedAt - behind;
@@ -117,7 +117,7 @@ export class RedisApprovalDesk extends ApprovalDesk {
     return found.filter((one) => one?.status === 'pending') as ApprovalCase[];
   }
 
-  async decide(id: string, decision: DeskDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
+  async decide(id: string, decision: CaseDecision): Promise<'decided' | 'decided_before' | 'unknown'> {
     const fields = await this.stored(id);
     const known = readCase(id, fields, await this.behind());
     if (!known) return 'unknown';
@@ -183,7 +183,7 @@ function readCase(id: string, fields: Record<string, string>, behind: number): A
   const [requestedAt, expiresAt] = [Number(fields['requestedAt']), Number(fields['expiresAt'])];
   if (!draft || !isStatus(status) || !Number.isFinite(requestedAt) || !Number.isFinite(expiresAt))
     return undefined;
-  const decision = parseStoredObject(fields['decision']) as DeskDecision | undefined;
+  const decision = parseStoredObject(fields['decision']) as CaseDecision | undefined;
   return {
     ...(draft as unknown as ApprovalDraft),
     id,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { draftOf } from '../contracts/approval-desk.contract.js';
 import { type RedisServer, startRedis } from '../contracts/redis-server.js';
 import { steadyClock } from '../ports/bounds.js';
-import { RedisApprovalDesk } from './approvals.js';
+import { RedisApprovalStore } from './approvals.js';
 import { RedisConnection } from './redis-connection.js';
 
 const FIVE_MINUTES = 300_000;
@@ -26,7 +26,7 @@ describe('approvals of replicas whose clocks differ', () => {
     await connection.open(10_000);
     connections.push(connection);
     const now = () => steadyClock() + ahead;
-    return { now, desk: new RedisApprovalDesk(connection, now) };
+    return { now, desk: new RedisApprovalStore(connection, now) };
   };
 
   it.each([

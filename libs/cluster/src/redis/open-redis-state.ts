@@ -4,12 +4,12 @@ import { TopicListeners } from '../memory/message-bus.js';
 import { ENDED_SESSION_SHARE, SharedStateUnavailable } from '../ports/bounds.js';
 import { type BusMessage, MessageBus } from '../ports/message-bus.js';
 import { SECRET_SIZE, SharedSecrets, type SharedState, type SharedStateLog } from '../ports/shared-state.js';
-import { RedisApprovalDesk } from './approvals.js';
+import { RedisApprovalStore } from './approvals.js';
 import { RedisBudgetLedger, RedisRateLimiters } from './limits.js';
 import { parseStoredObject, RedisConnection, type RedisSettings } from './redis-connection.js';
 import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
-import { RedisSubscriptionBook } from './subscriptions.js';
+import { RedisSubscriptionStore } from './subscriptions.js';
 
 /** Milliseconds between pings of a subscribed connection: a dead one would otherwise go unnoticed. */
 const HEARTBEAT = 5_000;
@@ -111,7 +111,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     bus,
     oneTime: new RedisOneTimeStore(commands),
     streams: new RedisStreamLog(commands),
-    subscriptions: new RedisSubscriptionBook(commands),
+    subscriptions: new RedisSubscriptionStore(commands),
     tasks: new RedisVersionedStore(commands, 'task'),
     exports: new RedisVersionedStore(commands, 'export'),
     endedSessions: new RedisVersionedStore(commands, 'ended', ENDED_SESSION_SHARE),
@@ -120,7 +120,7 @@ export async function openRedisState(settings: RedisSettings, log: SharedStateLo
     writeKeys: new RedisVersionedStore(commands, 'write'),
     limiters: new RedisRateLimiters(commands),
     budgets: new RedisBudgetLedger(commands),
-    approvals: new RedisApprovalDesk(commands),
+    approvals: new RedisApprovalStore(commands),
     secrets: new RedisSecrets(commands),
     isUp: async () => {
       if (!subscriptions.isUsable) return false;

@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { approvalDeskContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-desk.contract.js';
+import { approvalStoreContract, draftOf, TIGHT_DECIDED } from '../contracts/approval-desk.contract.js';
 import { budgetLedgerContract } from '../contracts/budget-ledger.contract.js';
 import { messageBusContract } from '../contracts/message-bus.contract.js';
 import { oneTimeStoreContract, TIGHT_ONE_TIME } from '../contracts/one-time-store.contract.js';
 import { rateLimitersContract } from '../contracts/rate-limiters.contract.js';
-import { openRedisRoom, type RedisRoom } from '../contracts/redis-room.js';
+import { openRedisFixture, type RedisFixture } from '../contracts/redis-room.js';
 import { sessionStoreContract } from '../contracts/session-store.contract.js';
 import { streamLogContract, TIGHT_LOG, TIGHT_STREAMS } from '../contracts/stream-log.contract.js';
-import { subscriptionBookContract } from '../contracts/subscription-book.contract.js';
+import { subscriptionStoreContract } from '../contracts/subscription-book.contract.js';
 import { TIGHT_RECORDS, versionedStoreContract } from '../contracts/versioned-store.contract.js';
 import type { SharedState } from '../ports/shared-state.js';
-import { RedisApprovalDesk } from './approvals.js';
+import { RedisApprovalStore } from './approvals.js';
 import { RedisConnection } from './redis-connection.js';
 import { RedisSessionStore, RedisStreamLog } from './sessions.js';
 import { RedisOneTimeStore, RedisVersionedStore } from './stores.js';
 
-let room: RedisRoom;
+let room: RedisFixture;
 beforeAll(async () => {
-  room = await openRedisRoom();
+  room = await openRedisFixture();
 }, 60_000);
 afterAll(() => room.close());
 
@@ -35,8 +35,8 @@ messageBusContract('RedisMessageBus', async () => {
   const prefix = room.freshPrefix();
   return [(await room.enter(prefix)).bus, (await room.enter(prefix)).bus];
 });
-subscriptionBookContract(
-  'RedisSubscriptionBook',
+subscriptionStoreContract(
+  'RedisSubscriptionStore',
   portOf((state) => state.subscriptions),
 );
 budgetLedgerContract(
@@ -62,9 +62,9 @@ describe('with tight limits', () => {
       return { port: port(connection), pass: (milliseconds: number) => room.pass(prefix, milliseconds) };
     };
   }
-  approvalDeskContract(
-    'RedisApprovalDesk',
-    tight((connection) => new RedisApprovalDesk(connection, undefined, TIGHT_DECIDED)),
+  approvalStoreContract(
+    'RedisApprovalStore',
+    tight((connection) => new RedisApprovalStore(connection, undefined, TIGHT_DECIDED)),
   );
   streamLogContract(
     'RedisStreamLog',

@@ -1,5 +1,10 @@
 import { hash } from 'node:crypto';
-import { type BookEntry, type BookLimits, SUBSCRIPTION_TTL, SubscriptionBook } from '../ports/streams.js';
+import {
+  type SubscriptionOutcome,
+  type SubscriptionStoreLimits,
+  SUBSCRIPTION_TTL,
+  SubscriptionBook,
+} from '../ports/streams.js';
 import { type RedisConnection, RedisScript } from './redis-connection.js';
 
 const NOW = `local t = redis.call('TIME')
@@ -63,7 +68,7 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 return 1`);
 
 /** The subscriptions of all replicas: a set of addresses for each session, and an index that counts the sessions. */
-export class RedisSubscriptionBook extends SubscriptionBook {
+export class RedisSubscriptionStore extends SubscriptionBook {
   /** @param ttl milliseconds that an untouched session is remembered. Default one hour */
   constructor(
     private readonly redis: RedisConnection,
@@ -72,10 +77,10 @@ export class RedisSubscriptionBook extends SubscriptionBook {
     super();
   }
 
-  async add(session: string, uri: string, limits: BookLimits): Promise<BookEntry> {
+  async add(session: string, uri: string, limits: SubscriptionStoreLimits): Promise<SubscriptionOutcome> {
     const { maxPerSession, maxSessions, share } = limits;
     const args = [uri, digest(session), maxPerSession, maxSessions, this.ttl, share?.maxSessions ?? -1];
-    return (await this.run(ADD, session, args, share?.owner)) as BookEntry;
+    return (await this.run(ADD, session, args, share?.owner)) as SubscriptionOutcome;
   }
 
   async remove(session: string, uri: string): Promise<void> {

@@ -187,7 +187,7 @@ export type StartKind = 'http' | 'stdio';
  * Errors that stop a start: the server is switched off, or an address that others can reach does not require
  * credentials (docs/configuration.md#binding).
  */
-export function startFaults(config: ParleyConfig, env: Environment, kind: StartKind): ConfigFault[] {
+export function startErrors(config: ParleyConfig, env: Environment, kind: StartKind): ConfigFault[] {
   const errors: ConfigFault[] = [];
   const enabled = env['PARSE_MCP_ENABLED'];
   if (enabled !== undefined && enabled !== '' && !isTruthy(enabled))

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, deriveAgent, MASTER, ProcessRateLimiters, sessionIdentity } from '#agent';
+import {
+  Agent,
+  compileAgentDefinition,
+  deriveAgent,
+  MASTER,
+  ProcessRateLimiters,
+  sessionIdentity,
+} from '#agent';
 import { compilePolicy, Policies } from '#policy';
 import type { AgentConfig } from '../sections/agents.js';
 import type { AuthRuleConfig } from '../sections/auth.js';
@@ -32,7 +39,7 @@ function loaded({ agents = { reader: {}, writer: {} }, auth, hidden = false }: G
     agents: new Map(
       Object.entries(agents).map(([name, { tenantId, ...options }]) => [
         name,
-        compileAgentShape(name, {
+        compileAgentDefinition(name, {
           ...options,
           tenantId: typeof tenantId === 'object' ? null : (tenantId ?? null),
         }),
@@ -63,7 +70,7 @@ describe('the policy of an agent', () => {
   it('is the one that an agent of no configuration met first', () => {
     const [one, two] = [loaded().policy, loaded({ hidden: true }).policy];
     const policies = new Policies(one);
-    const shape = compileAgentShape('made by code');
+    const shape = compileAgentDefinition('made by code');
     const early = new Agent({ shape, principal: 'p' });
     expect(policies.of(early)).toBe(one);
     policies.adopt(two, []);

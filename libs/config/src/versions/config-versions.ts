@@ -1,5 +1,5 @@
 import { type Observable, Subject } from 'rxjs';
-import { Agent, type AgentShape, countedBy, CurrentAgents, type RateLimiters } from '#agent';
+import { Agent, type AgentShape, withRateLimiters, CurrentAgents, type RateLimiters } from '#agent';
 import { Policies } from '#policy';
 import type { ConfigFault } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';
@@ -110,7 +110,7 @@ export class ConfigVersions extends CurrentAgents {
 
   private versionOf(loaded: LoadedConfig, number: number): ConfigVersion {
     const agents = new Map(
-      [...loaded.agents].map(([name, shape]) => [name, countedBy(shape, this.limiters)] as const),
+      [...loaded.agents].map(([name, shape]) => [name, withRateLimiters(shape, this.limiters)] as const),
     );
     for (const shape of agents.values()) this.configured.add(shape);
     const { config, policy, identities } = loaded;

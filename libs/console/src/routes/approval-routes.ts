@@ -1,9 +1,9 @@
-import type { Answered, ApprovalOffice, OfficeRefusal, Verdict } from '#approvals';
+import type { Answered, ApprovalOffice, ApprovalServiceRefusal, Verdict } from '#approvals';
 import { NotServed, readSmallJson } from '#streaming';
 import type { OperatorNotes } from '../operator-gate.js';
 import type { Route } from '../route.js';
 
-const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
+const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number, error: string]>> = {
   forbidden: [403, 'this operator may not decide approvals'],
   own_request: [403, "one's own request is decided by somebody else"],
   not_found: [404, 'no such approval'],

@@ -4,7 +4,7 @@ import type { OperatorNotes } from '../operator-gate.js';
 import type { Route } from '../route.js';
 
 /** An agent whose calls can be simulated, and its tools. */
-export interface RehearsedAgent {
+export interface SimulatedAgent {
   readonly name: string;
   readonly permissions: string;
   readonly tenant_id: string | number | null;
@@ -14,19 +14,19 @@ export interface RehearsedAgent {
   readonly tools: readonly string[];
 }
 
-export interface RehearsalCatalogue {
-  readonly agents: readonly RehearsedAgent[];
+export interface SimulationCatalogue {
+  readonly agents: readonly SimulatedAgent[];
   /** All tools that any of the agents may call. */
-  readonly tools: readonly RehearsedTool[];
+  readonly tools: readonly SimulatedTool[];
 }
 
-export interface RehearsedTool {
+export interface SimulatedTool {
   readonly name: string;
   readonly description: string;
   readonly input_schema: Readonly<Record<string, unknown>>;
 }
 
-export interface RehearsalOrder {
+export interface SimulationRequest {
   readonly agent: string;
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
@@ -35,23 +35,23 @@ export interface RehearsalOrder {
 }
 
 /** Too many simulations are waiting. */
-export class RehearsalsBusy extends Error {
-  override readonly name = 'RehearsalsBusy';
+export class SimulationsBusy extends Error {
+  override readonly name = 'SimulationsBusy';
   constructor() {
     super('too many rehearsals wait already');
   }
 }
 
 /** Simulates calls: their gates are evaluated, and nothing is executed. */
-export abstract class RehearsalDesk {
+export abstract class SimulationService {
   /** The agents and tools, sorted by name. */
-  abstract catalogue(): Promise<RehearsalCatalogue>;
-  /** @returns `undefined` for an unknown agent. @throws RehearsalsBusy */
-  abstract rehearse(order: RehearsalOrder): Promise<Rehearsal | undefined>;
+  abstract catalogue(): Promise<SimulationCatalogue>;
+  /** @returns `undefined` for an unknown agent. @throws SimulationsBusy */
+  abstract rehearse(order: SimulationRequest): Promise<Rehearsal | undefined>;
 }
 
 /** Explains what an agent may do by simulating a call. Nothing is executed and nothing is sent to the database. */
-export function explainRoutes(simulations: RehearsalDesk, notes: OperatorNotes): readonly Route[] {
+export function explainRoutes(simulations: SimulationService, notes: OperatorNotes): readonly Route[] {
   return [
     {
       verb: 'GET',
@@ -64,7 +64,7 @@ export function explainRoutes(simulations: RehearsalDesk, notes: OperatorNotes):
       answer: async ({ operator, request }) => {
         const order = orderOf(await readSmallJson(request));
         const simulation = await simulations.rehearse(order).catch((error: unknown) => {
-          if (error instanceof RehearsalsBusy)
+          if (error instanceof SimulationsBusy)
             throw new NotServed(503, 'too many questions wait already', { 'Retry-After': '2' });
           throw error;
         });
@@ -77,7 +77,7 @@ export function explainRoutes(simulations: RehearsalDesk, notes: OperatorNotes):
 }
 
 /** @throws NotServed */
-function orderOf({ agent, tool, args, user }: Readonly<Record<string, unknown>>): RehearsalOrder {
+function orderOf({ agent, tool, args, user }: Readonly<Record<string, unknown>>): SimulationRequest {
   if (typeof agent !== 'string' || agent === '') throw new NotServed(400, 'agent must be a name');
   if (typeof tool !== 'string' || tool === '') throw new NotServed(400, 'tool must be a name');
   if (args === null || typeof args !== 'object' || Array.isArray(args))
@@ -87,7 +87,7 @@ function orderOf({ agent, tool, args, user }: Readonly<Record<string, unknown>>)
   return {
     agent,
     tool,
-    args: args as RehearsalOrder['args'],
+    args: args as SimulationRequest['args'],
     ...(user !== undefined && user !== '' && { user }),
   };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, type Identity, MASTER } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER } from '#agent';
 import { Impersonation, ImpersonationError, PrincipalResolver } from '#data';
 import { TestDatabase } from '../test-database.contract.js';
 import { MongoPrincipalDirectory } from './mongo-principal-directory.js';
@@ -32,7 +32,7 @@ afterAll(async () => {
 });
 
 const agent = (identity: Identity = MASTER, options: { clientMode?: boolean } = {}) =>
-  new Agent({ shape: compileAgentShape('x', options), identity, principal: 'p' });
+  new Agent({ shape: compileAgentDefinition('x', options), identity, principal: 'p' });
 const stored = (token: string) => store.connection.collection('_Session').findOne({ _session_token: token });
 
 describe('the sessions of a user', () => {

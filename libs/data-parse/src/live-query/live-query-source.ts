@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { catchError, concatMap, map, NEVER, type Observable, shareReplay, take } from 'rxjs';
 import type { Agent } from '#agent';
-import { ChangeSource, type RowView, type SourceNews, SourceRefused } from '#data';
+import { ChangeSource, type RowView, type SourceEvent, SourceRefused } from '#data';
 import type { ClassSchema, FieldSchema, Where } from '#policy';
 import { LiveQueryClient, type LiveQueryLog, type LiveQueryEvent } from './live-query-client.js';
 import { type LiveQueryOptions, socketUrlIssue } from './live-query-options.js';
@@ -88,7 +88,7 @@ export class LiveQuerySource extends ChangeSource {
     return `live ${digest(`${caller} ${view.className} ${JSON.stringify(view.declared)}`)}`;
   }
 
-  news(agent: Agent, view: RowView): Observable<SourceNews> {
+  news(agent: Agent, view: RowView): Observable<SourceEvent> {
     const client = this.clientFor(agent);
     if (!client || !view.declared) throw new SourceRefused('not carried');
     const { identity } = agent;
@@ -136,7 +136,7 @@ export class LiveQuerySource extends ChangeSource {
   }
 }
 
-function toSourceEvents(): (news: LiveQueryEvent) => SourceNews {
+function toSourceEvents(): (news: LiveQueryEvent) => SourceEvent {
   let subscribedBefore = false;
   return (news) => {
     if (news.op === 'lost') return { kind: 'gap' };

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, type Identity, MASTER, sessionIdentity } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER, sessionIdentity } from '#agent';
 import { pipelineOperation, authModeOf, ROUTE_TABLE, routesFor } from './route-table.js';
 
 const POSTURES = ['master', 'session', 'assumed', 'client'] as const;
 const OPERATIONS = Object.keys(ROUTE_TABLE) as (keyof typeof ROUTE_TABLE)[];
 
 const agent = (identity: Identity, clientMode = false) =>
-  new Agent({ shape: compileAgentShape('a', { clientMode }), identity, principal: 'p' });
+  new Agent({ shape: compileAgentDefinition('a', { clientMode }), identity, principal: 'p' });
 
 describe('the route table', () => {
   it.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, type Tier } from '#agent';
+import { Agent, compileAgentDefinition, type Tier } from '#agent';
 import {
   type Embedding,
   EmbeddingError,
@@ -48,7 +48,7 @@ class Notebook extends EmbeddingProvider {
 }
 
 const call = (tenantId: string | null = 'north', permissions: Tier = 'readonly', principal = 'p') => ({
-  agent: new Agent({ shape: compileAgentShape('a', { permissions }), tenantId, principal }),
+  agent: new Agent({ shape: compileAgentDefinition('a', { permissions }), tenantId, principal }),
   signal: new AbortController().signal,
 });
 const refusal = (code: string, gate?: string) => ({ refusal: { code, ...(gate && { gate }) } });

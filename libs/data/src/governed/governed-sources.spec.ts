@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type CallContext, compileAgentShape } from '#agent';
+import { Agent, type CallContext, compileAgentDefinition } from '#agent';
 import { operationContext } from './governed-sources.js';
 
-const agent = new Agent({ shape: compileAgentShape('analyst', {}), principal: 'p' });
+const agent = new Agent({ shape: compileAgentDefinition('analyst', {}), principal: 'p' });
 const context: CallContext = { agent, signal: new AbortController().signal, progress: () => undefined };
 const telemetry = { traceId: 'a'.repeat(32), tool: () => expect.fail('no tool is called') };
 const comment = (more: Partial<CallContext>) =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, type Identity, MASTER } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER } from '#agent';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
@@ -54,7 +54,7 @@ const { policy } = compilePolicy({
 });
 
 function records(identity: Identity = MASTER, tenantId: string | null = 'north') {
-  const shape = compileAgentShape('test', { filters: { Album: ALBUMS } });
+  const shape = compileAgentDefinition('test', { filters: { Album: ALBUMS } });
   const agent = new Agent({ shape, identity, principal: 'test', tenantId });
   const source = new GovernedRecordsSource(
     new AgentScopes(new Policies(policy)),

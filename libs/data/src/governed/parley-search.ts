@@ -6,7 +6,7 @@ import {
   type ClassAccess,
   countedTextFields,
   facetField,
-  noneWithheldAt,
+  withoutWithheldObjects,
   redact,
   searchedField,
   tenantWhere,
@@ -51,7 +51,7 @@ export class ParleySearch implements GovernedSearch {
     const match: TextMatch = { kind: 'text', query, paths: [...new Set(paths)] };
     const where = allOf(
       await this.filtered(access, request.filter),
-      ...[...paths, ...(highlight ? [highlight] : [])].map((path) => noneWithheldAt(path, access)),
+      ...[...paths, ...(highlight ? [highlight] : [])].map((path) => withoutWithheldObjects(path, access)),
     );
     return this.hits(access, { match, where, limit: request.limit, ...(highlight && { highlight }) });
   }
@@ -64,7 +64,7 @@ export class ParleySearch implements GovernedSearch {
     const query = nonBlank(written);
     const path = searchedField(field, access, 'field');
     const match: TextMatch = { kind: 'autocomplete', query, path, fuzzy };
-    const where = allOf(await this.filtered(access), noneWithheldAt(path, access));
+    const where = allOf(await this.filtered(access), withoutWithheldObjects(path, access));
     const hits = await this.hits(access, { match, where, limit });
     return { hits, suggestions: [...new Set(hits.flatMap(({ row }) => textsAt(row, path.split('.'))))] };
   }

@@ -6,7 +6,7 @@ import {
   type ClassAccess,
   columnRefusal,
   fetchableColumns,
-  isAskable,
+  isRequestable,
   isMasked,
   isRefusal,
   joinProjection,
@@ -183,7 +183,7 @@ export class IncludeResolver {
       ?.filter((key) => key.startsWith(prefix))
       .map((key) => target.names.wirePath(key.slice(prefix.length)));
     if (!named || named.length === 0) return null;
-    return named.filter((key) => isAskable(key, target));
+    return named.filter((key) => isRequestable(key, target));
   }
 
   private autoProjected(

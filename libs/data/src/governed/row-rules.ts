@@ -5,12 +5,12 @@ import {
   type Refusal,
   refusals,
   Refused,
-  type StrayRows,
+  type MissingRowReason,
   type Tier,
 } from '#agent';
 import {
   allOf,
-  asksOtherClasses,
+  hasCrossClassQuery,
   type ClassAccess,
   type ClassOperation,
   type ClassSchema,
@@ -104,7 +104,7 @@ export class RowRules {
       ['canonical filter', canonicalFilter],
       ['row rights', rights],
     ]);
-    return { tenant, declared, where: allOf(rights, declared), asked: asksOtherClasses(filters) };
+    return { tenant, declared, where: allOf(rights, declared), asked: hasCrossClassQuery(filters) };
   }
 
   private agentFilter(className: string): Promise<Where | null> {
@@ -141,7 +141,7 @@ export class RowRules {
     { field, value }: TenantBinding,
     className: string,
     ids: readonly string[],
-  ): Promise<StrayRows | undefined> {
+  ): Promise<MissingRowReason | undefined> {
     const { operatorReader: reader, operation } = this.call;
     const where = { objectId: { $in: ids }, [field]: { $ne: value } };
     try {
@@ -156,7 +156,7 @@ export class RowRules {
 
   /** The constraint with every question to another class answered by a bounded query of its own. */
   async answered(where: Where, asker: Asker): Promise<Where> {
-    return asksOtherClasses(where) ? mapCrossClass(where, (query) => this.answer(query, asker)) : where;
+    return hasCrossClassQuery(where) ? mapCrossClass(where, (query) => this.answer(query, asker)) : where;
   }
 
   private async answer(query: CrossClassQuery, asker: Asker): Promise<Where> {

@@ -12,7 +12,7 @@ import {
   redact,
   rootOf,
   tenantBinding,
-  toldMasks,
+  disclosedMasks,
   withholdUnreadable,
 } from '#policy';
 import type { GovernedClass } from '../governed-access.js';
@@ -120,7 +120,7 @@ export function shownClass(
     schema,
     policy,
     fields: [...schema.fields.keys()].filter((name) => readable?.has(name) ?? true),
-    masks: masks ? toldMasks(masks) : NO_MASKS,
+    masks: masks ? disclosedMasks(masks) : NO_MASKS,
     reads: new Set(READS.filter((operation) => bound && scope.rights.gate(className, operation) === null)),
     methodTiers: new Set(
       TIERS.filter((tier) => scope.rights.gate(className, OPERATION_OF_TIER[tier]) === null),

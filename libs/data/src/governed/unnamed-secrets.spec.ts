@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, type Identity, MASTER, Refused } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER, Refused } from '#agent';
 import { AgentScopes, type ClassLevelPermissions, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';
@@ -53,7 +53,7 @@ function album(identity: Identity = MASTER, permissions: ClassLevelPermissions =
     new Catalogue(permissions),
     new PrincipalResolver(new Strangers()),
   );
-  const shape = compileAgentShape('test');
+  const shape = compileAgentDefinition('test');
   const agent = new Agent({ shape, identity, principal: 'test' });
   const records = source.for({ agent, signal: new AbortController().signal, progress: () => undefined });
   return { store, records };

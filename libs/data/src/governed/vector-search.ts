@@ -1,7 +1,7 @@
 import { isObjectId, refusals, Refused } from '#agent';
 import {
   allOf,
-  asksOtherClasses,
+  hasCrossClassQuery,
   type ClassAccess,
   isMasked,
   isOwnRow,
@@ -11,7 +11,7 @@ import {
   tenantWhere,
   type Where,
 } from '#policy';
-import type { LikenessFilters, LikenessSearch, NearestRequest } from '../governed-access.js';
+import type { VectorFilters, LikenessSearch, NearestRequest } from '../governed-access.js';
 import type { RecordSearcher, SearchHit } from '../record-search.js';
 import { type CallerConstraints, enterClass, type GovernedCall, type RowRules } from './row-rules.js';
 import { hitColumns, shownHits } from './shown-rows.js';
@@ -80,7 +80,7 @@ class ParleyVectorSearch implements LikenessSearch {
     return this.access.names.wireName(field);
   }
 
-  check({ filter, vectorFilter }: LikenessFilters): void {
+  check({ filter, vectorFilter }: VectorFilters): void {
     this.judged(filter, 'filter');
     this.judgedInside(vectorFilter);
   }
@@ -146,7 +146,7 @@ class ParleyVectorSearch implements LikenessSearch {
 
   private judgedInside(vectorFilter: unknown): Where {
     const judged = this.judged(vectorFilter, 'vector_filter');
-    if (asksOtherClasses(judged))
+    if (hasCrossClassQuery(judged))
       throw new Refused(refusals.invalidQuery('vector_filter cannot ask other classes; use filter'));
     return judged;
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   Agent,
-  compileAgentShape,
+  compileAgentDefinition,
   type Identity,
   MASTER,
   Refused,
@@ -47,7 +47,7 @@ const resolve = (identity: Identity, prepare: (directory: SmallDirectory) => voi
   const directory = new SmallDirectory();
   prepare(directory);
   return new PrincipalResolver(directory).resolve(
-    new Agent({ shape: compileAgentShape('x'), identity, principal: 'p' }),
+    new Agent({ shape: compileAgentDefinition('x'), identity, principal: 'p' }),
   );
 };
 const failing = (code: StoreErrorCode) => (directory: SmallDirectory) => {
@@ -89,7 +89,7 @@ describe('principals', () => {
   });
 
   it('are none for a client that has neither the master key nor a session', async () => {
-    const client = new Agent({ shape: compileAgentShape('c', { clientMode: true }), principal: 'p' });
+    const client = new Agent({ shape: compileAgentDefinition('c', { clientMode: true }), principal: 'p' });
     const resolver = new PrincipalResolver(new SmallDirectory());
     await expect(resolver.resolve(client)).rejects.toBeInstanceOf(Unauthorized);
   });
@@ -225,7 +225,7 @@ describe('the cache of principals', () => {
 
 describe('a scope that is refreshed', () => {
   const agentOf = (identity: Identity) =>
-    new Agent({ shape: compileAgentShape('x'), identity, principal: 'p' });
+    new Agent({ shape: compileAgentDefinition('x'), identity, principal: 'p' });
   const EDITORS: Identity = { kind: 'aclRole', role: 'role:editors' };
   const ADA: Identity = { kind: 'aclUser', userId: 'ada' };
 
@@ -247,7 +247,7 @@ describe('a scope that is refreshed', () => {
 describe('a strict role', () => {
   const strict = (identity: Identity) =>
     new PrincipalResolver(new SmallDirectory(), () => true).resolve(
-      new Agent({ shape: compileAgentShape('x'), identity, principal: 'p' }),
+      new Agent({ shape: compileAgentDefinition('x'), identity, principal: 'p' }),
     );
 
   it('does not hold what is everyone’s', async () => {

@@ -1,4 +1,4 @@
-import { type DataMeter, type DataOperation, FairTurns, NoTurn, refusals, Refused } from '#agent';
+import { type DataMeter, type DataOperation, FairQueue, NoCapacityError, refusals, Refused } from '#agent';
 import type { Where } from '#policy';
 import {
   type FacetCounts,
@@ -40,17 +40,17 @@ const WAITING = { waitingPerKey: 1_000, waiting: 10_000 };
  * turn. For this process: what other replicas ask of the database is not known here.
  */
 export class DatabaseTurns {
-  private readonly turns: FairTurns;
+  private readonly turns: FairQueue;
 
   constructor({ atOnce = 90, perPrincipal = 10, patience = 10_000 }: DatabaseTurnsOptions = {}) {
-    this.turns = new FairTurns({ atOnce, perKey: perPrincipal, patience, ...WAITING });
+    this.turns = new FairQueue({ atOnce, perKey: perPrincipal, patience, ...WAITING });
   }
 
   /** @throws Refused when the principal's own operations leave it no turn; StoreError when those of all do, or when it is cancelled */
   async run<T>(principal: string, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     const end = await this.turns.turn(principal, signal).catch((error: unknown) => {
       if (signal.aborted) throw new StoreError('cancelled', { cause: error });
-      if (!(error instanceof NoTurn)) throw error;
+      if (!(error instanceof NoCapacityError)) throw error;
       if (error.own) throw new Refused(refusals.databaseShareTaken(1 + Math.random() * 4));
       throw new StoreError('unavailable', { cause: error });
     });

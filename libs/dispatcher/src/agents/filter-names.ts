@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { AgentShape } from '#agent';
 import { SchemaCatalogue, StoreError } from '#data';
-import { type BindingFault, bindPolicy, type Policy, type UnknownName, unknownAgentNames } from '#policy';
+import { type BindingIssue, bindPolicy, type Policy, type UnknownName, unknownAgentNames } from '#policy';
 import { ToolRegistry } from '#tools';
 
 /** Looks for names in the limits of agents that nothing has, among the tools that are registered and the classes of the database. */
@@ -28,7 +28,7 @@ export class FilterNames {
    * What of a policy and of agents' filters names fields that their classes do not have. None, with a warning, while the database
    * cannot say which there are: the classes concerned are refused then, once it can.
    */
-  async misfits(shapes: Iterable<AgentShape>, policy: Policy): Promise<readonly BindingFault[]> {
+  async misfits(shapes: Iterable<AgentShape>, policy: Policy): Promise<readonly BindingIssue[]> {
     const all = [...shapes];
     if (policy.classes.size === 0 && all.every(({ filters }) => filters.size === 0)) return [];
     try {

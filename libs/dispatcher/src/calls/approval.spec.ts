@@ -1,6 +1,14 @@
 import type { ExecutionContext } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { Agent, askingCall, type CallContext, compileAgentShape, MASTER, refusals, Refused } from '#agent';
+import {
+  Agent,
+  askingCall,
+  type CallContext,
+  compileAgentDefinition,
+  MASTER,
+  refusals,
+  Refused,
+} from '#agent';
 import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';
@@ -40,7 +48,7 @@ methods.register('Post', method('list', 'readonly'));
 methods.register('Post', method('archive', 'write'));
 methods.register('Post', method('purge', 'admin'));
 
-const shape = compileAgentShape('x', { permissions: 'admin' });
+const shape = compileAgentDefinition('x', { permissions: 'admin' });
 const context: CallContext = {
   agent: new Agent({ shape, identity: MASTER, principal: 'p' }),
   signal: new AbortController().signal,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   Agent,
   type BudgetLedger,
-  compileAgentShape,
+  compileAgentDefinition,
   compileBudget,
   deriveAgent,
   type Refusal,
@@ -12,7 +12,7 @@ import {
 import { ProcessBudgetLedger, SharedStateUnavailable } from '#cluster';
 import { BudgetedCall, DataBudgets } from './data-budgets.js';
 
-const shape = compileAgentShape('analyst', { budget: { rows: 10, window: 60 } });
+const shape = compileAgentDefinition('analyst', { budget: { rows: 10, window: 60 } });
 const root = (principal = 'ada', tenantId: string | null = null) => new Agent({ shape, principal, tenantId });
 const used = (rows: number) => ({ rows, bytes: 1, databaseTime: 1 });
 
@@ -41,7 +41,7 @@ describe('the data budgets of a call', () => {
   });
 
   it('are none where neither the agent nor its tenant has one', () => {
-    const free = new Agent({ shape: compileAgentShape('free'), principal: 'p' });
+    const free = new Agent({ shape: compileAgentDefinition('free'), principal: 'p' });
     expect(budgets.open(free)).toBeNull();
   });
 
@@ -71,7 +71,7 @@ describe('the data budgets of a call', () => {
   });
 
   it('of a tenant are spent by all agents that are bound to it, and by no other tenant', async () => {
-    const other = compileAgentShape('other', { tenantId: 'acme' });
+    const other = compileAgentDefinition('other', { tenantId: 'acme' });
     await spend(budgets, new Agent({ shape: other, principal: 'x' }), 60);
     await spend(budgets, new Agent({ shape: other, principal: 'y' }), 60);
     expect(await refusalOf(budgets, root('ada', 'acme'))).toMatchObject({
@@ -83,7 +83,7 @@ describe('the data budgets of a call', () => {
   it('tell a tenant by its very value: no name of an agent and no number is another tenant', async () => {
     const bound = (tenantId: string | number) => new Agent({ shape, principal: 'p', tenantId });
     await spend(budgets, bound(7), 100);
-    const asText = new Agent({ shape: compileAgentShape('x', { tenantId: '7' }), principal: 'q' });
+    const asText = new Agent({ shape: compileAgentDefinition('x', { tenantId: '7' }), principal: 'q' });
     expect(await refusalOf(budgets, asText)).toBeNull();
   });
 

@@ -1,6 +1,6 @@
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, refusals } from '#agent';
+import { Agent, compileAgentDefinition, refusals } from '#agent';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { compilePolicy, Policies, type PolicyConfig } from '#policy';
 import { CallJournal } from './call-journal.js';
@@ -25,7 +25,7 @@ function recorded(config: PolicyConfig, notes: CallNotes, ok = true): AuditRecor
     new ToolCallbacks(),
     new EventEmitter2(),
   );
-  const agent = new Agent({ shape: compileAgentShape('a', {}), principal: 'p' });
+  const agent = new Agent({ shape: compileAgentDefinition('a', {}), principal: 'p' });
   void journal.record({
     tool: 'semantic_search',
     args: { query: 'tea', filter: { topic: 'secret' }, vector_filter: {} },

@@ -4,7 +4,7 @@ import {
   agentMethodsOf,
   BUILT_IN_TOOLS,
   MethodRegistry,
-  soundsLikeWriting,
+  impliesWriting,
   toolDeclarations,
   type ToolRegistration,
   ToolRegistry,
@@ -65,7 +65,7 @@ export class MethodExplorer implements OnModuleInit {
       if (instance === null || typeof instance !== 'object') continue;
       for (const { className, method } of agentMethodsOf(instance as object)) {
         this.registry.register(className, method);
-        if (soundsLikeWriting(method))
+        if (impliesWriting(method))
           this.logger.warn(
             `${className}.${method.name} is declared readonly but its name promises a change: any agent may call it`,
           );

@@ -7,8 +7,8 @@ import {
 } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { defer, finalize, map, mergeMap, Observable } from 'rxjs';
-import { type CallContext, FairTurns, NoTurn, type Refusal, refusals, Refused } from '#agent';
-import { PerPolicy, Policies } from '#policy';
+import { type CallContext, FairQueue, NoCapacityError, type Refusal, refusals, Refused } from '#agent';
+import { PolicyCache, Policies } from '#policy';
 import {
   compileCanaries,
   declaredNames,
@@ -58,7 +58,7 @@ const withCode = (refusal: Refusal): Refusal => ({ ...refusal, wordsOnly: false 
 /** Serialises once, within the size limit, and looks for the operator's canaries in what would be sent. */
 @Injectable()
 export class ResultInterceptor implements NestInterceptor {
-  private readonly canaries = new PerPolicy(({ switches }) =>
+  private readonly canaries = new PolicyCache(({ switches }) =>
     compileCanaries(switches.promptInjectionCanaries),
   );
 
@@ -133,7 +133,7 @@ export interface RunningCallsOptions {
  * of the outer one.
  */
 export class RunningCalls {
-  private readonly turns: FairTurns | null;
+  private readonly turns: FairQueue | null;
   private readonly limit: number;
 
   constructor({ perPrincipal = DEFAULT_RUNNING_CALLS, patience = PATIENCE }: RunningCallsOptions = {}) {
@@ -141,7 +141,7 @@ export class RunningCalls {
     this.turns =
       perPrincipal === null
         ? null
-        : new FairTurns({
+        : new FairQueue({
             atOnce: Infinity,
             perKey: perPrincipal,
             waitingPerKey: WAITING_FOR_EACH * perPrincipal,
@@ -155,7 +155,8 @@ export class RunningCalls {
     try {
       return await this.turns.turn(agent.principal, signal);
     } catch (error) {
-      if (error instanceof NoTurn) throw new Refused(refusals.tooManyRunning(this.limit, retryAfter()));
+      if (error instanceof NoCapacityError)
+        throw new Refused(refusals.tooManyRunning(this.limit, retryAfter()));
       if (signal.aborted) throw new Refused(refusals.cancelled(cancelReason(signal)));
       throw error;
     }

@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { ToolHost } from './tool-pipeline.js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentShape, Refused } from '#agent';
+import { Agent, compileAgentDefinition, Refused } from '#agent';
 import { RateLimitGuard } from './guards.js';
 
 describe('a limiter that fails', () => {
@@ -13,7 +13,7 @@ describe('a limiter that fails', () => {
       rate: { limit: 5, window: 7 },
       check: () => Promise.reject(new Error('redis at 10.0.0.1 is down')),
     };
-    const agent = new Agent({ shape: compileAgentShape('x', { rateLimiter }), principal: 'p' });
+    const agent = new Agent({ shape: compileAgentDefinition('x', { rateLimiter }), principal: 'p' });
     const host = new ToolHost([{}, {}, { context: { agent } }]);
     const error = await new RateLimitGuard().canActivate(host).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(Refused);

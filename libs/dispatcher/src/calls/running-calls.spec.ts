@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type CallContext, compileAgentShape, Refused } from '#agent';
+import { Agent, type CallContext, compileAgentDefinition, Refused } from '#agent';
 import { RunningCalls } from './interceptors.js';
 
-const shape = compileAgentShape('reader');
+const shape = compileAgentDefinition('reader');
 const contextOf = (principal: string, more: Partial<CallContext> = {}) =>
   ({
     agent: new Agent({ shape, principal }),

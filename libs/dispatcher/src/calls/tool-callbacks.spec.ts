@@ -1,14 +1,14 @@
 import { Logger } from '@nestjs/common';
 import { lastValueFrom, of, throwError } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentShape, refusals, Refused } from '#agent';
+import { Agent, compileAgentDefinition, refusals, Refused } from '#agent';
 import type { ToolOutcome } from '#tools';
 import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './tool-callbacks.js';
 import { RunClock, type ToolExecution } from './tool-execution.js';
 import { ToolHost } from './tool-pipeline.js';
 import { CallMeter } from './data-budgets.js';
 
-const agent = new Agent({ shape: compileAgentShape('x'), principal: 'p' });
+const agent = new Agent({ shape: compileAgentDefinition('x'), principal: 'p' });
 const call = { tool: 'query_class', args: { limit: 1 }, agent };
 const ok: ToolOutcome = { ok: true, data: 1, text: '1', structured: false };
 const settled = () => new Promise((resolve) => setImmediate(resolve));

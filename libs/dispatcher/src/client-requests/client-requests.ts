@@ -1,12 +1,12 @@
 import { IntrinsicException } from '@nestjs/common';
 import {
-  type AnswerTo,
+  type ClientAnswerTo,
   type AskOptions,
   type ClientAsks,
   type ClientQuestion,
   type FormAnswer,
-  type GrantsOfCall,
-  QuestionChanged,
+  type EarlierApprovals,
+  ApprovedCallChanged,
   refusals,
   Refused,
 } from '#agent';
@@ -51,7 +51,10 @@ export class LegacyAsks implements ClientAsks {
    * What a client sends back that does not answer the question counts as cancelled by whoever was asked.
    * @throws Refused when the client did not declare that it can answer. @throws ClientUnreachable
    */
-  async ask<Question extends ClientQuestion>(_key: string, question: Question): Promise<AnswerTo<Question>> {
+  async ask<Question extends ClientQuestion>(
+    _key: string,
+    question: Question,
+  ): Promise<ClientAnswerTo<Question>> {
     if (!this.canAnswer(question)) throw new Refused(refusals.clientCannotAnswer(question.kind));
     const { link, correlationId, signal } = this.context;
     if (signal.aborted) throw new ClientUnreachable('aborted');
@@ -66,10 +69,10 @@ export class LegacyAsks implements ClientAsks {
       'result' in reply &&
       isBareAccept(reply.result)
     ) {
-      return { action: 'accept', content: {} } satisfies FormAnswer as AnswerTo<Question>;
+      return { action: 'accept', content: {} } satisfies FormAnswer as ClientAnswerTo<Question>;
     }
     if (question.kind === 'form' || question.kind === 'url') {
-      return { action: 'cancel' } satisfies FormAnswer as AnswerTo<Question>;
+      return { action: 'cancel' } satisfies FormAnswer as ClientAnswerTo<Question>;
     }
     throw new Refused(refusals.clientUnreachable('no usable answer'));
   }
@@ -98,7 +101,7 @@ export interface RoundParts {
 export const REPLAYED = 'Invalid or expired requestState';
 
 /** One run of a call in the stateless era: replays what was answered, and collects what has to be asked. */
-export class InputRound implements GrantsOfCall {
+export class InputRound implements EarlierApprovals {
   private readonly open = new Map<string, { readonly request: WireRequest; readonly digest: string }>();
   private readonly answered = new Map<string, { readonly to: string; readonly answer: unknown }>();
   private readonly nested = new Map<string, number>();
@@ -136,7 +139,7 @@ export class InputRound implements GrantsOfCall {
     key: string,
     question: Question,
     { once }: AskOptions,
-  ): Promise<AnswerTo<Question>> {
+  ): Promise<ClientAnswerTo<Question>> {
     const request = wireRequest(question, this.parts.dialect);
     const digest = digestOf(once ? { holdsFor: once.holdsFor } : request);
     const known = this.answerTo(key, question, digest, once !== undefined);
@@ -180,14 +183,14 @@ export class InputRound implements GrantsOfCall {
     question: Question,
     digest: string,
     decision: boolean,
-  ): AnswerTo<Question> | undefined {
+  ): ClientAnswerTo<Question> | undefined {
     const { state, responses } = this.parts;
     if (!state) return undefined;
     const recorded = !decision && Object.hasOwn(state.answers, key) ? state.answers[key] : undefined;
     const given = member(responses, key);
     const to = recorded?.to ?? member(state.asked, key);
     if (to !== undefined && to !== digest) {
-      if (decision) throw new QuestionChanged();
+      if (decision) throw new ApprovedCallChanged();
       return undefined;
     }
     const sent = recorded ? recorded.answer : to === undefined ? undefined : given;
@@ -223,7 +226,7 @@ export interface AsksOptions {
 
 /** The round as a call sees it; what a call runs in turn sees it through `within`. */
 export class ModernAsks implements ClientAsks {
-  readonly granted?: GrantsOfCall;
+  readonly granted?: EarlierApprovals;
   readonly postpone?: () => never;
 
   constructor(
@@ -238,12 +241,12 @@ export class ModernAsks implements ClientAsks {
     return this.round.canAnswer(question);
   }
 
-  /** @throws InputRequired to be answered first. @throws ProtocolFault -32021, -32602. @throws QuestionChanged */
+  /** @throws InputRequired to be answered first. @throws ProtocolFault -32021, -32602. @throws ApprovedCallChanged */
   ask<Question extends ClientQuestion>(
     key: string,
     question: Question,
     options: AskOptions = {},
-  ): Promise<AnswerTo<Question>> {
+  ): Promise<ClientAnswerTo<Question>> {
     if (!options.once || !this.options.nested) return this.round.ask(key, question, options);
     const own = `${key}.${digestOf(options.once.holdsFor).slice(0, 12)}`;
     return this.round.ask(`${own}.${this.round.ordinal(own)}`, question, options);

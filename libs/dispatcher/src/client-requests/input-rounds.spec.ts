@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CallContext, type ClientQuestion, type FormQuestion, QuestionChanged } from '#agent';
+import { type CallContext, type ClientQuestion, type FormQuestion, ApprovedCallChanged } from '#agent';
 import { ProcessOneTimeStore } from '#cluster';
 import { InputRounds } from './input-rounds.js';
 import { processSecret, RequestStateSeal } from './request-state.js';
@@ -325,7 +325,7 @@ describe('a decision', () => {
         try {
           return await changed(args, context);
         } catch (error) {
-          if (error instanceof QuestionChanged) return succeeded('changed', false);
+          if (error instanceof ApprovedCallChanged) return succeeded('changed', false);
           throw error;
         }
       }),

@@ -6,7 +6,7 @@ import type { PreparedResult, StreamedResult } from '../kernel-reply.js';
 import type { MethodRequest } from '../methods/method.js';
 import { invalidParams } from '../protocol-fault.js';
 
-export interface InputRoundsParts {
+export interface InputRoundsOptions {
   readonly seal: RequestStateSeal;
   /** Where decisions are used up: the same for every replica. */
   readonly oneTime: Pick<OneTimeStore, 'claim'>;
@@ -22,7 +22,7 @@ const MAX_ROUNDS = 32;
 
 /** Gives the calls of some methods a way to ask their client, in both eras. */
 export class InputRounds {
-  constructor(private readonly parts: InputRoundsParts) {}
+  constructor(private readonly parts: InputRoundsOptions) {}
 
   /** The method with questions: what its handler asks becomes its answer until it is answered. */
   asking(method: string, nameOf: (params: JsonObject) => unknown, handle: Handle): Handle {

@@ -1,7 +1,7 @@
 import type * as AjvPackage from 'ajv';
 import type { Ajv, ValidateFunction } from 'ajv';
 import { createRequire } from 'node:module';
-import type { AnswerTo, ClientQuestion, FormAnswer } from '#agent';
+import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#agent';
 import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import type { Dialect } from '../protocol-versions.js';
 
@@ -82,7 +82,7 @@ export function questionOf({ method, params }: WireRequest): ClientQuestion | un
 
 /** `malformed`: not an answer to such a question at all. `unfit`: one whose content is not what was asked for. */
 export type AnswerReading<Question extends ClientQuestion> =
-  | { readonly ok: true; readonly answer: AnswerTo<Question> }
+  | { readonly ok: true; readonly answer: ClientAnswerTo<Question> }
   | { readonly ok: false; readonly fault: 'malformed' | 'unfit' };
 
 const ACTIONS = ['accept', 'decline', 'cancel'] as const;

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AskedSoFar, MAX_STATE, RequestStateSeal, type StateKeys, type StateSubject } from './request-state.js';
+import {
+  type AskedSoFar,
+  MAX_STATE,
+  RequestStateSeal,
+  type StateKeys,
+  type StateSubject,
+} from './request-state.js';
 
 const SECRET = Buffer.from('a secret of the operator');
 const keys = (...secrets: [Buffer, ...Buffer[]]): StateKeys => ({ secrets: () => Promise.resolve(secrets) });

@@ -4,7 +4,7 @@ import {
   type AgentShapeOptions,
   type CallContext,
   type ClassFilterSite,
-  compileAgentShape,
+  compileAgentDefinition,
   refusals,
   Refused,
   tierCovers,
@@ -290,7 +290,7 @@ function smallRecords(): SmallRecords {
 }
 
 export function smallAgent(options: AgentShapeOptions = {}, principal = 'ada'): Agent {
-  return new Agent({ shape: compileAgentShape('test', options), principal });
+  return new Agent({ shape: compileAgentDefinition('test', options), principal });
 }
 
 export interface KernelUnderTest {

@@ -8,7 +8,7 @@ import type { MethodRequest } from './method.js';
 import { checkParameterHeaders } from './parameter-headers.js';
 import { invalidParams, type ProtocolFault } from '../protocol-fault.js';
 import type { Dialect } from '../protocol-versions.js';
-import { ContinuesAsTask, createdTask, type TaskDesk } from '../tasks/task-store.js';
+import { ContinuesAsTask, createdTask, type TaskStore } from '../tasks/task-store.js';
 
 /** Refusals of gates that look at no tool: whoever is out of calls is told so, whatever it calls. */
 const BEFORE_THE_TOOL: ReadonlySet<ErrorCode> = new Set(['rate_limited', 'audit_unavailable']);
@@ -21,7 +21,7 @@ export class CallTool {
   constructor(
     private readonly runner: ToolRunner,
     private readonly catalogue: ToolCatalogue,
-    private readonly desk: TaskDesk | undefined,
+    private readonly desk: TaskStore | undefined,
   ) {}
 
   async handle(request: MethodRequest): Promise<JsonObject> {
@@ -72,7 +72,7 @@ export class CallTool {
 
   /** A call that is quick is answered at once; any other by its task, which outlives this request. */
   private async begin(
-    desk: TaskDesk,
+    desk: TaskStore,
     tool: string,
     args: JsonObject,
     { context, round }: MethodRequest,

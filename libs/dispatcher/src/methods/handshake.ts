@@ -7,14 +7,14 @@ import type { ListChanges, ResourceSubscriptions } from './subscription-methods.
 import { invalidParams } from '../protocol-fault.js';
 import { dialectOf, FALLBACK_VERSION, isLegacyVersion, MODERN_VERSIONS } from '../protocol-versions.js';
 import type { ResourceRegistry } from '../resources/resource-registry.js';
-import type { TaskDesk } from '../tasks/task-store.js';
+import type { TaskStore } from '../tasks/task-store.js';
 
 export interface HandshakeParts {
   readonly serverInfo: ServerInfo;
   readonly instructions?: string;
   readonly subscriptions?: ResourceSubscriptions;
   readonly listChanges?: ListChanges;
-  readonly tasks?: TaskDesk;
+  readonly tasks?: TaskStore;
   readonly resources?: ResourceRegistry;
 }
 

@@ -2,7 +2,7 @@ import { type Agent, type LimitOrigin, Refused } from '#agent';
 import type { GovernedRecords } from '#data';
 import type { ToolRunner } from '#tools';
 import type { RecordsSource } from '../dispatch-context.js';
-import { type Rehearsal, type Rehearser, sampleArguments, takesClass } from './simulation.js';
+import { type Rehearsal, type Simulator, sampleArguments, takesClass } from './simulation.js';
 
 /** Stands for every field that a class without an allowlist will ever have. */
 export const EVERY_FIELD = '*';
@@ -34,7 +34,7 @@ const NO_SURFACE: AgentSurface = { tools: new Map(), classes: new Map() };
 
 export interface SurfaceParts {
   readonly runner: ToolRunner;
-  readonly rehearser: Rehearser;
+  readonly rehearser: Simulator;
   readonly records: RecordsSource;
 }
 

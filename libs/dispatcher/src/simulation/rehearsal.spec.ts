@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape, refusals } from '#agent';
+import { compileAgentDefinition, refusals } from '#agent';
 import { smallTool, SmallToolRunner, succeeded } from '../contracts/kernel-under-test.js';
 import { GateTrace, RecordingStore } from './recording-store.js';
-import { Rehearser, rehearsingAgent, RehearsingApprover } from './simulation.js';
+import { Simulator, simulatedAgent, SimulatedApprover } from './simulation.js';
 
-const agent = rehearsingAgent(compileAgentShape('a', { rateLimit: 1 }));
+const agent = simulatedAgent(compileAgentDefinition('a', { rateLimit: 1 }));
 
 function room(refuse: () => ReturnType<typeof refusals.parseError> | null, asks: boolean) {
   const store = new RecordingStore();
@@ -13,7 +13,7 @@ function room(refuse: () => ReturnType<typeof refusals.parseError> | null, asks:
     const refusal = refuse();
     return refusal ? { ok: false, refusal } : succeeded({});
   });
-  return new Rehearser(runner, store, new RehearsingApprover());
+  return new Simulator(runner, store, new SimulatedApprover());
 }
 
 describe('a rehearsal', () => {

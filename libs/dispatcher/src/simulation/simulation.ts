@@ -1,4 +1,11 @@
-import { Agent, type AgentOptions, type AgentShape, isForStrayRow, RateLimiter, type Refusal } from '#agent';
+import {
+  Agent,
+  type AgentOptions,
+  type AgentShape,
+  isMissingTenantRow,
+  RateLimiter,
+  type Refusal,
+} from '#agent';
 import type { ToolRunner } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from '../calls/approval.js';
 import { isJsonObject, member } from '../json-object.js';
@@ -37,12 +44,12 @@ export interface Rehearsal {
  * Runs calls through the pipeline and the governed records that serve them, up to the door of the store and no further.
  * One call at a time.
  */
-export class Rehearser {
+export class Simulator {
   /** @param runner made over this very `store` and `approver` */
   constructor(
     private readonly runner: ToolRunner,
     private readonly store: RecordingStore,
-    private readonly approver: RehearsingApprover,
+    private readonly approver: SimulatedApprover,
   ) {}
 
   async rehearse(agent: Agent, tool: string, args: unknown): Promise<Rehearsal> {
@@ -69,7 +76,7 @@ export class Rehearser {
 
 /** The store was reached, and only its empty answer ended the call: no gate did. */
 function isForWantOfData(refusal: Refusal, commands: readonly StoreCommand[]): boolean {
-  return commands.length > 0 && (refusal.gate === 'data' || isForStrayRow(refusal));
+  return commands.length > 0 && (refusal.gate === 'data' || isMissingTenantRow(refusal));
 }
 
 /** A rehearsal spends nothing of anybody's budget. */
@@ -80,7 +87,7 @@ class NoLimit extends RateLimiter {
 }
 
 /** An agent of the given shape as a rehearsal runs it; make it once per shape, because decisions are kept per shape. */
-export function rehearsingAgent(
+export function simulatedAgent(
   shape: AgentShape,
   as: Pick<AgentOptions, 'identity' | 'tenantId'> = {},
 ): Agent {
@@ -92,7 +99,7 @@ export function rehearsingAgent(
 }
 
 /** Says yes for the person who would be asked, and remembers that somebody would be. */
-export class RehearsingApprover extends Approver {
+export class SimulatedApprover extends Approver {
   private asked = false;
 
   /** Whether a person would have been asked since the last time. */

@@ -58,7 +58,7 @@ export interface TaskState {
 }
 
 /** Calls that go on after their answer (docs/tasks.md). Implementations over shared state serve all replicas. */
-export abstract class TaskDesk {
+export abstract class TaskStore {
   /**
    * Takes the call over. What is returned survives this process where the desk's state does.
    * @param patience milliseconds to wait for an outcome, for a call that may be answered at once
@@ -133,7 +133,7 @@ export function createdTask({ taskId, ...state }: TaskState): JsonObject {
 
 /** `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that declare the extension with the request. */
 export class TaskMethods {
-  constructor(private readonly desk: TaskDesk | undefined) {}
+  constructor(private readonly desk: TaskStore | undefined) {}
 
   async get(request: MethodRequest): Promise<JsonObject> {
     const { desk, taskId, owner } = this.asked('tasks/get', request);

@@ -1,4 +1,4 @@
-import { Agent, type AgentShapeOptions, compileAgentShape, type Identity } from '#agent';
+import { Agent, type AgentShapeOptions, compileAgentDefinition, type Identity } from '#agent';
 import { type AuditRecord, AuditSink } from '#audit';
 import { ProcessBudgetLedger, ProcessVersionedStore } from '#cluster';
 import {
@@ -18,7 +18,7 @@ import type { EmbeddedResource, ExportOrder, ToolDefinition } from '#tools';
 import { ExportDownloads, ExportResources } from '../export-deliveries.js';
 import { ExportFiles } from '../export-files.js';
 import { ExportJournal } from '../export-journal.js';
-import { DEFAULT_EXPORTS, type ExportSettings, TicketOffice } from '../export-tickets.js';
+import { DEFAULT_EXPORTS, type ExportSettings, ExportTicketStore } from '../export-tickets.js';
 import { ExportWalk } from '../export-walk.js';
 
 const unused = (): never => {
@@ -107,7 +107,7 @@ export function agentOf(
   name = 'reader',
 ): Agent {
   return new Agent({
-    shape: compileAgentShape(name, { rateLimit: 1_000_000, ...shape }),
+    shape: compileAgentDefinition(name, { rateLimit: 1_000_000, ...shape }),
     principal,
     ...(identity && { identity }),
   });
@@ -131,7 +131,7 @@ export function exportsUnderTest(rows: readonly ParseRow[], options: ExportsUnde
   const reader = new WalkedReader(rows);
   const sessions = new Sessions();
   const audit = new KeptAudit();
-  const office = new TicketOffice(options.store ?? new ProcessVersionedStore(), settings);
+  const office = new ExportTicketStore(options.store ?? new ProcessVersionedStore(), settings);
   const canaries: string[] = [];
   const records = new GovernedRecordsSource(
     new AgentScopes(policies),

@@ -13,7 +13,7 @@ import {
   Unauthorized,
 } from '#agent';
 import { AuditSink } from '#audit';
-import { Authenticator, type CredentialSource, OuterAuthenticator, RecordedAuthenticator } from '#auth';
+import { Authenticator, type CredentialSource, DelegatingAuthenticator, RecordedAuthenticator } from '#auth';
 import { assertChoice, ConfigVersions } from '#config';
 
 /** As whom a request runs. */
@@ -148,7 +148,7 @@ export interface AdmissionRequest extends CredentialSource {
 }
 
 /** An agent that was not made here could have any rights: it admits nobody. */
-class AdmittedAgents extends OuterAuthenticator {
+class AdmittedAgents extends DelegatingAuthenticator {
   constructor(
     private readonly agentOf: AgentOf,
     private readonly bound: Authenticator,

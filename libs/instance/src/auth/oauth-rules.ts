@@ -12,7 +12,7 @@ import {
   type OAuthRule,
   ResourceDocuments,
   RevocationList,
-  RevokedBook,
+  RevocationStore,
   type SessionOwners,
   type UserClaim,
   type UserField,
@@ -62,7 +62,7 @@ class StoredUsers extends ClaimedUsers {
   }
 }
 
-class SharedRevocations extends RevokedBook {
+class SharedRevocations extends RevocationStore {
   constructor(private readonly store: VersionedStore) {
     super();
   }
@@ -80,7 +80,7 @@ class SharedRevocations extends RevokedBook {
 @Injectable()
 export class OAuthRules {
   private readonly users: ClaimedUsers;
-  private readonly book: RevokedBook;
+  private readonly book: RevocationStore;
   /** By what they depend on: a configuration that is read anew does not forget the keys of its issuers. */
   private readonly trusts = new Map<string, IssuerTrust>();
 

@@ -1,7 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agent } from '#agent';
-import { type Answered, ApprovalOffice, type OfficeRefusal, type Verdict } from '#approvals';
+import { type Answered, ApprovalOffice, type ApprovalServiceRefusal, type Verdict } from '#approvals';
 import { Authenticator } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
 import { McpEdge, NotServed, readSmallJson, UnusableBody } from '#streaming';
@@ -16,7 +16,7 @@ import {
   wrongVerb,
 } from './http-routes.js';
 
-const REFUSED: Readonly<Record<OfficeRefusal, readonly [status: number, error: string]>> = {
+const REFUSED: Readonly<Record<ApprovalServiceRefusal, readonly [status: number, error: string]>> = {
   forbidden: [403, 'this agent may not decide approvals'],
   own_request: [403, "one's own request is decided by somebody else"],
   not_found: [404, 'no such approval'],

@@ -1,4 +1,4 @@
-import { Agent, type CallContext, compileAgentShape } from '#agent';
+import { Agent, type CallContext, compileAgentDefinition } from '#agent';
 import type { GovernedRecords } from '#data';
 import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
@@ -70,6 +70,6 @@ export function kernelToolsOf(tools: SmallTools): KernelTools {
     prompts: new PromptRegistry(),
     version: '1.0.0',
   });
-  const agent = new Agent({ shape: compileAgentShape('test'), principal: 'ada' });
+  const agent = new Agent({ shape: compileAgentDefinition('test'), principal: 'ada' });
   return new KernelTools({ kernel, agent: () => Promise.resolve(agent), correlationId: 'chat-1' });
 }

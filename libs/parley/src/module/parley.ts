@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
-import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentShape } from '#agent';
+import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentDefinition } from '#agent';
 import {
   type AgentChoice,
   agentWithin,
@@ -214,7 +214,7 @@ export class Parley {
   }
 
   private shapeOf(options: AgentShapeOptions): AgentShape {
-    const shape = compileAgentShape('ad hoc', options);
+    const shape = compileAgentDefinition('ad hoc', options);
     assertNamesOf(shape, this.context);
     return shape;
   }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import type { INestApplicationContext } from '@nestjs/common';
 import { mountEdges, HttpRoutes, routesOf } from '#instance';
-import { ConfigError, type ParleyConfig, startFaults } from '#config';
+import { ConfigError, type ParleyConfig, startErrors } from '#config';
 import { isTruthy } from '#policy';
 import { McpEdge } from '#streaming';
 
@@ -45,7 +45,7 @@ export async function openListener(
   const { [SWITCH]: enabled = '' } = environment;
   if (!isTruthy(enabled))
     throw new ConfigError('environment', [{ path: SWITCH, message: 'must be true for a port to be opened' }]);
-  const faults = startFaults({ ...config, server: { ...config.server, host } }, environment, 'http');
+  const faults = startErrors({ ...config, server: { ...config.server, host } }, environment, 'http');
   if (faults.length > 0) throw new ConfigError('listen', faults);
   const server = createServer((_request, response) => {
     response.writeHead(404, { 'Content-Type': 'application/json' }).end('{"error":"Not Found"}');

@@ -16,7 +16,7 @@ import type { Where } from '../model/where.js';
 import { translateWhere } from '../where/translate-where.js';
 
 /** A declaration that does not match the schema of its class. The class is refused while it has any. */
-export interface BindingFault extends PolicyIssue {
+export interface BindingIssue extends PolicyIssue {
   /** Canonical name. */
   readonly className: string;
 }
@@ -24,7 +24,7 @@ export interface BindingFault extends PolicyIssue {
 export interface BoundClass {
   readonly policy: ClassPolicy;
   /** In the order of the declaration. */
-  readonly issues: readonly BindingFault[];
+  readonly issues: readonly BindingIssue[];
 }
 
 /** One line: the unknown name, similar names, and how to correct it. */
@@ -43,7 +43,7 @@ export function bindClass(declared: DeclaredClass, site: BindingContext): BoundC
 }
 
 class Binding {
-  private readonly issues: BindingFault[] = [];
+  private readonly issues: BindingIssue[] = [];
   private readonly names: FieldNames;
   private readonly schema: ClassSchema | undefined;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AgentShapeOptions, compileAgentShape } from '#agent';
+import { type AgentShapeOptions, compileAgentDefinition } from '#agent';
 import { compilePolicy } from './compile-policy.js';
 import type { ClassConfig } from './policy-config.js';
 import { bindPolicy } from './bind-policy.js';
@@ -16,7 +16,7 @@ function errorsOf(config: ClassConfig, agent: AgentShapeOptions = {}): string[] 
     classes: { Card: config },
   });
   expect(faults).toEqual([]);
-  const { errors } = bindPolicy(policy, schemasOf(CARD, OTHER), [compileAgentShape('analyst', agent)]);
+  const { errors } = bindPolicy(policy, schemasOf(CARD, OTHER), [compileAgentDefinition('analyst', agent)]);
   return errors.map(({ path, message }) => `${path}: ${message}`);
 }
 
@@ -159,7 +159,7 @@ describe('rules on columns that are not there', () => {
 
   it('are no error of a class that the database does not have', () => {
     const { policy } = compilePolicy({ classes: { Card: { masks: { any: 'drop' }, fields: ['other'] } } });
-    const shape = compileAgentShape('x', { filters: { Card: { gone: 1 } } });
+    const shape = compileAgentDefinition('x', { filters: { Card: { gone: 1 } } });
     expect(bindPolicy(policy, schemasOf(OTHER), [shape]).errors).toEqual([]);
   });
 

@@ -2,7 +2,7 @@ import { type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#agent';
 import { compileClass } from './compile-policy.js';
 import type { ClassPolicy, Policy } from '../model/policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';
-import { bindClass, type BindingFault, type BoundClass, filterIssues } from './bind-class.js';
+import { bindClass, type BindingIssue, type BoundClass, filterIssues } from './bind-class.js';
 
 /** One policy over one schema snapshot: every declared name is resolved to its column. Created once and shared. */
 export class BoundPolicy {
@@ -24,12 +24,12 @@ export class BoundPolicy {
   }
 
   /** Why the class is refused to every agent. Empty: it matches its schema. @param className canonical */
-  issuesOf(className: string): readonly BindingFault[] {
+  issuesOf(className: string): readonly BindingIssue[] {
     return this.classes.get(className)?.issues ?? [];
   }
 
   /** Of all declared classes. */
-  get issues(): readonly BindingFault[] {
+  get issues(): readonly BindingIssue[] {
     return [...this.classes.values()].flatMap(({ issues }) => issues);
   }
 
@@ -38,7 +38,7 @@ export class BoundPolicy {
    * called.
    * @param className canonical
    */
-  filterIssues(shape: AgentShape, className: string): readonly BindingFault[] {
+  filterIssues(shape: AgentShape, className: string): readonly BindingIssue[] {
     return [...shape.filters].flatMap(([name, entry]) => {
       if ((name !== DEFAULT_FILTER && canonicalClassName(name) !== className) || typeof entry === 'function')
         return [];
@@ -68,7 +68,7 @@ export interface PolicyBinding {
   /** The declared classes, by canonical name. */
   readonly classes: ReadonlyMap<string, ClassPolicy>;
   /** Declarations that name what the database does not have. A start or reload with any is refused. */
-  readonly errors: readonly BindingFault[];
+  readonly errors: readonly BindingIssue[];
 }
 
 /**
@@ -97,7 +97,7 @@ const withoutDefault = (shape: AgentShape): AgentShape => ({
 });
 
 /** The `default` filter is an error when it matches no class; a class that it does not match is refused to the agent. */
-function defaultFilterIssues(shape: AgentShape, bound: BoundPolicy): readonly BindingFault[] {
+function defaultFilterIssues(shape: AgentShape, bound: BoundPolicy): readonly BindingIssue[] {
   const entry = shape.filters.get(DEFAULT_FILTER);
   if (!entry || typeof entry === 'function') return [];
   const alone = { ...shape, filters: new Map([[DEFAULT_FILTER, entry]]) };

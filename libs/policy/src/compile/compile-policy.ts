@@ -47,7 +47,7 @@ const DEFAULT_SWITCHES: PolicySwitches = Object.freeze({
  * use refused operators or internal columns.
  * @returns why it cannot be applied; null when it can
  */
-export function constraintFault(
+export function constraintIssue(
   constraint: unknown,
   className: string,
   names = new FieldNames(),
@@ -134,7 +134,7 @@ export function compilePolicy(
     const compiled = compileClass(name, classConfig, issues);
     classes.set(compiled.className, compiled);
     if (compiled.canonicalFilter) {
-      const issue = constraintFault(
+      const issue = constraintIssue(
         compiled.canonicalFilter,
         compiled.className,
         new FieldNames(compiled.aliases),

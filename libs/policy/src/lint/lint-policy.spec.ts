@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape } from '#agent';
+import { compileAgentDefinition } from '#agent';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
@@ -19,12 +19,12 @@ const SCHEMAS: SchemaSnapshot = {
 
 function warnings(
   classes: Record<string, ClassConfig>,
-  agent: Parameters<typeof compileAgentShape>[1] = { tenantId: 'acme' },
+  agent: Parameters<typeof compileAgentDefinition>[1] = { tenantId: 'acme' },
   schemas: SchemaSnapshot | null = SCHEMAS,
 ): string[] {
   const { policy, faults } = compilePolicy({ classes });
   expect(faults).toEqual([]);
-  const shapes = [compileAgentShape('analyst', agent)];
+  const shapes = [compileAgentDefinition('analyst', agent)];
   return lintPolicy(policy, shapes, new Set(['query_class']), schemas).map(
     ({ path, message }) => `${path}: ${message}`,
   );

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape } from '#agent';
+import { compileAgentDefinition } from '#agent';
 import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { FieldNames } from '../model/field-names.js';
 import { parseKeys } from '../where/requested-fields.js';
@@ -11,7 +11,7 @@ import {
   maskedColumns,
   type MaskRule,
   strictestOf,
-  toldMasks,
+  disclosedMasks,
   withoutColumns,
 } from './column-masks.js';
 import { compileMasks, type MasksConfig } from './compile-masks.js';
@@ -87,13 +87,13 @@ function accessWith(masks: MasksConfig, listed: readonly string[] | null): Class
   const given = { masks: compileMasks(masks, '', []), isWithheld: () => false };
   const columns = maskedColumns(
     { ...given, listed: listed && new Set(listed), known: new Set(KNOWN) },
-    compileAgentShape('x'),
+    compileAgentDefinition('x'),
   );
   if (!columns) throw new Error('nothing is masked');
   return { className: 'Card', schema: undefined, names, ...columns };
 }
 
-const told = ({ masks }: ClassAccess) => Object.fromEntries(masks ? toldMasks(masks) : []);
+const told = ({ masks }: ClassAccess) => Object.fromEntries(masks ? disclosedMasks(masks) : []);
 const kindOf = (name: string, access: ClassAccess) =>
   columnRefusal('where', name, name, access)?.details?.kind;
 

@@ -133,7 +133,7 @@ export function withoutColumns(
 }
 
 /** The masked paths with a description of each, as far as the agent may know them. */
-export function toldMasks({ columns, shown, disclosed }: ColumnMasks): ReadonlyMap<string, string> {
+export function disclosedMasks({ columns, shown, disclosed }: ColumnMasks): ReadonlyMap<string, string> {
   const described = new Map<string, string>();
   for (const [root, paths] of columns) {
     if (!disclosed.has(root)) continue;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileAgentShape, type Tier } from '#agent';
+import { compileAgentDefinition, type Tier } from '#agent';
 import { compileMasks, type MasksConfig } from './compile-masks.js';
 import { maskedColumns } from './column-masks.js';
 import { MASKED, maskRow, Pseudonyms } from './mask-row.js';
@@ -10,7 +10,7 @@ const KNOWN = new Set(['objectId', 'name', 'pin', 'address', 'card']);
 function shown(row: Record<string, unknown>, masks: MasksConfig, tier: Tier = 'readonly') {
   const columns = maskedColumns(
     { masks: compileMasks(masks, '', []), listed: null, known: KNOWN, isWithheld: () => false },
-    compileAgentShape('x', { permissions: tier }),
+    compileAgentDefinition('x', { permissions: tier }),
   );
   const copy = structuredClone(row);
   if (columns)
@@ -101,10 +101,10 @@ describe('masks and tiers', () => {
   });
 
   it('never show a sub-agent what those above it do not see', () => {
-    const admin = compileAgentShape('admin', { permissions: 'admin' });
+    const admin = compileAgentDefinition('admin', { permissions: 'admin' });
     const compiled = compileMasks(masks, '', []);
     const given = { masks: compiled, listed: null, known: KNOWN, isWithheld: () => false };
-    const below = { ...admin, outer: compileAgentShape('outer', { permissions: 'write' }) };
+    const below = { ...admin, outer: compileAgentDefinition('outer', { permissions: 'write' }) };
     expect(maskedColumns(given, admin)).toBeNull();
     expect([...(maskedColumns(given, below)?.masks.shown ?? [])]).toEqual(['pin']);
     expect(maskedColumns(given, below)?.readable.has('pin')).toBe(false);
@@ -112,14 +112,14 @@ describe('masks and tiers', () => {
 
   it('never show what the allowlist leaves out', () => {
     const given = { masks: compileMasks({ pin: 'hash' }, '', []), listed: new Set(['name']), known: KNOWN };
-    const columns = maskedColumns({ ...given, isWithheld: () => false }, compileAgentShape('x'));
+    const columns = maskedColumns({ ...given, isWithheld: () => false }, compileAgentDefinition('x'));
     expect([...(columns?.masks.shown ?? []), ...(columns?.masks.fetchable ?? [])]).toEqual(['name']);
   });
 
   it('fetch no value that a fixed text stands for', () => {
     const all: MasksConfig = { pin: 'mask', card: 'drop', name: 'hash', address: { mask: { keep: 2 } } };
     const given = { masks: compileMasks(all, '', []), listed: null, known: KNOWN, isWithheld: () => false };
-    const { masks: columns } = maskedColumns(given, compileAgentShape('x')) ?? { masks: null };
+    const { masks: columns } = maskedColumns(given, compileAgentDefinition('x')) ?? { masks: null };
     expect([...(columns?.fetchable ?? [])].sort()).toEqual(['address', 'name', 'objectId']);
   });
 });

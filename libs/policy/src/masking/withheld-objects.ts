@@ -30,7 +30,7 @@ export function noneWithheldOn(path: string, access: ClassAccess): Where | null 
 }
 
 /** The same including the value at the path: for conditions that look into it, such as a pattern or a range of texts. */
-export function noneWithheldAt(path: string, access: ClassAccess): Where | null {
+export function withoutWithheldObjects(path: string, access: ClassAccess): Where | null {
   const segments = path.split('.');
   return noneAmong(
     segments.map((_, index) => segments.slice(0, index + 1).join('.')),
@@ -67,7 +67,7 @@ export function besideCondition(
       ),
     );
   }
-  return noneWithheldAt(path, access);
+  return withoutWithheldObjects(path, access);
 }
 
 const CROSS_CLASS_OPERATORS = new Set(['$inQuery', '$notInQuery', '$select', '$dontSelect']);
@@ -111,13 +111,13 @@ export function inexactColumns(match: unknown, access: ClassAccess): ReadonlySet
   return found;
 }
 
-/** Whether the part is a filter of `noneWithheldAt`, which makes the conditions around it exact. */
+/** Whether the part is a filter of `withoutWithheldObjects`, which makes the conditions around it exact. */
 function isGuard(part: PlainObject, access: ClassAccess): boolean {
   const conditions: unknown = part['$nor'];
   if (!Array.isArray(conditions)) return false;
   const [path] = Object.keys((conditions.at(-1) as PlainObject | undefined) ?? {});
   if (path === undefined) return false;
-  return JSON.stringify(noneWithheldAt(path, access)) === JSON.stringify(part);
+  return JSON.stringify(withoutWithheldObjects(path, access)) === JSON.stringify(part);
 }
 
 /** Whether a condition that names nothing withheld has the same result for stored values and for what the agent sees. */

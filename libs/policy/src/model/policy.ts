@@ -181,7 +181,7 @@ function rootAgentOf(agent: Agent): Agent {
 }
 
 /** A value compiled from a policy, cached while that policy is in use. */
-export class PerPolicy<T> {
+export class PolicyCache<T> {
   private readonly made = new WeakMap<Policy, { readonly value: T }>();
 
   constructor(private readonly compile: (policy: Policy) => T) {}

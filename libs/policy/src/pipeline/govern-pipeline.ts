@@ -3,7 +3,7 @@ import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.
 import { type ClassAccess, isRefusal } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { allOf, type GovernedPipeline, isPlainObject, type PlainObject, type Where } from '../model/where.js';
-import { asksOtherClasses } from '../where/cross-class.js';
+import { hasCrossClassQuery } from '../where/cross-class.js';
 import { mapMembers, readsWholeDocument } from './expression.js';
 import { hasExpression, hasMemberCondition } from './match.js';
 import { seenColumns, shownFields, sourceProjection, takenColumns, withoutStored } from './source-stages.js';
@@ -39,7 +39,7 @@ export function governPipeline(
   const reach = { reach: (className: string) => scopeOf(className).access };
   const stages = walkPipeline(validatePipeline(pipeline), source.access, reach, options);
   // The source may have text and distance searches: its filter is the first stage.
-  if (asksOtherClasses(source.where)) {
+  if (hasCrossClassQuery(source.where)) {
     throw new Refused(
       refusals.accessDenied(
         'filters',
@@ -167,7 +167,7 @@ function limitedGraph(join: PlainObject, scope: JoinScope): Stage[] {
 
 /** A `$match` inside a join cannot contain text and distance searches or cross-class queries. */
 function isCarriable(where: Where): boolean {
-  return !asksOtherClasses(where) && !holdsOperator(where, new Set(['$text', '$near', '$nearSphere']));
+  return !hasCrossClassQuery(where) && !holdsOperator(where, new Set(['$text', '$near', '$nearSphere']));
 }
 
 function holdsOperator(value: unknown, operators: ReadonlySet<string>): boolean {

@@ -1,7 +1,7 @@
 // oxlint-disable unicorn/no-thenable -- $cond and $switch call a field "then".
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { constraintFault } from '../compile/compile-policy.js';
+import { constraintIssue } from '../compile/compile-policy.js';
 import { SCANNED_OPERATORS } from '../where/translate-where.js';
 import {
   assertCannotFail,
@@ -87,7 +87,7 @@ describe('a refusal of an expression in a filter', () => {
 describe('a filter of the operator', () => {
   it.each(['$expr', '$where', '$function'])('with %s is found before anything is served', (operator) => {
     for (const filter of [{ [operator]: '1' }, { $or: [{ a: 1 }, { [operator]: '1' }] }])
-      expect(constraintFault(filter, 'Post')).toMatch(
+      expect(constraintIssue(filter, 'Post')).toMatch(
         `'${operator}' cannot stand in it: where it fails on one row, every call would fail`,
       );
   });

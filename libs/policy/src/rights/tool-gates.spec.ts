@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type AgentShapeOptions, compileAgentShape } from '#agent';
+import { Agent, type AgentShapeOptions, compileAgentDefinition } from '#agent';
 import { envGate, type GatedTool, methodGate, readEnvironmentGates, toolGate } from './tool-gates.js';
 
 const agent = (options: AgentShapeOptions) =>
-  new Agent({ shape: compileAgentShape('x', options), principal: 'p' });
+  new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
 const tool = (
   name: string,
   permission: GatedTool['permission'] = 'readonly',
@@ -141,7 +141,7 @@ const gate = (
   className = 'Post',
 ) =>
   methodGate(
-    new Agent({ shape: compileAgentShape('x', options), principal: 'p' }),
+    new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' }),
     { className, name: 'archive', permission },
     gates,
   );

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   Agent,
   type AgentShapeOptions,
-  compileAgentShape,
+  compileAgentDefinition,
   deriveAgent,
   MASTER_PRINCIPALS,
   Refused,
@@ -30,7 +30,7 @@ const classes = new Map(
 const schemas: SchemaSnapshot = { classNames: () => [...classes.keys()], get: (name) => classes.get(name) };
 const scopes = new AgentScopes(new Policies(compilePolicy({}).policy));
 const root = (options: AgentShapeOptions) =>
-  new Agent({ shape: compileAgentShape('x', options), principal: 'p' });
+  new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
 const filterOf = (agent: Agent, className = 'Post') =>
   scopes.of(schemas, agent, MASTER_PRINCIPALS).agentFilter(agent, className);
 const refusalOf = async (work: Promise<unknown>) => {
@@ -56,7 +56,7 @@ describe('the filter of an agent', () => {
 
   it('is asked anew on every call when it is a function, with the agent it limits', async () => {
     const seen: unknown[] = [];
-    const shape = compileAgentShape('x', {
+    const shape = compileAgentDefinition('x', {
       filters: {
         Post: ({ tenantId, depth }) => {
           seen.push(depth);

@@ -9,7 +9,7 @@ import {
   type Refusal,
   refusals,
 } from '#agent';
-import type { BindingFault } from '../compile/bind-class.js';
+import type { BindingIssue } from '../compile/bind-class.js';
 import { BoundPolicy } from '../compile/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';
 import {
@@ -234,7 +234,7 @@ export class AgentScope {
 }
 
 /** Receives the issues of a policy that does not match a schema snapshot: the refused classes and the reasons. */
-export type ReportMisfits = (issues: readonly BindingFault[]) => void;
+export type ReportBindingIssues = (issues: readonly BindingIssue[]) => void;
 
 /** Creates scopes. Master scopes are cached per schema snapshot and agent definition; those of a user or role serve one call. */
 export class AgentScopes {
@@ -244,7 +244,7 @@ export class AgentScopes {
   /** @param report default: does nothing */
   constructor(
     private readonly policies: Pick<Policies, 'of'>,
-    private readonly report: ReportMisfits = () => undefined,
+    private readonly report: ReportBindingIssues = () => undefined,
   ) {}
 
   of(schemas: SchemaSnapshot, agent: Agent, principals: Principals): AgentScope {

@@ -12,7 +12,7 @@ import {
   refusals,
   Refused,
 } from '#agent';
-import { type BindingFault, type MissingColumn, missingColumns } from '../compile/bind-class.js';
+import { type BindingIssue, type MissingColumn, missingColumns } from '../compile/bind-class.js';
 import type { BoundPolicy } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';
 import { maskedColumns } from '../masking/column-masks.js';
@@ -30,7 +30,7 @@ import { translateWhere } from '../where/translate-where.js';
  */
 export class DeclaredScope {
   private readonly accesses = new Map<string, ClassAccess>();
-  private readonly issues = new Map<string, readonly BindingFault[]>();
+  private readonly issues = new Map<string, readonly BindingIssue[]>();
   private readonly filters = new Map<string, Where | null>();
   private namesWithheld: WithheldNames | null | undefined;
 
@@ -56,7 +56,7 @@ export class DeclaredScope {
    * Rules of the class, and filters of the agent or its parents, that name columns which the class does not have. The class is
    * refused while there are any: it is unknown what they should protect.
    */
-  issuesOf(className: string): readonly BindingFault[] {
+  issuesOf(className: string): readonly BindingIssue[] {
     const known = this.issues.get(className);
     if (known) return known;
     if (!this.schemas.get(className)) return [];

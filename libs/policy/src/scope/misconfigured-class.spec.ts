@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   Agent,
   type AgentShapeOptions,
-  compileAgentShape,
+  compileAgentDefinition,
   deriveAgent,
   MASTER_PRINCIPALS,
   Refused,
@@ -28,7 +28,7 @@ function scopeOf(config: PolicyConfig, options: AgentShapeOptions = {}) {
   const told: string[][] = [];
   const policies = new Policies(compilePolicy(config).policy);
   const scopes = new AgentScopes(policies, (faults) => told.push(faults.map(({ path }) => path)));
-  const agent = new Agent({ shape: compileAgentShape('x', options), principal: 'p' });
+  const agent = new Agent({ shape: compileAgentDefinition('x', options), principal: 'p' });
   const at = (schemas: SchemaSnapshot, who = agent) => scopes.of(schemas, who, MASTER_PRINCIPALS);
   return { agent, at, told };
 }

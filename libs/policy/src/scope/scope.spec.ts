@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentShape, deriveAgent, refusals } from '#agent';
+import { Agent, compileAgentDefinition, deriveAgent, refusals } from '#agent';
 import { boundClass } from '../compile/bound-class.fixture.js';
 import { compileClass } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';
@@ -10,12 +10,16 @@ import { joinProjection } from '../where/requested-fields.js';
 import { isOwnRow, tenantBinding, tenantConflict } from './tenant.js';
 
 const agentOf = (tenantId: unknown, permissions: 'readonly' | 'admin' = 'readonly') =>
-  new Agent({ shape: compileAgentShape('x', { permissions }), principal: 'p', tenantId: tenantId as string });
+  new Agent({
+    shape: compileAgentDefinition('x', { permissions }),
+    principal: 'p',
+    tenantId: tenantId as string,
+  });
 const scoped = boundClass('Post', { tenantScope: { field: 'org_id', bypass: ['admin'] } });
 
 describe('a tenant that is not the tenantId of the agent', () => {
   const agentWith = (options: Partial<ConstructorParameters<typeof Agent>[0]>) =>
-    new Agent({ shape: compileAgentShape('x', { permissions: 'write' }), principal: 'p', ...options });
+    new Agent({ shape: compileAgentDefinition('x', { permissions: 'write' }), principal: 'p', ...options });
   const scopedBy = (scope: Omit<TenantScopeConfig, 'field'>) =>
     boundClass('Post', { tenantScope: { field: 'orgId', ...scope } });
   const refusal = { code: 'access_denied', details: { kind: 'tenant_scope' } };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Where } from '../model/where.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
-import { asksOtherClasses, type CrossClassQuery, mapCrossClass } from './cross-class.js';
+import { hasCrossClassQuery, type CrossClassQuery, mapCrossClass } from './cross-class.js';
 import { translateWhere } from './translate-where.js';
 
 const translate = (where: unknown, className = 'Song', checkFields = true) =>
@@ -157,13 +157,13 @@ describe('questions to other classes', () => {
   });
 
   it('nests three levels and no more', () => {
-    expect(asksOtherClasses(translate(nested(3), 'Artist'))).toBe(true);
+    expect(hasCrossClassQuery(translate(nested(3), 'Artist'))).toBe(true);
     expect(refusalOf(() => translate(nested(4), 'Artist'))).toMatchObject({ code: 'invalid_query' });
   });
 
   it('asks sixteen times in one query and no more', () => {
     const asked = (times: number) => ({ $or: Array.from({ length: times }, () => inArtist({})) });
-    expect(asksOtherClasses(translate(asked(16)))).toBe(true);
+    expect(hasCrossClassQuery(translate(asked(16)))).toBe(true);
     expect(codeOf(asked(17))).toEqual(['invalid_query', undefined]);
   });
 
@@ -191,7 +191,7 @@ describe('mapCrossClass', () => {
   it('leaves a constraint without questions as it is', async () => {
     const where = translate({ $or: [{ title: 'x' }, { meta: { a: 1 } }], artist: 'a1', tags: [] });
     expect((await answered(where, () => ({ never: 1 }))).mapped).toEqual(where);
-    expect(asksOtherClasses(where)).toBe(false);
+    expect(hasCrossClassQuery(where)).toBe(false);
   });
 
   it('puts the answer in the question’s place, beside what else was asked', async () => {
@@ -213,7 +213,7 @@ describe('mapCrossClass', () => {
         { 'by $relatedTo': 1 },
       ],
     });
-    expect(asksOtherClasses(mapped)).toBe(false);
+    expect(hasCrossClassQuery(mapped)).toBe(false);
   });
 
   it('answers inner questions first', async () => {

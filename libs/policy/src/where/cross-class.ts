@@ -150,10 +150,10 @@ export async function mapCrossClass(where: Where, resolve: ResolveCrossClass): P
 }
 
 /** Whether a constraint contains a cross-class query. */
-export function asksOtherClasses(where: Where): boolean {
+export function hasCrossClassQuery(where: Where): boolean {
   return Object.entries(where).some(([key, value]) => {
     if (key === '$relatedTo') return true;
-    if (Array.isArray(value) && key.startsWith('$')) return (value as Where[]).some(asksOtherClasses);
+    if (Array.isArray(value) && key.startsWith('$')) return (value as Where[]).some(hasCrossClassQuery);
     return isPlainObject(value) && Object.keys(value).some((operator) => CROSS_CLASS.has(operator));
   });
 }

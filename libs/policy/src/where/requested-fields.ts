@@ -29,7 +29,7 @@ export function parseKeys(keys: unknown, access: ClassAccess): string[] | undefi
   }
   const wire = asked
     .map((key) => access.names.wirePath(key))
-    .filter((path) => !hasInternalSegment(path) && isAskable(path, access));
+    .filter((path) => !hasInternalSegment(path) && isRequestable(path, access));
   return [...new Set([...wire, ...ALWAYS_KEEP])];
 }
 
@@ -42,7 +42,7 @@ export function readableFields(readable: Iterable<string>): string[] {
  * Whether a projection may contain the wire path. Paths that may not be read are ignored.
  * @throws Refused `access_denied` for a field whose mask is `deny`
  */
-export function isAskable(path: string, access: ClassAccess): boolean {
+export function isRequestable(path: string, access: ClassAccess): boolean {
   if (access.masks && isDeniedPath(access.masks, path))
     orThrow(columnRefusal('keys', path, rootOf(path), access));
   return mayShow(access, rootOf(path));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, type AgentShapeOptions, compileAgentShape, Refused } from '#agent';
+import { Agent, type AgentShapeOptions, compileAgentDefinition, Refused } from '#agent';
 import { boundClass } from '../compile/bound-class.fixture.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import { maskedColumns } from '../masking/column-masks.js';
@@ -26,7 +26,7 @@ function plan(
   { operation = 'create', tenant = null, config = {}, agent, indexes = [] }: Setting = {},
 ) {
   return planWrite(fields, {
-    agent: new Agent({ shape: compileAgentShape('x', agent), principal: 'p' }),
+    agent: new Agent({ shape: compileAgentDefinition('x', agent), principal: 'p' }),
     access: maskedAccess(className, config),
     policy: boundClass(className, config),
     operation,
@@ -45,7 +45,7 @@ function maskedAccess(className: string, config: ClassConfig): ClassAccess {
   const { masks } = boundClass(className, config);
   const known = new Set(access.schema?.fields.keys() ?? []);
   const given = { masks, listed: null, known, isWithheld: () => false };
-  return { ...access, ...maskedColumns(given, compileAgentShape('x')) };
+  return { ...access, ...maskedColumns(given, compileAgentDefinition('x')) };
 }
 
 const refusal = (className: string, fields: unknown, setting?: Setting) =>
@@ -146,7 +146,7 @@ describe('the plan of a write', () => {
       ['body', { type: 'String' as const, required: true }],
     ]);
     const context: WriteContext = {
-      agent: new Agent({ shape: compileAgentShape('x'), principal: 'p' }),
+      agent: new Agent({ shape: compileAgentDefinition('x'), principal: 'p' }),
       access: { ...access, schema: { className: 'Note', indexes: [], classLevelPermissions: null, fields } },
       policy: boundClass('Note', {}),
       operation: 'create',

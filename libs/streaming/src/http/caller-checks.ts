@@ -1,4 +1,4 @@
-import { admittedAs, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#agent';
+import { callerKey, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#agent';
 import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, InvalidToken } from '#auth';
 import { SharedStateUnavailable } from '#cluster';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
@@ -171,7 +171,7 @@ export function takeSilently(message: Message, exchange: HttpExchange): boolean 
   if (message.isResponse) {
     if (agent && session && correlationId !== undefined)
       wire.clientRequests
-        .deliver({ owner: admittedAs(agent), session: correlationId }, message)
+        .deliver({ owner: callerKey(agent), session: correlationId }, message)
         .catch((error: unknown) => log.warn(faultLine('[McpEdge] a reply was lost:', error)));
     return true;
   }

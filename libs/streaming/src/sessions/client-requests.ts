@@ -9,7 +9,7 @@ import { type ReplicaSignals, text } from './replica-signals.js';
 
 /** Where a reply has to come from. */
 interface Asked {
-  /** As whom the caller was admitted (`admittedAs`). */
+  /** As whom the caller was admitted (`callerKey`). */
   readonly owner: string;
   readonly session: string;
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Observable, Subject } from 'rxjs';
-import { admittedAs, type Agent } from '#agent';
+import { callerKey, type Agent } from '#agent';
 import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
 import { ListChanges, type ListKind } from '#dispatcher';
 import { notification } from '../sse/event-stream.js';
@@ -60,7 +60,7 @@ export class ListeningStreams extends SessionStreams {
   /** Takes the place of an older stream of the session, wherever that is, and ends it. */
   attach(session: string, agent: Agent, stream: Listener): void {
     const older = this.streams.get(session);
-    this.streams.set(session, { listener: stream, owner: admittedAs(agent) });
+    this.streams.set(session, { listener: stream, owner: callerKey(agent) });
     older?.listener.end();
     void this.signals.publish('attached', { session });
     this.opening.next({ session, agent });

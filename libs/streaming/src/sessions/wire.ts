@@ -6,7 +6,7 @@ import { ClientRequests } from './client-requests.js';
 import { ListeningStreams, ReplicatedListChanges } from './listening-streams.js';
 import { ReplicaSignals, text } from './replica-signals.js';
 
-export interface WireParts {
+export interface WireDependencies {
   readonly state: Pick<SharedState, 'reach' | 'bus' | 'oneTime' | 'streams'>;
   readonly log: WarningLog;
 }
@@ -29,7 +29,7 @@ export class Wire {
   readonly resumption: Resumption;
   private readonly signals: ReplicaSignals;
 
-  constructor({ state, log }: WireParts) {
+  constructor({ state, log }: WireDependencies) {
     const signals = new ReplicaSignals(state.bus, log);
     this.signals = signals;
     this.listening = new ListeningStreams(signals, state.reach === 'process');

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { admittedAs, type Agent } from '#agent';
+import { callerKey, type Agent } from '#agent';
 import type { LoggedFrame, StreamLog } from '#cluster';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import type { Reply } from '../http/reply.js';
@@ -74,7 +74,7 @@ export class Resumption {
    * its principal's, who may come with a token of fewer scopes.
    */
   nameOf({ session, agent }: StreamOwner, id: string): string {
-    const owner = createHash('sha256').update(admittedAs(agent)).digest('base64url');
+    const owner = createHash('sha256').update(callerKey(agent)).digest('base64url');
     return `${session}/${owner}/${id}`;
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Subscription } from 'rxjs';
-import { admittedAs, type Agent, type LogLevel, Unauthorized } from '#agent';
+import { callerKey, type Agent, type LogLevel, Unauthorized } from '#agent';
 import type { Authenticator } from '#auth';
 import {
   FALLBACK_VERSION,
@@ -198,7 +198,7 @@ export class StdioConversation {
   private async takeSilently(message: Message, agent: Agent): Promise<boolean> {
     const { wire } = this.dependencies;
     if (message.isResponse) {
-      await wire.clientRequests.deliver({ owner: admittedAs(agent), session: this.session }, message);
+      await wire.clientRequests.deliver({ owner: callerKey(agent), session: this.session }, message);
       return true;
     }
     if (message.method !== 'notifications/cancelled') return false;

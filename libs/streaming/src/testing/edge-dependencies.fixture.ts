@@ -1,10 +1,10 @@
-import { Agent, type CallContext, compileAgentShape, refusals, Unauthorized } from '#agent';
+import { Agent, type CallContext, compileAgentDefinition, refusals, Unauthorized } from '#agent';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource } from '#auth';
 import type { GovernedRecords } from '#data';
 import { type DispatchContext, RecordsSource } from '#dispatcher';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
 
-const SHAPE = compileAgentShape('test');
+const SHAPE = compileAgentDefinition('test');
 
 /** `X-MCP-API-Key` names the caller, `ada as weak` with another agent; `wrong` is nobody, `broken` breaks the authenticator. */
 export class KeyAuthenticator extends Authenticator {
@@ -22,7 +22,7 @@ export class KeyAuthenticator extends Authenticator {
     if (key === 'wrong' || this.takenBack.has(key)) return Promise.reject(new Unauthorized('no such key'));
     if (key === 'broken') return Promise.reject(new Error('the key store at db.internal is down'));
     const [principal = '', agent] = String(key).split(' as ');
-    const shape = agent === undefined ? SHAPE : compileAgentShape(agent);
+    const shape = agent === undefined ? SHAPE : compileAgentDefinition(agent);
     return Promise.resolve(new Agent({ shape, principal }));
   }
 }

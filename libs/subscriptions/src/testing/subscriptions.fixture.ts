@@ -1,5 +1,5 @@
-import { Agent, type AgentOptions, compileAgentShape, type Identity, sessionIdentity } from '#agent';
-import { ProcessMessageBus, ProcessSubscriptionBook } from '#cluster';
+import { Agent, type AgentOptions, compileAgentDefinition, type Identity, sessionIdentity } from '#agent';
+import { ProcessMessageBus, ProcessSubscriptionStore } from '#cluster';
 import {
   type ChangeSource,
   GovernedRecordsSource,
@@ -65,8 +65,8 @@ const { policy } = compilePolicy({
   },
 });
 
-const EDITOR = compileAgentShape('editor', {});
-const ADMIN = compileAgentShape('admin', { permissions: 'admin' });
+const EDITOR = compileAgentDefinition('editor', {});
+const ADMIN = compileAgentDefinition('admin', { permissions: 'admin' });
 
 export const admin = (principal = 'root'): AgentOptions => ({ shape: ADMIN, principal });
 export const tenant = (tenantId: string): AgentOptions => ({ shape: EDITOR, principal: tenantId, tenantId });
@@ -82,7 +82,7 @@ export interface Replica {
 /** A database of its own, and replicas of Parley's subscriptions over it. */
 export class Newsroom {
   readonly streams = new SmallStreams();
-  readonly book = new ProcessSubscriptionBook();
+  readonly book = new ProcessSubscriptionStore();
   readonly warnings: string[] = [];
   private readonly bus = new ProcessMessageBus();
   private readonly managers: SubscriptionManager[] = [];

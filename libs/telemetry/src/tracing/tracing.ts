@@ -2,7 +2,7 @@ import type * as Api from '@opentelemetry/api';
 import type { Attributes } from '@opentelemetry/api';
 import type { DataOperation } from '#agent';
 import { OTHER_NAME } from '../bounded-names.js';
-import type { Arrival, SaidMessage } from '../telemetry.js';
+import type { Arrival, ReceivedMessage } from '../telemetry.js';
 import { readTraceParent, type TraceParent } from '../trace-context.js';
 
 /** How the trace context of a caller is used (docs/observability.md#callers). */
@@ -138,7 +138,7 @@ export interface MessageTarget {
 }
 
 export function messageAttributes(
-  { id, version, session, correlationId, era }: SaidMessage,
+  { id, version, session, correlationId, era }: ReceivedMessage,
   method: string,
   { tool, prompt }: MessageTarget,
   transport: 'tcp' | 'pipe',

@@ -1,4 +1,4 @@
-import { Agent, askingCall, compileAgentShape, type Tier, TIERS } from '#agent';
+import { Agent, askingCall, compileAgentDefinition, type Tier, TIERS } from '#agent';
 import type {
   AggregateOptions,
   AggregateResult,
@@ -8,7 +8,7 @@ import type {
   GovernedClass,
   GovernedRecords,
   GovernedSearch,
-  LikenessFilters,
+  VectorFilters,
   LikenessSearch,
   NearestRequest,
   ParseRow,
@@ -21,7 +21,7 @@ import { type ClassPolicy, type ClassSchema, FieldNames, type FieldSchema } from
 import { GroupByDate } from '../aggregate/group-by-date.js';
 import { Distinct, GroupBy } from '../aggregate/group-by.js';
 import { toolDeclarations, toolsOf } from '../declaration/tool.decorator.js';
-import { ExportDesk, type ExportOrder, type PromisedExport } from '../export/export-files.js';
+import { ExportStore, type ExportOrder, type OfferedExport } from '../export/export-files.js';
 import { readingHandler } from '../registry/tool-registry.js';
 import type { ToolCall, ToolSwitches } from '../tool.js';
 
@@ -193,7 +193,7 @@ export function callOf(
     search,
     switches: QUIET,
     spend: () => undefined,
-    agent: new Agent({ shape: compileAgentShape('sample', { permissions }), principal: 'sample' }),
+    agent: new Agent({ shape: compileAgentDefinition('sample', { permissions }), principal: 'sample' }),
     signal: new AbortController().signal,
     progress: () => undefined,
     continueAsTask: () => undefined,
@@ -254,7 +254,7 @@ export class SampleSearch implements GovernedSearch {
       field: 'vector',
       textFields: this.textFields,
       wireName: (field) => (field === 'createdAt' || field === 'objectId' ? 'vector' : field),
-      check: (filters: LikenessFilters) => void this.asked.push({ method: 'check', request: filters }),
+      check: (filters: VectorFilters) => void this.asked.push({ method: 'check', request: filters }),
       vectorOf: async () => [1, 0],
       nearest: async (request: NearestRequest) => this.answer('nearest', request),
     };
@@ -272,11 +272,11 @@ export class SampleSearch implements GovernedSearch {
 }
 
 /** Promises whatever it is asked for, and keeps the orders. */
-export class SampleDesk extends ExportDesk {
+export class SampleDesk extends ExportStore {
   readonly maxRows = 5000;
   readonly orders: ExportOrder[] = [];
 
-  promise(order: ExportOrder): Promise<PromisedExport> {
+  promise(order: ExportOrder): Promise<OfferedExport> {
     this.orders.push(order);
     return Promise.resolve({
       uri: 'export://abc',

@@ -23,7 +23,7 @@ import {
   type TextFormat,
 } from '../shaping/text-formats.js';
 import { READ_ONLY, type ToolCall, ToolContent } from '../tool.js';
-import { ExportDesk, type ExportOrder, LINE_FORMATS, type LineFormat } from './export-files.js';
+import { ExportStore, type ExportOrder, LINE_FORMATS, type LineFormat } from './export-files.js';
 
 const DELIVERIES = ['inline', 'resource'] as const;
 const FORMATS = [...new Set([...TEXT_FORMATS, ...LINE_FORMATS])];
@@ -120,7 +120,7 @@ class ExportDataArguments {
 
 @Injectable()
 export class ExportData {
-  constructor(private readonly desk: ExportDesk) {}
+  constructor(private readonly desk: ExportStore) {}
 
   @Tool({
     name: 'export_data',

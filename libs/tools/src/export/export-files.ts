@@ -86,7 +86,7 @@ export interface ExportOrder {
 }
 
 /** An export that can be fetched. */
-export interface PromisedExport {
+export interface OfferedExport {
   /** `export://` and an id that cannot be guessed. */
   readonly uri: string;
   /** Where the HTTP service answers for it; null: nowhere. */
@@ -100,9 +100,9 @@ export interface PromisedExport {
 }
 
 /** Takes orders for exports that are read later, by whoever gave the order and by nobody else. */
-export abstract class ExportDesk {
+export abstract class ExportStore {
   /** Rows that no export goes beyond. */
   abstract readonly maxRows: number;
   /** @throws Refused for a caller that could not come back for it */
-  abstract promise(order: ExportOrder, call: Pick<CallContext, 'agent'>): Promise<PromisedExport>;
+  abstract promise(order: ExportOrder, call: Pick<CallContext, 'agent'>): Promise<OfferedExport>;
 }

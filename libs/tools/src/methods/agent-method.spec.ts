@@ -9,7 +9,7 @@ import {
   classDeclarationOf,
   ParseClass,
 } from './parse-class.decorators.js';
-import { MethodDeclarationError, soundsLikeWriting } from './method-declaration.js';
+import { MethodDeclarationError, impliesWriting } from './method-declaration.js';
 import { effectiveTier, type MethodCall, MethodRegistry } from './method-registry.js';
 
 @ParseClass('User', { fields: ['username', 'email'] })
@@ -109,9 +109,9 @@ describe('declared methods', () => {
 
   it('are told apart when a readonly name promises a change', () => {
     const method = registry.find('_User', 'active?')!;
-    expect(soundsLikeWriting({ ...method, name: 'resetCounters' })).toBe(true);
-    expect(soundsLikeWriting({ ...method, name: 'resetCounters', permission: 'write' })).toBe(false);
-    expect(soundsLikeWriting(method)).toBe(false);
+    expect(impliesWriting({ ...method, name: 'resetCounters' })).toBe(true);
+    expect(impliesWriting({ ...method, name: 'resetCounters', permission: 'write' })).toBe(false);
+    expect(impliesWriting(method)).toBe(false);
   });
 });
 

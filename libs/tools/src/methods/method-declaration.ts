@@ -170,6 +170,6 @@ const WRITING_VERB =
   /save|update|delete|destroy|create|remove|insert|upsert|modify|set|clear|reset|add|append|push|increment|decrement/i;
 
 /** A name that promises a change on a method that anyone may call: worth a line in the log. */
-export function soundsLikeWriting({ name, permission }: DeclaredMethod): boolean {
+export function impliesWriting({ name, permission }: DeclaredMethod): boolean {
   return permission === 'readonly' && WRITING_VERB.test(name);
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { Refused, refusals } from '#agent';
-import { type LikenessFilters, QueryEmbeddings, type SearchHit } from '#data';
+import { type VectorFilters, QueryEmbeddings, type SearchHit } from '#data';
 import { refuseArgument } from '../arguments/argument-class.js';
 import {
   Alias,
@@ -86,7 +86,7 @@ class SemanticSearchArguments {
 interface SemanticOptions {
   readonly chunk: ChunkSize;
   readonly chunksPerDocument: number;
-  readonly filters: LikenessFilters;
+  readonly filters: VectorFilters;
 }
 
 interface Chunk {
