@@ -70,7 +70,12 @@ beforeAll(async () => {
       auth: AGENTS.map((agent) => ({ apiKey: `key-of-${agent}`, agent })),
       policy: { classes: { Big: {}, Small: {} } },
     },
-    env: { MONGODB_URI: database.uri, NODE_OPTIONS: `--max-old-space-size=${HEAP}` },
+    // On a busy machine the embedded database may get no time for a while; a MongoDB would answer heartbeats and new
+    // connections meanwhile.
+    env: {
+      MONGODB_URI: `${database.uri}${database.uri.includes('?') ? '&' : '/?'}heartbeatFrequencyMS=120000&minPoolSize=90`,
+      NODE_OPTIONS: `--max-old-space-size=${HEAP}`,
+    },
   });
 }, 120_000);
 afterAll(async () => {
