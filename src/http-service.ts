@@ -3,7 +3,7 @@ import { Logger, type Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Server } from 'node:http';
-import type { MessageBus } from '#cluster';
+import type { MessageBus } from '#state';
 import type { LiveRecords } from '#console';
 import type { MongoConnection } from '#data-mongo';
 import { McpEdge } from '#streaming';

@@ -25,7 +25,7 @@ import {
   ToolRegistry,
   ToolRunner,
 } from '@parley/server';
-import { openAi, startModelServer } from '../libs/llm/src/contracts/model-server.js';
+import { openAi, startModelServer } from '../libs/chat/src/contracts/model-server.js';
 import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
 import { callTool, rpc, startDatabase } from './service.js';
 

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { type DatabaseView, viewDatabase } from './database-dump.js';
 import { callModern } from './modern-call.js';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';

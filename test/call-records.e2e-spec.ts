@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { type Agent, Unauthorized } from '#agent';
+import { type Agent, Unauthorized } from '#core';
 import type { AuditRecord } from '#audit';
 import { AgentIntrospection, ToolCallbacks } from '#dispatcher';
 import { Tool, type ToolCall } from '#tools';

@@ -9,7 +9,7 @@ import {
   type Script,
   type ScriptedCall,
   startModelServer,
-} from '../libs/llm/src/contracts/model-server.js';
+} from '../libs/chat/src/contracts/model-server.js';
 import { type CommandsInTurn, commandsInTurn } from './commands-in-turn.js';
 import { runCommand, startInTerminal, type TerminalSession } from './terminal.js';
 

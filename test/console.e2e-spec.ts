@@ -1,6 +1,6 @@
 import { request as plainRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { NEWSROOM, NEWSROOM_POLICY, SECRET } from './seeds.js';
 import { callTool, type Database, type Service, startDatabase, startService } from './service.js';
 

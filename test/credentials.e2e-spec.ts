@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { newKey, slowHashOf } from '#auth';
-import { AUDIENCE, type SmallIssuer, startIssuer } from '#auth-contracts';
+import { AUDIENCE, type SmallIssuer, startIssuer } from '#auth/contracts';
 import { CLINIC, withSession } from './clinic.js';
 import { callModern } from './modern-call.js';
 import { rpc, type Service, startService } from './service.js';

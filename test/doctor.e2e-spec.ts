@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { type ParseServerProcess, startParseServer } from './parse-server-process.js';
 import { type Database, startDatabase } from './service.js';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import {
   type Answer,
   callTool,

@@ -2,7 +2,7 @@ import { MongoClient } from 'mongodb';
 import { readFileSync } from 'node:fs';
 import { get as httpGet, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { SECRET } from './seeds.js';
 import { callTool, type Database, rpc, type Service, startDatabase, startService } from './service.js';
 

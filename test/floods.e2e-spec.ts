@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { percentile, type Served, SERVED_WITHIN, servedWhile } from './served-within.js';
 import { callTool, type Database, post, rpc, type Service, startDatabase, startService } from './service.js';
 

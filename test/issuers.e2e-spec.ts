@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '#auth-contracts';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '#auth/contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
 import { callTool, rpc, type Service, startService } from './service.js';
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { type Nginx, startNginx } from './nginx-process.js';
 import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
 import { callTool, type Database, rpc, type Service, startDatabase, startService } from './service.js';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Db, MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { type CuttingProxy, startCuttingProxy } from './cutting-proxy.js';
 import { ParseUnderTest } from './parse-under-test.js';
 import { callTool, type Service, startService, type ToolAnswer } from './service.js';

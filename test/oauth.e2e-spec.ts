@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { createServer as createHttpServer } from 'node:http';
 import { ClientCredentialsProvider } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Collector, startCollector } from '#telemetry-contracts';
+import { type Collector, startCollector } from '#telemetry/contracts';
 import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
 import { callTool, post, rpc, type Service, startAndFail, startService } from './service.js';
 

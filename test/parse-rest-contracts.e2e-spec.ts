@@ -5,7 +5,7 @@ import {
   recordWriterContract,
   schemaCatalogueContract,
   schemaWriterContract,
-} from '#data-contracts';
+} from '#data/contracts';
 import { ExtendedJsonPipelines } from '#data-mongo';
 import {
   MASTER_KEY,

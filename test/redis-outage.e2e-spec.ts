@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { NEWSROOM, NEWSROOM_CONFIG } from './seeds.js';
 import { callTool, type Database, rpc, type Service, startDatabase, startService } from './service.js';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Identity, MASTER } from '#agent';
+import { type Identity, MASTER } from '#core';
 import { CachedPrincipalDirectory, GovernedRecordsSource, PrincipalResolver, type RecordReader } from '#data';
 import {
   ExtendedJsonPipelines,

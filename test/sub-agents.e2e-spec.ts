@@ -15,7 +15,7 @@ import {
   SubAgentError,
   type SubAgentOptions,
   TIERS,
-} from '#agent';
+} from '#core';
 import { type AuditRecord, OperationLog } from '#audit';
 import { AgentIntrospection, MetadataAudit, SubAgents, ToolCallbacks } from '#dispatcher';
 import { Tool, type ToolCall, type ToolOutcome, ToolRunner } from '#tools';

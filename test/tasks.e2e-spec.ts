@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { NEWSROOM, NEWSROOM_POLICY } from './seeds.js';
 import { type Answer, type Database, post, type Service, startDatabase, startService } from './service.js';
 

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { oneLine, terminalText } from '#audit';
 import { loadWithPlugins } from '#instance';
-import { type Answer, callLine, type Conversation } from '#llm';
+import { type Answer, callLine, type Conversation } from '#chat';
 import { withConfig } from './command-options.js';
 import { openAgent, type OpenAgent, preparedConversation } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';

@@ -7,7 +7,7 @@ import { type Context, runInContext } from 'node:vm';
 import { oneLine, terminalText } from '#audit';
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
-import { Answer, type Conversation, ModelSettingsError } from '#llm';
+import { Answer, type Conversation, ModelSettingsError } from '#chat';
 import { withConfig } from './command-options.js';
 import { openAgent, type OpenAgent, type OpenConversation, preparedConversation } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';

@@ -3,12 +3,12 @@ import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { randomUUID } from 'node:crypto';
 import { userInfo } from 'node:os';
-import { Agent } from '#agent';
+import { Agent } from '#core';
 import { Authenticator } from '#auth';
 import { type AuthRuleConfig, type Environment, type LlmConfig, llmOf, type ParleyConfig } from '#config';
 import { AgentIntrospection, type ClientLink, type DescribedAgent, Kernel } from '#dispatcher';
 import { type LoadedService, ParleyInstance } from '#instance';
-import { Conversation, KernelTools, openModel } from '#llm';
+import { Conversation, KernelTools, openModel } from '#chat';
 import { ServiceLogger } from '../logging/service-logger.js';
 import { UsageError } from './command-options.js';
 

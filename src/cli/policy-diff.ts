@@ -1,4 +1,4 @@
-import { type AgentShape, DEFAULT_FILTER, type FilterConstraint } from '#agent';
+import { type AgentShape, DEFAULT_FILTER, type FilterConstraint } from '#core';
 import { oneLine } from '#audit';
 import type { LoadedConfig } from '#config';
 import { ClassSchemas, SchemaCatalogue } from '#data';

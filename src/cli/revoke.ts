@@ -1,5 +1,5 @@
 import { type RevokedBy, revocationName } from '#auth';
-import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
+import { openSharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import { loadWithPlugins } from '#instance';
 import { UsageError, withConfig } from './command-options.js';
 

@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { Environment } from '#config';
 import type { SchemaCatalogue } from '#data';
 import type { MongoConnection } from '#data-mongo';

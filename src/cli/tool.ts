@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, member } from '#dispatcher';
 import { loadWithPlugins } from '#instance';
-import type { ToolReply } from '#llm';
+import type { ToolReply } from '#chat';
 import { UsageError, withConfig } from './command-options.js';
 import { openAgent } from './open-agent.js';
 import { PersonAtTerminal } from './terminal/person-at-terminal.js';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { ApprovalOffice } from '#approvals';
 import { AuditSink, AuditTrail } from '#audit';
 import { Authenticator, RecordedAuthenticator } from '#auth';
-import type { SharedState } from '#cluster';
+import type { SharedState } from '#state';
 import { type ConfigVersion, ConfigVersions } from '#config';
 import {
   approvalRoutes,
@@ -29,7 +29,7 @@ import type { MongoConnection } from '#data-mongo';
 import { MetadataAudit, SealedText, StateKeys } from '#dispatcher';
 import { ExportOverview } from '#exports';
 import { builtPage, type LoadedWithPlugins, type Mounted, productVersion, Readiness } from '#instance';
-import { TaskOverview } from '#jobs';
+import { TaskOverview } from '#tasks';
 import { McpEdge } from '#streaming';
 import { openConfiguredSimulation } from '../cli/simulation.js';
 import { ConfiguredSimulations } from './configured-simulations.js';

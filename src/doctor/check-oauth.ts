@@ -1,4 +1,4 @@
-import type { ResolveHost } from '#agent';
+import type { ResolveHost } from '#core';
 import { requestJson, AuthenticationUnavailable, IssuerDocuments } from '#auth';
 import { type Finding, fail, ok } from './finding.js';
 

@@ -1,4 +1,4 @@
-import { inspectRedis, type RedisFacts } from '#cluster';
+import { inspectRedis, type RedisFacts } from '#state';
 import { StoreError } from '#data';
 import { inspectMongo, type MongoConnection, type MongoFacts } from '#data-mongo';
 import { inspectParseServer } from '#data-parse';

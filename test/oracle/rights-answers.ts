@@ -1,4 +1,4 @@
-import { Agent, compileAgentDefinition, type Identity, Refused, sessionIdentity } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, Refused, sessionIdentity } from '#core';
 import type { GovernedRecordsSource } from '#data';
 import type { ParseServerProcess } from '../parse-server-process.js';
 import type { Question } from './rights-questions.js';

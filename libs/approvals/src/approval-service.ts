@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, type CallContext, isTier, Refused, type Tier } from '#agent';
+import { type Agent, type CallContext, isTier, Refused, type Tier } from '#core';
 import { AuditSink, oneLine } from '#audit';
-import { type ApprovalCase, type ApprovalDesk, type MessageBus, SharedState } from '#cluster';
+import { type ApprovalCase, type ApprovalDesk, type MessageBus, SharedState } from '#state';
 import { type GovernedMethods, GovernedRecordsSource, GovernedWritesSource } from '#data';
 import type { RecordsSource } from '#dispatcher';
 import { DECIDED } from './approvers.js';

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ApprovalCase } from '#cluster';
+import type { ApprovalCase } from '#state';
 import { SIGNATURE_HEADER } from '#audit';
 import { ApprovalWebhook } from './approval-webhook.js';
 

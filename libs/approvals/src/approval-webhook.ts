@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { signedPost } from '#audit';
-import type { ApprovalCase } from '#cluster';
+import type { ApprovalCase } from '#state';
 
 export interface ApprovalWebhookOptions {
   readonly url: string;

@@ -7,9 +7,9 @@ import {
   type Provider,
 } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { Refused } from '#agent';
+import { Refused } from '#core';
 import { AuditSink } from '#audit';
-import { SharedState } from '#cluster';
+import { SharedState } from '#state';
 import { type ApprovalDecision, type ApprovalRequest, Approver, ProtocolFault } from '#dispatcher';
 import { APPROVAL_OPTIONS, ApprovalOffice } from './approval-service.js';
 import { ApprovalWebhook, type ApprovalWebhookOptions } from './approval-webhook.js';

@@ -10,7 +10,7 @@ import {
   type FormAnswer,
   MASTER,
   ApprovedCallChanged,
-} from '#agent';
+} from '#core';
 import type { ApprovalRecord } from '#audit';
 import {
   type ApprovalCase,
@@ -18,7 +18,7 @@ import {
   processState,
   type SharedState,
   SharedStateUnavailable,
-} from '#cluster';
+} from '#state';
 import {
   type ApprovalDecision,
   type ApprovalRequest,

@@ -10,7 +10,7 @@ import {
   switchMap,
   timer,
 } from 'rxjs';
-import { type FormQuestion, ApprovedCallChanged } from '#agent';
+import { type FormQuestion, ApprovedCallChanged } from '#core';
 import { oneLine } from '#audit';
 import {
   type ApprovalCase,
@@ -19,7 +19,7 @@ import {
   type MessageBus,
   SharedStateUnavailable,
   steadyClock,
-} from '#cluster';
+} from '#state';
 import {
   type ApprovalDecision,
   type ApprovalPreview,

@@ -1,4 +1,4 @@
-import type { DenialKind, ErrorCode, Refusal, Tier } from '#agent';
+import type { DenialKind, ErrorCode, Refusal, Tier } from '#core';
 import type { AuditedAgent } from './audited-agent.js';
 
 interface EventBase {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
-import { ProcessVersionedStore } from '#cluster';
+import { ProcessVersionedStore } from '#state';
 import type { AuditRecord } from './audit-record.js';
 import { AuditBook, type AuditRecorderOptions } from './audit-recorder.js';
 import { RecentAuditTrail } from './audit-trail.js';

@@ -10,7 +10,7 @@ import {
   type ModuleMetadata,
   type OnApplicationShutdown,
 } from '@nestjs/common';
-import { SharedState } from '#cluster';
+import { SharedState } from '#state';
 import { AuditBook } from './audit-recorder.js';
 import { AuditSink } from './audit-record.js';
 import { ArgumentDigest } from './chain/canonical-json.js';

@@ -6,7 +6,7 @@ import {
   type AuthType,
   type NameFilter,
   type Tier,
-} from '#agent';
+} from '#core';
 
 /** The agent of a call and its limits. Names only, never a value of a filter. */
 export interface AuditedAgent extends AuditedLimits {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#agent';
+import { Agent, compileAgentDefinition, deriveAgent, refusals, sessionIdentity } from '#core';
 import { resultCost } from './audit-record.js';
 import { auditedAgent } from './audited-agent.js';
 import { OperationLog } from './operation-log.js';

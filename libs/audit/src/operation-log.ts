@@ -6,8 +6,8 @@ import {
   type ErrorCode,
   type Refusal,
   type Tier,
-} from '#agent';
-import { ExpiringMap, processClock } from '#cluster';
+} from '#core';
+import { ExpiringMap, processClock } from '#state';
 import { auditedArgumentNames } from './audit-record.js';
 
 interface Operation {

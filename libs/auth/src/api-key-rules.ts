@@ -1,5 +1,5 @@
 import { createHash, hash, timingSafeEqual } from 'node:crypto';
-import { Agent, type AgentShape, type Identity } from '#agent';
+import { Agent, type AgentShape, type Identity } from '#core';
 import { type Credentials, presentedKey } from './credentials.js';
 import { isKeyOf, type KeyHash, parseKeyHash, slowComparisons } from './key-hash.js';
 import { remoteNetwork } from './networks.js';

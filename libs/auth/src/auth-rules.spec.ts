@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER, Unauthorized } from '#agent';
+import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
 import { ApiKeyRule } from './api-key-rules.js';
 import { AnonymousRule } from './connection-rules.js';
 import { RuleAuthenticator } from './rule-authenticator.js';

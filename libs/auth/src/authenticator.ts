@@ -1,4 +1,4 @@
-import { type Agent, sanitizeCorrelationId, Unauthorized } from '#agent';
+import { type Agent, sanitizeCorrelationId, Unauthorized } from '#core';
 import type { AuditSink } from '#audit';
 import { type CredentialSource, mayPresentCredential } from './credentials.js';
 

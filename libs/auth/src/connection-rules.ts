@@ -1,4 +1,4 @@
-import { Agent, type AgentShape, type Identity } from '#agent';
+import { Agent, type AgentShape, type Identity } from '#core';
 import { type Credentials, headerOf, isDirectLoopback, presentsCredential } from './credentials.js';
 import { TrustedNetworks } from './networks.js';
 import { AuthRule } from './rule-authenticator.js';

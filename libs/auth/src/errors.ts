@@ -1,4 +1,4 @@
-import { Unauthorized } from '#agent';
+import { Unauthorized } from '#core';
 
 /** The credential cannot be checked now. The request may be repeated; it is never accepted. */
 export class AuthenticationUnavailable extends Error {

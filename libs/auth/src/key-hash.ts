@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { FairQueue, NoCapacityError } from '#agent';
+import { FairQueue, NoCapacityError } from '#core';
 import { AuthenticationUnavailable } from './errors.js';
 
 const derive = promisify<Buffer, Buffer, number, object, Buffer>(scrypt as never);

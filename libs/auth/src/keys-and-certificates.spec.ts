@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER } from '#agent';
+import { compileAgentDefinition, MASTER } from '#core';
 import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 import { AnonymousRule, ClientCertificateRule } from './connection-rules.js';
 import { newKey, parseKeyHash, slowHashOf } from './key-hash.js';

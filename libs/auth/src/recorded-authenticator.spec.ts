@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, Unauthorized } from '#agent';
+import { Agent, compileAgentDefinition, Unauthorized } from '#core';
 import type { AuditEvent } from '#audit';
 import { Authenticator, DelegatingAuthenticator, RecordedAuthenticator } from './authenticator.js';
 import type { CredentialSource } from './credentials.js';

@@ -1,4 +1,4 @@
-import { type Agent, Unauthorized } from '#agent';
+import { type Agent, Unauthorized } from '#core';
 import { Authenticator, type StepUp } from './authenticator.js';
 import {
   bearerToken,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER } from '#agent';
+import { compileAgentDefinition, MASTER } from '#core';
 import { ApiKeyRule, HashedKeyRule } from './api-key-rules.js';
 import { AuthenticationUnavailable } from './errors.js';
 import { newKey, SlowComparisons, slowHashOf } from './key-hash.js';

@@ -1,4 +1,4 @@
-import { Agent, type AgentShape, type ImpersonationOrder, sessionIdentity, Unauthorized } from '#agent';
+import { Agent, type AgentShape, type ImpersonationOrder, sessionIdentity, Unauthorized } from '#core';
 import { type Credentials, presentedSession } from './credentials.js';
 import { AuthRule } from './rule-authenticator.js';
 

@@ -1,4 +1,4 @@
-import { type AgentShapeOptions, compileAgentDefinition } from '#agent';
+import { type AgentShapeOptions, compileAgentDefinition } from '#core';
 import { constraintIssue } from '#policy';
 import type { ConfigFault } from './config-error.js';
 import { schemaOf } from './schema/class-schema.js';

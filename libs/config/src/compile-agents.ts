@@ -10,7 +10,7 @@ import {
   MASTER,
   readIdentityOptions,
   roleNameOf,
-} from '#agent';
+} from '#core';
 import type { UserClaim } from '#auth';
 import type { UnknownName } from '#policy';
 import { agentMeaningErrors } from './agent-options.js';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { AgentShape } from '#agent';
+import type { AgentShape } from '#core';
 import {
   type ClassDeclaration,
   compilePolicy,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER, sessionIdentity } from '#agent';
+import { compileAgentDefinition, MASTER, sessionIdentity } from '#core';
 import { compilePolicy, type PolicyConfig } from '#policy';
 import type { AgentIdentity } from './compile-agents.js';
 import { logSecurityWarnings } from './security-warnings.js';

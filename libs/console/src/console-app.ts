@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { SharedStateUnavailable } from '#cluster';
+import { SharedStateUnavailable } from '#state';
 import { type McpEdge, NotServed, trustedHeaders, UnusableBody } from '#streaming';
 import type { OperatorGate } from './operator-gate.js';
 import type { PageFile, PageFiles } from './page-files.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AuditRecord } from '#audit';
-import { type BusMessage, ProcessMessageBus } from '#cluster';
+import { type BusMessage, ProcessMessageBus } from '#state';
 import { type LiveBatch, LiveRecords, shownRecord } from './live-records.js';
 
 const call = (tool: string): AuditRecord =>

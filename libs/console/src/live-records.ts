@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Observable, type Subscription } from 'rxjs';
 import { type ApprovalRecord, type AuditEvent, type AuditRecord, AuditSink } from '#audit';
-import type { BusMessage, MessageBus } from '#cluster';
+import type { BusMessage, MessageBus } from '#state';
 
 /** A record for display: selected members without values, long text cut. */
 type ShownRecord = Readonly<Record<string, string | number | boolean | readonly string[]>>;

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#agent';
+import { compileAgentDefinition, MASTER, ProcessRateLimiters } from '#core';
 import { ApiKeyRule, type AuthRule, RuleAuthenticator } from '#auth';
-import { ProcessVersionedStore } from '#cluster';
+import { ProcessVersionedStore } from '#state';
 import { processSecret, SealedText } from '#dispatcher';
 import { NotServed } from '#streaming';
 import { OperatorGate } from './operator-gate.js';

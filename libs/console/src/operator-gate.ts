@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { type Agent, type RateLimiter, Unauthorized } from '#agent';
+import { type Agent, type RateLimiter, Unauthorized } from '#core';
 import type { AuditSink } from '#audit';
 import type { Authenticator, CredentialSource } from '#auth';
 import { NotServed, trustedHeaders } from '#streaming';

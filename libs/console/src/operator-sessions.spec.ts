@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ProcessVersionedStore, SharedStateUnavailable } from '#cluster';
+import { ProcessVersionedStore, SharedStateUnavailable } from '#state';
 import { processSecret, SealedText } from '#dispatcher';
 import {
   fitsCookie,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import { CLOCK_DIFFERENCE, steadyClock, type VersionedStore } from '#cluster';
+import { CLOCK_DIFFERENCE, steadyClock, type VersionedStore } from '#state';
 import type { SealedText } from '#dispatcher';
 import { isLoopbackName } from './same-site.js';
 

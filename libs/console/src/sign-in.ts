@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Agent, RateLimiter } from '#agent';
+import type { Agent, RateLimiter } from '#core';
 import { NotServed, readSmallJson, remoteNetwork, trustedHeaders } from '#streaming';
 import type { Operator, OperatorGate, OperatorNotes } from './operator-gate.js';
 import {

@@ -7,7 +7,7 @@ import {
   recordWriterContract,
   schemaCatalogueContract,
   schemaWriterContract,
-} from '#data-contracts';
+} from '#data/contracts';
 import { MongoPrincipalDirectory } from './identity/mongo-principal-directory.js';
 import { TestDatabase } from './test-database.contract.js';
 

@@ -1,6 +1,6 @@
 import { MongoClient, MongoServerError } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MUSIC_SEED, storeErrorCode, unhurried } from '#data-contracts';
+import { MUSIC_SEED, storeErrorCode, unhurried } from '#data/contracts';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { MongoConnection } from './connection/mongo-connection.js';
 import { asSearchOperation } from './errors.js';

@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { Agent, CallContext } from '#agent';
+import type { Agent, CallContext } from '#core';
 import type { ClassSchema, Where } from '#policy';
 
 /** A row came, changed or went. Carries the row after the change in Parse form, when it still exists. */

@@ -1,5 +1,5 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
-import { SharedState } from '#cluster';
+import { SharedState } from '#state';
 import { AgentScopes, Policies } from '#policy';
 import {
   GovernedRecordsSource,

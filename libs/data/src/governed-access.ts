@@ -1,4 +1,4 @@
-import type { Tier } from '#agent';
+import type { Tier } from '#core';
 import type { ClassPolicy, ClassSchema, FieldSchema, IndexSchema, ReadOperation } from '#policy';
 import type { FacetCounts, SearchHit } from './record-search.js';
 import type { ParseRow, PipelineRoute, QueryPlan } from './record-store.js';

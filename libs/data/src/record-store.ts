@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { AgentScope, GovernedPipeline, Where } from '#policy';
 
 /** A row in Parse REST JSON: objectId, ISO createdAt/updatedAt, `{ __type }` values. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openSharedState, processState, type SharedState } from '#cluster';
-import { type RedisServer, startRedis } from '#cluster-contracts';
+import { openSharedState, processState, type SharedState } from '#state';
+import { type RedisServer, startRedis } from '#state/contracts';
 import { StoredWriteKeys } from './stored-write-keys.js';
 
 let redis: RedisServer;

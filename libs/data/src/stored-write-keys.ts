@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { RateLimiter } from '#agent';
-import { type SharedState, SharedStateUnavailable, type VersionedStore } from '#cluster';
+import type { RateLimiter } from '#core';
+import { type SharedState, SharedStateUnavailable, type VersionedStore } from '#state';
 import {
   type KeyedWrite,
   WRITE_KEY_LIFETIME,

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { type MessageBus, ProcessMessageBus, SharedStateUnavailable } from '#cluster';
+import { type MessageBus, ProcessMessageBus, SharedStateUnavailable } from '#state';
 import { CachedPrincipalDirectory, PrincipalDirectory } from './identity/principal-directory.js';
 import { ClassSchemas, SchemaCatalogue } from './schema-store.js';
 import { WrittenClasses } from './written-classes.js';

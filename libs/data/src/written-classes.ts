@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { MessageBus } from '#cluster';
+import { MessageBus } from '#state';
 import type { ClassSchema } from '#policy';
 import type { CachedPrincipalDirectory } from './identity/principal-directory.js';
 import { SchemaCatalogue } from './schema-store.js';

@@ -1,5 +1,5 @@
 import { IntrinsicException } from '@nestjs/common';
-import type { CallContext, LogLevel } from '#agent';
+import type { CallContext, LogLevel } from '#core';
 import { oneLine } from '#audit';
 import type { GovernedRecords } from '#data';
 import type { JsonObject } from './json-object.js';

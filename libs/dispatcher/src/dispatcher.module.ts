@@ -1,6 +1,6 @@
 import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { OperationLog } from '#audit';
-import { OneTimeStore, SharedState, steadyClock } from '#cluster';
+import { OneTimeStore, SharedState, steadyClock } from '#state';
 import { GovernedRecordsSource } from '#data';
 import { Policies } from '#policy';
 import { CallableMethods, PermittedTools, ToolEnvironment, ToolRegistry, ToolRunner } from '#tools';

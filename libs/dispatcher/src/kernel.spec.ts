@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Unauthorized } from '#agent';
+import { Unauthorized } from '#core';
 import {
   kernelUnderTest,
   MODERN,

@@ -1,4 +1,4 @@
-import { type Agent, isLogLevel, type Refusal, Refused, Unauthorized } from '#agent';
+import { type Agent, isLogLevel, type Refusal, Refused, Unauthorized } from '#core';
 import type { ToolRunner } from '#tools';
 import type { InputRounds } from './client-requests/input-rounds.js';
 import { type DispatchContext, faultLine, type RecordsSource, type WarningLog } from './dispatch-context.js';

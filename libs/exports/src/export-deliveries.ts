@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Agent, refusals, Refused } from '#agent';
+import { type Agent, refusals, Refused } from '#core';
 import {
   type ListedResource,
   MAX_RESPONSE_BYTES,

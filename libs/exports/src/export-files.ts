@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { refusals, Refused } from '#agent';
+import { refusals, Refused } from '#core';
 import type { GovernedClass } from '#data';
 import { spendCall } from '#dispatcher';
 import { ALWAYS_KEEP, hasInternalSegment, PolicyCache, Policies, rootOf } from '#policy';

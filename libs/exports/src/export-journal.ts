@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, type CallContext, Refused, refusals, Unauthorized } from '#agent';
+import { type Agent, type CallContext, Refused, refusals, Unauthorized } from '#core';
 import { auditedAgent, auditedRefusal, AuditSink, resultCost } from '#audit';
 import { Policies } from '#policy';
 

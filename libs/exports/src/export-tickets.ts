@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { type Agent, type CallContext, refusals, Refused } from '#agent';
-import type { VersionedStore } from '#cluster';
+import { type Agent, type CallContext, refusals, Refused } from '#core';
+import type { VersionedStore } from '#state';
 import { taskOwner, type TaskOwner } from '#dispatcher';
 import {
   ExportStore,

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { type CallContext, type DataMeter, refusals, Refused } from '#agent';
+import { type CallContext, type DataMeter, refusals, Refused } from '#core';
 import {
   type FindOptions,
   type GovernedClass,

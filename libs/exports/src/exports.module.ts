@@ -1,5 +1,5 @@
 import { type DynamicModule, Module, type ModuleMetadata } from '@nestjs/common';
-import { SharedState } from '#cluster';
+import { SharedState } from '#state';
 import { ResourceRegistry, SealedText, StateKeys } from '#dispatcher';
 import { Downloads, ServedAt } from '#streaming';
 import { ExportStore } from '#tools';

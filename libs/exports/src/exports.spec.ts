@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { deriveAgent, Refused, sessionIdentity, Unauthorized } from '#agent';
-import { ProcessVersionedStore } from '#cluster';
+import { deriveAgent, Refused, sessionIdentity, Unauthorized } from '#core';
+import { ProcessVersionedStore } from '#state';
 import { processSecret } from '#dispatcher';
 import {
   agentOf,

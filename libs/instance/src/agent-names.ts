@@ -1,5 +1,5 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
-import type { AgentShape } from '#agent';
+import type { AgentShape } from '#core';
 import { FilterNames } from '#dispatcher';
 import {
   AgentOptionsError,

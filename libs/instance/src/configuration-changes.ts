@@ -1,6 +1,6 @@
 import { type INestApplicationContext, Logger } from '@nestjs/common';
 import { filter, map, merge } from 'rxjs';
-import { Agent, type AgentShape } from '#agent';
+import { Agent, type AgentShape } from '#core';
 import { OperationLog } from '#audit';
 import {
   ConfigVersions,

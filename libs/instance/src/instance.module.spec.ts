@@ -1,9 +1,9 @@
 import { type DynamicModule, type INestApplicationContext, Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CurrentAgents } from '#agent';
+import { CurrentAgents } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
-import { processState, SharedState } from '#cluster';
+import { processState, SharedState } from '#state';
 import { ConfigVersions, loadConfig } from '#config';
 import { RecordReader } from '#data';
 import { MongoConnection } from '#data-mongo';

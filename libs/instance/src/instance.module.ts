@@ -1,10 +1,10 @@
 import { type DynamicModule, type InjectionToken, Module, type Provider } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
 import { EventEmitterModule } from '@nestjs/event-emitter';
-import { CurrentAgents } from '#agent';
+import { CurrentAgents } from '#core';
 import { ApprovalsModule } from '#approvals';
 import { AuditModule, type AuditModuleOptions, type AuditSink, OperationLog } from '#audit';
-import { CLOCK_DIFFERENCE, SharedState, StateModule } from '#cluster';
+import { CLOCK_DIFFERENCE, SharedState, StateModule } from '#state';
 import {
   type AuditConfig,
   assertSubAgentOptions,
@@ -32,7 +32,7 @@ import {
   ToolExplorer,
 } from '#dispatcher';
 import { ExportsModule } from '#exports';
-import { ProcessTaskQueue, type TaskQueue, TasksModule } from '#jobs';
+import { ProcessTaskQueue, type TaskQueue, TasksModule } from '#tasks';
 import { type EnvironmentGates, Policies } from '#policy';
 import { StreamingModule, type StreamingModuleOptions, WireModule } from '#streaming';
 import { SubscriptionsModule } from '#subscriptions';

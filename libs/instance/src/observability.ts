@@ -1,9 +1,9 @@
 import type { INestApplicationContext, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { AuditBook, SINK_STATES } from '#audit';
-import { SharedState } from '#cluster';
+import { SharedState } from '#state';
 import { type ParleyConfig, ConfigError, ConfigVersions, type Environment } from '#config';
-import { TaskQueue, TaskWorker } from '#jobs';
+import { TaskQueue, TaskWorker } from '#tasks';
 import { McpEdge } from '#streaming';
 import { SubscriptionManager } from '#subscriptions';
 import {

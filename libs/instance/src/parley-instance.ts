@@ -1,10 +1,10 @@
 import { type DynamicModule, type INestApplicationContext, Logger } from '@nestjs/common';
 import type { AuditSink } from '#audit';
-import { openSharedState, type SharedState } from '#cluster';
+import { openSharedState, type SharedState } from '#state';
 import { type Environment, type LoadedConfig, logSecurityWarnings, type ParleyConfig } from '#config';
 import type { MongoConnection } from '#data-mongo';
 import { FilterNames } from '#dispatcher';
-import { openTaskQueue, type TaskQueue, TaskService } from '#jobs';
+import { openTaskQueue, type TaskQueue, TaskService } from '#tasks';
 import { readEnvironmentGates } from '#policy';
 import { McpEdge } from '#streaming';
 import { NOTHING_OBSERVED, type Observability } from '#telemetry';

@@ -1,8 +1,8 @@
 import type { INestApplicationContext, LoggerService, Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { type Agent, type Identity, sessionIdentity } from '#agent';
+import { type Agent, type Identity, sessionIdentity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
-import { processState } from '#cluster';
+import { processState } from '#state';
 import { type AgentIdentity, ConfigVersions, type LoadedConfig } from '#config';
 import {
   CachedPrincipalDirectory,

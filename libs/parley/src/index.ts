@@ -27,7 +27,7 @@ export {
   type Tier,
   type ToolFilterOptions,
   Unauthorized,
-} from '#agent';
+} from '#core';
 export {
   type AggregateQuery,
   CachedPrincipalDirectory,
@@ -145,7 +145,7 @@ export {
   OperationLog,
 } from '#audit';
 export { AuthenticationUnavailable, Authenticator, type CredentialSource, InsufficientScope } from '#auth';
-export { openSharedState, SharedState, SharedStateUnavailable } from '#cluster';
+export { openSharedState, SharedState, SharedStateUnavailable } from '#state';
 export {
   type AdmissionRequest,
   type AgentChoice,
@@ -176,8 +176,8 @@ export {
   type ModelSettings,
   ModelSettingsError,
   type Usage,
-} from '#llm';
-export { openTaskQueue, type TaskJob, TaskQueue } from '#jobs';
+} from '#chat';
+export { openTaskQueue, type TaskJob, TaskQueue } from '#tasks';
 export {
   type ClassSchema,
   type EnvironmentGates,

@@ -1,4 +1,4 @@
-import { refusals as all } from '#agent';
+import { refusals as all } from '#core';
 
 const { accessDenied, invalidArgument, invalidQuery, notImplemented, objectNotFound } = all;
 

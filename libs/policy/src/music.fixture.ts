@@ -1,4 +1,4 @@
-import { isClassName, type Refusal, refusals, Refused } from '#agent';
+import { isClassName, type Refusal, refusals, Refused } from '#core';
 import type { ClassAccess, ClassReach } from './model/class-access.js';
 import type { ClassSchema, FieldSchema } from './model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames } from './model/field-names.js';

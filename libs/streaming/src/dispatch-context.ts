@@ -8,7 +8,7 @@ import {
   type LogLevel,
   type ProgressUpdate,
   readProgress,
-} from '#agent';
+} from '#core';
 import {
   type ClientLink,
   type ClientReply,

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { LogLevel } from '#agent';
+import type { LogLevel } from '#core';
 import {
   type Era,
   isJsonObject,

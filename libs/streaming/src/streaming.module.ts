@@ -1,7 +1,7 @@
 import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { Authenticator } from '#auth';
-import { SessionStore, SessionStreams, SharedState } from '#cluster';
+import { SessionStore, SessionStreams, SharedState } from '#state';
 import { Kernel, ListChanges } from '#dispatcher';
 import { Telemetry } from '#telemetry';
 import { Downloads } from './http/edge-dependencies.js';

@@ -8,7 +8,7 @@ import {
   timeout,
   TimeoutError,
 } from 'rxjs';
-import { type Agent, type Refusal, refusals, Refused } from '#agent';
+import { type Agent, type Refusal, refusals, Refused } from '#core';
 import { type ChangeSource, type RowView, type SourceEvent, SourceRefused, StoreError } from '#data';
 import { ChangedRows, ConcurrencyLimit, ViewWatch } from './view-watch.js';
 

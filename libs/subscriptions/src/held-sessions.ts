@@ -1,5 +1,5 @@
-import { callerKey, type Agent } from '#agent';
-import type { SessionStreams, SubscriptionBook } from '#cluster';
+import { callerKey, type Agent } from '#core';
+import type { SessionStreams, SubscriptionBook } from '#state';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
 import type { WatchService, WatchedResource } from './watching.js';

@@ -1,5 +1,5 @@
 import { Observable, type Subscriber } from 'rxjs';
-import { type Agent, Refused, Unauthorized } from '#agent';
+import { type Agent, Refused, Unauthorized } from '#core';
 import { type ListenEvent, ProtocolFault } from '#dispatcher';
 import type { WatchHandle } from './watcher.js';
 import type { WatchService } from './watching.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { filter, firstValueFrom, map, type Observable, share, timeout, TimeoutError } from 'rxjs';
-import type { BusMessage, MessageBus } from '#cluster';
+import type { BusMessage, MessageBus } from '#state';
 
 const TOPIC = 'subscriptions';
 /** Milliseconds another replica may take to begin a watch. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Agent } from '#agent';
+import { Agent } from '#core';
 import type { ListenEvent } from '#dispatcher';
 import {
   acting,

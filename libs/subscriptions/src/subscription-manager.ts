@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { defer, finalize, type Observable, type Subscription } from 'rxjs';
-import { Refused, Unauthorized } from '#agent';
-import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#cluster';
+import { Refused, Unauthorized } from '#core';
+import type { MessageBus, OpenedStream, SessionStreams, SubscriptionBook } from '#state';
 import {
   type DispatchContext,
   faultLine,

@@ -6,8 +6,8 @@ import {
   type ModuleMetadata,
   type OnApplicationShutdown,
 } from '@nestjs/common';
-import { CurrentAgents } from '#agent';
-import { SessionStreams, SharedState } from '#cluster';
+import { CurrentAgents } from '#core';
+import { SessionStreams, SharedState } from '#state';
 import { type ChangeSource, GovernedRecordsSource, GovernedViews } from '#data';
 import { ResourceRegistry, ResourceSubscriptions } from '#dispatcher';
 import { SubscriptionManager, type SubscriptionOptions } from './subscription-manager.js';

@@ -1,4 +1,4 @@
-import { type CallContext, Refused, Unauthorized } from '#agent';
+import { type CallContext, Refused, Unauthorized } from '#core';
 import type { RowView, RowViews, WatchedOperation } from '#data';
 import { faultLine, type WarningLog } from '#dispatcher';
 import type { Channel, ChannelMember, Channels } from './channels.js';

@@ -11,7 +11,7 @@ import {
   switchMap,
   throttleTime,
 } from 'rxjs';
-import { type Agent, type CallContext, Unauthorized } from '#agent';
+import { type Agent, type CallContext, Unauthorized } from '#core';
 import type { ChangeSource, RowViews, WatchedOperation } from '#data';
 import { invalidParams, type WarningLog } from '#dispatcher';
 import { Channels } from './channels.js';

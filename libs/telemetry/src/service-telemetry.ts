@@ -8,7 +8,7 @@ import type {
   OperationEnded,
   ToolEnding,
   ToolTelemetry,
-} from '#agent';
+} from '#core';
 import { OTHER_NAME } from './bounded-names.js';
 import type { ServiceMetrics } from './metrics/service-metrics.js';
 import {

@@ -1,4 +1,4 @@
-import type { CallTelemetry } from '#agent';
+import type { CallTelemetry } from '#core';
 
 /** A received HTTP request. Headers are read for trace context only. */
 export interface Arrival {

@@ -1,4 +1,4 @@
-import { compileAgentDefinition } from '#agent';
+import { compileAgentDefinition } from '#core';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { BUILT_IN_TOOLS } from './built-in-tools.js';

@@ -1,4 +1,4 @@
-import type { AskingCall, CallContext, Refusal, Tier } from '#agent';
+import type { AskingCall, CallContext, Refusal, Tier } from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type {
   GovernedClassWrites,

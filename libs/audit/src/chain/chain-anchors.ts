@@ -1,4 +1,4 @@
-import type { VersionedStore } from '#cluster';
+import type { VersionedStore } from '#state';
 import type { ChainHead } from '../audit-record.js';
 import { type DeliveryLog, errorName } from '../delivery/record-delivery.js';
 

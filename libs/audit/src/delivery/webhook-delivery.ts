@@ -1,5 +1,5 @@
 import { createHash, createHmac } from 'node:crypto';
-import { pinnedRequest, type ResolveHost } from '#agent';
+import { pinnedRequest, type ResolveHost } from '#core';
 import type { SealedLine } from '../chain/audit-chain.js';
 import type { RecordDelivery } from './record-delivery.js';
 

@@ -1,4 +1,4 @@
-import { Agent, type AgentShape, type Identity, isUserId } from '#agent';
+import { Agent, type AgentShape, type Identity, isUserId } from '#core';
 import type { StepUp } from '../authenticator.js';
 import type { Credentials } from '../credentials.js';
 import { InvalidToken } from '../errors.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER } from '#agent';
-import { AUDIENCE, makeKey, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
+import { compileAgentDefinition, MASTER } from '#core';
+import { AUDIENCE, makeKey, outage, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { ClaimedUsers, Grant } from './grants.js';
 import { IssuerDocuments, KeyRing, wellKnownUrls } from './issuer-metadata.js';

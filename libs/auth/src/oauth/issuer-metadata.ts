@@ -1,5 +1,5 @@
 import type { CryptoKey, JSONWebKeySet, JWSHeaderParameters } from 'jose';
-import type { ResolveHost } from '#agent';
+import type { ResolveHost } from '#core';
 import { AuthenticationUnavailable, InvalidToken } from '../errors.js';
 import { requestJson, isLoopbackUrl, isTrustworthyUrl } from './issuer-request.js';
 

@@ -1,4 +1,4 @@
-import { pinnedRequest, type ResolveHost } from '#agent';
+import { pinnedRequest, type ResolveHost } from '#core';
 import { AuthenticationUnavailable } from '../errors.js';
 
 /** Maximum bytes of a response of an authorization server. */

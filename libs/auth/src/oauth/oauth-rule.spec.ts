@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER, Unauthorized } from '#agent';
-import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
+import { compileAgentDefinition, MASTER, Unauthorized } from '#core';
+import { AUDIENCE, outage, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { AuthenticationUnavailable, InsufficientScope, InvalidToken } from '../errors.js';
 import { type AuthRule, RuleAuthenticator } from '../rule-authenticator.js';
 import { principalOf } from './claims.js';

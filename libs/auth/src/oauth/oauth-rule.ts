@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { StepUp } from '../authenticator.js';
 import { bearerToken, type Credentials } from '../credentials.js';
 import { InsufficientScope, InvalidToken } from '../errors.js';

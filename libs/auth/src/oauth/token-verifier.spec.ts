@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { exportSPKI, importJWK, type JWK } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { compileAgentDefinition, MASTER } from '#agent';
-import { AUDIENCE, makeKey, type SmallIssuer, startIssuer } from '../contracts/small-issuer.js';
+import { compileAgentDefinition, MASTER } from '#core';
+import { AUDIENCE, makeKey, type SmallIssuer, startIssuer } from '../contracts/index.js';
 import { InvalidToken } from '../errors.js';
 import { ClaimedUsers, Grant } from './grants.js';
 import { type OAuthIssuer, oauthRule } from './oauth-rule.js';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { JWSHeaderParameters } from 'jose';
-import { ExpiringMap } from '#cluster';
+import { ExpiringMap } from '#state';
 import { InvalidToken } from '../errors.js';
 import { type Claims, parseToken } from './claims.js';
 import type { KeyRing, Keys } from './issuer-metadata.js';

@@ -4,7 +4,7 @@ import {
   type NameFilterOptions,
   type Tier,
   TOOL_PROFILES,
-} from '#agent';
+} from '#core';
 import { type TenantClaim, USER_FIELDS, type UserClaim } from '#auth';
 import {
   AnyOf,

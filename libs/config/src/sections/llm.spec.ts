@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { PROVIDERS } from '#llm';
+import { PROVIDERS } from '#chat';
 import { ConfigError } from '../config-error.js';
 import { loadConfig } from '../load-config.js';
 import { defaultsOf, schemaOf } from '../schema/class-schema.js';

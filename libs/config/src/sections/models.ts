@@ -1,5 +1,5 @@
 import { isAllowedEndpoint, isSafeTransport } from '#data';
-import type { Prices, Provider } from '#llm';
+import type { Prices, Provider } from '#chat';
 import type { ConfigFault } from '../config-error.js';
 import type { ParleyConfig } from '../config.js';
 import { defaultsOf } from '../schema/class-schema.js';

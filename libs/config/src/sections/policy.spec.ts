@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import type { AgentShapeOptions, BudgetOptions, IdentityOptions } from '#agent';
+import type { AgentShapeOptions, BudgetOptions, IdentityOptions } from '#core';
 import type { ClassConfig, PolicyConfig } from '#policy';
 import { schemaOf } from '../schema/class-schema.js';
 import { findMisfits } from '../schema/option.js';

@@ -1,4 +1,4 @@
-import type { BudgetOptions, Tier } from '#agent';
+import type { BudgetOptions, Tier } from '#core';
 import type { ClassConfig, MaskConfig, PolicyConfig, PropertyConfig, TenantScopeConfig } from '#policy';
 import { schemaOf } from '../schema/class-schema.js';
 import {

@@ -6,7 +6,7 @@ import {
   MASTER,
   ProcessRateLimiters,
   sessionIdentity,
-} from '#agent';
+} from '#core';
 import { compilePolicy, Policies } from '#policy';
 import type { AgentConfig } from '../sections/agents.js';
 import type { AuthRuleConfig } from '../sections/auth.js';

@@ -1,5 +1,5 @@
 import { type Observable, Subject } from 'rxjs';
-import { Agent, type AgentShape, withRateLimiters, CurrentAgents, type RateLimiters } from '#agent';
+import { Agent, type AgentShape, withRateLimiters, CurrentAgents, type RateLimiters } from '#core';
 import { Policies } from '#policy';
 import type { ConfigFault } from '../config-error.js';
 import type { LoadedConfig } from '../load-config.js';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { VersionChange } from './config-versions.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { ExportOverview } from '#exports';
-import type { TaskOverview } from '#jobs';
+import type { TaskOverview } from '#tasks';
 import { limitOf, type Route } from '../route.js';
 import type { ServiceStatus } from '../service-status.js';
 

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { PATIENT, storeErrorCode, unhurried } from '#data-contracts';
+import { PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { MongoRecordReader } from '../read/mongo-record-reader.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';

@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { RowChange } from '#data';
-import { MUSIC_SEED, PATIENT, unhurried } from '#data-contracts';
+import { MUSIC_SEED, PATIENT, unhurried } from '#data/contracts';
 import { EmbeddedMongo } from '#embedded-mongo';
 import { MongoConnection } from '../connection/mongo-connection.js';
 import { MongoSchemaCatalogue } from '../schema/mongo-schema-catalogue.js';

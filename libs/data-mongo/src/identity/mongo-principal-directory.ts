@@ -1,5 +1,5 @@
 import type { Document } from 'mongodb';
-import { isUserId } from '#agent';
+import { isUserId } from '#core';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';

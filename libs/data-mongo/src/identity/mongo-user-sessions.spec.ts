@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, MASTER } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER } from '#core';
 import { Impersonation, ImpersonationError, PrincipalResolver } from '#data';
 import { TestDatabase } from '../test-database.contract.js';
 import { MongoPrincipalDirectory } from './mongo-principal-directory.js';

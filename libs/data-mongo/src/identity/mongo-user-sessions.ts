@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isUserId } from '#agent';
+import { isUserId } from '#core';
 import { UserSessions } from '#data';
 import type { MongoConnection } from '../connection/mongo-connection.js';
 import { asStoreOperation } from '../errors.js';

@@ -1,5 +1,5 @@
 import type { Document } from 'mongodb';
-import { canonicalClassName } from '#agent';
+import { canonicalClassName } from '#core';
 import { StoreError } from '#data';
 import { AUTH_DATA_PREFIX } from '#policy';
 import { untranslatable } from '../errors.js';

@@ -1,6 +1,6 @@
 import type { Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
-import { MUSIC } from '#data-contracts';
+import { MUSIC } from '#data/contracts';
 import { INTERNAL_COLUMNS } from '../storage/storage-names.js';
 import { pipelineToStorage } from './pipeline-to-storage.js';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
-import { MUSIC, PATIENT } from '#data-contracts';
+import { MUSIC, PATIENT } from '#data/contracts';
 import { INTERNAL_COLUMNS } from '../storage/storage-names.js';
 import { pipelineToStorage } from './pipeline-to-storage.js';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Binary, type Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '#data';
-import { MUSIC, PATIENT } from '#data-contracts';
+import { MUSIC, PATIENT } from '#data/contracts';
 import { StorageNames } from '../storage/storage-names.js';
 import { classWhereToQuery } from './where-to-query.js';
 

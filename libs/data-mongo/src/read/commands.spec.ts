@@ -1,6 +1,6 @@
 import { MongoClient } from 'mongodb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MUSIC_SEED, PATIENT, storeErrorCode, unhurried } from '#data-contracts';
+import { MUSIC_SEED, PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { TestDatabase } from '../test-database.contract.js';
 
 /** What a command was asked to carry, as the database sees it. */

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { MUSIC_SEED, PATIENT } from '#data-contracts';
+import { MUSIC_SEED, PATIENT } from '#data/contracts';
 import { TestDatabase } from '../test-database.contract.js';
 import { MongoSchemaCatalogue } from './mongo-schema-catalogue.js';
 

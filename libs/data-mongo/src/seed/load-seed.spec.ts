@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { compareSync } from 'bcryptjs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { MUSIC_SEED, PATIENT, storeErrorCode, unhurried } from '#data-contracts';
+import { MUSIC_SEED, PATIENT, storeErrorCode, unhurried } from '#data/contracts';
 import { TestDatabase } from '../test-database.contract.js';
 import { loadSeed, seedCollections } from './load-seed.js';
 import { parseSeed } from './parse-seed.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalClassName, isClassName, isObjectId } from '#agent';
+import { canonicalClassName, isClassName, isObjectId } from '#core';
 import type { ParseRow } from '#data';
 import { fieldTypeOf } from '#policy';
 import { UnstorableValue } from '../errors.js';

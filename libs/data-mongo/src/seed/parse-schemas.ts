@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName } from '#agent';
+import { canonicalClassName, isClassName } from '#core';
 import {
   type ClassLevelPermissions,
   FIELD_TYPES,

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { BSON, type Document } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
-import { MUSIC, PATIENT } from '#data-contracts';
+import { MUSIC, PATIENT } from '#data/contracts';
 import { columnsToAcl } from './access-lists.js';
 import { documentToRow } from './from-storage.js';
 import { StorageNames } from './storage-names.js';

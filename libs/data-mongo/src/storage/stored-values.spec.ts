@@ -1,7 +1,7 @@
 import { BSON, Decimal128, Long, ObjectId, UUID } from 'mongodb';
 import { describe, expect, it } from 'vitest';
 import type { ParseRow } from '#data';
-import { MUSIC } from '#data-contracts';
+import { MUSIC } from '#data/contracts';
 import { UnstorableValue } from '../errors.js';
 import { documentToRow, valueFromStorage } from './from-storage.js';
 import { StorageNames } from './storage-names.js';

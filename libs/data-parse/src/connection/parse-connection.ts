@@ -1,4 +1,4 @@
-import type { Identity } from '#agent';
+import type { Identity } from '#core';
 import {
   ANSWER_MEMORY,
   type AnswerInFlight,

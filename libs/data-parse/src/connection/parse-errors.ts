@@ -1,4 +1,4 @@
-import { isClassName, isObjectId } from '#agent';
+import { isClassName, isObjectId } from '#core';
 import { StoreError, type StoreErrorCode } from '#data';
 
 /** What Parse Server's error codes mean here. A missing code is one of an application, or a server error. */

@@ -1,4 +1,4 @@
-import { isUserId } from '#agent';
+import { isUserId } from '#core';
 import { MAX_ROLE_DEPTH, PrincipalDirectory, type SessionOwner, StoreError } from '#data';
 import {
   MASTER_KEY,

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { catchError, concatMap, map, NEVER, type Observable, shareReplay, take } from 'rxjs';
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import { ChangeSource, type RowView, type SourceEvent, SourceRefused } from '#data';
 import type { ClassSchema, FieldSchema, Where } from '#policy';
 import { LiveQueryClient, type LiveQueryLog, type LiveQueryEvent } from './live-query-client.js';

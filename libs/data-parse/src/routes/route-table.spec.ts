@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, MASTER, sessionIdentity } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER, sessionIdentity } from '#core';
 import { pipelineOperation, authModeOf, ROUTE_TABLE, routesFor } from './route-table.js';
 
 const POSTURES = ['master', 'session', 'assumed', 'client'] as const;

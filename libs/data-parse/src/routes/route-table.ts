@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 
 /** With what authority a call reads and writes. */
 export type AuthMode = 'master' | 'session' | 'assumed' | 'client';

@@ -1,4 +1,4 @@
-import { ForbiddenAddress, pinnedRequest, type ResolveHost } from '#agent';
+import { ForbiddenAddress, pinnedRequest, type ResolveHost } from '#core';
 
 /**
  * Whether an endpoint is one of those an operator allows: the same scheme, host and port, and a path that the allowed

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Tier } from '#agent';
+import { Agent, compileAgentDefinition, type Tier } from '#core';
 import {
   type Embedding,
   EmbeddingError,

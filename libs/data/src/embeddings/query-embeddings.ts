@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type Agent, type CallContext, refusals, Refused } from '#agent';
-import { ExpiringMap, processClock } from '#cluster';
+import { type Agent, type CallContext, refusals, Refused } from '#core';
+import { ExpiringMap, processClock } from '#state';
 import { EmbeddingError, type EmbeddingProvider, estimatedTokens } from './openai-embeddings.js';
 
 export interface EmbeddingBudgetOptions {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { refusals, Refused } from '#agent';
+import { refusals, Refused } from '#core';
 import type { GovernedRecords } from '../governed-access.js';
 import { DeferredRecords } from './deferred-access.js';
 

@@ -1,4 +1,4 @@
-import type { Tier } from '#agent';
+import type { Tier } from '#core';
 import type {
   AggregateOptions,
   AutocompleteRequest,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type CallContext, compileAgentDefinition } from '#agent';
+import { Agent, type CallContext, compileAgentDefinition } from '#core';
 import { operationContext } from './governed-sources.js';
 
 const agent = new Agent({ shape: compileAgentDefinition('analyst', {}), principal: 'p' });

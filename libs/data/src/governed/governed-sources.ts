@@ -1,5 +1,5 @@
 import { Injectable, Optional } from '@nestjs/common';
-import type { Agent, CallContext } from '#agent';
+import type { Agent, CallContext } from '#core';
 import { type AgentScope, AgentScopes } from '#policy';
 import type {
   GovernedClassWrites,

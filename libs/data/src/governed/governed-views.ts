@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type CallContext, Refused } from '#agent';
+import { type CallContext, Refused } from '#core';
 import { type AgentScope, allOf, isRefusal, type Where } from '#policy';
 import { type RowView, RowViews, type WatchedOperation } from '../change-feed.js';
 import type { CallBudget, GovernedRecordsSource } from './governed-sources.js';

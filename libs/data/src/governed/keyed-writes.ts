@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { Refused, refusals } from '#agent';
+import { Refused, refusals } from '#core';
 import {
   type KeyedWrite,
   type WriteKeys,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, MASTER } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER } from '#core';
 import { AgentScopes, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';

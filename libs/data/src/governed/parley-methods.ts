@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#agent';
+import { canonicalClassName, isClassName, refusals, Refused, type Tier } from '#core';
 import { type AgentScope, isRefusal, redact } from '#policy';
 import type { GovernedMethods } from '../governed-access.js';
 import { assertClassPermits, OPERATION_OF_TIER, type GovernedCall } from './row-rules.js';

@@ -1,4 +1,4 @@
-import { isObjectId, type Refusal, refusals, Refused } from '#agent';
+import { isObjectId, type Refusal, refusals, Refused } from '#core';
 import {
   allOf,
   type ClassAccess,

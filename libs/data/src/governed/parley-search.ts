@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#agent';
+import { refusals, Refused } from '#core';
 import {
   allOf,
   allTextFields,

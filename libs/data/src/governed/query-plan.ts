@@ -1,4 +1,4 @@
-import { type Agent, type Refusal, refusals, Refused } from '#agent';
+import { type Agent, type Refusal, refusals, Refused } from '#core';
 import { type AgentScope, type ClassAccess, type IndexSchema, redact, rootOf, type Where } from '#policy';
 import { type QueryPlan, StoreError } from '../record-store.js';
 import type { CallerConstraints, GovernedCall } from './row-rules.js';

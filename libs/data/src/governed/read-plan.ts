@@ -1,4 +1,4 @@
-import { type Agent, orThrow, refusals, Refused } from '#agent';
+import { type Agent, orThrow, refusals, Refused } from '#core';
 import {
   type AgentScope,
   allOf,

@@ -7,7 +7,7 @@ import {
   Refused,
   type MissingRowReason,
   type Tier,
-} from '#agent';
+} from '#core';
 import {
   allOf,
   hasCrossClassQuery,

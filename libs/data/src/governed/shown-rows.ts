@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { TIERS } from '#agent';
+import { TIERS } from '#core';
 import {
   type ClassAccess,
   fetchableColumns,

@@ -1,4 +1,4 @@
-import { type Refusal, refusals, Refused, Unauthorized } from '#agent';
+import { type Refusal, refusals, Refused, Unauthorized } from '#core';
 import { type OperationContext, StoreError } from '../record-store.js';
 
 const withCause = (refusal: Refusal, cause: string | undefined): Refusal => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, type Identity, MASTER, Refused } from '#agent';
+import { Agent, compileAgentDefinition, type Identity, MASTER, Refused } from '#core';
 import { AgentScopes, type ClassLevelPermissions, compilePolicy, Policies } from '#policy';
 import { MUSIC } from '../contracts/music-classes.js';
 import { PrincipalDirectory } from '../identity/principal-directory.js';

@@ -1,4 +1,4 @@
-import { isObjectId, refusals, Refused } from '#agent';
+import { isObjectId, refusals, Refused } from '#core';
 import {
   allOf,
   hasCrossClassQuery,

@@ -1,4 +1,4 @@
-import { ExpiringMap } from '#cluster';
+import { ExpiringMap } from '#state';
 
 interface Entry<T> {
   readonly value: Promise<T>;

@@ -6,7 +6,7 @@ import {
   sessionIdentity,
   userIdOf,
   type UserReference,
-} from '#agent';
+} from '#core';
 import { ExpiringCache } from './expiring-cache.js';
 
 /** Sessions of users as Parse keeps them, for acting as one. Tokens are credentials: they are returned to the caller alone. */

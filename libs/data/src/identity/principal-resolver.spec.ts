@@ -7,7 +7,7 @@ import {
   Refused,
   sessionIdentity,
   Unauthorized,
-} from '#agent';
+} from '#core';
 import { StoreError, type StoreErrorCode } from '../record-store.js';
 import { CachedPrincipalDirectory, PrincipalDirectory, type SessionOwner } from './principal-directory.js';
 import { PrincipalResolver } from './principal-resolver.js';

@@ -10,7 +10,7 @@ import {
   strictPrincipals,
   Unauthorized,
   widening,
-} from '#agent';
+} from '#core';
 import { StoreError } from '../record-store.js';
 import type { PrincipalDirectory } from './principal-directory.js';
 

@@ -1,4 +1,4 @@
-import { type DataMeter, type DataOperation, FairQueue, NoCapacityError, refusals, Refused } from '#agent';
+import { type DataMeter, type DataOperation, FairQueue, NoCapacityError, refusals, Refused } from '#core';
 import type { Where } from '#policy';
 import {
   type FacetCounts,

@@ -7,7 +7,7 @@ import {
   isClassName,
   type NameFilter,
   type Refusal,
-} from '#agent';
+} from '#core';
 import { filteredFields } from '#audit';
 import type { GovernedRecordsSource } from '#data';
 import {

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { AgentShape } from '#agent';
+import type { AgentShape } from '#core';
 import { SchemaCatalogue, StoreError } from '#data';
 import { type BindingIssue, bindPolicy, type Policy, type UnknownName, unknownAgentNames } from '#policy';
 import { ToolRegistry } from '#tools';

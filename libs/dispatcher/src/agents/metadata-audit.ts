@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { isSystemClassName } from '#agent';
+import { isSystemClassName } from '#core';
 import { SchemaCatalogue } from '#data';
 import { ALWAYS_KEEP, BoundPolicy, type ClassPolicy, type ClassSchema, Policies, type Policy } from '#policy';
 

@@ -10,7 +10,7 @@ import {
   type SubAgentOptions,
   type Widening,
   widening,
-} from '#agent';
+} from '#core';
 import { PrincipalResolver } from '#data';
 import { Policies } from '#policy';
 import { FilterNames } from './filter-names.js';

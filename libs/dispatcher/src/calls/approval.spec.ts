@@ -8,7 +8,7 @@ import {
   MASTER,
   refusals,
   Refused,
-} from '#agent';
+} from '#core';
 import { compilePolicy, Policies, readEnvironmentGates } from '#policy';
 import { type CallableMethod, MethodRegistry, type ToolHandler } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from './approval.js';

@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '@nestjs/common';
-import { type CallContext, Refused, type Tier } from '#agent';
+import { type CallContext, Refused, type Tier } from '#core';
 import { auditedArgumentNames } from '#audit';
 import type { GovernedWrites, JudgedWrite, ParseRow, ProposedWrite } from '#data';
 import { fieldsOf, type ToolCall, type ToolDefinition, type ToolHandler } from '#tools';

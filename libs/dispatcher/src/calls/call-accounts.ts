@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { refusals } from '#agent';
+import { refusals } from '#core';
 import type { ToolDefinition, ToolOutcome } from '#tools';
 import { ContinuesAsTask, RUN_HANDED_OVER } from '../tasks/task-store.js';
 import { CallJournal } from './call-journal.js';

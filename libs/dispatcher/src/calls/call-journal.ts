@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
-import { type CallContext, type DataUse, Refused, type ToolTelemetry } from '#agent';
+import { type CallContext, type DataUse, Refused, type ToolTelemetry } from '#core';
 import {
   ArgumentDigest,
   auditedAgent,

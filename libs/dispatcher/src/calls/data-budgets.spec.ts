@@ -8,8 +8,8 @@ import {
   deriveAgent,
   type Refusal,
   Refused,
-} from '#agent';
-import { ProcessBudgetLedger, SharedStateUnavailable } from '#cluster';
+} from '#core';
+import { ProcessBudgetLedger, SharedStateUnavailable } from '#state';
 import { BudgetedCall, DataBudgets } from './data-budgets.js';
 
 const shape = compileAgentDefinition('analyst', { budget: { rows: 10, window: 60 } });

@@ -7,7 +7,7 @@ import {
   type DataUse,
   refusals,
   Refused,
-} from '#agent';
+} from '#core';
 
 /** What one call has used of the data so far. */
 export class CallMeter implements DataMeter {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ERROR_CODES } from '#agent';
+import { ERROR_CODES } from '#core';
 import type { Gate } from './tool-execution.js';
 import { TOOL_GUARDS, TOOL_STEPS } from './tool-pipeline.js';
 

@@ -1,6 +1,6 @@
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, refusals } from '#agent';
+import { Agent, compileAgentDefinition, refusals } from '#core';
 import { type AuditRecord, AuditSink, OperationLog } from '#audit';
 import { compilePolicy, Policies, type PolicyConfig } from '#policy';
 import { CallJournal } from './call-journal.js';

@@ -1,5 +1,5 @@
 import { HttpException } from '@nestjs/common';
-import { type Refusal, refusals, Refused, Unauthorized } from '#agent';
+import { type Refusal, refusals, Refused, Unauthorized } from '#core';
 import { InputRequired } from '../client-requests/client-requests.js';
 import { ClientUnreachable } from '../dispatch-context.js';
 import { ProtocolFault, RPC } from '../protocol-fault.js';

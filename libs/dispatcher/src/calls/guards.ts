@@ -1,5 +1,5 @@
 import { type ExecutionContext, Inject, Injectable, Logger } from '@nestjs/common';
-import { type Agent, orThrow, refusals, Refused } from '#agent';
+import { type Agent, orThrow, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import {
   envGate,

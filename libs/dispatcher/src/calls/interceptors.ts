@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import { EventEmitter2 } from '@nestjs/event-emitter';
 import { defer, finalize, map, mergeMap, Observable } from 'rxjs';
-import { type CallContext, FairQueue, NoCapacityError, type Refusal, refusals, Refused } from '#agent';
+import { type CallContext, FairQueue, NoCapacityError, type Refusal, refusals, Refused } from '#core';
 import { PolicyCache, Policies } from '#policy';
 import {
   compileCanaries,

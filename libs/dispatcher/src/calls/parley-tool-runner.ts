@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Agent, type AgentShape, type CallContext, tierCovers, type ToolTelemetry } from '#agent';
+import { type Agent, type AgentShape, type CallContext, tierCovers, type ToolTelemetry } from '#core';
 import { GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import { type EnvironmentGates, mayUse, Policies } from '#policy';
 import {

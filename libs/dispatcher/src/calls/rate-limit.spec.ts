@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { ToolHost } from './tool-pipeline.js';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, Refused } from '#agent';
+import { Agent, compileAgentDefinition, Refused } from '#core';
 import { RateLimitGuard } from './guards.js';
 
 describe('a limiter that fails', () => {

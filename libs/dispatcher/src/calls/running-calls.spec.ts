@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type CallContext, compileAgentDefinition, Refused } from '#agent';
+import { Agent, type CallContext, compileAgentDefinition, Refused } from '#core';
 import { RunningCalls } from './interceptors.js';
 
 const shape = compileAgentDefinition('reader');

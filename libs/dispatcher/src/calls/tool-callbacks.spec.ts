@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { lastValueFrom, of, throwError } from 'rxjs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Agent, compileAgentDefinition, refusals, Refused } from '#agent';
+import { Agent, compileAgentDefinition, refusals, Refused } from '#core';
 import type { ToolOutcome } from '#tools';
 import { AfterCallInterceptor, BeforeCallGuard, ToolCallbacks } from './tool-callbacks.js';
 import { RunClock, type ToolExecution } from './tool-execution.js';

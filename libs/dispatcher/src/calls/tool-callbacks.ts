@@ -6,7 +6,7 @@ import {
   type NestInterceptor,
 } from '@nestjs/common';
 import { catchError, type Observable, tap, throwError } from 'rxjs';
-import { type Agent, Refused } from '#agent';
+import { type Agent, Refused } from '#core';
 import type { ToolOutcome } from '#tools';
 import { type Gate, toolExecutionOf } from './tool-execution.js';
 import { beginsTask } from '../tasks/task-store.js';

@@ -3,7 +3,7 @@ import { PIPES_METADATA } from '@nestjs/common/constants.js';
 import { ExternalContextCreator } from '@nestjs/core';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isObservable, type Observable } from 'rxjs';
-import type { ProgressUpdate } from '#agent';
+import type { ProgressUpdate } from '#core';
 import type { ToolCall, ToolHandler } from '#tools';
 import { TOOL_CONTEXT_TYPE } from './tool-execution.js';
 

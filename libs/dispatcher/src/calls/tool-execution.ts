@@ -6,7 +6,7 @@ import {
   readProgress,
   type ToolTelemetry,
   type DataUse,
-} from '#agent';
+} from '#core';
 import type { EmbeddingSpend } from '#audit';
 import type { CallBudget, GovernedRecordsSource, GovernedSearchSource, GovernedWritesSource } from '#data';
 import type { Policies } from '#policy';

@@ -9,7 +9,7 @@ import {
   ApprovedCallChanged,
   refusals,
   Refused,
-} from '#agent';
+} from '#core';
 import {
   isDeclared,
   readAnswer,

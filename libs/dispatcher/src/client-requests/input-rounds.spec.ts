@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type CallContext, type ClientQuestion, type FormQuestion, ApprovedCallChanged } from '#agent';
-import { ProcessOneTimeStore } from '#cluster';
+import { type CallContext, type ClientQuestion, type FormQuestion, ApprovedCallChanged } from '#core';
+import { ProcessOneTimeStore } from '#state';
 import { InputRounds } from './input-rounds.js';
 import { processSecret, RequestStateSeal } from './request-state.js';
 import {

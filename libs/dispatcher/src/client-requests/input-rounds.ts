@@ -1,4 +1,4 @@
-import type { OneTimeStore } from '#cluster';
+import type { OneTimeStore } from '#state';
 import { InputRound, LegacyAsks, ModernAsks, REPLAYED } from './client-requests.js';
 import type { OpenedState, RequestStateSeal, StateSubject } from './request-state.js';
 import { digestOf, isJsonObject, type JsonObject } from '../json-object.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ClientQuestion, type FormQuestion, Refused } from '#agent';
+import { type ClientQuestion, type FormQuestion, Refused } from '#core';
 import { LegacyAsks } from './client-requests.js';
 import { smallAgent } from '../contracts/kernel-under-test.js';
 import {

@@ -1,7 +1,7 @@
 import type * as AjvPackage from 'ajv';
 import type { Ajv, ValidateFunction } from 'ajv';
 import { createRequire } from 'node:module';
-import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#agent';
+import type { ClientAnswerTo, ClientQuestion, FormAnswer } from '#core';
 import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import type { Dialect } from '../protocol-versions.js';
 

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
-import { steadyClock } from '#cluster';
+import { steadyClock } from '#state';
 import { canonicalJson, isJsonObject } from '../json-object.js';
 
 /** The call that a state belongs to. Sealed with any of it different, a state cannot be opened. */

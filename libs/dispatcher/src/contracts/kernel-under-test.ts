@@ -9,7 +9,7 @@ import {
   Refused,
   tierCovers,
   TIERS,
-} from '#agent';
+} from '#core';
 import type { GovernedClass, GovernedRecords, GovernedSearch } from '#data';
 import { FieldNames, type FieldSchema, type ReadOperation } from '#policy';
 import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';

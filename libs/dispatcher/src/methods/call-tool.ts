@@ -1,4 +1,4 @@
-import { type ErrorCode, type Refusal, refusals, Refused } from '#agent';
+import { type ErrorCode, type Refusal, refusals, Refused } from '#core';
 import { suggestNames } from '#policy';
 import type { ContentBlock, ToolOutcome, ToolRunner } from '#tools';
 import { declaresTasks } from '../client-capabilities.js';

@@ -1,4 +1,4 @@
-import { isLogLevel } from '#agent';
+import { isLogLevel } from '#core';
 import { TASKS_EXTENSION, VIEWS_EXTENSION } from '../client-capabilities.js';
 import type { JsonObject } from '../json-object.js';
 import type { ServerInfo } from '../kernel-reply.js';

@@ -1,4 +1,4 @@
-import type { AgentShape } from '#agent';
+import type { AgentShape } from '#core';
 import type { ToolDefinition, ToolRunner } from '#tools';
 import { showsViews } from '../client-capabilities.js';
 import type { DispatchContext } from '../dispatch-context.js';

@@ -1,4 +1,4 @@
-import { askingCall, Refused } from '#agent';
+import { askingCall, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import type { RecordsSource } from '../dispatch-context.js';

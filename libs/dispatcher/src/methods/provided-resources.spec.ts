@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refusals, Refused } from '#agent';
+import { refusals, Refused } from '#core';
 import { kernelUnderTest, MODERN, NOVEMBER, resultOf, smallAgent } from '../contracts/kernel-under-test.js';
 import { type ResourceProvider, ResourceRegistry } from '../resources/resource-registry.js';
 

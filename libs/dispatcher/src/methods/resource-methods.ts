@@ -1,4 +1,4 @@
-import { type CallContext, type ErrorCode, isClassName, type Refusal, Refused } from '#agent';
+import { type CallContext, type ErrorCode, isClassName, type Refusal, Refused } from '#core';
 import type { GovernedClass, GovernedRecords } from '#data';
 import type { ReadOperation } from '#policy';
 import type { EmbeddedResource, ToolRunner } from '#tools';

@@ -1,5 +1,5 @@
 import { concat, EMPTY, filter, map, mergeMap, NEVER, type Observable, of } from 'rxjs';
-import { Refused } from '#agent';
+import { Refused } from '#core';
 import type { DispatchContext } from '../dispatch-context.js';
 import { isJsonObject, type JsonObject, member } from '../json-object.js';
 import { type Notification, StreamedResult } from '../kernel-reply.js';

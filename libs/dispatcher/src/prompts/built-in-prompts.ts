@@ -1,4 +1,4 @@
-import { canonicalClassName } from '#agent';
+import { canonicalClassName } from '#core';
 import { type RelationEdge, relationEdges } from '#tools';
 import {
   identifierArgument,

@@ -1,4 +1,4 @@
-import type { AskingCall } from '#agent';
+import type { AskingCall } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ContentBlock } from '#tools';
 import { invalidParams } from '../protocol-fault.js';

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import { type CallContext, refusals, Refused } from '#agent';
+import { type CallContext, refusals, Refused } from '#core';
 import { AuditSink } from '#audit';
 import type { AggregateOptions, FindOptions, GovernedRecords } from '#data';
 import type { ToolOutcome } from '#tools';

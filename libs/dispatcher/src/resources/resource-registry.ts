@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs';
-import type { CallContext } from '#agent';
+import type { CallContext } from '#core';
 import type { GovernedRecords } from '#data';
 import { type EmbeddedResource, RegistryChanges } from '#tools';
 

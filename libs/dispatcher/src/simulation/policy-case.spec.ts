@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refusals } from '#agent';
+import { refusals } from '#core';
 import { judgeCase, type PolicyCase, readPolicyCases } from './policy-case.js';
 import type { Rehearsal } from './simulation.js';
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#agent';
+import { canonicalClassName, DENIAL_KINDS, ERROR_CODES, type Refusal } from '#core';
 import type { Rehearsal } from './simulation.js';
 
 type PlainObject = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import { type Agent, type LimitOrigin, Refused } from '#agent';
+import { type Agent, type LimitOrigin, Refused } from '#core';
 import type { GovernedRecords } from '#data';
 import type { ToolRunner } from '#tools';
 import type { RecordsSource } from '../dispatch-context.js';

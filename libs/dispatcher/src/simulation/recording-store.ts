@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { CallTrace, LimitOrigin } from '#agent';
+import type { CallTrace, LimitOrigin } from '#core';
 import {
   type AggregateQuery,
   type CountQuery,

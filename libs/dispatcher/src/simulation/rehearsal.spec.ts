@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, refusals } from '#agent';
+import { compileAgentDefinition, refusals } from '#core';
 import { smallTool, SmallToolRunner, succeeded } from '../contracts/kernel-under-test.js';
 import { GateTrace, RecordingStore } from './recording-store.js';
 import { Simulator, simulatedAgent, SimulatedApprover } from './simulation.js';

@@ -5,7 +5,7 @@ import {
   isMissingTenantRow,
   RateLimiter,
   type Refusal,
-} from '#agent';
+} from '#core';
 import type { ToolRunner } from '#tools';
 import { type ApprovalDecision, type ApprovalRequest, Approver } from '../calls/approval.js';
 import { isJsonObject, member } from '../json-object.js';

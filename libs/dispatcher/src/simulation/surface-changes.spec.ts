@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LimitOrigin } from '#agent';
+import type { LimitOrigin } from '#core';
 import { type AgentSurface, type ClassSurface, surfaceChanges, widens } from './policy-surface.js';
 
 const surfaces = (tools: AgentSurface['tools'], classes: Record<string, ClassSurface>) =>

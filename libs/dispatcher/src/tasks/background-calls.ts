@@ -1,4 +1,4 @@
-import { type Agent, type CallContext, type ProgressUpdate, type Refusal, refusals } from '#agent';
+import { type Agent, type CallContext, type ProgressUpdate, type Refusal, refusals } from '#core';
 import type { Telemetry } from '#telemetry';
 import type { ToolRunner } from '#tools';
 import type { CallJournal } from '../calls/call-journal.js';

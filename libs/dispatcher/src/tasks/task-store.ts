@@ -1,4 +1,4 @@
-import type { Agent, CallContext } from '#agent';
+import type { Agent, CallContext } from '#core';
 import type { ToolDefinition } from '#tools';
 import { declaresTasks, tasksNotDeclared } from '../client-capabilities.js';
 import { questionOf, readAnswer, type WireRequest } from '../client-requests/question-wire.js';

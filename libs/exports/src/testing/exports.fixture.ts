@@ -1,6 +1,6 @@
-import { Agent, type AgentShapeOptions, compileAgentDefinition, type Identity } from '#agent';
+import { Agent, type AgentShapeOptions, compileAgentDefinition, type Identity } from '#core';
 import { type AuditRecord, AuditSink } from '#audit';
-import { ProcessBudgetLedger, ProcessVersionedStore } from '#cluster';
+import { ProcessBudgetLedger, ProcessVersionedStore } from '#state';
 import {
   ClassSchemas,
   type FindQuery,

@@ -11,7 +11,7 @@ import {
   roleNameOf,
   sessionIdentity,
   Unauthorized,
-} from '#agent';
+} from '#core';
 import { AuditSink } from '#audit';
 import { Authenticator, type CredentialSource, DelegatingAuthenticator, RecordedAuthenticator } from '#auth';
 import { assertChoice, ConfigVersions } from '#config';

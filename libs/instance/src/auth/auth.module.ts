@@ -1,5 +1,5 @@
 import { type DynamicModule, Logger, Module, type ModuleMetadata } from '@nestjs/common';
-import { type AgentShape, type ImpersonationOrder, sessionIdentity } from '#agent';
+import { type AgentShape, type ImpersonationOrder, sessionIdentity } from '#core';
 import { AuditSink } from '#audit';
 import {
   type Admission,

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { AgentShape, Identity } from '#agent';
+import type { AgentShape, Identity } from '#core';
 import {
   type Admission,
   AuthenticationUnavailable,
@@ -17,7 +17,7 @@ import {
   type UserClaim,
   type UserField,
 } from '#auth';
-import { SharedState, type VersionedStore } from '#cluster';
+import { SharedState, type VersionedStore } from '#state';
 import { ExpiringCache, RecordReader } from '#data';
 import {
   type AgentConfig,

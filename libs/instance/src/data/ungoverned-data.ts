@@ -1,5 +1,5 @@
 import type { Provider } from '@nestjs/common';
-import { Refused, refusals } from '#agent';
+import { Refused, refusals } from '#core';
 import { AuditSink } from '#audit';
 import type { ParleyConfig } from '#config';
 import { type OperationContext, type ParseRow, RecordReader, RecordWriter, type SortKey } from '#data';

@@ -1,9 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import { type Answered, ApprovalOffice, type ApprovalServiceRefusal, type Verdict } from '#approvals';
 import { Authenticator } from '#auth';
-import { SharedStateUnavailable } from '#cluster';
+import { SharedStateUnavailable } from '#state';
 import { McpEdge, NotServed, readSmallJson, UnusableBody } from '#streaming';
 import {
   callerOf,

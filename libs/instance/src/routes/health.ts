@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AuditBook } from '#audit';
-import { SharedState } from '#cluster';
+import { SharedState } from '#state';
 import { MongoConnection } from '#data-mongo';
 import { ParseConnection } from '#data-parse';
-import { TaskQueue } from '#jobs';
+import { TaskQueue } from '#tasks';
 import { McpEdge } from '#streaming';
 import { isReading, type HttpRoute, notFound, sendJson, wrongVerb } from './http-routes.js';
 

@@ -1,13 +1,13 @@
 import { Logger } from '@nestjs/common';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
-import { type Agent, Unauthorized } from '#agent';
+import { type Agent, Unauthorized } from '#core';
 import {
   AuthenticationUnavailable,
   type Authenticator,
   type CredentialSource,
   InsufficientScope,
 } from '#auth';
-import { SharedStateUnavailable } from '#cluster';
+import { SharedStateUnavailable } from '#state';
 import { type McpEdge, NotServed, notServed, trustedHeaders, type UnreadAnswers } from '#streaming';
 
 /** A route beside MCP, on plain Node requests: the same behind any framework. */

@@ -1,4 +1,4 @@
-import { type Agent, type ProgressUpdate, sanitizeCorrelationId } from '#agent';
+import { type Agent, type ProgressUpdate, sanitizeCorrelationId } from '#core';
 import {
   type ClientLink,
   isJsonObject,

@@ -1,14 +1,14 @@
 import type { InjectionToken, Provider } from '@nestjs/common';
-import { RateLimiters } from '#agent';
+import { RateLimiters } from '#core';
 import { AuditSink } from '#audit';
 import { Authenticator } from '#auth';
-import { SharedState } from '#cluster';
+import { SharedState } from '#state';
 import { approvedBy } from '#approvals';
 import { type AgentChooser, admittedBy, chosenBy } from '#instance';
 import { ConfigError, type ConfigFault } from '#config';
 import { PrincipalDirectory, RecordReader, RecordSearcher, RecordWriter, SchemaCatalogue } from '#data';
 import { Approver } from '#dispatcher';
-import { TaskQueue } from '#jobs';
+import { TaskQueue } from '#tasks';
 import { CheckedReader, CheckedSearcher } from './checked-stores.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { ModuleMetadata, Provider } from '@nestjs/common';
-import type { AgentShapeOptions } from '#agent';
+import type { AgentShapeOptions } from '#core';
 import {
   type AgentConfig,
   ConfigError,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import { ModuleRef, ModulesContainer } from '@nestjs/core';
-import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentDefinition } from '#agent';
+import { type Agent, type AgentShape, type AgentShapeOptions, compileAgentDefinition } from '#core';
 import {
   type AgentChoice,
   agentWithin,
@@ -15,7 +15,7 @@ import {
   UngovernedData,
 } from '#instance';
 import { OperationLog } from '#audit';
-import { SessionStreams } from '#cluster';
+import { SessionStreams } from '#state';
 import {
   Impersonation,
   PrincipalResolver,
@@ -34,7 +34,7 @@ import {
   SubAgents,
   ToolCallbacks,
 } from '#dispatcher';
-import { Conversation, type ConversationOptions, KernelTools, type ModelSettings, openModel } from '#llm';
+import { Conversation, type ConversationOptions, KernelTools, type ModelSettings, openModel } from '#chat';
 import { assertChoiceOfLimits, ConfigVersions } from '#config';
 import { ToolRegistry, ToolRunner } from '#tools';
 import { type AnsweredMessage, answerMessage, type MessageOptions } from './answer-message.js';

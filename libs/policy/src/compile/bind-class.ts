@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { Refused } from '#agent';
+import { Refused } from '#core';
 import type { TierMasks } from '../masking/column-masks.js';
 import { maskIssue } from '../masking/compile-masks.js';
 import type { ClassAccess } from '../model/class-access.js';

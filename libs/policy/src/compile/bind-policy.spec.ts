@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type AgentShapeOptions, compileAgentDefinition } from '#agent';
+import { type AgentShapeOptions, compileAgentDefinition } from '#core';
 import { compilePolicy } from './compile-policy.js';
 import type { ClassConfig } from './policy-config.js';
 import { bindPolicy } from './bind-policy.js';

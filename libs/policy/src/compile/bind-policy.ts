@@ -1,4 +1,4 @@
-import { type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#agent';
+import { type AgentShape, canonicalClassName, DEFAULT_FILTER } from '#core';
 import { compileClass } from './compile-policy.js';
 import type { ClassPolicy, Policy } from '../model/policy.js';
 import type { SchemaSnapshot } from '../model/class-schema.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { canonicalClassName, compileBudget, Refused } from '#agent';
+import { canonicalClassName, compileBudget, Refused } from '#core';
 import { compileMasks } from '../masking/compile-masks.js';
 import { Pseudonyms } from '../masking/mask-row.js';
 import { ALWAYS_KEEP, FieldNames, isInternalField } from '../model/field-names.js';

@@ -1,4 +1,4 @@
-import { canonicalClassName, type FilterSubject } from '#agent';
+import { canonicalClassName, type FilterSubject } from '#core';
 import { joinMasks } from '../masking/compile-masks.js';
 import { toLowerCamel } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';

@@ -1,4 +1,4 @@
-import type { BudgetOptions } from '#agent';
+import type { BudgetOptions } from '#core';
 import type { BypassFunction, TenantSource } from '../model/policy.js';
 import type { MasksConfig } from '../masking/compile-masks.js';
 

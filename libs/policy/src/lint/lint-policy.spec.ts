@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition } from '#agent';
+import { compileAgentDefinition } from '#core';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';

@@ -4,7 +4,7 @@ import {
   DEFAULT_FILTER,
   isParseClassName,
   isSystemClassName,
-} from '#agent';
+} from '#core';
 import type { SchemaSnapshot } from '../model/class-schema.js';
 import { FieldNames, rootOf, suggestNames } from '../model/field-names.js';
 import { type DeclaredClass, type Policy, type PolicyIssue, tierBypasses } from '../model/policy.js';

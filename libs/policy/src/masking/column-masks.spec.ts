@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition } from '#agent';
+import { compileAgentDefinition } from '#core';
 import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { FieldNames } from '../model/field-names.js';
 import { parseKeys } from '../where/requested-fields.js';

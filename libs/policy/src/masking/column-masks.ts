@@ -1,4 +1,4 @@
-import { type AgentShape, isTier, type Tier } from '#agent';
+import { type AgentShape, isTier, type Tier } from '#core';
 import { rootOf } from '../model/field-names.js';
 
 /**

@@ -1,4 +1,4 @@
-import { TIERS } from '#agent';
+import { TIERS } from '#core';
 import { ALWAYS_KEEP, hasInternalSegment, rootOf } from '../model/field-names.js';
 import type { PolicyIssue } from '../model/policy.js';
 import { describeMask, isAsStrict, type MaskRule, strictestOf, type TierMasks } from './column-masks.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compileAgentDefinition, type Tier } from '#agent';
+import { compileAgentDefinition, type Tier } from '#core';
 import { compileMasks, type MasksConfig } from './compile-masks.js';
 import { maskedColumns } from './column-masks.js';
 import { MASKED, maskRow, Pseudonyms } from './mask-row.js';

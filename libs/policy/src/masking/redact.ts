@@ -1,4 +1,4 @@
-import { canonicalClassName } from '#agent';
+import { canonicalClassName } from '#core';
 import { isInternalField } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';
 

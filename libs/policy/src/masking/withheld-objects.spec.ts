@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refusals } from '#agent';
+import { refusals } from '#core';
 import type { ClassAccess, WithheldObjects } from '../model/class-access.js';
 import { FieldNames } from '../model/field-names.js';
 import { refusalOf } from '../music.fixture.js';

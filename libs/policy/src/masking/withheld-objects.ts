@@ -1,4 +1,4 @@
-import { type Refusal, Refused, refusals } from '#agent';
+import { type Refusal, Refused, refusals } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type PlainObject, type Where } from '../model/where.js';

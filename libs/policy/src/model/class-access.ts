@@ -1,4 +1,4 @@
-import { type Refusal, refusals } from '#agent';
+import { type Refusal, refusals } from '#core';
 import type { ClassSchema } from './class-schema.js';
 import { logicalColumn, type ColumnMasks, isSecretColumn } from '../masking/column-masks.js';
 import type { ProtectedColumns } from '../rights/class-permissions.js';

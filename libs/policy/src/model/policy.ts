@@ -1,4 +1,4 @@
-import type { Agent, AgentShape, DataBudget, FilterSubject, Tier } from '#agent';
+import type { Agent, AgentShape, DataBudget, FilterSubject, Tier } from '#core';
 import type { TierMasks } from '../masking/column-masks.js';
 import type { Pseudonyms } from '../masking/mask-row.js';
 import type { FieldNames } from './field-names.js';

@@ -1,4 +1,4 @@
-import { Refused, refusals } from '#agent';
+import { Refused, refusals } from '#core';
 
 /** Why a query or a write was blocked, for the operator's log alone (docs/refusals.md#security-refusals-are-opaque). */
 export const SECURITY_REASONS = [

@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName } from '#agent';
+import { canonicalClassName, isClassName } from '#core';
 import { JOINABLE_SYSTEM_CLASSES } from '../model/class-access.js';
 import { hasInternalSegment, isMagicName, rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';

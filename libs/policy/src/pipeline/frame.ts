@@ -1,4 +1,4 @@
-import { orThrow, Refused, refusals } from '#agent';
+import { orThrow, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal } from '../model/class-access.js';
 import { hasInternalSegment, rootOf } from '../model/field-names.js';
 import { pipelineBlocked } from './stages.js';

@@ -1,4 +1,4 @@
-import { refusals } from '#agent';
+import { refusals } from '#core';
 import { describe, expect, it } from 'vitest';
 import { INTERNAL_FIELDS } from '../model/field-names.js';
 import type { Where } from '../model/where.js';

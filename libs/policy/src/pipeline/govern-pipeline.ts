@@ -1,4 +1,4 @@
-import { type Refusal, refusals, Refused } from '#agent';
+import { type Refusal, refusals, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, isRefusal } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';

@@ -1,4 +1,4 @@
-import { refusals } from '#agent';
+import { refusals } from '#core';
 import { describe, expect, it } from 'vitest';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { validatePipeline } from './validate-pipeline.js';

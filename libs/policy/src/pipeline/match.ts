@@ -1,4 +1,4 @@
-import { type Refusal, Refused, refusals } from '#agent';
+import { type Refusal, Refused, refusals } from '#core';
 import { rootOf } from '../model/field-names.js';
 import { isPlainObject, type Where } from '../model/where.js';
 import { assertComparable, noneWithheldOn } from '../masking/withheld-objects.js';

@@ -1,4 +1,4 @@
-import { refusals } from '#agent';
+import { refusals } from '#core';
 import fc from 'fast-check';
 import { aggregate } from 'mingo';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-import { canonicalClassName, refusals, Refused } from '#agent';
+import { canonicalClassName, refusals, Refused } from '#core';
 import { blocked, type SecurityReason } from '../model/security-reason.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 

@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#agent';
+import { refusals, Refused } from '#core';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { constantText } from './deny-rules.js';
 

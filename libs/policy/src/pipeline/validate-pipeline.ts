@@ -1,4 +1,4 @@
-import { isClassName, refusals, Refused } from '#agent';
+import { isClassName, refusals, Refused } from '#core';
 import { suggestNames } from '../model/field-names.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';
 import { assertNothingForbidden } from './deny-rules.js';

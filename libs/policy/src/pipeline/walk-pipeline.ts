@@ -1,4 +1,4 @@
-import { canonicalClassName, Refused } from '#agent';
+import { canonicalClassName, Refused } from '#core';
 import { inexactColumns, noneWithheldWithin } from '../masking/withheld-objects.js';
 import { type ClassAccess, type ClassReach, isRefusal, withheldTarget } from '../model/class-access.js';
 import { rootOf } from '../model/field-names.js';

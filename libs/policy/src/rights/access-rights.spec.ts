@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { MASTER_PRINCIPALS, principalsOf } from '#agent';
+import { MASTER_PRINCIPALS, principalsOf } from '#core';
 import type { ClassSchema, FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { music, refusalOf, shopReach } from '../music.fixture.js';
 import { governPipeline } from '../pipeline/govern-pipeline.js';

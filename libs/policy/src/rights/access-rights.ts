@@ -1,4 +1,4 @@
-import { type Principals, type Refusal, refusals } from '#agent';
+import { type Principals, type Refusal, refusals } from '#core';
 import type { ClassSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { allOf, type Where } from '../model/where.js';
 import {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { MASTER_PRINCIPALS, principalsOf } from '#agent';
+import { MASTER_PRINCIPALS, principalsOf } from '#core';
 import {
   isReadableProtection,
   operationVerdict,

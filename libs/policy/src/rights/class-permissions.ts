@@ -1,4 +1,4 @@
-import { isRolePrincipal, type Principals, PUBLIC_PRINCIPAL } from '#agent';
+import { isRolePrincipal, type Principals, PUBLIC_PRINCIPAL } from '#core';
 import type { ClassLevelPermissions } from '../model/class-schema.js';
 import { rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';

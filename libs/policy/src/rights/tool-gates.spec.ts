@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, type AgentShapeOptions, compileAgentDefinition } from '#agent';
+import { Agent, type AgentShapeOptions, compileAgentDefinition } from '#core';
 import { envGate, type GatedTool, methodGate, readEnvironmentGates, toolGate } from './tool-gates.js';
 
 const agent = (options: AgentShapeOptions) =>

@@ -1,4 +1,4 @@
-import { type Agent, isSystemClassName, type Refusal, refusals, type Tier, tierCovers } from '#agent';
+import { type Agent, isSystemClassName, type Refusal, refusals, type Tier, tierCovers } from '#core';
 
 /** The properties of a tool that its gates check. */
 export interface GatedTool {

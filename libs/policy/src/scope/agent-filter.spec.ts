@@ -7,7 +7,7 @@ import {
   deriveAgent,
   MASTER_PRINCIPALS,
   Refused,
-} from '#agent';
+} from '#core';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { FieldSchema, SchemaSnapshot } from '../model/class-schema.js';
 import { AgentScopes } from './agent-scope.js';

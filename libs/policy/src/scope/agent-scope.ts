@@ -8,7 +8,7 @@ import {
   type Principals,
   type Refusal,
   refusals,
-} from '#agent';
+} from '#core';
 import type { BindingIssue } from '../compile/bind-class.js';
 import { BoundPolicy } from '../compile/bind-policy.js';
 import { withoutColumns } from '../masking/column-masks.js';

@@ -11,7 +11,7 @@ import {
   isConstraint,
   refusals,
   Refused,
-} from '#agent';
+} from '#core';
 import { type BindingIssue, type MissingColumn, missingColumns } from '../compile/bind-class.js';
 import type { BoundPolicy } from '../compile/bind-policy.js';
 import { defaultHiding, HIDDEN_BY_DEFAULT } from '../compile/compile-policy.js';

@@ -6,7 +6,7 @@ import {
   deriveAgent,
   MASTER_PRINCIPALS,
   Refused,
-} from '#agent';
+} from '#core';
 import { schemaOf, schemasOf } from '../compile/bound-class.fixture.js';
 import { compilePolicy } from '../compile/compile-policy.js';
 import type { PolicyConfig } from '../compile/policy-config.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent, compileAgentDefinition, deriveAgent, refusals } from '#agent';
+import { Agent, compileAgentDefinition, deriveAgent, refusals } from '#core';
 import { boundClass } from '../compile/bound-class.fixture.js';
 import { compileClass } from '../compile/compile-policy.js';
 import type { TenantScopeConfig } from '../compile/policy-config.js';

@@ -1,4 +1,4 @@
-import { type Agent, type Refusal, refusals } from '#agent';
+import { type Agent, type Refusal, refusals } from '#core';
 import { isRefusal } from '../model/class-access.js';
 import type { FieldNames } from '../model/field-names.js';
 import { type ClassPolicy, type TenantScope, type TenantSource, tierBypasses } from '../model/policy.js';

@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#agent';
+import { canonicalClassName, isClassName, type Refusal, refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import type { FieldType } from '../model/class-schema.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';

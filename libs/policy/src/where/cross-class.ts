@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName, refusals, Refused } from '#agent';
+import { canonicalClassName, isClassName, refusals, Refused } from '#core';
 import { noneWithheldOn } from '../masking/withheld-objects.js';
 import { type ClassAccess, type ClassReach, isRefusal } from '../model/class-access.js';
 import { blocked } from '../model/security-reason.js';

@@ -1,4 +1,4 @@
-import { refusals, Refused } from '#agent';
+import { refusals, Refused } from '#core';
 import { blocked } from '../model/security-reason.js';
 import { isPlainObject, type PlainObject, type Where } from '../model/where.js';
 import {

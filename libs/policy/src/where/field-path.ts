@@ -1,4 +1,4 @@
-import { orThrow, type Refusal, Refused, refusals } from '#agent';
+import { orThrow, type Refusal, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, withheldTarget } from '../model/class-access.js';
 import { hasInternalSegment, isMagicName, rootOf } from '../model/field-names.js';
 import { isPlainObject } from '../model/where.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { refusals, Refused } from '#agent';
+import { refusals, Refused } from '#core';
 import type { ClassAccess } from '../model/class-access.js';
 import type { FieldSchema, FieldType } from '../model/class-schema.js';
 import { ALWAYS_KEEP, FieldNames, INTERNAL_FIELDS, rootOf } from '../model/field-names.js';

@@ -1,4 +1,4 @@
-import { orThrow, refusals, Refused } from '#agent';
+import { orThrow, refusals, Refused } from '#core';
 import { isDeniedPath } from '../masking/column-masks.js';
 import { mayHoldWithheld } from '../masking/withheld-objects.js';
 import {

@@ -1,4 +1,4 @@
-import { type Refusal, refusals, Refused } from '#agent';
+import { type Refusal, refusals, Refused } from '#core';
 import { besideCondition } from '../masking/withheld-objects.js';
 import { type ClassAccess, type ClassReach, isRefusal } from '../model/class-access.js';
 import { blocked } from '../model/security-reason.js';

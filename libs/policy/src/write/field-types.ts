@@ -1,4 +1,4 @@
-import { canonicalClassName, isClassName } from '#agent';
+import { canonicalClassName, isClassName } from '#core';
 import { FIELD_TYPES, type FieldSchema, type FieldType } from '../model/class-schema.js';
 import type { PropertyPolicy } from '../model/policy.js';
 import { isPlainObject } from '../model/where.js';

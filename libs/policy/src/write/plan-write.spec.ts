@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Agent, type AgentShapeOptions, compileAgentDefinition, Refused } from '#agent';
+import { Agent, type AgentShapeOptions, compileAgentDefinition, Refused } from '#core';
 import { boundClass } from '../compile/bound-class.fixture.js';
 import type { ClassConfig } from '../compile/policy-config.js';
 import { maskedColumns } from '../masking/column-masks.js';

@@ -1,4 +1,4 @@
-import { type Agent, Refused, refusals } from '#agent';
+import { type Agent, Refused, refusals } from '#core';
 import { type ClassAccess, columnRefusal, isMasked } from '../model/class-access.js';
 import type { ClassPolicy } from '../model/policy.js';
 import type { FieldSchema, IndexSchema } from '../model/class-schema.js';

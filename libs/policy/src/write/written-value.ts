@@ -1,4 +1,4 @@
-import { isObjectId, refusals, Refused } from '#agent';
+import { isObjectId, refusals, Refused } from '#core';
 import { isInternalField, isMagicName, toLowerCamel } from '../model/field-names.js';
 import { blocked } from '../model/security-reason.js';
 import { isPlainObject, type PlainObject } from '../model/where.js';

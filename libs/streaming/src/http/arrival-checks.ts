@@ -1,4 +1,4 @@
-import type { RateLimiter } from '#agent';
+import type { RateLimiter } from '#core';
 import { oneLine } from '#audit';
 import { remoteNetwork } from '#auth';
 import { namesTwoHosts, type RequestCheck } from './http-exchange.js';

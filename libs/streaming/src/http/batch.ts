@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { StepUp } from '#auth';
 import { StreamedResult } from '#dispatcher';
 import { BatchAnswers } from '../batch-answers.js';

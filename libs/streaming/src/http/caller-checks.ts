@@ -1,6 +1,6 @@
-import { callerKey, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#agent';
+import { callerKey, type RateVerdict, sanitizeCorrelationId, Unauthorized } from '#core';
 import { AuthenticationUnavailable, type CredentialSource, InsufficientScope, InvalidToken } from '#auth';
-import { SharedStateUnavailable } from '#cluster';
+import { SharedStateUnavailable } from '#state';
 import { faultLine, isLegacyVersion, member } from '#dispatcher';
 import type { Message } from '../message.js';
 import type { EdgeDependencies } from './edge-dependencies.js';

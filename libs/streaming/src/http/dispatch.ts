@@ -1,5 +1,5 @@
-import type { Agent } from '#agent';
-import { SharedStateUnavailable } from '#cluster';
+import type { Agent } from '#core';
+import { SharedStateUnavailable } from '#state';
 import { faultLine, StreamedResult } from '#dispatcher';
 import type { Call } from '../sessions/cancellation.js';
 import { chooseResponseStream, eventStream, isFull } from '../sse/choose-stream.js';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type Agent, refusals, Refused, Unauthorized } from '#agent';
-import { SharedStateUnavailable } from '#cluster';
+import { type Agent, refusals, Refused, Unauthorized } from '#core';
+import { SharedStateUnavailable } from '#state';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { type Download, type DownloadCall, Downloads } from './edge-dependencies.js';
 import type { McpEdgeOptions } from './edge-options.js';

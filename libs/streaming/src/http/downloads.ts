@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized } from '#agent';
-import { SharedStateUnavailable } from '#cluster';
+import { type ErrorCode, Refused, sanitizeCorrelationId, Unauthorized } from '#core';
+import { SharedStateUnavailable } from '#state';
 import { faultLine } from '#dispatcher';
 import { isFull } from '../sse/choose-stream.js';
 import { accepting, customHeader, host, origin, preAuthLimit } from './arrival-checks.js';

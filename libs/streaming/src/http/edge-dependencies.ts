@@ -1,6 +1,6 @@
-import type { Agent, CallTelemetry } from '#agent';
+import type { Agent, CallTelemetry } from '#core';
 import type { Authenticator } from '#auth';
-import type { SessionStore } from '#cluster';
+import type { SessionStore } from '#state';
 import type { Kernel, WarningLog } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import type { Wire } from '../sessions/wire.js';

@@ -1,4 +1,4 @@
-import type { RateLimiter } from '#agent';
+import type { RateLimiter } from '#core';
 import { HostPolicy, OriginPolicy } from './host-and-origin.js';
 
 export interface McpEdgeOptions {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Agent } from '#agent';
-import type { Session } from '#cluster';
+import type { Agent } from '#core';
+import type { Session } from '#state';
 import { type Era, FALLBACK_VERSION, type JsonObject } from '#dispatcher';
 import type { RequestTelemetry } from '#telemetry';
 import { type Message, NO_MESSAGE } from '../message.js';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { Authenticator } from '#auth';
-import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#cluster';
+import { ProcessSessionStore, type SessionNotice, type SessionStore, SharedStateUnavailable } from '#state';
 import { faultLine, type Kernel, type WarningLog } from '#dispatcher';
 import type { Telemetry } from '#telemetry';
 import { processWire, type Wire } from '../sessions/wire.js';

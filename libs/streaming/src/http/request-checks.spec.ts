@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { ProcessRateLimiter } from '#agent';
+import { ProcessRateLimiter } from '#core';
 import { edgeUnderTest, type EdgeUnderTest } from '../testing/edge-under-test.js';
 import { deep, exhausted, REFUSALS } from '../testing/refusals.fixture.js';
 import { initialize, modern, ping } from '../testing/requests.js';

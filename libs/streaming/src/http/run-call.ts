@@ -1,4 +1,4 @@
-import { Agent, isLogLevel } from '#agent';
+import { Agent, isLogLevel } from '#core';
 import type { StepUp } from '#auth';
 import { type KernelReply, type KernelResult, knownCapabilities, member, StreamedResult } from '#dispatcher';
 import { dispatchContext, endingOf, FAILED, measuredMessage } from '../dispatch-context.js';

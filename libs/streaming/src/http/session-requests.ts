@@ -1,4 +1,4 @@
-import { type Agent, sanitizeCorrelationId } from '#agent';
+import { type Agent, sanitizeCorrelationId } from '#core';
 import { FALLBACK_VERSION, isLegacyVersion } from '#dispatcher';
 import { eventStream, isFull } from '../sse/choose-stream.js';
 import { ListeningStream, type OpenStream } from '../sse/open-streams.js';

@@ -1,4 +1,4 @@
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { Message } from '../message.js';
 
 /** One request that is being answered, and what may end it from outside. */

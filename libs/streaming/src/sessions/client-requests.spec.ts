@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
-import { SharedStateUnavailable } from '#cluster';
+import { SharedStateUnavailable } from '#state';
 import type { DispatchContext } from '#dispatcher';
 import { call, cancel, EVENTS, listening, sessionOf, until } from '../testing/calls.js';
 import { edgeUnderTest, type EdgeUnderTest, replicaState } from '../testing/edge-under-test.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { merge } from 'rxjs';
-import type { OneTimeStore } from '#cluster';
+import type { OneTimeStore } from '#state';
 import { type ClientReply, ClientUnreachable, isJsonObject, type JsonObject } from '#dispatcher';
 import type { Message } from '../message.js';
 import type { Call } from './cancellation.js';

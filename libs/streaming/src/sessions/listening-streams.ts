@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Observable, Subject } from 'rxjs';
-import { callerKey, type Agent } from '#agent';
-import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
+import { callerKey, type Agent } from '#core';
+import { type OpenedStream, type SessionNotice, SessionStreams } from '#state';
 import { ListChanges, type ListKind } from '#dispatcher';
 import { notification } from '../sse/event-stream.js';
 import { type ReplicaSignals, text } from './replica-signals.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { filter, type Observable } from 'rxjs';
-import type { BusMessage, MessageBus } from '#cluster';
+import type { BusMessage, MessageBus } from '#state';
 import { faultLine, type WarningLog } from '#dispatcher';
 
 /** What edges publish to each other, by topic. */

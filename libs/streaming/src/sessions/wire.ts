@@ -1,4 +1,4 @@
-import { processState, type SharedState } from '#cluster';
+import { processState, type SharedState } from '#state';
 import type { WarningLog } from '#dispatcher';
 import { Resumption } from '../sse/resumable-stream.js';
 import { type CallName, RunningCalls } from './cancellation.js';

@@ -1,5 +1,5 @@
 import type { Subscription } from 'rxjs';
-import type { Agent } from '#agent';
+import type { Agent } from '#core';
 import type { Authenticator, CredentialSource } from '#auth';
 import { faultLine, type StreamedResult, type WarningLog } from '#dispatcher';
 import { internalError } from '../http/refusals.js';

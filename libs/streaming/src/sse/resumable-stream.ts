@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { callerKey, type Agent } from '#agent';
-import type { LoggedFrame, StreamLog } from '#cluster';
+import { callerKey, type Agent } from '#core';
+import type { LoggedFrame, StreamLog } from '#state';
 import { isJsonObject, type JsonObject } from '#dispatcher';
 import type { Reply } from '../http/reply.js';
 import { type ReplicaSignals, text } from '../sessions/replica-signals.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Subscription } from 'rxjs';
-import { callerKey, type Agent, type LogLevel, Unauthorized } from '#agent';
+import { callerKey, type Agent, type LogLevel, Unauthorized } from '#core';
 import type { Authenticator } from '#auth';
 import {
   FALLBACK_VERSION,

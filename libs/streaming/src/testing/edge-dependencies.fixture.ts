@@ -1,4 +1,4 @@
-import { Agent, type CallContext, compileAgentDefinition, refusals, Unauthorized } from '#agent';
+import { Agent, type CallContext, compileAgentDefinition, refusals, Unauthorized } from '#core';
 import { AuthenticationUnavailable, Authenticator, type CredentialSource } from '#auth';
 import type { GovernedRecords } from '#data';
 import { type DispatchContext, RecordsSource } from '#dispatcher';

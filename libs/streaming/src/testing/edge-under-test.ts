@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Subject } from 'rxjs';
-import { ProcessSessionStore, processState, type SharedState } from '#cluster';
+import { ProcessSessionStore, processState, type SharedState } from '#state';
 import { Kernel, PromptRegistry } from '#dispatcher';
 import type { AbandonedDispatch, Downloads } from '../http/edge-dependencies.js';
 import type { McpEdgeOptions } from '../http/edge-options.js';

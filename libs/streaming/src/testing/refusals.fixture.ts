@@ -1,4 +1,4 @@
-import type { RateLimiter } from '#agent';
+import type { RateLimiter } from '#core';
 import type { McpEdgeOptions } from '../http/edge-options.js';
 import type { Asked } from './edge-under-test.js';
 import { modern, MODERN_META, ping } from './requests.js';

@@ -1,6 +1,6 @@
 import { Subject } from 'rxjs';
-import { Agent, type AgentOptions } from '#agent';
-import { type OpenedStream, type SessionNotice, SessionStreams } from '#cluster';
+import { Agent, type AgentOptions } from '#core';
+import { type OpenedStream, type SessionNotice, SessionStreams } from '#state';
 
 /** Listening streams of replicas in one process: what a client was sent stays to be looked at. */
 export class SmallStreams {

@@ -1,5 +1,5 @@
-import { Agent, type AgentOptions, compileAgentDefinition, type Identity, sessionIdentity } from '#agent';
-import { ProcessMessageBus, ProcessSubscriptionStore } from '#cluster';
+import { Agent, type AgentOptions, compileAgentDefinition, type Identity, sessionIdentity } from '#core';
+import { ProcessMessageBus, ProcessSubscriptionStore } from '#state';
 import {
   type ChangeSource,
   GovernedRecordsSource,

@@ -1,5 +1,5 @@
 import type * as Prometheus from 'prom-client';
-import type { DataOperation, ToolEnding } from '#agent';
+import type { DataOperation, ToolEnding } from '#core';
 import { BoundedNames } from '../bounded-names.js';
 import type { MessageEnding } from '../telemetry.js';
 

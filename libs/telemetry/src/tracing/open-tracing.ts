@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type * as Api from '@opentelemetry/api';
 import type { Context, ContextManager } from '@opentelemetry/api';
 import type { Sampler, SamplingResult } from '@opentelemetry/sdk-trace';
-import { checkedLookup, type ResolveHost } from '#agent';
+import { checkedLookup, type ResolveHost } from '#core';
 import { type CallerTraces, Tracing } from './tracing.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import type * as Api from '@opentelemetry/api';
 import type { Attributes } from '@opentelemetry/api';
-import type { DataOperation } from '#agent';
+import type { DataOperation } from '#core';
 import { OTHER_NAME } from '../bounded-names.js';
 import type { Arrival, ReceivedMessage } from '../telemetry.js';
 import { readTraceParent, type TraceParent } from '../trace-context.js';

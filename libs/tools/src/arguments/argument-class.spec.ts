@@ -10,7 +10,7 @@ import {
 } from 'class-validator';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Refused } from '#agent';
+import { Refused } from '#core';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { type ClassReader, isClassReader } from '../declaration/class-schema.js';
 import { toolDeclarations } from '../declaration/tool.decorator.js';

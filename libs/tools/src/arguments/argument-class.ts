@@ -6,7 +6,7 @@ import {
   type ValidationArguments,
   type ValidatorConstraintInterface,
 } from 'class-validator';
-import { Refused, refusals } from '#agent';
+import { Refused, refusals } from '#core';
 import { aliasesOf, declaredSchema, givenProperty } from './argument.decorators.js';
 
 /** A call's arguments as a caller wrote them. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Refused } from '#agent';
+import { Refused } from '#core';
 import { BUILT_IN_TOOLS } from '../built-in-tools.js';
 import { toolDeclarations } from '../declaration/tool.decorator.js';
 import { unknownArguments } from './unknown-arguments.js';

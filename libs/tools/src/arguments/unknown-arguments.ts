@@ -1,4 +1,4 @@
-import { Refused, refusals } from '#agent';
+import { Refused, refusals } from '#core';
 import { suggestNames } from '#policy';
 import { declaredNames } from '../json-schema.js';
 import { isClassReader } from '../declaration/class-schema.js';

@@ -1,4 +1,4 @@
-import { Agent, askingCall, compileAgentDefinition, type Tier, TIERS } from '#agent';
+import { Agent, askingCall, compileAgentDefinition, type Tier, TIERS } from '#core';
 import type {
   AggregateOptions,
   AggregateResult,

@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode, type Refusal, Refused, refusals } from '#agent';
+import { ERROR_CODES, type ErrorCode, type Refusal, Refused, refusals } from '#core';
 import { ToolContent, type ToolHandler } from '../tool.js';
 import type { SchemaReader, ValueReader } from '../json-schema.js';
 import { schemaReader } from './value-schema.js';

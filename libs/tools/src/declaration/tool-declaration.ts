@@ -1,4 +1,4 @@
-import { isTier, type Tier, tierCovers } from '#agent';
+import { isTier, type Tier, tierCovers } from '#core';
 import type { SchemaReader } from '../json-schema.js';
 import { schemaReader, type ValueSchema } from './value-schema.js';
 import {

@@ -1,4 +1,4 @@
-import type { CallContext } from '#agent';
+import type { CallContext } from '#core';
 import type { ParseRow } from '#data';
 import {
   cellText,

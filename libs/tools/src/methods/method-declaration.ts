@@ -1,4 +1,4 @@
-import { isTier, type Tier } from '#agent';
+import { isTier, type Tier } from '#core';
 import type { JsonSchema } from '../tool.js';
 
 const METHOD_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}[!?=]?$/;

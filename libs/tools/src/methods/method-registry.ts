@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { type Agent, canonicalClassName, type ProgressUpdate, type Tier } from '#agent';
+import { type Agent, canonicalClassName, type ProgressUpdate, type Tier } from '#core';
 import type { GovernedClass, GovernedRecords, GovernedWrites, ParseRow } from '#data';
 import { type EnvironmentGates, methodGate } from '#policy';
 import { type DeclaredMethod, MethodDeclarationError } from './method-declaration.js';

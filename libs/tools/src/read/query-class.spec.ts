@@ -1,4 +1,4 @@
-import { Refused } from '#agent';
+import { Refused } from '#core';
 import { describe, expect, it } from 'vitest';
 import { callOf, QUIET, runTool, SampleRecords, sampleRows, switches } from '../contracts/sample-records.js';
 import type { ToolSwitches } from '../tool.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { isObjectId, Refused, refusals } from '#agent';
+import { isObjectId, Refused, refusals } from '#core';
 import { CheckedBy, CheckedByData, RequiredText, WholeNumber } from '../arguments/argument.decorators.js';
 import { Tool } from '../declaration/tool.decorator.js';
 import { described, INTEGER, listOf, mapOf, OBJECT, objectOf, STRING } from '../json-schema.js';

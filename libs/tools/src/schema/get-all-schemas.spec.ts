@@ -1,4 +1,4 @@
-import type { Tier } from '#agent';
+import type { Tier } from '#core';
 import { readEnvironmentGates } from '#policy';
 import { describe, expect, it } from 'vitest';
 import { callOf, QUIET, runTool, sampleClass, SampleRecords, switches } from '../contracts/sample-records.js';

@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { Tier } from '#agent';
+import type { Tier } from '#core';
 import type { GovernedClass } from '#data';
 import { type ClassPolicy, type FieldSchema, type FieldType, readEnvironmentGates } from '#policy';
 import { describe, expect, it, vi } from 'vitest';

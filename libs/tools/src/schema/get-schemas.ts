@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger, Optional } from '@nestjs/common';
-import { isSystemClassName } from '#agent';
+import { isSystemClassName } from '#core';
 import type { GovernedClass } from '#data';
 import { ALWAYS_KEEP, rootOf } from '#policy';
 import { RequiredText, Text, TextList } from '../arguments/argument.decorators.js';

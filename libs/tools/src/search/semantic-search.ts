@@ -1,5 +1,5 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { Refused, refusals } from '#agent';
+import { Refused, refusals } from '#core';
 import { type VectorFilters, QueryEmbeddings, type SearchHit } from '#data';
 import { refuseArgument } from '../arguments/argument-class.js';
 import {

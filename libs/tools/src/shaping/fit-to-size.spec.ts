@@ -1,4 +1,4 @@
-import type { Refusal } from '#agent';
+import type { Refusal } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FittedResult, fitToSize } from './fit-to-size.js';

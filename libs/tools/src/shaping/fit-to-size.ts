@@ -1,4 +1,4 @@
-import type { Refusal } from '#agent';
+import type { Refusal } from '#core';
 import { oversizeRefusal, type OversizeParts } from './oversize-refusal.js';
 import {
   byteLength,

@@ -1,4 +1,4 @@
-import { type Refusal, Refused } from '#agent';
+import { type Refusal, Refused } from '#core';
 import type { ParseRow } from '#data';
 import { declaredNames } from '../json-schema.js';
 import type { ToolCall } from '../tool.js';

@@ -1,4 +1,4 @@
-import { Refused } from '#agent';
+import { Refused } from '#core';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hardenDescriptions, hardenSchemaText, neutralizeMarkers } from './untrusted-text.js';

@@ -1,4 +1,4 @@
-import { Refused, refusals } from '#agent';
+import { Refused, refusals } from '#core';
 
 const OPEN = '<schema_description>';
 const CLOSE = '</schema_description>';

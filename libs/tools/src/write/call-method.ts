@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { isObjectId, orThrow, Refused, refusals } from '#agent';
+import { isObjectId, orThrow, Refused, refusals } from '#core';
 import { methodGate, refusedArgumentKeys } from '#policy';
 import { type Arguments, refuseArgument } from '../arguments/argument-class.js';
 import { CheckedByData, RequiredText, Text } from '../arguments/argument.decorators.js';

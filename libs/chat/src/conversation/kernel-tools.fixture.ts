@@ -1,0 +1,75 @@
+import { Agent, type CallContext, compileAgentDefinition } from '#core';
+import type { GovernedRecords } from '#data';
+import { Kernel, PromptRegistry, RecordsSource } from '#dispatcher';
+import { type ToolDefinition, type ToolOutcome, ToolRunner } from '#tools';
+import { KernelTools } from './kernel-tools.js';
+
+type Handler = (args: Readonly<Record<string, unknown>>, context: CallContext) => unknown;
+
+/** A few tools behind a real kernel. */
+export class SmallTools extends ToolRunner {
+  readonly calls: { readonly name: string; readonly args: unknown }[] = [];
+  private readonly handlers = new Map<string, Handler>();
+  private readonly tools: ToolDefinition[] = [];
+
+  add(name: string, handler: Handler, readOnly = true): this {
+    this.handlers.set(name, handler);
+    this.tools.push({
+      name,
+      description: `Does ${name}. `.repeat(200),
+      category: 'query',
+      permission: 'readonly',
+      timeout: 30,
+      clientSafe: false,
+      inputSchema: { type: 'object', properties: { q: { type: 'string' } }, required: [] },
+      annotations: { readOnlyHint: readOnly },
+    });
+    return this;
+  }
+
+  list(): readonly ToolDefinition[] {
+    return this.tools;
+  }
+
+  has(name: string): boolean {
+    return this.handlers.has(name);
+  }
+
+  async run(name: string, args: unknown, context: CallContext): Promise<ToolOutcome> {
+    this.calls.push({ name, args });
+    const handler = this.handlers.get(name);
+    if (!handler)
+      return {
+        ok: false,
+        refusal: { code: 'permission_denied', gate: 'tier', message: `Tool '${name}' is not available` },
+      };
+    const found = await handler(args as Readonly<Record<string, unknown>>, context);
+    return {
+      ok: true,
+      data: found,
+      text: typeof found === 'string' ? found : JSON.stringify(found),
+      structured: false,
+    };
+  }
+}
+
+class NoRecords extends RecordsSource {
+  scopeOf(): Promise<never> {
+    return Promise.reject(new Error('there are no classes here'));
+  }
+
+  for(): GovernedRecords {
+    throw new Error('there are no records here');
+  }
+}
+
+export function kernelToolsOf(tools: SmallTools): KernelTools {
+  const kernel = new Kernel({
+    tools,
+    records: new NoRecords(),
+    prompts: new PromptRegistry(),
+    version: '1.0.0',
+  });
+  const agent = new Agent({ shape: compileAgentDefinition('test'), principal: 'ada' });
+  return new KernelTools({ kernel, agent: () => Promise.resolve(agent), correlationId: 'chat-1' });
+}

@@ -1,0 +1,129 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Queue, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
+import { SharedStateUnavailable } from '#state';
+import { type TaskHandler, type TaskJob, TaskQueue } from './task-queue.js';
+
+export interface BullQueueOptions {
+  readonly url: string;
+  /** What every key begins with. Default `parley`. */
+  readonly prefix?: string;
+  /** Runs at once in this process. Default 4. */
+  readonly concurrency?: number;
+  /** Milliseconds after which the run of a worker that died is given to another. Default 10,000. */
+  readonly lockDuration?: number;
+  readonly log: { warn(line: string): void };
+}
+
+const NAME = 'tasks';
+/** Deaths of workers that one run survives. */
+const MAX_DEATHS = 5;
+/** Milliseconds that adding a job may take. */
+const COMMAND_TIMEOUT = 500;
+/** Milliseconds that runs have to end in at the close, and then again the connections. */
+const SHUTDOWN_TIMEOUT = 1_500;
+
+/** A queue on BullMQ, for every replica that is given the same Redis. */
+export class BullTaskQueue extends TaskQueue {
+  private readonly connection: Redis;
+  private readonly queue: Queue<TaskJob>;
+  private worker: Worker<TaskJob> | undefined;
+  private readonly runs = new Set<Promise<void>>();
+
+  constructor(private readonly options: BullQueueOptions) {
+    super();
+    this.connection = this.connect({
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      commandTimeout: COMMAND_TIMEOUT,
+    });
+    this.queue = new Queue(NAME, {
+      connection: this.connection,
+      prefix: this.prefix,
+      skipVersionCheck: true,
+      // Nobody reads them back; BullMQ itself would keep ten thousand for good.
+      streams: { events: { maxLen: 100 } },
+    });
+    this.queue.on('error', () => undefined);
+  }
+
+  async push(job: TaskJob): Promise<void> {
+    try {
+      await this.queue.add('run', job, {
+        // Colons are BullMQ's own.
+        jobId: `${job.taskId}.${job.run}`,
+        attempts: MAX_DEATHS,
+        backoff: { type: 'fixed', delay: 100 },
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
+    } catch (error) {
+      throw new SharedStateUnavailable(error instanceof Error ? new Error(error.message) : undefined);
+    }
+  }
+
+  work(handler: TaskHandler): void {
+    const { lockDuration = 10_000, concurrency = 4, log } = this.options;
+    this.worker = new Worker<TaskJob>(NAME, ({ data }) => this.followed(handler(data)), {
+      connection: this.connect({ maxRetriesPerRequest: null }),
+      prefix: this.prefix,
+      concurrency,
+      lockDuration,
+      stalledInterval: lockDuration / 2,
+      maxStalledCount: MAX_DEATHS,
+      skipVersionCheck: true,
+    });
+    let away = false;
+    this.worker.on('error', ({ message }) => {
+      if (!away) log.warn(`[Tasks] the queue is unavailable: ${message}`);
+      away = true;
+    });
+    this.worker.on('active', () => (away = false));
+  }
+
+  /** A connection that is away fails at once, one that hangs after a while. */
+  async isUp(): Promise<boolean> {
+    try {
+      await this.connection.ping();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  waiting(): Promise<number> {
+    return this.queue.getWaitingCount();
+  }
+
+  /** Without its Redis a worker would wait for the end of what Redis cannot be told: then only the runs count. */
+  async drain(): Promise<void> {
+    if (await this.isUp()) await this.worker?.pause();
+    else await Promise.allSettled(this.runs);
+  }
+
+  /** Within a few seconds, whatever Redis does: what it is not told of, other workers find stalled. */
+  async close(): Promise<void> {
+    await Promise.race([Promise.allSettled(this.runs), pause(SHUTDOWN_TIMEOUT)]);
+    const force = !(await this.isUp());
+    const closed = Promise.allSettled([this.worker?.close(force), this.queue.close()]);
+    await Promise.race([closed, pause(SHUTDOWN_TIMEOUT)]);
+    this.connection.disconnect();
+  }
+
+  private followed(run: Promise<void>): Promise<void> {
+    this.runs.add(run);
+    const ended = () => void this.runs.delete(run);
+    run.then(ended, ended);
+    return run;
+  }
+
+  private get prefix(): string {
+    return `{${this.options.prefix ?? 'parley'}}`;
+  }
+
+  private connect(options: object): Redis {
+    const client = new Redis(this.options.url, { connectTimeout: 1_000, ...options });
+    client.on('error', () => undefined);
+    return client;
+  }
+}

@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import { EventEmitter2 } from '@nestjs/event-emitter';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Agent, type AgentShape, compileAgentDefinition } from '#core';
+import { type AuditEvent, type AuditRecord, AuditSink, OperationLog } from '#audit';
+import { processState } from '#state';
+import { BackgroundCalls, CallJournal, SealedText, type TaskOwner, ToolCallbacks } from '#dispatcher';
+import { compilePolicy } from '#policy';
+import { ToolRunner } from '#tools';
+import { ProcessTaskQueue } from './open-task-queue.js';
+import { StoredTaskService } from './stored-task-desk.js';
+import { AgentReferences, TaskRecords } from './task-records.js';
+import { TaskWorker } from './task-worker.js';
+
+const SETTINGS = { lifetime: 60_000, pollInterval: 1_000, heartbeat: 60_000 };
+const shape = compileAgentDefinition('analyst');
+const agent = new Agent({ shape, principal: 'ada', tenantId: 'acme' });
+const OWNER: TaskOwner = { principal: 'ada', tenant: 'acme', agent: 'analyst' };
+
+class Recorded extends AuditSink {
+  readonly records: AuditRecord[] = [];
+  readonly events: AuditEvent[] = [];
+  record(record: AuditRecord): undefined {
+    this.records.push(record);
+  }
+  override recordEvent(event: AuditEvent): void {
+    this.events.push(event);
+  }
+}
+
+/** Nothing may run for an agent that is gone. */
+class NothingRuns extends ToolRunner {
+  ran = 0;
+  list() {
+    return [];
+  }
+  has() {
+    return true;
+  }
+  run(): Promise<never> {
+    this.ran += 1;
+    return Promise.reject(new Error('it ran'));
+  }
+}
+
+describe('a task whose agent is no longer configured', () => {
+  let configured: Map<string, AgentShape>;
+  let audit: Recorded;
+  let runner: NothingRuns;
+  let desk: StoredTaskService;
+  let queue: ProcessTaskQueue;
+  let worker: TaskWorker;
+  beforeEach(() => {
+    configured = new Map([['analyst', shape]]);
+    audit = new Recorded();
+    runner = new NothingRuns();
+    queue = new ProcessTaskQueue();
+    const state = processState();
+    const records = new TaskRecords(state.tasks, SETTINGS.lifetime);
+    const key = randomBytes(32);
+    const agents = new AgentReferences(
+      { shapeOf: (name) => configured.get(name), knows: (known) => known === shape },
+      new SealedText({ secrets: () => Promise.resolve([key]) }, 'test'),
+    );
+    const journal = new CallJournal(
+      { of: () => compilePolicy({}).policy },
+      audit,
+      null,
+      new OperationLog(10),
+      new ToolCallbacks(),
+      new EventEmitter2(),
+    );
+    const calls = new BackgroundCalls(runner, { warn: () => undefined }, journal);
+    const { bus, oneTime } = state;
+    const begun = state.limiters.limiter('tasks', { limit: 10, window: 60 });
+    desk = new StoredTaskService({ records, queue, bus, agents, settings: SETTINGS, begun, calls });
+    worker = new TaskWorker({
+      records,
+      calls,
+      registry: { get: () => undefined },
+      agents,
+      bus,
+      oneTime,
+      settings: SETTINGS,
+    });
+  });
+
+  const begin = () =>
+    desk.start(
+      { agent, tool: 'slow', args: { secret: 'value' }, version: '2026-07-28', capabilities: {} },
+      0,
+    );
+
+  it('fails without running, and leaves one record that names whose it was and no value', async () => {
+    const { taskId } = await begin();
+    configured.clear();
+    queue.work((job) => worker.handle(job));
+    await queue.drain();
+    expect(await desk.find(taskId, OWNER)).toMatchObject({
+      status: 'failed',
+      error: { message: 'The agent of this task no longer exists' },
+    });
+    expect(runner.ran).toBe(0);
+    expect(audit.records).toEqual([]);
+    expect(audit.events).toMatchObject([
+      {
+        type: 'task_end',
+        success: false,
+        task_id: taskId,
+        tool: 'slow',
+        principal: 'ada',
+        agent_name: 'analyst',
+        tenant_id: 'acme',
+        gate: 'identity',
+      },
+    ]);
+    expect(JSON.stringify(audit.events)).not.toContain('value');
+  });
+
+  it('leaves one record as well when it is cancelled before it ran', async () => {
+    const { taskId } = await begin();
+    configured.clear();
+    await desk.cancel(taskId, OWNER);
+    await desk.cancel(taskId, OWNER);
+    queue.work((job) => worker.handle(job));
+    await queue.drain();
+    expect(audit.events).toMatchObject([{ type: 'task_end', task_id: taskId }]);
+    expect(runner.ran).toBe(0);
+  });
+
+  it('is not begun by a worker that closes already', async () => {
+    const { taskId } = await begin();
+    worker.close();
+    await expect(worker.handle({ taskId, run: 1 })).rejects.toMatchObject({ name: 'HandedOver' });
+    expect(await desk.find(taskId, OWNER)).toMatchObject({ status: 'working' });
+  });
+});

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { filter, firstValueFrom, merge, timer } from 'rxjs';
+import { type RateLimiter, type Refusal, refusals, Refused } from '#core';
+import type { MessageBus } from '#state';
+import {
+  type BackgroundCalls,
+  fittingResponses,
+  type JsonObject,
+  type TaskCall,
+  TaskStore,
+  taskOwner,
+  type TaskOwner,
+  type TaskState,
+} from '#dispatcher';
+import type { TaskQueue } from './task-queue.js';
+import {
+  type AgentReferences,
+  CANCELLED,
+  ENDED,
+  hasEnded,
+  isOwnedBy,
+  type TaskRecord,
+  type TaskRecords,
+  type TaskSettings,
+  taskState,
+  unanswered,
+} from './task-records.js';
+
+export interface TaskServiceDependencies {
+  readonly records: TaskRecords;
+  readonly queue: TaskQueue;
+  readonly bus: MessageBus;
+  readonly agents: AgentReferences;
+  readonly settings: TaskSettings;
+  /** How many tasks a principal may begin: each is kept for its lifetime. */
+  readonly begun: RateLimiter;
+  /** Records tasks that end while nothing runs. */
+  readonly calls: Pick<BackgroundCalls, 'recordUnfinished' | 'recordOrphaned'>;
+}
+
+/** Silences of a run after which it is taken for lost. */
+const LOST = 5;
+
+/** Tasks as records, run by whichever replica's worker is free. */
+export class StoredTaskService extends TaskStore {
+  constructor(private readonly dependencies: TaskServiceDependencies) {
+    super();
+  }
+
+  /** @throws Refused for the call of a sub-agent, under whose limits no worker could run, and for one task too many */
+  async start(call: TaskCall, timeout: number): Promise<TaskState> {
+    const { records, queue, agents, bus, begun } = this.dependencies;
+    const taskId = randomUUID();
+    const agent = await agents.write(call.agent, taskId);
+    if (agent === undefined) throw new Refused(refusals.notImplemented('This agent cannot begin tasks'));
+    const record = newRecord(call, agent);
+    const refusal = await refusalOf(begun, call.agent.principal);
+    if (refusal) {
+      this.dependencies.calls.recordUnfinished({ ...record, agent: call.agent }, refusal);
+      throw new Refused(refusal);
+    }
+    await records.create(taskId, record);
+    // Heard from before the job is there: a quick run ends before a slow listener begins.
+    const settled = timeout > 0 ? endOf(bus, taskId, timeout) : undefined;
+    try {
+      await queue.push({ taskId, run: record.run });
+    } catch (error) {
+      await records.remove(taskId);
+      throw error;
+    }
+    await settled;
+    return this.state(taskId, settled ? ((await records.find(taskId)) ?? record) : record);
+  }
+
+  async find(taskId: string, owner: TaskOwner): Promise<TaskState | undefined> {
+    const record = await this.owned(taskId, owner);
+    if (!record) return undefined;
+    await this.revive(taskId, record);
+    return this.state(taskId, record);
+  }
+
+  async answer(taskId: string, owner: TaskOwner, responses: JsonObject): Promise<boolean> {
+    const record = await this.owned(taskId, owner);
+    if (!record) return false;
+    const fitting = fittingResponses(unanswered(record), responses);
+    const changed = await this.dependencies.records.change(taskId, (current) =>
+      withAnswers(current, fitting),
+    );
+    if (changed?.status === 'working') await this.dependencies.queue.push({ taskId, run: changed.run });
+    return true;
+  }
+
+  async cancel(taskId: string, owner: TaskOwner): Promise<boolean> {
+    const record = await this.owned(taskId, owner);
+    if (!record) return false;
+    let waited = false;
+    const changed = await this.dependencies.records.change(taskId, (current) => {
+      waited = current.status === 'input_required' || !current.begun;
+      return hasEnded(current) ? null : { ...current, status: 'cancelled' };
+    });
+    if (!changed) return true;
+    await this.dependencies.bus.publish(CANCELLED, { taskId });
+    // A run in progress receives it, and records how it ended.
+    if (waited) await this.recordCancelled(taskId, changed);
+    return true;
+  }
+
+  private async recordCancelled(taskId: string, record: TaskRecord): Promise<void> {
+    const agent = await this.dependencies.agents.read(record.agent, taskId);
+    if (!agent) return this.dependencies.calls.recordOrphaned({ ...record, taskId });
+    this.dependencies.calls.recordUnfinished(
+      { ...record, agent, begun: false },
+      refusals.cancelled('task_cancelled'),
+    );
+  }
+
+  private async owned(taskId: string, owner: TaskOwner): Promise<TaskRecord | undefined> {
+    const record = await this.dependencies.records.find(taskId);
+    return record && isOwnedBy(record, owner) ? record : undefined;
+  }
+
+  /** A run whose job was lost, between a record and its job or with a worker, is queued again at the next poll. */
+  private async revive(taskId: string, { status, lastUpdatedAt, run }: TaskRecord): Promise<void> {
+    const silence = Date.now() - lastUpdatedAt;
+    if (status !== 'working' || silence < this.dependencies.settings.heartbeat * LOST) return;
+    await this.dependencies.queue.push({ taskId, run });
+  }
+
+  private state(taskId: string, record: TaskRecord): TaskState {
+    const { lifetime: ttl, pollInterval: poll } = this.dependencies.settings;
+    return taskState(taskId, record, { ttl, poll });
+  }
+}
+
+function newRecord(call: TaskCall, agent: string): TaskRecord {
+  const { tool, args, version, capabilities, correlationId, began, soFar, approver } = call;
+  const now = Date.now();
+  return {
+    owner: taskOwner(call.agent),
+    agent,
+    tool,
+    args,
+    version,
+    capabilities,
+    ...(correlationId !== undefined && { correlationId }),
+    ...(began !== undefined && { began }),
+    ...(soFar && { soFar }),
+    ...(approver !== undefined && { approver }),
+    status: 'working',
+    createdAt: now,
+    lastUpdatedAt: now,
+    open: {},
+    responses: {},
+    run: 1,
+    begun: false,
+  };
+}
+
+/** The next run is due when nothing is left to answer; while something is, the task goes on waiting. */
+function withAnswers(record: TaskRecord, given: JsonObject): TaskRecord | null {
+  if (record.status !== 'input_required') return null;
+  const asked = Object.entries(given).filter(([key]) => Object.hasOwn(unanswered(record), key));
+  if (asked.length === 0) return null;
+  const responses = { ...record.responses, ...Object.fromEntries(asked) };
+  if (Object.keys(unanswered({ ...record, responses })).length > 0) return { ...record, responses };
+  return { ...record, responses, status: 'working', run: record.run + 1, begun: false };
+}
+
+function endOf(bus: MessageBus, taskId: string, timeout: number): Promise<unknown> {
+  const ended = bus.messages(ENDED).pipe(filter((message) => message['taskId'] === taskId));
+  return firstValueFrom(merge(ended, timer(timeout)));
+}
+
+/** Null: one more task may begin. A limit that cannot be counted lets none begin. */
+async function refusalOf(begun: Pick<RateLimiter, 'check'>, principal: string): Promise<Refusal | null> {
+  try {
+    const tooMany = await begun.check(principal);
+    return tooMany && refusals.rateLimited(tooMany.limit, tooMany.window, tooMany.retryAfter);
+  } catch {
+    return refusals.limitUncountable('rate_limit', 1 + Math.random() * 4);
+  }
+}

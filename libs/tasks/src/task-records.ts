@@ -1,0 +1,260 @@
+import { Agent, type AgentShape, type Identity, MASTER, sessionIdentity } from '#core';
+import { auditedArgumentNames } from '#audit';
+import type { VersionedStore } from '#state';
+import type {
+  AskedSoFar,
+  JsonObject,
+  RpcError,
+  SealedText,
+  TaskOwner,
+  TaskState,
+  TaskStatus,
+  WireRequest,
+} from '#dispatcher';
+
+/** Times of tasks, in milliseconds. */
+export interface TaskSettings {
+  /** How long a task and its result are kept from its last change on. */
+  readonly lifetime: number;
+  /** The poll interval that clients are given. */
+  readonly pollInterval: number;
+  /** How often a run marks itself as alive; one silent for five times as long is queued again at the next poll. */
+  readonly heartbeat: number;
+}
+
+/** Topics on the message bus. */
+export const CANCELLED = 'tasks.cancelled';
+export const ENDED = 'tasks.ended';
+
+/** All that is kept of a task: enough for any replica to run it. */
+export interface TaskRecord {
+  readonly owner: TaskOwner;
+  /** Sealed: it may hold a session token. */
+  readonly agent: string;
+  readonly tool: string;
+  readonly args: JsonObject;
+  readonly version: string;
+  readonly capabilities: JsonObject;
+  readonly correlationId?: string;
+  /** W3C `traceparent` of the call that began it. */
+  readonly began?: string;
+  /** Who decided upon the call, when somebody had to. */
+  readonly approver?: string;
+  readonly status: TaskStatus;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly lastUpdatedAt: number;
+  readonly soFar?: AskedSoFar;
+  /** What the last run asked. */
+  readonly open: Readonly<Record<string, WireRequest>>;
+  readonly responses: JsonObject;
+  /** The run that is due or going on; one more after each round of answers. */
+  readonly run: number;
+  /** Whether that run has begun, somewhere. */
+  readonly begun: boolean;
+  readonly result?: JsonObject;
+  readonly error?: RpcError;
+}
+
+const FINAL_STATUSES: ReadonlySet<TaskStatus> = new Set<TaskStatus>(['completed', 'failed', 'cancelled']);
+
+export const hasEnded = ({ status }: Pick<TaskRecord, 'status'>): boolean => FINAL_STATUSES.has(status);
+
+export const isOwnedBy = ({ owner }: TaskRecord, { principal, tenant, agent }: TaskOwner): boolean =>
+  owner.principal === principal && owner.tenant === tenant && owner.agent === agent;
+
+/** What was asked and is not answered yet. */
+export function unanswered({ open, responses }: TaskRecord): Record<string, WireRequest> {
+  return Object.fromEntries(Object.entries(open).filter(([key]) => !Object.hasOwn(responses, key)));
+}
+
+/** Another version of Parley may have written it: what lacks a member that is needed is no task. */
+function readTaskRecord(value: Readonly<Record<string, unknown>>): TaskRecord | undefined {
+  const { owner, agent, tool, args, open, responses, status, run, createdAt } = value;
+  const objects = [owner, args, open, responses].every((part) => part !== null && typeof part === 'object');
+  const texts = [agent, tool, status].every((part) => typeof part === 'string');
+  return objects && texts && typeof run === 'number' && typeof createdAt === 'number'
+    ? (value as unknown as TaskRecord)
+    : undefined;
+}
+
+/** The task as its owner sees it. */
+export function taskState(
+  taskId: string,
+  record: TaskRecord,
+  times: { ttl: number; poll: number },
+): TaskState {
+  const { status, createdAt, lastUpdatedAt, result, error } = record;
+  return {
+    taskId,
+    status,
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(lastUpdatedAt).toISOString(),
+    ttlMs: times.ttl,
+    pollIntervalMs: times.poll,
+    ...(status === 'completed' && result && { result }),
+    ...(status === 'failed' && error && { error }),
+    ...(status === 'input_required' && { inputRequests: unanswered(record) }),
+  };
+}
+
+/** What a change makes of a record; `null` leaves it as it is. */
+export type Change = (record: TaskRecord) => TaskRecord | null;
+
+/** The records of tasks, changed one after the other whoever changes them. */
+export class TaskRecords {
+  constructor(
+    private readonly store: VersionedStore,
+    private readonly lifetime: number,
+  ) {}
+
+  create(taskId: string, record: TaskRecord): Promise<boolean> {
+    return this.store.create(taskId, { ...record }, this.lifetime, record.owner.principal);
+  }
+
+  async find(taskId: string): Promise<TaskRecord | undefined> {
+    const found = await this.store.find(taskId);
+    return found && readTaskRecord(found.value);
+  }
+
+  remove(taskId: string): Promise<void> {
+    return this.store.remove(taskId);
+  }
+
+  /** @returns the record after the change; `undefined` when there is none or it was left as it is */
+  async change(taskId: string, change: Change): Promise<TaskRecord | undefined> {
+    for (;;) {
+      const found = await this.store.find(taskId);
+      const record = found && readTaskRecord(found.value);
+      const changed = record && change(record);
+      if (!changed) return undefined;
+      const next = { ...changed, lastUpdatedAt: Date.now() };
+      if (await this.store.replace(taskId, found.revision, next, this.lifetime)) return next;
+    }
+  }
+}
+
+/** A task as an operator sees it: names, never a value of an argument or a result. */
+export interface ListedTask {
+  readonly id: string;
+  readonly owner: TaskOwner;
+  readonly tool: string;
+  readonly args_keys: readonly string[];
+  readonly status: TaskStatus;
+  readonly run: number;
+  readonly begun: boolean;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly correlation_id?: string;
+}
+
+/** For operators: tasks of everybody, those that changed last first. Never to be shown to an agent. */
+export class TaskOverview {
+  constructor(private readonly store: Pick<VersionedStore, 'latest'>) {}
+
+  /** @throws SharedStateUnavailable */
+  async latest(limit: number): Promise<readonly ListedTask[]> {
+    const found = await this.store.latest(limit);
+    return found.flatMap(({ id, value }) => {
+      const record = readTaskRecord(value);
+      if (!record) return [];
+      const { owner, tool, args, status, run, begun, createdAt, lastUpdatedAt, correlationId } = record;
+      return [
+        {
+          id,
+          owner,
+          tool,
+          args_keys: auditedArgumentNames(args),
+          status,
+          run,
+          begun,
+          created_at: new Date(createdAt).toISOString(),
+          updated_at: new Date(lastUpdatedAt).toISOString(),
+          ...(correlationId !== undefined && { correlation_id: correlationId }),
+        },
+      ];
+    });
+  }
+}
+
+/** The named agents as they are configured now. */
+export interface ConfiguredAgents {
+  /** @returns `undefined` when there is no such agent, or none any more */
+  shapeOf(name: string): AgentShape | undefined;
+  /** Whether it is, or was before the configuration was read anew, the shape of that agent. */
+  knows(shape: AgentShape): boolean;
+}
+
+interface Reference {
+  readonly shape: string;
+  readonly principal: string;
+  readonly tenantId: string | number | null;
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly identity: { readonly kind: Identity['kind']; readonly name?: string };
+  readonly impersonatedUserId: string | null;
+  readonly impersonationLabel: string | null;
+}
+
+/**
+ * Writes down whose call a task is, and makes that agent again later, under the limits its shape has by then. Sealed,
+ * because an identity may be a session token.
+ */
+export class AgentReferences {
+  /** @param configured an agent that is gone is not made again */
+  constructor(
+    private readonly configured: ConfiguredAgents,
+    private readonly sealed: SealedText,
+  ) {}
+
+  /** @returns `undefined` for a sub-agent, whose limits no name stands for */
+  async write(agent: Agent, taskId: string): Promise<string | undefined> {
+    if (agent.parent || !this.configured.knows(agent.shape)) return undefined;
+    const { impersonatedUserId, impersonationLabel } = agent;
+    const reference: Reference = {
+      shape: agent.shape.name,
+      impersonatedUserId,
+      impersonationLabel,
+      principal: agent.principal,
+      tenantId: agent.tenantId,
+      claims: agent.claims,
+      identity: named(agent.identity),
+    };
+    return this.sealed.seal(JSON.stringify(reference), taskId);
+  }
+
+  /** @returns `undefined` when it was not written for this task, or its agent is no longer configured */
+  async read(text: string, taskId: string): Promise<Agent | undefined> {
+    const plain = await this.sealed.open(text, taskId);
+    if (plain === undefined) return undefined;
+    const { shape: name, identity, impersonatedUserId, ...known } = JSON.parse(plain) as Reference;
+    const shape = this.configured.shapeOf(name);
+    const made = unnamed(identity);
+    if (!shape || !made) return undefined;
+    return new Agent({
+      ...known,
+      shape,
+      identity: made,
+      ...(impersonatedUserId !== null && { impersonatedUserId }),
+    });
+  }
+}
+
+function named(identity: Identity): Reference['identity'] {
+  switch (identity.kind) {
+    case 'master':
+      return { kind: 'master' };
+    case 'sessionToken':
+      return { kind: identity.kind, name: identity.token };
+    case 'aclUser':
+      return { kind: identity.kind, name: identity.userId };
+    case 'aclRole':
+      return { kind: identity.kind, name: identity.role };
+  }
+}
+
+function unnamed({ kind, name }: Reference['identity']): Identity | undefined {
+  if (kind === 'master') return MASTER;
+  if (name === undefined) return undefined;
+  if (kind === 'sessionToken') return sessionIdentity(name);
+  return kind === 'aclUser' ? { kind, userId: name } : { kind, role: name };
+}

@@ -1,0 +1,178 @@
+import { filter, type Subscription } from 'rxjs';
+import { refusals } from '#core';
+import type { MessageBus, OneTimeStore } from '#state';
+import { type BackgroundCalls, type BackgroundOutcome, RPC, RUN_HANDED_OVER } from '#dispatcher';
+import type { ToolRegistry } from '#tools';
+import { HandedOver, type TaskJob } from './task-queue.js';
+import {
+  type AgentReferences,
+  CANCELLED,
+  ENDED,
+  hasEnded,
+  type TaskRecord,
+  type TaskRecords,
+  type TaskSettings,
+} from './task-records.js';
+
+export interface TaskWorkerDependencies {
+  readonly records: TaskRecords;
+  readonly calls: BackgroundCalls;
+  readonly registry: Pick<ToolRegistry, 'get'>;
+  readonly agents: AgentReferences;
+  readonly bus: MessageBus;
+  readonly oneTime: Pick<OneTimeStore, 'claim'>;
+  readonly settings: TaskSettings;
+}
+
+interface RunningTask {
+  readonly controller: AbortController;
+  readonly mayRunAgain: boolean;
+}
+
+const failed = (message: string): BackgroundOutcome => ({
+  kind: 'error',
+  error: { code: RPC.internalError, message },
+});
+const AGENT_GONE = failed('The agent of this task no longer exists');
+const INTERRUPTED = failed('The task was interrupted and is not run again: it may have changed data');
+
+/** Runs tasks that are due. A run that changes data happens once: where a worker died in the middle, the task has failed. */
+export class TaskWorker {
+  private closing = false;
+  private readonly running = new Map<string, RunningTask>();
+  private readonly listening: Subscription;
+
+  constructor(private readonly dependencies: TaskWorkerDependencies) {
+    this.listening = dependencies.bus
+      .messages(CANCELLED)
+      .pipe(filter(({ taskId }) => typeof taskId === 'string'))
+      .subscribe(({ taskId }) => this.running.get(taskId as string)?.controller.abort('task_cancelled'));
+  }
+
+  /** Runs that go on at this moment. */
+  get active(): number {
+    return this.running.size;
+  }
+
+  /** @throws HandedOver when this worker closes before the run has ended */
+  async handle({ taskId, run }: TaskJob): Promise<void> {
+    // Handed to this worker while it closed.
+    if (this.closing) throw new HandedOver();
+    const { records } = this.dependencies;
+    const seen = await records.find(taskId);
+    if (!seen || !isDue(seen, run)) return;
+    if (seen.begun && !this.mayRunAgain(seen)) return this.giveUp(taskId, seen);
+    const begun = await records.change(taskId, (record) =>
+      isDue(record, run) && record.begun === seen.begun ? { ...record, begun: true } : null,
+    );
+    if (begun) await this.settle(taskId, run, await this.runOf(taskId, begun));
+  }
+
+  /** Ends the runs of this worker, so that others take them over. */
+  close(): void {
+    this.closing = true;
+    this.listening.unsubscribe();
+    for (const { controller, mayRunAgain } of this.running.values())
+      controller.abort(mayRunAgain ? RUN_HANDED_OVER : 'server_shutdown');
+  }
+
+  /** The worker of its run is gone, and with it whoever would have recorded how it ended. */
+  private async giveUp(taskId: string, record: TaskRecord): Promise<void> {
+    if (!(await this.settle(taskId, record.run, INTERRUPTED))) return;
+    const { agents, calls } = this.dependencies;
+    const agent = await agents.read(record.agent, taskId);
+    if (!agent) return calls.recordOrphaned({ ...record, taskId });
+    calls.recordUnfinished(
+      { ...record, agent },
+      refusals.internalError(record.tool, 'the worker of this task ended before its run did'),
+    );
+  }
+
+  private async runOf(taskId: string, record: TaskRecord): Promise<BackgroundOutcome> {
+    const { agents, calls, oneTime } = this.dependencies;
+    const agent = await agents.read(record.agent, taskId);
+    if (!agent) {
+      calls.recordOrphaned({ ...record, taskId });
+      return AGENT_GONE;
+    }
+    const controller = new AbortController();
+    this.running.set(taskId, { controller, mayRunAgain: this.mayRunAgain(record) });
+    const heartbeat = setInterval(
+      () => void this.beat(taskId, record.run),
+      this.dependencies.settings.heartbeat,
+    );
+    try {
+      const { tool, args, version, capabilities, correlationId, began, soFar, responses, approver } = record;
+      const outcome = await calls.run({
+        taskId,
+        agent,
+        tool,
+        args,
+        version,
+        capabilities,
+        soFar,
+        responses,
+        ...(correlationId !== undefined && { correlationId }),
+        ...(began !== undefined && { began }),
+        ...(approver !== undefined && { approver }),
+        signal: controller.signal,
+        useOnce: (name) =>
+          oneTime.claim(`decision:${name}`, this.dependencies.settings.lifetime, agent.principal),
+        progress: () => undefined,
+      });
+      return this.closing && controller.signal.aborted ? INTERRUPTED : outcome;
+    } finally {
+      clearInterval(heartbeat);
+      this.running.delete(taskId);
+      if (this.closing) await this.handOver(taskId, record);
+    }
+  }
+
+  /** @throws HandedOver, which gives the run to another worker */
+  private async handOver(taskId: string, { run }: TaskRecord): Promise<void> {
+    const record = await this.dependencies.records.find(taskId);
+    if (!record || !isDue(record, run) || !this.mayRunAgain(record)) return;
+    throw new HandedOver();
+  }
+
+  /** Marks the run as alive, and notices a cancellation whose message was lost. */
+  private async beat(taskId: string, run: number): Promise<void> {
+    try {
+      const alive = await this.dependencies.records.change(taskId, (record) =>
+        isDue(record, run) ? record : null,
+      );
+      if (!alive) this.running.get(taskId)?.controller.abort('task_cancelled');
+    } catch {
+      // Told by the next one.
+    }
+  }
+
+  /** @returns whether this was how the run ended */
+  private async settle(taskId: string, run: number, outcome: BackgroundOutcome): Promise<boolean> {
+    const settled = await this.dependencies.records.change(taskId, (record) =>
+      isDue(record, run) ? { ...record, ...settledBy(outcome) } : null,
+    );
+    // For a caller that still waits; others poll.
+    if (settled) await this.dependencies.bus.publish(ENDED, { taskId }).catch(() => undefined);
+    return settled !== undefined;
+  }
+
+  private mayRunAgain({ tool }: TaskRecord): boolean {
+    const definition = this.dependencies.registry.get(tool)?.definition;
+    return definition?.permission === 'readonly' && !definition.needs?.length;
+  }
+}
+
+const isDue = (record: TaskRecord, run: number): boolean =>
+  !hasEnded(record) && record.status === 'working' && record.run === run;
+
+function settledBy(outcome: BackgroundOutcome): Partial<TaskRecord> {
+  switch (outcome.kind) {
+    case 'result':
+      return { status: 'completed', result: outcome.result };
+    case 'error':
+      return { status: 'failed', error: outcome.error };
+    case 'input':
+      return { status: 'input_required', soFar: outcome.soFar, open: outcome.requests, responses: {} };
+  }
+}
